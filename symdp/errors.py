@@ -1,0 +1,38 @@
+"""The errors that symdp raises, and the close matches that its messages offer."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SymdpError(Exception):
+    """Base of every error that symdp raises on purpose; `exit_code` is the command line's."""
+
+    exit_code = 1
+
+
+class InputError(SymdpError, ValueError):
+    """The input breaks a rule: the message names the culprit, the rule and the remedy."""
+
+    exit_code = 2
+
+
+class AccuracyError(SymdpError, ArithmeticError):
+    """A computation could not reach its accuracy, so no number is returned."""
+
+    exit_code = 1
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a hint with the closest known name, or an empty string.
+
+    Examples
+    --------
+    >>> suggestion("sigm", ["sigma", "q"])
+    "; did you mean 'sigma'?"
+    >>> suggestion("zzz", ["sigma", "q"])
+    ''
+    """
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{matches[0]}'?" if matches else ""
