@@ -1,0 +1,40 @@
+"""What an accountant answers, and what it must offer to be one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from symdp.numeric.law import SumLaw
+
+Kind = Literal["exact", "bound", "estimate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """δ at one ε in one direction, on the logarithmic scale.
+
+    `log_delta` is log δ (−inf where δ = 0); `log_lower` and `log_upper` are the method's own
+    bounds on it, None where it has none; `advice` says what to do where the method left its regime.
+    `log_complement` is log(1 − δ) where the method computes it without cancellation.
+    """
+
+    log_delta: float
+    log_lower: float | None
+    log_upper: float | None
+    kind: Kind
+    advice: str = ""
+    log_complement: float | None = None
+
+
+class Accountant(Protocol):
+    """A rule that turns the law of a composition's privacy loss into δ(ε)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def citations(self) -> tuple[str, ...]: ...
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer: ...

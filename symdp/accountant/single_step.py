@@ -1,0 +1,126 @@
+"""One step needs no contour: δ(ε) = ∫ (P − e^ε Q)⁺ over the places where the loss exceeds ε."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from symdp.numeric.law import LossLaw
+from symdp.numeric.outline import Outline
+from symdp.numeric.panels import build_rule
+from symdp.numeric.step import Array, SmoothPiece
+
+
+def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float]:
+    """Return (log δ(ε), log(1 − δ(ε))) of the finite part of one step, each free of cancellation.
+
+    δ = E[(1 − e^{ε−L})⁺] and 1 − δ = E[min(1, e^{ε−L})] are integrals of positive functions, cut
+    where ℓ = ε.
+    """
+    step = law.step
+    gains: list[float] = []
+    losses: list[float] = []
+    _add(gains, step.point_log_p + _log_gain(step.point_loss, epsilon))
+    _add(losses, step.point_log_p + _log_cap(step.point_loss, epsilon))
+    for outline in law.outlines:
+        piece = outline.piece
+        if piece.integer:
+            x = law.integers(piece)
+            log_p, loss = piece.accurate(x)
+            _add(gains, log_p + _log_gain(loss, epsilon))
+            _add(losses, log_p + _log_cap(loss, epsilon))
+            continue
+        for part in _split(outline, epsilon):
+            middle = part.loss(np.asarray([_between(part.lower, part.upper)]))[0]
+            if np.isposinf(middle):
+                continue
+            if middle > epsilon:
+                _add(gains, _weights(part, lambda loss: _log_gain(loss, epsilon)))
+            _add(losses, _weights(part, lambda loss: _log_cap(loss, epsilon)))
+    return _log_total(gains), _log_total(losses)
+
+
+def _log_gain(loss: Array, epsilon: float) -> Array:
+    """Return log (1 − e^{ε−ℓ})⁺; zero mass where Q vanishes, which is counted elsewhere."""
+    with np.errstate(divide="ignore", over="ignore"):
+        gain = np.log(np.maximum(-np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0))
+    return np.where(np.isposinf(loss), -np.inf, gain)
+
+
+def _log_cap(loss: Array, epsilon: float) -> Array:
+    """Return log min(1, e^{ε−ℓ})."""
+    return np.minimum(epsilon - loss, 0.0)
+
+
+def _add(parts: list[float], values: Array) -> None:
+    if values.size:
+        top = float(values.max())
+        if top > -math.inf:
+            parts.append(top + math.log(float(np.exp(values - top).sum())))
+
+
+def _log_total(parts: list[float]) -> float:
+    if not parts:
+        return -math.inf
+    top = max(parts)
+    return top + math.log(math.fsum(math.exp(p - top) for p in parts))
+
+
+def _between(low: float, high: float) -> float:
+    if math.isfinite(low) and math.isfinite(high):
+        return 0.5 * (low + high)
+    if math.isfinite(low):
+        return low + 1.0
+    return high - 1.0 if math.isfinite(high) else 0.0
+
+
+def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
+    """Return the piece cut at the roots of ℓ(x) = ε."""
+    piece = outline.piece
+    if piece.flat:
+        return [piece]
+    x = outline.x
+    with np.errstate(all="ignore"):
+        loss = np.asarray(piece.loss(x))
+    usable = ~np.isnan(loss)
+    x, above = x[usable], loss[usable] > epsilon
+    change = np.flatnonzero(above[:-1] != above[1:])
+    low, high, left = x[change], x[change + 1], above[change]
+    for _ in range(1100):
+        middle = 0.5 * (low + high)
+        if not ((middle > low) & (middle < high)).any():
+            break
+        same = (np.asarray(piece.loss(middle)) > epsilon) == left
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    cuts = [piece.lower, *np.unique(low).tolist(), piece.upper]
+    return [_part(piece, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+
+
+def _part(piece: SmoothPiece, lower: float, upper: float) -> SmoothPiece:
+    return SmoothPiece(
+        lower, upper, piece.log_p, piece.loss, piece.accurate, piece.log_terms, piece.flat
+    )
+
+
+def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
+    """Return log contributions of a rule made for P times the payoff on this part."""
+    if part.flat:
+        rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
+    else:
+        payoff = SmoothPiece(
+            part.lower,
+            part.upper,
+            lambda x: part.log_p(x) + log_factor(part.loss(x)),
+            part.loss,
+            part.accurate,
+            part.log_terms,
+        )
+        outline = Outline(payoff, tilts=(0.0,))
+        log_mass = outline.log_mass(0.0)
+        if not np.isfinite(log_mass):
+            return np.empty(0)
+        rule = build_rule(outline, {0.0: log_mass}, 0.0)
+    log_p, loss = part.accurate(rule.x)
+    return np.asarray(log_p + log_factor(loss) + rule.log_weight)

@@ -1,0 +1,292 @@
+"""Loss laws in numbers: the CGF, its derivatives and the characteristic function at any tilt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from symdp.errors import AccuracyError, InputError
+from symdp.numeric.domain import tilt_domain
+from symdp.numeric.elementary import exponential_remainder
+from symdp.numeric.mean import precise_mean
+from symdp.numeric.nodes import NodeSet, build_nodes, integer_nodes
+from symdp.numeric.outline import Outline
+from symdp.numeric.step import Array, SmoothPiece, Step
+
+_OVERFLOW = 30.0  # beyond this, e^x − 1 − x no longer helps and the sum is taken logarithmically
+_LEVELS = 60
+_MANY_STEPS = 10_000  # above this, the rounding of n·E L is worth avoiding
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
+
+    `excess` is K(t) − t·μ and `shift` is E_t L − μ with μ = E L: n steps multiply every rounding
+    error by n, so the large common part t·nμ − tε is formed once, exactly, for the whole sum.
+    """
+
+    tilt: float
+    excess: float
+    shift: float
+    variance: float
+    weight: Array
+    deviation: Array
+    error: float
+
+
+class LossLaw:
+    """The privacy loss of one step in one direction.
+
+    Node sets are built once for each window of tilts and band of frequencies, and kept.
+    """
+
+    def __init__(self, step: Step, loss_bounds: tuple[float, float]) -> None:
+        self.step = step
+        self.loss_bounds = loss_bounds
+        self.domain = tilt_domain(step)
+        self.outlines = [Outline(piece) for piece in step.pieces]
+        self._sets: dict[tuple[int, int, int], NodeSet] = {}
+
+    @cached_property
+    def base(self) -> NodeSet:
+        """The node set around tilts −1 and 0."""
+        return self.nodes(0.0, 0.0)
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """P(Q = 0)."""
+        return self.base.mass_at_infinity
+
+    @cached_property
+    def precise_mean(self) -> Fraction:
+        """E L, given that L is finite, beyond double precision."""
+        return precise_mean(self.step, self.outlines)
+
+    @cached_property
+    def is_spread(self) -> bool:
+        """Whether the loss has a continuous part."""
+        return any(not (p.flat or p.integer) for p in self.step.pieces)
+
+    @cached_property
+    def has_atoms(self) -> bool:
+        """Whether some single loss value has positive probability."""
+        pieces = self.step.pieces
+        return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
+
+    def integers(self, piece: SmoothPiece) -> Array:
+        """Return the integers of a piece on which P or Q is not negligible."""
+        return integer_nodes(piece, [-1.0, 0.0])
+
+    def _edge(self, level: int, upper: bool) -> float:
+        """Return the tilt at the end of window `level`, always inside the domain."""
+        reach = 2.0**level - 1.0
+        if upper:
+            end = self.domain[1]
+            return reach if math.isinf(end) else (reach / (1.0 + reach / end) if end > 0 else 0.0)
+        end = -1.0 - self.domain[0]
+        inner = reach if math.isinf(end) else (reach / (1.0 + reach / end) if end > 0 else 0.0)
+        return -1.0 - inner
+
+    def _level(self, tilt: float) -> tuple[int, int]:
+        """Return the window (lower level, upper level) that contains a tilt."""
+        low, high = self.domain
+        if not (low < tilt < high or -1.0 <= tilt <= 0.0):
+            raise AccuracyError(
+                f"tilt {tilt:.6g} lies outside ({low:.6g}, {high:.6g}), where the moment "
+                f"generating function of {self.step.name} is finite"
+            )
+        for level in range(_LEVELS):
+            if tilt <= self._edge(level, upper=True) and (level > 0 or high <= 0 or tilt <= 0):
+                break
+        else:
+            raise AccuracyError(f"tilt {tilt:.6g} is too close to the end of the domain {high:.6g}")
+        if tilt >= -1.0:
+            return 0, max(level, 1) if high > 0 else 0
+        for level in range(_LEVELS):
+            if tilt >= self._edge(level, upper=False):
+                return level, 0
+        raise AccuracyError(f"tilt {tilt:.6g} is too close to the end of the domain {low:.6g}")
+
+    def nodes(self, tilt: float, frequency: float) -> NodeSet:
+        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+        lower, upper = self._level(tilt)
+        # Bands are powers of four of the frequency at which the loss first turns a full circle.
+        band = 0 if frequency <= 0.25 else math.ceil(math.log(4.0 * frequency, 4.0))
+        key = (lower, upper, band)
+        found = self._sets.get(key)
+        if found is None:
+            ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
+            found = build_nodes(self.step, self.outlines, ends, 0.25 * 4.0**band if band else 0.0)
+            self._sets[key] = found
+        return found
+
+    def tilted(self, tilt: float, frequency: float = 0.0, window: float | None = None) -> Tilted:
+        """Return the law tilted by `tilt`; `window` names another tilt whose node set to share."""
+        nodes = self.nodes(tilt if window is None else window, frequency)
+        exponent = nodes.log_weight + tilt * nodes.loss
+        top = exponent.max()
+        weight = np.exp(exponent - top)
+        total = weight.sum()
+        weight /= total
+        shift = float(weight @ nodes.centred)
+        deviation = nodes.centred - shift
+        residue = float(weight @ deviation)
+        return Tilted(
+            tilt,
+            self._excess(nodes, tilt, top, total),
+            shift + residue,
+            float(weight @ (deviation * deviation)),
+            weight,
+            deviation - residue,
+            nodes.error,
+        )
+
+    def _excess(self, nodes: NodeSet, tilt: float, top: float, total: float) -> float:
+        scaled = tilt * nodes.centred
+        if scaled.size and np.abs(scaled).max() < _OVERFLOW:
+            inside = 1.0 - nodes.mass_at_infinity
+            ratio = float(nodes.weight @ exponential_remainder(scaled)) / inside
+            return math.log1p(ratio) + math.log1p(-nodes.mass_at_infinity)
+        return float(top) + math.log(total) - tilt * nodes.mean
+
+    def excess(self, tilts: Array, window: float) -> Array:
+        """Return K(s) − s·μ for several tilts that share the node set of `window`."""
+        nodes = self.nodes(window, 0.0)
+        values = []
+        for tilt in tilts:
+            exponent = nodes.log_weight + tilt * nodes.loss
+            top = exponent.max()
+            values.append(self._excess(nodes, float(tilt), top, float(np.exp(exponent - top).sum())))
+        return np.asarray(values)
+
+
+class SumLaw:
+    """The total privacy loss of independent steps: distinct laws, each with a count.
+
+    Parameters
+    ----------
+    parts
+        Pairs (law, count), counts ≥ 1.
+    """
+
+    def __init__(self, parts: Sequence[tuple[LossLaw, int]]) -> None:
+        if not parts:
+            raise InputError("a composition needs at least one step")
+        self.parts = tuple(parts)
+        self.count = sum(count for _, count in parts)
+        self.domain = (
+            max(law.domain[0] for law, _ in parts),
+            min(law.domain[1] for law, _ in parts),
+        )
+        self.is_spread = any(law.is_spread for law, _ in parts)
+        self.has_atoms = any(law.has_atoms for law, _ in parts)
+
+    @cached_property
+    def loss_bounds(self) -> tuple[float, float]:
+        """The essential range of the finite total loss."""
+        return (
+            sum(count * law.loss_bounds[0] for law, count in self.parts),
+            sum(count * law.loss_bounds[1] for law, count in self.parts),
+        )
+
+    @cached_property
+    def log_finite_mass(self) -> float:
+        """log(1 − δ∞), δ∞ the composition's mass at infinity."""
+        return math.fsum(c * math.log1p(-law.mass_at_infinity) if law.mass_at_infinity < 1 else -math.inf
+                         for law, c in self.parts)
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """δ∞ = 1 − Π(1 − δ∞ᵢ)."""
+        return -math.expm1(self.log_finite_mass)
+
+    @property
+    def mean_is_precise(self) -> bool:
+        """Whether the mean is carried beyond double precision: the more steps, the more it matters."""
+        return self.count > _MANY_STEPS
+
+    @cached_property
+    def _exact_mean(self) -> Fraction:
+        precise = self.mean_is_precise
+        return sum(
+            (n * (law.precise_mean if precise else Fraction(law.base.mean)) for law, n in self.parts),
+            Fraction(0),
+        )
+
+    @cached_property
+    def mean(self) -> float:
+        """Σ E L under P, given that L is finite."""
+        return float(self._exact_mean)
+
+    def drift(self, epsilon: float) -> float:
+        """Return Σ E L − ε, rounded once."""
+        return float(self._exact_mean - Fraction(epsilon))
+
+    def tilted(self, tilt: float, frequency: float = 0.0, window: float | None = None) -> list[Tilted]:
+        """Return every distinct step's law tilted by `tilt`."""
+        return [law.tilted(tilt, frequency, window) for law, _ in self.parts]
+
+    def log_transform(self, tilts: Array, epsilon: float, window: float) -> Array:
+        """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
+        result = np.asarray(tilts) * self.drift(epsilon)
+        for law, count in self.parts:
+            result = result + count * law.excess(tilts, window)
+        return result
+
+    def cgf(self, tilt: float) -> float:
+        """Return K(t) = Σ nᵢ Kᵢ(t)."""
+        return math.fsum(
+            [tilt * self.mean]
+            + [n * x.excess for x, (_, n) in zip(self.tilted(tilt), self.parts, strict=True)]
+        )
+
+    def cumulants(self, tilt: float, order: int) -> Array:
+        """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
+        total = np.zeros(order)
+        total[0] = self.mean
+        for tilted, (_, count) in zip(self.tilted(tilt), self.parts, strict=True):
+            total += count * tilted_cumulants(tilted, order)
+        return total
+
+    def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
+        """Return K(t + iy) − K(t) for an array of y."""
+        from symdp.numeric.line import log_characteristic
+
+        y = np.asarray(y, dtype=np.float64)
+        frequency = float(np.abs(y).max()) if y.size else 0.0
+        total = 1j * y * self.mean
+        for tilted, (_, count) in zip(self.tilted(tilt, frequency), self.parts, strict=True):
+            total += count * (log_characteristic(tilted, y) + 1j * y * tilted.shift)
+        return total
+
+    def absolute_third(self, tilt: float) -> float:
+        """Return P_t = Σ nᵢ E_t|Lᵢ − E_t Lᵢ|³ [SPA Thm 5]."""
+        return math.fsum(
+            count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
+            for tilted, (_, count) in zip(self.tilted(tilt), self.parts, strict=True)
+        )
+
+
+def tilted_cumulants(tilted: Tilted, order: int) -> Array:
+    """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
+
+    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}, the recursion for central moments.
+    """
+    moments = [1.0, 0.0]
+    power = tilted.weight * tilted.deviation
+    for _ in range(2, order + 1):
+        power = power * tilted.deviation
+        moments.append(float(power.sum()))
+    cumulants = [0.0, tilted.shift]
+    for j in range(2, order + 1):
+        lower = math.fsum(
+            math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
+        )
+        cumulants.append(moments[j] - lower)
+    return np.asarray(cumulants[1 : order + 1])

@@ -1,0 +1,146 @@
+"""Where a piece's mass lies under any tilt: modes of every term, and tilts that leave no gap.
+
+A quadrature that looks only around one centre misses a far narrow peak, and one that looks only at
+the ends of a window of tilts misses the mass that moves between them; an outline finds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from symdp.numeric.step import Array, SmoothPiece
+
+LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
+CONVEXITY_GAP = 6.0
+MAX_TILTS = 400
+_FAR_OFFSETS = np.exp2(np.arange(-60.0, LARGEST_EXPONENT))
+_NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))
+_ZOOM = np.linspace(0.0, 1.0, 17)
+
+
+def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
+    """Return log P(x) + t·ℓ(x), one row for each tilt; −inf where the density vanishes."""
+    with np.errstate(all="ignore"):
+        log_p = piece.log_p(x)
+        loss = piece.loss(x)
+        rows = np.stack([log_p + t * loss if t != 0 else log_p for t in tilts])
+    # A density that has underflowed at this x (−inf, or inf − inf on the way) carries no mass.
+    return np.where(np.isfinite(rows), rows, -np.inf)
+
+
+def _peaks(function: Callable[[Array], Array], x: Array, most: int) -> list[float]:
+    """Return the highest local maxima of a function seen on a grid, each refined by zooming in."""
+    values = function(x)
+    inner = (values[1:-1] >= values[:-2]) & (values[1:-1] > values[2:]) & np.isfinite(values[1:-1])
+    found = np.flatnonzero(inner) + 1
+    if found.size == 0:
+        return []
+    found = found[np.argsort(values[found])[::-1][:most]]
+    low, high = x[found - 1], x[found + 1]
+    rows = np.arange(found.size)
+    for _ in range(10):
+        trial = low[:, None] + (high - low)[:, None] * _ZOOM
+        best = function(trial.ravel()).reshape(trial.shape).argmax(axis=1)
+        low, high = trial[rows, np.maximum(best - 1, 0)], trial[rows, np.minimum(best + 1, 16)]
+    return [float(v) for v in 0.5 * (low + high)]
+
+
+class Outline:
+    """A piece seen on geometric grids around its ends and modes; it learns modes as tilts are asked.
+
+    Attributes
+    ----------
+    anchors
+        Finite ends, zero or the middle, and every mode found so far.
+    x, log_p, loss, spacing
+        The grid, log P and ℓ on it (−inf and 0 where they have under- or overflowed), and the log
+        of the length that each grid point stands for.
+    """
+
+    def __init__(self, piece: SmoothPiece, tilts: Sequence[float] = (-1.0, 0.0)) -> None:
+        self.piece = piece
+        ends = [e for e in (piece.lower, piece.upper) if np.isfinite(e)]
+        self._roots = list(ends)
+        if piece.lower < 0 < piece.upper or not ends:
+            self._roots.append(0.0)
+        if len(ends) == 2:
+            self._roots.append(0.5 * (ends[0] + ends[1]))
+        self.anchors = sorted(self._roots)
+        self._see()
+        for _ in range(2):  # the second pass looks around the first pass's modes
+            for term in piece.log_terms:
+                self._look(lambda y, term=term: _finite(term, y), 4)  # type: ignore[misc]
+            for tilt in tilts:
+                self.look(tilt)
+
+    def _see(self) -> None:
+        parts = [np.asarray(self.anchors)]
+        for anchor in self.anchors:
+            if anchor in self._roots:
+                offsets = _FAR_OFFSETS
+            else:
+                offsets = _NEAR_OFFSETS * max(abs(anchor), 1e-3)
+            parts += [anchor + offsets, anchor - offsets]
+        x = np.unique(np.concatenate(parts))
+        x = x[(x > self.piece.lower) & (x < self.piece.upper)]
+        self.x = x
+        self.spacing = np.log(np.gradient(x)) if x.size > 1 else np.zeros(x.size)
+        self.log_p = tilted_log_density(self.piece, x, [0.0])[0]
+        with np.errstate(all="ignore"):
+            loss = np.asarray(self.piece.loss(x), dtype=np.float64)
+        self.loss = np.where(np.isfinite(loss), loss, 0.0)
+
+    def _look(self, function: Callable[[Array], Array], most: int) -> None:
+        fresh = [p for p in _peaks(function, self.x, most) if not self._is_known(function, p)]
+        if fresh:
+            self.anchors = sorted({*self.anchors, *fresh})
+            self._see()
+
+    def _is_known(self, function: Callable[[Array], Array], peak: float) -> bool:
+        """Return whether a peak is the same flat top as the nearest anchor."""
+        nearest = min(self.anchors, key=lambda anchor: abs(anchor - peak))
+        inward = np.clip(nearest, self.x[0], self.x[-1])
+        heights = function(np.asarray([peak, 0.5 * (peak + inward), inward]))
+        return bool(np.ptp(heights) < 1e-6) if np.all(np.isfinite(heights)) else False
+
+    def look(self, tilt: float) -> None:
+        """Find the modes of P·e^{tℓ}."""
+        self._look(lambda y: tilted_log_density(self.piece, y, [tilt])[0], 6)
+
+    def log_mass(self, tilt: float) -> float:
+        """Return log ∫ P e^{tℓ} to within a few units."""
+        self.look(tilt)
+        mass = self.log_p + tilt * self.loss + self.spacing
+        top = mass.max() if mass.size else -np.inf
+        return float(top + np.log(np.exp(mass - top).sum())) if np.isfinite(top) else -np.inf
+
+
+def _finite(function: Callable[[Array], Array], x: Array) -> Array:
+    with np.errstate(all="ignore"):
+        values = function(x)
+    return np.where(np.isfinite(values), values, -np.inf)
+
+
+def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[float, float]:
+    """Return tilts between the ends, so close that their masses overlap, each with its log mass.
+
+    log K is convex in t while log P + tℓ is linear: if K at two tilts exceeds twice K halfway by at
+    most 2g, a place that matters halfway to e^{−c} matters at one of the two to e^{−(c+g)}.
+    """
+
+    def log_mass(tilt: float) -> float:
+        values = [o.log_mass(tilt) for o in outlines]
+        top = max(values)
+        return top + float(np.log(sum(np.exp(v - top) for v in values)))
+
+    known = {t: log_mass(t) for t in sorted(set(ends))}
+    waiting = list(zip(sorted(known), sorted(known)[1:], strict=False))
+    while waiting and len(known) < MAX_TILTS:
+        left, right = waiting.pop()
+        middle = 0.5 * (left + right)
+        known[middle] = log_mass(middle)
+        if 0.5 * (known[left] + known[right]) - known[middle] > CONVEXITY_GAP:
+            waiting += [(left, middle), (middle, right)]
+    return dict(sorted(known.items()))

@@ -1,0 +1,232 @@
+"""Adaptive Gauss–Legendre panels that resolve a density under several tilts at once.
+
+A panel is accepted when its 16-point rule agrees with the two rules on its halves, for the tilted
+densities at every asked tilt and for their oscillation at the highest asked frequency. Panels start
+around every mode of every term of the densities and grow geometrically outwards, so that neither
+a far narrow peak nor a heavy tail is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import AccuracyError
+from symdp.numeric.outline import Outline, tilted_log_density
+from symdp.numeric.step import Array, SmoothPiece
+
+ORDER = 16
+NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
+NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest shell is far below a double's rounding
+ROUNDS = 120
+MAX_NODES = 4_000_000
+PANEL_TOLERANCE = 1e-16
+SHELL_GROWTH = 2.0  # each shell is 2² times as wide as the one before it
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Quadrature nodes of one piece: places, log weights, and the disagreement that was left."""
+
+    x: Array
+    log_weight: Array
+    error: float
+
+
+def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array:
+    """Return the first panels' edges: geometric shells around each anchor where some mass lies."""
+    piece, anchors, grid = outline.piece, outline.anchors, outline.x
+    if grid.size < 3:
+        return np.asarray([piece.lower, piece.upper])
+    mass = outline.log_p + np.multiply.outer(tilts, outline.loss) + outline.spacing
+    essential = np.flatnonzero((mass > log_masses[:, None] - NEGLIGIBLE).any(axis=0))
+    if essential.size == 0:
+        return np.empty(0)
+    if (essential[0] == 0 and not np.isfinite(piece.lower)) or (
+        essential[-1] == grid.size - 1 and not np.isfinite(piece.upper)
+    ):
+        raise AccuracyError(
+            "the tail of the tilted density is too heavy to integrate: the tilt is too close to "
+            "the end of the domain on which the moment generating function is finite"
+        )
+    low = piece.lower if essential[0] == 0 else float(grid[essential[0] - 1])
+    high = piece.upper if essential[-1] == grid.size - 1 else float(grid[essential[-1] + 1])
+    edges = [np.asarray([low, high])]
+    offsets = np.exp2(np.arange(-60.0, 60.0)) * (high - low) * 2.0**-59
+    for anchor in anchors:
+        if not low <= anchor <= high:
+            continue
+        edges.append(np.asarray([anchor]))
+        inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
+        for side in (-1.0, 1.0):
+            x = anchor + side * offsets
+            x = x[(x > low) & (x < high)]
+            if x.size == 0:
+                continue
+            here = tilted_log_density(piece, np.asarray([inside]), tilts)
+            drop = np.abs(tilted_log_density(piece, x, tilts) - here).max(axis=0)
+            wide = np.flatnonzero(~(drop < 1.0))
+            first = offsets[wide[0]] if wide.size else offsets[x.size - 1]
+            count = int(np.ceil(max(np.log2((high - low) / first), 0.0) / SHELL_GROWTH))
+            shells = anchor + side * first * np.exp2(SHELL_GROWTH * np.arange(count + 1))
+            edges.append(shells[(shells > low) & (shells < high)])
+    merged = np.unique(np.concatenate(edges))
+    keep = np.ones(merged.size, dtype=bool)
+    keep[1:-1] = np.diff(merged)[:-1] > 1e-13 * np.abs(merged[1:-1])
+    return merged[keep]
+
+
+def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Return nodes and weights, one row for each interval [lower, upper]."""
+    half = 0.5 * (upper - lower)
+    middle = 0.5 * (upper + lower)
+    return middle[:, None] + half[:, None] * NODES, half[:, None] * WEIGHTS
+
+
+@dataclass
+class _Panels:
+    """Intervals with their test integrals: (test function, tilt, interval), and rounding noise."""
+
+    lower: Array
+    upper: Array
+    integrals: Array
+    noise: Array
+
+    def take(self, index: Array) -> _Panels:
+        return _Panels(
+            self.lower[index], self.upper[index], self.integrals[..., index], self.noise[:, index]
+        )
+
+    def join(self, other: _Panels) -> _Panels:
+        return _Panels(
+            np.concatenate([self.lower, other.lower]),
+            np.concatenate([self.upper, other.upper]),
+            np.concatenate([self.integrals, other.integrals], axis=-1),
+            np.concatenate([self.noise, other.noise], axis=-1),
+        )
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """The tilted and oscillating functions that every panel must integrate."""
+
+    piece: SmoothPiece
+    tilts: Sequence[float]
+    tops: Array
+    frequency: float
+
+    def evaluate(self, lower: Array, upper: Array) -> _Panels:
+        """Return panels with the integrals of each tilted density: plain, by ℓ, oscillating."""
+        x, weight = gauss_legendre(lower, upper)
+        places = x.ravel()
+        with np.errstate(all="ignore"):
+            rows = tilted_log_density(self.piece, places, self.tilts)
+            density = np.exp(rows - self.tops[:, None])
+            loss = np.asarray(self.piece.loss(places)).reshape(x.shape)
+        loss = np.where(np.isfinite(loss), loss, 0.0)
+        values = density.reshape(len(self.tilts), *x.shape) * weight
+        tests = [values, values * np.tanh(loss)]
+        if self.frequency > 0:
+            phase = np.fmod(self.frequency * loss, 2 * np.pi)
+            tests += [values * np.cos(phase), values * np.sin(phase)]
+        # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
+        # density that no refinement removes.
+        reach = np.abs(np.asarray(self.tilts))[:, None, None] + self.frequency
+        exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * abs(loss), 0)
+        noise = 2.3e-16 * (values * (4 + 2 * exponent)).sum(axis=2)
+        return _Panels(lower, upper, np.stack([t.sum(axis=2) for t in tests]), noise)
+
+
+def _agree(whole: _Panels, parts: Array, total: Array) -> tuple[NDArray[np.bool_], Array]:
+    """Return whether each panel's rule agrees with its parts' sum, and the disagreement."""
+    difference = np.abs(whole.integrals - parts).max(axis=0)
+    allowed = PANEL_TOLERANCE * total[:, None] + whole.noise
+    return (difference <= allowed).all(axis=0), difference
+
+
+def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
+    """Bisect panels until each agrees with its halves; return them and the leftover errors."""
+    trial = probe.evaluate(edges[:-1], edges[1:])
+    total = np.maximum(trial.integrals[0].sum(axis=1), 1.0)
+    done: _Panels | None = None
+    leftover = np.zeros(len(probe.tilts))
+    for _ in range(ROUNDS):
+        middle = 0.5 * (trial.lower + trial.upper)
+        left = probe.evaluate(trial.lower, middle)
+        right = probe.evaluate(middle, trial.upper)
+        good, difference = _agree(trial, left.integrals + right.integrals, total)
+        good |= (middle <= trial.lower) | (middle >= trial.upper)
+        good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
+        leftover += difference[:, good].sum(axis=1)
+        accepted = trial.take(np.flatnonzero(good))
+        done = accepted if done is None else done.join(accepted)
+        if good.all():
+            return done, leftover / total
+        bad = np.flatnonzero(~good)
+        trial = left.take(bad).join(right.take(bad))
+        if (done.lower.size + trial.lower.size) * ORDER > MAX_NODES:
+            raise AccuracyError("the density or its loss oscillates too fast to integrate")
+        total = done.integrals[0].sum(axis=1) + trial.integrals[0].sum(axis=1)
+        total = np.maximum(total, 1.0)
+    raise AccuracyError("the quadrature of the density did not settle")
+
+
+def _merge(probe: _Probe, panels: _Panels) -> _Panels:
+    """Join neighbouring panels wherever one rule does the work of two."""
+    total = np.maximum(panels.integrals[0].sum(axis=1), 1.0)
+    panels = panels.take(np.argsort(panels.lower))
+    parity, failures = 0, 0
+    while failures < 2 and panels.lower.size > 1:
+        first = np.arange(parity, panels.lower.size - 1, 2)
+        if first.size == 0:
+            break
+        wide = probe.evaluate(panels.lower[first], panels.upper[first + 1])
+        good, _ = _agree(wide, panels.integrals[..., first] + panels.integrals[..., first + 1], total)
+        kept = np.ones(panels.lower.size, dtype=bool)
+        kept[first[good]] = kept[first[good] + 1] = False
+        failures = 0 if good.any() else failures + 1
+        panels = panels.take(np.flatnonzero(kept)).join(wide.take(np.flatnonzero(good)))
+        panels = panels.take(np.argsort(panels.lower))
+        parity = 1 - parity
+    return panels
+
+
+def build_panels(
+    outline: Outline, masses: Mapping[float, float], frequency: float
+) -> tuple[_Panels | None, Array]:
+    """Return settled panels and their leftover errors; None where the piece carries no mass."""
+    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+    edges = _edges(outline, tilts, log_masses)
+    if edges.size == 0:
+        return None, np.zeros(1)
+    probe = _Probe(outline.piece, tilts, log_masses, frequency)
+    panels, leftover = _refine(probe, edges)
+    return _merge(probe, panels), leftover
+
+
+def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> Rule:
+    """Return nodes that integrate P·e^{(t+iy)ℓ} for every tilt asked and |y| ≤ frequency.
+
+    Parameters
+    ----------
+    masses
+        The tilts, each with the log of the whole law's mass under it to within a few units; what
+        is negligible against it is left out.
+
+    Raises
+    ------
+    AccuracyError
+        If the tail cannot be cut, or the panels do not settle within the work limit.
+    """
+    panels, leftover = build_panels(outline, masses, frequency)
+    if panels is None:
+        return Rule(np.empty(0), np.empty(0), 0.0)
+    nodes, weights = gauss_legendre(panels.lower, panels.upper)
+    x, weight = nodes.ravel(), weights.ravel()
+    log_masses = np.asarray(list(masses.values()))
+    mass = tilted_log_density(outline.piece, x, list(masses)) - log_masses[:, None]
+    keep = (mass + np.log(weight) > -NEGLIGIBLE).any(axis=0)
+    return Rule(x[keep], np.log(weight[keep]), float(leftover.max()))
