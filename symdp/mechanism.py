@@ -1,0 +1,400 @@
+"""A mechanism: its density or its two laws, its parameters, and values bound to them exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import sympy as sp
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.function import AppliedUndef
+
+from symdp.errors import InputError, suggestion
+from symdp.pair import Component, Pair, Support, kind_of, substitute
+from symdp.parser import parse
+from symdp.sampling import (
+    Laws,
+    Noise,
+    Number,
+    Parameter,
+    Sampling,
+    Source,
+    declare,
+    dominating_pair,
+    exact,
+    infer,
+    variable_symbol,
+    without_floats,
+)
+
+__all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    """A mechanism, immutable: make one with `additive`, `from_pair`, or from a file.
+
+    Examples
+    --------
+    >>> x, sigma = sp.Symbol("x"), sp.Symbol("sigma", positive=True)
+    >>> density = sp.exp(-x**2 / (2*sigma**2)) / (sigma*sp.sqrt(2*sp.pi))
+    >>> gaussian = Mechanism.additive(density, x, name="gaussian")
+    >>> gaussian(sigma=1.5).subsample("poisson", 0.01)
+    <Mechanism gaussian(sigma=3/2), poisson sampling at rate 1/100>
+    """
+
+    name: str
+    variable: sp.Symbol
+    support: Support
+    source: Source
+    declared: tuple[Parameter, ...]
+    bound: tuple[tuple[str, sp.Expr], ...] = ()
+    sampling: Sampling | None = None
+    title: str = ""
+    description: str = ""
+    citation: str = ""
+
+    def __post_init__(self) -> None:
+        self.support.checked()
+        self.source.checked(self.support)
+
+    @classmethod
+    def additive(
+        cls,
+        density: sp.Expr,
+        variable: sp.Symbol,
+        sensitivity: Number = 1,
+        support: object = (-sp.oo, sp.oo),
+        name: str = "mechanism",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        normalize: bool = False,
+    ) -> Mechanism:
+        r"""Return the mechanism that adds noise of density f to a query of sensitivity D.
+
+        .. math:: Q(x) = f(x), \qquad P(x) = f(x - D)
+
+        Parameters
+        ----------
+        density : SymPy expression of the variable, zero off the support
+        variable : its symbol; on integers and naturals it becomes an integer, else a real
+        sensitivity : above 0; a whole number on integers and naturals
+        support : (lower, upper), "integers" or "naturals"
+        parameters : name -> domain word. Left out, every other symbol is a parameter: its
+            assumptions give the domain, and a symbol without any is taken as real, that is,
+            replaced by the real symbol of its name
+        normalize : divide by the sum or integral of the density, kept exact and unevaluated
+
+        Raises
+        ------
+        InputError : an input that breaks one of these rules.
+        """
+        intake = _Intake(variable, support, parameters)
+        f = intake.read(density, "the density")
+        size = intake.constant(sensitivity, "the sensitivity")
+        noise = Noise(intake.normalized(f) if normalize else f, size)
+        return cls(name, intake.variable, intake.support, noise, intake.declared)
+
+    @classmethod
+    def from_pair(
+        cls,
+        P: sp.Expr | Iterable[Number],
+        Q: sp.Expr | Iterable[Number],
+        variable: sp.Symbol,
+        support: object = (-sp.oo, sp.oo),
+        name: str = "mechanism",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        normalize: bool = False,
+    ) -> Mechanism:
+        """Return the mechanism of a dominating pair: P with the record, Q without it.
+
+        Parameters
+        ----------
+        P, Q : SymPy expressions of the variable; on points also lists with a mass for every point
+        variable, name, parameters, normalize : as for `additive`
+        support : (lower, upper), "integers", "naturals", a list of three points or more, or
+            {"points": [...]}
+
+        Raises
+        ------
+        InputError : an input that breaks one of these rules.
+
+        Examples
+        --------
+        >>> e = sp.Symbol("e", positive=True)
+        >>> truth = sp.exp(e) / (1 + sp.exp(e))
+        >>> coin = Mechanism.from_pair(
+        ...     [truth, 1 - truth], [1 - truth, truth], sp.Symbol("x"), {"points": [0, 1]})
+        >>> coin(e=sp.log(3)).pair().P
+        (3/4, 1/4)
+        """
+        intake = _Intake(variable, support, parameters)
+        laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"))
+        if normalize:
+            laws = Laws(intake.normalized(laws.P), intake.normalized(laws.Q))
+        return cls(name, intake.variable, intake.support, laws, intake.declared)
+
+    @property
+    def values(self) -> dict[str, sp.Expr]:
+        """The bound values, exact."""
+        return dict(self.bound)
+
+    @property
+    def parameters(self) -> dict[str, sp.Symbol]:
+        """The free parameters; a bound one is no longer here."""
+        return {p.name: p.symbol for p in self.declared if p.name not in self.values}
+
+    @property
+    def is_concrete(self) -> bool:
+        """Whether every parameter has its value."""
+        return len(self.bound) == len(self.declared)
+
+    def require_concrete(self) -> Mechanism:
+        """Return self; raise InputError naming the parameters that have no value yet."""
+        missing = [p for p in self.declared if p.name in self.parameters]
+        if not missing:
+            return self
+        wanted = ", ".join(f"{p.name} ({p.rule})" for p in missing)
+        raise InputError(f"{self.name} needs a value for {wanted}, as in {missing[0].name}=VALUE")
+
+    def __call__(self, /, **values: Number) -> Mechanism:
+        """Return the mechanism with values bound to some of its parameters, exactly (see `exact`).
+
+        Raises
+        ------
+        InputError : an unknown name, a value outside the domain, or a bound parameter.
+        """
+        if not values:
+            return self
+        known = {parameter.name: parameter for parameter in self.declared}
+        new = []
+        for name, value in values.items():
+            if name not in known:
+                hint = suggestion(name, known) or f"; it has {', '.join(known) or 'none'}"
+                raise InputError(f"{self.name} has no parameter '{name}'{hint}")
+            if name in self.values:
+                raise InputError(f"{self.name}: {name} is already bound to {self.values[name]}")
+            new.append((name, known[name].checked(exact(value, name))))
+        symbols = {known[name].symbol: value for name, value in new}
+        try:
+            return replace(
+                self,
+                support=self.support.substitute(symbols),
+                source=self.source.substitute(symbols),
+                sampling=self.sampling.substitute(symbols) if self.sampling else None,
+                bound=(*self.bound, *new),
+            )
+        except InputError as error:
+            bound = ", ".join(f"{name}={value}" for name, value in new)
+            raise InputError(f"{self.name} with {bound:.60}: {error}") from None
+
+    def subsample(self, scheme: str, rate: Number, batch: int | None = None) -> Mechanism:
+        """Return the mechanism run on a random part of the records.
+
+        Parameters
+        ----------
+        scheme : "poisson", "without_replacement" or "with_replacement"; see `Sampling`
+        rate : probability from 0 to 1, a number or an expression of parameters; a name or symbol
+            on its own that is no parameter yet becomes one, a probability
+        batch : number of draws, with_replacement only, 1 to 2000: each adds two components
+
+        Raises
+        ------
+        InputError : a wrong scheme, rate or batch, a mechanism that is subsampled already, or one
+            that is not additive noise and a scheme other than poisson.
+        """
+        if self.sampling is not None:
+            raise InputError(f"{self.name} already has {self.sampling.scheme} sampling")
+        if isinstance(self.source, Laws) and scheme in {"with_replacement", "without_replacement"}:
+            raise InputError(f"{scheme} sampling needs additive noise; {self.name} is a pair")
+        alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
+        new = alone and str(rate) not in {parameter.name for parameter in self.declared}
+        rates = (declare(str(rate), "probability"),) if new else ()
+        intake = _Intake(self.variable, self.support, None, (*self.declared, *rates))
+        expr = intake.formula(rate, "the sampling rate")
+        expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
+        return replace(self, sampling=Sampling(scheme, expr, batch), declared=intake.declared)
+
+    def pair(self, direction: str = "remove") -> Pair:
+        """Return the dominating pair, sampling included.
+
+        Parameters
+        ----------
+        direction : "remove" for (P, Q) as given, "add" for (Q, P); else InputError
+        """
+        if direction not in {"remove", "add"}:
+            hint = suggestion(str(direction), ("remove", "add"))
+            raise InputError(f"the direction must be remove or add, not {direction!r}{hint}")
+        return self._pair if direction == "remove" else self._pair.reversed()
+
+    @cached_property
+    def _pair(self) -> Pair:
+        return dominating_pair(self.source, self.variable, self.support, self.sampling)
+
+    @cached_property
+    def key(self) -> str:
+        """The canonical text of name, expressions and sampling: equal for equal mechanisms."""
+        parts = (self.support, self.source, *([self.sampling] if self.sampling else []))
+        held = [value for part in parts for value in (type(part).__name__, *vars(part).values())]
+        return "\n".join(sp.srepr(value) for value in (self.name, self.variable, *held))
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, Mechanism) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        values = {name: f"={value}" for name, value in self.bound}
+        names = (p.name + values.get(p.name, "") for p in self.declared)
+        text = f"{self.name}({', '.join(names)})"
+        if self.sampling:
+            text += f", {self.sampling.scheme} sampling at rate {self.sampling.rate}"
+            text += f", batch {self.sampling.batch}" if self.sampling.batch else ""
+        return f"<Mechanism {text}>"
+
+    def _repr_latex_(self) -> str:
+        x = sp.latex(self.variable)
+        if isinstance(self.source, Noise):
+            f, size = sp.latex(self.source.density), sp.latex(self.source.sensitivity)
+            lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
+        else:
+            lines = [f"{name}({x}) = {sp.latex(law)}" for name, law in vars(self.source).items()]
+        if self.sampling:
+            scheme = self.sampling.scheme.replace("_", r"\ ")
+            lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(self.sampling.rate)}")
+        return r"$\displaystyle " + r",\quad ".join(lines) + "$"
+
+
+class _Intake:
+    """What a caller hands in, with the mechanism's own symbols and exact numbers."""
+
+    def __init__(
+        self,
+        variable: object,
+        support: object,
+        words: Mapping[str, str] | None,
+        known: Iterable[Parameter] = (),
+    ) -> None:
+        kind = kind_of(support)
+        if not isinstance(variable, sp.Symbol | str):
+            raise InputError(f"the variable must be a SymPy symbol, not {variable!r:.60}")
+        self.variable = variable_symbol(str(variable), kind)
+        declared = (declare(name, word) for name, word in (words or {}).items())
+        self._known = {parameter.name: parameter for parameter in (*known, *declared)}
+        self._infers, self._inferred = words is None, set[str]()
+        if self.variable.name in self._known:
+            raise InputError(f"'{self.variable.name}' is both the variable and a parameter")
+        self.support = self._read_support(support, kind)
+
+    @property
+    def declared(self) -> tuple[Parameter, ...]:
+        return tuple(self._known.values())
+
+    @property
+    def symbols(self) -> dict[str, sp.Symbol]:
+        return {name: parameter.symbol for name, parameter in self._known.items()}
+
+    def read(self, value: object, what: str) -> sp.Expr:
+        """Return a number or an expression, exact and in the mechanism's own symbols."""
+        if not isinstance(value, sp.Expr) or not value.free_symbols:
+            if isinstance(value, str):
+                raise InputError(f"{what} is text; pass a SymPy expression, or load a file")
+            return exact(value, what)
+        expr = without_floats(value)
+        if expr.has(AppliedUndef, sp.DiracDelta, sp.I, sp.nan, sp.zoo) or expr.is_Matrix:
+            raise InputError(f"{what} must be an ordinary real function, not {value!s:.60}")
+        for inner in expr.atoms(ExprWithLimits):
+            if self.variable.name in {symbol.name for symbol in inner.bound_symbols}:
+                raise InputError(
+                    f"{what} sums or integrates over the variable {self.variable} itself;"
+                    " pass normalize=True, or use another symbol there"
+                )
+        # Where two symbols share a name, the one that carries assumptions speaks first.
+        symbols = sorted(expr.free_symbols, key=lambda s: (str(s.name), s.is_real is None))
+        return expr.xreplace({symbol: self._own(symbol, what) for symbol in symbols})
+
+    def formula(self, value: object, what: str) -> sp.Expr:
+        """Return a number, an expression or a formula in text, free of the variable."""
+        if not isinstance(value, str):
+            return self.constant(value, what)
+        try:
+            return parse(value, self.symbols)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
+
+    def law(self, law: object, name: str) -> Component:
+        """Return a law: an expression, or on points one mass for every point."""
+        points = self.support.points
+        if isinstance(law, list | tuple):
+            if not points:
+                raise InputError(f"{name} is a list, but the support is no list of points")
+            return tuple(self.constant(mass, f"a mass of {name}") for mass in law)
+        expr = self.read(law, name)
+        if not points:
+            return expr
+        return tuple(substitute(expr, {self.variable: point}) for point in points)
+
+    def normalized(self, law: Component) -> Component:
+        """Return the law divided by its total, which stays an unevaluated exact sum or integral."""
+        if isinstance(law, tuple):
+            if (total := sp.Add(*law)) == 0:
+                raise InputError("the masses add up to 0, so they cannot be normalized")
+            return tuple(mass / total for mass in law)
+        name = f"{self.variable.name}_"
+        while name in self._known:
+            name += "_"
+        # Not a Dummy: two loads of one file must give equal mechanisms.
+        dummy = sp.Symbol(name, **self.variable.assumptions0)
+        head = sp.Integral if self.support.kind == "interval" else sp.Sum
+        limits = (dummy, self.support.lower, self.support.upper)
+        return law / head(law.xreplace({self.variable: dummy}), limits)
+
+    def constant(self, value: object, what: str) -> sp.Expr:
+        """Return a number or an expression free of the variable."""
+        expr = self.read(value, what)
+        if self.variable in expr.free_symbols:
+            raise InputError(f"{what} must not depend on the variable {self.variable}")
+        return expr
+
+    def _own(self, symbol: sp.Symbol, what: str) -> sp.Symbol:
+        name = str(symbol.name)
+        if name == self.variable.name:
+            return self.variable
+        if name not in self._known:
+            if not self._infers:
+                names = [self.variable.name, *self._known]
+                hint = suggestion(name, names) or f" (declared are {', '.join(names)})"
+                raise InputError(f"{what}: '{name}' is not declared{hint}")
+            self._known[name] = infer(symbol)
+            self._inferred.add(name)
+        elif name in self._inferred and symbol.is_real and symbol != self._known[name].symbol:
+            raise InputError(f"two symbols are called '{name}'; give them the same assumptions")
+        return self._known[name].symbol
+
+    def _read_support(self, support: object, kind: str) -> Support:
+        if isinstance(support, Support):
+            ends = {"points": list(support.points), "interval": (support.lower, support.upper)}
+            support = ends.get(kind, kind)
+        if kind == "points":
+            listed = support["points"] if isinstance(support, Mapping) else support
+            if not isinstance(listed, list | tuple):
+                raise InputError("the points of a support must be a list")
+            points = tuple(self._end(point, "a point of the support") for point in listed)
+            if any(point.is_infinite for point in points):
+                raise InputError("a point of the support must be finite")
+            return Support("points", -sp.oo, sp.oo, points).checked()
+        if isinstance(support, list | tuple):
+            lower, upper = (self._end(end, "an end of the support") for end in support)
+            return Support("interval", lower, upper).checked()
+        if kind == "naturals":
+            return Support("naturals", sp.Integer(0), sp.oo)
+        return Support("integers", -sp.oo, sp.oo)
+
+    def _end(self, end: object, what: str) -> sp.Expr:
+        for infinity in (sp.oo, -sp.oo):
+            if end == infinity:  # of SymPy or a float
+                return infinity
+        return self.constant(end, what)

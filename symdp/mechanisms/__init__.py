@@ -1,0 +1,106 @@
+"""The mechanisms that come with symdp: TOML files such as anybody may write.
+
+Each is an attribute of this module; calling it binds its parameters.
+
+>>> import symdp.mechanisms
+>>> symdp.mechanisms.gaussian(sigma=1.5)
+<Mechanism gaussian(sigma=3/2)>
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from symdp.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from symdp.mechanism import Mechanism
+
+__all__ = ["load_builtin", "names", "resolve"]
+
+_FOLDER = Path(__file__).parent
+
+
+class _UnknownMechanismError(InputError, AttributeError):
+    """Also an AttributeError: hasattr, inspect and import rely on that."""
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def names() -> list[str]:
+    """Return the names of the built-in mechanisms, sorted; this does not import SymPy.
+
+    >>> "gaussian" in names()
+    True
+    """
+    return list(_names())
+
+
+@cache
+def load_builtin(name: str) -> Mechanism:
+    """Return a built-in mechanism with its parameters free.
+
+    Raises
+    ------
+    InputError : no built-in mechanism has this name.
+
+    Examples
+    --------
+    >>> load_builtin("laplace").parameters
+    {'b': b}
+    """
+    if name not in _names():
+        hint = suggestion(name, _names()) or f" (there are {', '.join(_names())})"
+        raise _UnknownMechanismError(f"no built-in mechanism is called '{name}'{hint}")
+    from symdp.specification import load
+
+    return load(_FOLDER / f"{name}.toml")
+
+
+def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
+    """Return a built-in mechanism by its name, or the mechanism in a TOML file.
+
+    Parameters
+    ----------
+    name_or_path : a built-in name, which wins over a file of that name, or a path
+    folder : where a relative path starts
+
+    Raises
+    ------
+    InputError : neither, or a file that describes no mechanism.
+
+    Examples
+    --------
+    >>> resolve("gumbel")
+    <Mechanism gumbel(b)>
+    """
+    from symdp.specification import load
+
+    text = str(name_or_path)
+    if text in _names():
+        return load_builtin(text)
+    path = Path(folder) / text
+    if text.endswith(".toml") or "/" in text or "\\" in text or _is_there(path):
+        return load(path)
+    hint = suggestion(text, _names()) or f" (built in are {', '.join(_names())})"
+    raise InputError(f"no mechanism or file is called {text!r:.60}{hint}")
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long for a file's name, say
+        return False
+
+
+def __getattr__(name: str) -> Mechanism:
+    return load_builtin(name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_names()]
