@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.atoms import finite_sum
 from symdp.accountant.lattice import find_lattice, lattice_kernel
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import StripValue, continuous_kernel, find_tilt, integrate
-from symdp.errors import AccuracyError
 from symdp.numeric.law import SumLaw
 
+_LIST_ERROR = 1e-15  # rounding of one convolution of positive numbers
 SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
 
 
@@ -51,7 +52,9 @@ class Contour:
         if law.count == 1:
             part = law.parts[0][0]
             finite, complement = log_profile(part, epsilon)
-            return _answer(_log_sum(finite, _log(escaped)), complement, 4e-15 + part.base.error)
+            # Far in a tail the density is e to a large negative number, whose rounding counts.
+            error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
+            return _answer(_log_sum(finite, _log(escaped)), complement, error)
         return self._integral(law, epsilon, escaped)
 
     def _integral(self, law: SumLaw, epsilon: float, escaped: float) -> Answer:
@@ -61,17 +64,17 @@ class Contour:
             if lattice is not None:
                 kernel, period = lattice_kernel(lattice, epsilon), 2.0 * math.pi / lattice.spacing
             elif not law.is_spread:
-                raise AccuracyError(
-                    "the privacy loss takes single values off any lattice, which the contour "
-                    "cannot resolve; use the method 'truth' for few steps"
-                )
+                listed = finite_sum(law, epsilon)
+                if listed is not None:
+                    log_delta = _log_sum(listed[0], _log(escaped))
+                    return _answer(log_delta, listed[1], _LIST_ERROR * law.count)
         above: StripValue | None = None
         if law.domain[1] > 0:
-            above = integrate(law, epsilon, find_tilt(law, epsilon, True), kernel, period)
+            above = integrate(law, epsilon, find_tilt(law, epsilon, True), kernel, period, law.is_spread)
             log_delta = _log_sum(above.log_value, _log(escaped))
             if log_delta < math.log(0.25):
                 return _answer(log_delta, _log1m(log_delta), above.relative_error)
-        below = integrate(law, epsilon, find_tilt(law, epsilon, False), kernel, period)
+        below = integrate(law, epsilon, find_tilt(law, epsilon, False), kernel, period, law.is_spread)
         complement = min(below.log_value, 0.0)
         if above is not None:
             return _answer(min(log_delta, 0.0), complement, max(above.relative_error, below.relative_error))
@@ -85,6 +88,7 @@ def _answer(log_delta: float, log_complement: float, error: float) -> Answer:
     if log_delta == -math.inf:
         return Answer(log_delta, log_delta, log_delta, "exact", "", 0.0)
     margin = SAFETY * error
+    margin += 4e-16 * abs(log_delta)  # the logarithm itself is rounded
     lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf
     upper = min(log_delta + math.log1p(margin), 0.0)
     return Answer(float(log_delta), lower, upper, "exact", "", float(log_complement))

@@ -66,7 +66,9 @@ def _common_measure(a: float, b: float) -> float:
 
 
 def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
-    """Return G(z) = Σ_{λ>ε} e^{−z(λ−ε)}(1 − e^{ε−λ}) over the lattice, in closed form.
+    """Return G(z) = Δ Σ_{λ>ε} e^{−z(λ−ε)}(1 − e^{ε−λ}) over the lattice, in closed form.
+
+    The factor Δ makes the integral over one period 2π/Δ of e^{F(z)} G(z), divided by 2π, equal δ.
 
     With r the distance from ε up to the next point, the two geometric series combine to
     e^{−zr}[(1 − e^{−r}) + e^{−zΔ}(e^{−r} − e^{−Δ})]/((1 − e^{−zΔ})(1 − e^{−(z+1)Δ})).
@@ -79,7 +81,7 @@ def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
         second = -math.exp(-distance) * math.expm1(distance - spacing)
         numerator = np.exp(-z * distance) * (first + second * np.exp(-z * spacing))
         return np.asarray(
-            numerator / (np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing))
+            spacing * numerator / (np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing))
         )
 
     return kernel

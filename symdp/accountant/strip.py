@@ -26,9 +26,10 @@ Kernel = Callable[[Complex], Complex]
 LOG_ACCURACY = 38.0  # each alias term is kept below e^-38 = 3e-17 of the answer
 FIRST_REACH = 10.0  # a Gaussian characteristic function is below e^-50 at ten widths
 MAX_NODES = 1 << 20
-SETTLED = 1e-14  # relative change at which the sum counts as complete
+SETTLED = 1e-13  # relative change at which the sum counts as complete
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
 ROUNDING = 2.3e-16
+_CYCLES = 8.0
 _TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y
 
 
@@ -154,6 +155,7 @@ def integrate(
     tilt: float,
     kernel: Kernel = continuous_kernel,
     period: float = math.inf,
+    smooth: bool = True,
 ) -> StripValue:
     """Return log |I(t)| on the line Re z = `tilt`.
 
@@ -161,6 +163,9 @@ def integrate(
     ----------
     kernel, period
         G, and for a lattice of losses the length 2π/Δ after which the integrand repeats.
+    smooth
+        False for single values off any lattice: the terms then never die out but average out, and
+        what lies beyond the last node is bounded by their mean size.
 
     Raises
     ------
@@ -189,11 +194,17 @@ def integrate(
     stop = int(min(limit, max(24, math.ceil(min(reach / step, MAX_NODES / 2)))))
     terms = np.empty(0, dtype=np.complex128)
     best = (math.inf, 0.0)
+    revival = _revival(tilted, counts) if smooth and law.has_atoms else 0.0
+    cycle = law.atom_cycle if revival > 0 else 0.0
     while True:
         finer = law.tilted(tilt, step * stop)
         block = _terms(finer, counts, gap, tilt, step, terms.size, stop, kernel)
         terms = np.concatenate([terms, block])
-        total, tail = _settle(terms.real, np.abs(block), whole=stop >= limit < MAX_NODES)
+        last = np.maximum(np.abs(block), revival * np.abs(kernel(tilt + 1j * step * stop)))
+        if stop >= limit < MAX_NODES:
+            total, tail = _plain_sum(terms.real), 0.0
+        else:
+            total, tail = _settle(terms.real, last, smooth, step * stop >= _CYCLES * cycle)
         best = min(best, (tail / abs(total) if total else math.inf, total))
         if best[0] <= SETTLED:
             break
@@ -223,23 +234,40 @@ def integrate(
     return StripValue(log_front + math.log(magnitude), error)
 
 
-def _settle(terms: Array, last: Array, whole: bool) -> tuple[float, float]:
+def _revival(tilted: list[Tilted], counts: list[int]) -> float:
+    """Return Π aᵢ^nᵢ, what |φ_t(y)| returns to again and again where atoms carry weights aᵢ.
+
+    Between two such returns the terms look as if they had died out.
+    """
+    if any(part.atomic <= 0 for part in tilted):
+        return 0.0
+    return math.exp(
+        math.fsum(n * math.log(part.atomic) for n, part in zip(counts, tilted, strict=True))
+    )
+
+
+def _plain_sum(terms: Array) -> float:
+    return 2.0 * float(terms.sum()) - float(terms[0])
+
+
+def _settle(terms: Array, last: Array, smooth: bool, complete: bool) -> tuple[float, float]:
     """Return the two-sided sum and the size of what its cut-off may have left out.
 
     Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around ε, a
     smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments all vanish,
-    so its error falls faster than any power of Y; the sums at Y and Y/2 show it.
+    so its error falls faster than any power of Y; the sums at Y and Y/2 show it, once the sum is
+    `complete`: once every return of the atoms' oscillation has been seen.
     """
-    terms = terms.copy()
-    terms[0] *= 0.5
-    plain = 2.0 * float(terms.sum())
-    if whole:
-        return plain, 0.0
+    plain = _plain_sum(terms)
     tail = 2.0 * terms.size * float(last[-(last.size // 8 + 1) :].max())
     if tail <= SETTLED * abs(plain):
         return plain, tail
+    if not smooth:
+        return plain, 4.0 * terms.size * float(last.mean())
+    if not complete:
+        return plain, math.inf
     place = np.arange(terms.size) / terms.size
-    full, half = (float(terms @ erfc(_TAPER * (scale * place - 0.75))) for scale in (1.0, 2.0))
+    full, half = (_plain_sum(terms * 0.5 * erfc(_TAPER * (s * place - 0.75))) for s in (1.0, 2.0))
     return full, abs(full - half)
 
 

@@ -27,7 +27,7 @@ _MANY_STEPS = 10_000  # above this, the rounding of n·E L is worth avoiding
 class Tilted:
     """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
 
-    `excess` is K(t) − t·μ and `shift` is E_t L − μ with μ = E L: n steps multiply every rounding
+    `atomic` is the part of the weight on single values. `excess` is K(t) − t·μ and `shift` is E_t L − μ with μ = E L: n steps multiply every rounding
     error by n, so the large common part t·nμ − tε is formed once, exactly, for the whole sum.
     """
 
@@ -37,6 +37,7 @@ class Tilted:
     variance: float
     weight: Array
     deviation: Array
+    atomic: float
     error: float
 
 
@@ -144,6 +145,7 @@ class LossLaw:
             float(weight @ (deviation * deviation)),
             weight,
             deviation - residue,
+            float(weight[nodes.atomic].sum()) if self.has_atoms else 0.0,
             nodes.error,
         )
 
@@ -186,6 +188,15 @@ class SumLaw:
         )
         self.is_spread = any(law.is_spread for law, _ in parts)
         self.has_atoms = any(law.has_atoms for law, _ in parts)
+
+    @cached_property
+    def atom_cycle(self) -> float:
+        """The longest distance after which the atoms' part of |φ| comes back: 2π over their gap."""
+        gaps = [
+            np.diff(law.base.loss[law.base.atomic]) for law, _ in self.parts if law.has_atoms
+        ]
+        smallest = min((float(g[g > 0].min()) for g in gaps if (g > 0).any()), default=math.inf)
+        return 2.0 * math.pi / smallest
 
     @cached_property
     def loss_bounds(self) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.numeric.outline import Outline, covering_tilts, tilted_log_density
@@ -20,7 +21,8 @@ class NodeSet:
     """Points ℓⱼ and log weights log pⱼ with Σ pⱼ e^{zℓⱼ} = M(z) on a window of tilts.
 
     `mass_at_infinity` is P(Q = 0); the pⱼ add up to one less it. `error` is the quadrature's own
-    estimate of its relative error. `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is
+    estimate of its relative error. `atomic` marks single values of positive probability, which no
+    frequency averages out. `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is
     only accurate relative to itself when built around the mean.
     """
 
@@ -30,6 +32,7 @@ class NodeSet:
     mean: float
     centred: Array
     mass_at_infinity: float
+    atomic: NDArray[np.bool_]
     error: float
 
 
@@ -97,28 +100,32 @@ def build_nodes(
     finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
     masses = covering_tilts(finite, ends) if finite else {}
     losses, logs, error = [step.point_loss], [step.point_log_p], 0.0
+    marks = [np.ones(step.point_loss.size, dtype=bool)]
     for outline, out in zip(outlines, escaping, strict=True):
         loss, log_weight, piece_error = _piece_nodes(outline, {0.0: 0.0} if out else masses, frequency)
         losses.append(loss)
         logs.append(log_weight)
+        marks.append(np.full(loss.size, outline.piece.flat or outline.piece.integer))
         error = max(error, piece_error)
-    loss, log_weight = np.concatenate(losses), np.concatenate(logs)
+    loss, log_weight, atomic = np.concatenate(losses), np.concatenate(logs), np.concatenate(marks)
     infinite = np.isposinf(loss)
     escaped = float(np.exp(log_weight[infinite]).sum())
-    loss, log_weight = loss[~infinite], log_weight[~infinite]
+    loss, log_weight, atomic = loss[~infinite], log_weight[~infinite], atomic[~infinite]
     keep = np.isfinite(log_weight) & np.isfinite(loss)
-    loss, log_weight = loss[keep], log_weight[keep]
+    loss, log_weight, atomic = loss[keep], log_weight[keep], atomic[keep]
     total = float(np.exp(log_weight).sum()) + escaped
     if not abs(total - 1.0) < 1e-9:
         raise AccuracyError(f"the density of {step.name} integrates numerically to {total!r}, not 1")
     log_weight = log_weight - np.log(total)
     order = np.argsort(loss)
-    loss, log_weight = loss[order], log_weight[order]
+    loss, log_weight, atomic = loss[order], log_weight[order], atomic[order]
     weight = np.exp(log_weight)
     inside = weight.sum()
     mean = float(weight @ loss / inside) if inside > 0 else 0.0
     mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
-    return NodeSet(loss, log_weight, weight, mean, loss - mean, escaped / total, error)
+    return NodeSet(
+        loss, log_weight, weight, mean, loss - mean, escaped / total, atomic, error
+    )
 
 
 def escapes(piece: SmoothPiece) -> bool:

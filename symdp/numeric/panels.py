@@ -18,6 +18,7 @@ from symdp.errors import AccuracyError
 from symdp.numeric.outline import Outline, tilted_log_density
 from symdp.numeric.step import Array, SmoothPiece
 
+Index = NDArray[np.intp]
 ORDER = 16
 NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
 NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest shell is far below a double's rounding
@@ -95,7 +96,7 @@ class _Panels:
     integrals: Array
     noise: Array
 
-    def take(self, index: Array) -> _Panels:
+    def take(self, index: Index) -> _Panels:
         return _Panels(
             self.lower[index], self.upper[index], self.integrals[..., index], self.noise[:, index]
         )
@@ -160,7 +161,8 @@ def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
         good, difference = _agree(trial, left.integrals + right.integrals, total)
         good |= (middle <= trial.lower) | (middle >= trial.upper)
         good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
-        leftover += difference[:, good].sum(axis=1)
+        # Rounding noise is no error of the nodes: their values are evaluated again, accurately.
+        leftover += np.maximum(difference - trial.noise, 0.0)[:, good].sum(axis=1)
         accepted = trial.take(np.flatnonzero(good))
         done = accepted if done is None else done.join(accepted)
         if good.all():

@@ -1,0 +1,74 @@
+"""Accountants: rules from the law of a composition's privacy loss to δ(ε), each in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from symdp.accountant.answer import Accountant, Answer
+from symdp.accountant.central_limit import CentralLimit, TiltedEdgeworth
+from symdp.accountant.contour import Contour
+from symdp.accountant.edgeworth import Edgeworth
+from symdp.accountant.lugannani_rice import LugannaniRice
+from symdp.accountant.moments import Moments
+from symdp.accountant.saddlepoint import SaddlePoint
+from symdp.errors import InputError, suggestion
+
+__all__ = ["Accountant", "Answer", "accountant", "names"]
+
+_PLAIN: dict[str, Callable[[], Accountant]] = {
+    "contour": Contour,
+    "clt": CentralLimit,
+    "lugannani-rice": LugannaniRice,
+    "moments": Moments,
+    "moments-plain": lambda: Moments(plain=True),
+}
+_SERIES: dict[str, Callable[[int], Accountant]] = {
+    "msd": SaddlePoint,
+    "edgeworth": Edgeworth,
+    "tilted-edgeworth": TiltedEdgeworth,
+}
+_SHOWN_ORDERS = {"msd": (0, 1, 2), "edgeworth": (1, 2, 4), "tilted-edgeworth": (2,)}
+_HIGHEST_ORDER = 12
+
+
+def names() -> tuple[str, ...]:
+    """Return the accountants by name, a series with the orders that are usually wanted.
+
+    Examples
+    --------
+    >>> "contour" in names(), "msd:2" in names()
+    (True, True)
+    """
+    series = [f"{name}:{order}" for name, orders in _SHOWN_ORDERS.items() for order in orders]
+    return ("contour", *series, *(name for name in _PLAIN if name != "contour"))
+
+
+@lru_cache(maxsize=64)
+def accountant(name: str) -> Accountant:
+    """Return the accountant of a name such as contour, msd:2 (or msd2), clt, edgeworth:3, moments.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown or its order out of range.
+
+    Examples
+    --------
+    >>> accountant("msd1").name
+    'msd:1'
+    """
+    if name in _PLAIN:
+        return _PLAIN[name]()
+    family = name.rstrip("0123456789")
+    digits = name[len(family) :]
+    family = family.removesuffix(":")
+    if family in _SERIES:
+        if not digits:
+            raise InputError(f"method '{name}' needs an order, for example {family}:2")
+        if len(digits) > 3 or int(digits) > _HIGHEST_ORDER:
+            raise InputError(f"method '{name}': the highest order is {_HIGHEST_ORDER}")
+        return _SERIES[family](int(digits))
+    known = [*_PLAIN, *(f"{series}:2" for series in _SERIES), "truth"]
+    hint = suggestion(name, known) or f"; known: {', '.join(known)}"
+    raise InputError(f"method '{name}' is unknown{hint}")

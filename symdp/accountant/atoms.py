@@ -1,0 +1,77 @@
+"""Losses that take single values only: for few steps the exact answer is a finite sum."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from symdp.numeric.law import LossLaw, SumLaw
+from symdp.numeric.step import Array
+
+MAX_SUMS = 2_000_000
+_SAME = 1e-13  # sums closer than this, relative to the largest loss, are one value
+_Atoms = tuple[Array, Array]
+
+
+def finite_sum(law: SumLaw, epsilon: float) -> tuple[float, float] | None:
+    """Return (log δ(ε), log(1 − δ(ε))) of the finite part, or None where there are too many sums.
+
+    δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms.
+    """
+    total: _Atoms | None = None
+    for part, count in law.parts:
+        power = _power(part, count)
+        if power is None:
+            return None
+        total = power if total is None else _add(total, power)
+        if total is None:
+            return None
+    assert total is not None
+    loss, log_weight = total
+    gap = epsilon - loss
+    with np.errstate(divide="ignore"):
+        gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
+    return _log_total(gain), _log_total(log_weight + np.minimum(gap, 0.0))
+
+
+def _log_total(values: Array) -> float:
+    top = float(values.max())
+    if top == -math.inf:
+        return top
+    return top + math.log(float(np.exp(values - top).sum()))
+
+
+def _power(law: LossLaw, count: int) -> _Atoms | None:
+    """Return the law of `count` copies by repeated doubling."""
+    square: _Atoms | None = (law.base.loss, law.base.log_weight)
+    result: _Atoms | None = None
+    while True:
+        if count & 1:
+            result = square if result is None else _add(result, square)
+            if result is None:
+                return None
+        count >>= 1
+        if not count:
+            return result
+        square = _add(square, square)
+        if square is None:
+            return None
+
+
+def _add(first: _Atoms | None, second: _Atoms | None) -> _Atoms | None:
+    """Return the law of a sum of two independent losses, equal values merged."""
+    if first is None or second is None or first[0].size * second[0].size > 8 * MAX_SUMS:
+        return None
+    loss = np.add.outer(first[0], second[0]).ravel()
+    log_weight = np.add.outer(first[1], second[1]).ravel()
+    order = np.argsort(loss, kind="stable")
+    loss, log_weight = loss[order], log_weight[order]
+    scale = max(abs(loss[0]), abs(loss[-1]))
+    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > _SAME * scale)
+    if starts.size > MAX_SUMS:
+        return None
+    tops = np.maximum.reduceat(log_weight, starts)
+    lengths = np.diff(np.append(starts, loss.size))
+    shares = np.exp(log_weight - np.repeat(tops, lengths))
+    return loss[starts], tops + np.log(np.add.reduceat(shares, starts))

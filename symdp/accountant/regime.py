@@ -1,0 +1,151 @@
+"""When a series is out of its regime, and what an estimate says then."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.accountant.answer import Answer
+from symdp.accountant.moments import proved_instead
+from symdp.accountant.tilts import Strip, delta_from_strip
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.numeric.law import SumLaw
+
+Array = NDArray[np.float64]
+
+# An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
+# leaves not one decimal digit to rely on.
+LARGEST_ERROR = 0.1
+HIGHEST_ORDER = 12
+REMEDY = "use the method contour"
+_GRID = np.geomspace(1.0, 10.0, 40)
+_FARTHEST = 1000.0
+_NOISE = 1e-6  # a far tail divides by its own e^{−x²/2}: rounding must not pass for a signal
+_SPACING = math.log(float(_GRID[1] / _GRID[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A truncated series for a strip's integral, in units of its leading factor.
+
+    Attributes
+    ----------
+    name
+        The method's name.
+    total
+        The sum of the terms kept.
+    next_term
+        The first term left out: the yardstick.
+    unseen
+        The part of the line integral that no order of the series sees, from `far_line`.
+    """
+
+    name: str
+    total: float
+    next_term: float
+    unseen: float
+
+
+def far_line(
+    law: SumLaw, tilt: float, variance: float, width: float, pole: float, first: float = 3.0
+) -> float:
+    """Return the integral over the line beyond the reach of a series about y = 0.
+
+    A series knows the characteristic function φ_t near y = 0 alone. Losses that gather around
+    multiples of one value lift it again further out, and no cumulant shows that. Returned is
+    ∫ ||φ_t(y)| − e^{−K″(t)y²/2}| dy/(|pole + iy| |pole + 1 + iy|) over |y| from `first` widths on.
+
+    The grid is logarithmic over a factor of ten, or, where the loss has atoms and φ_t may come
+    back in peaks as narrow as at zero, uniform and as far as the kernel gives such a peak weight.
+
+    Parameters
+    ----------
+    law, tilt
+        the total loss and where the line crosses the real axis.
+    variance
+        K″(tilt).
+    width
+        the width of the integrand at y = 0.
+    pole
+        the tilt as the kernel sees it.
+    first
+        how many widths the series itself reaches.
+    """
+    if law.has_atoms:
+        reach = 8.0 * math.sqrt(abs(pole * (1.0 + pole))) / width
+        y = np.arange(first, min(max(reach, 20.0 * first), _FARTHEST), 0.5) * width
+        spacing = np.full(y.shape, 0.5 * width)
+    else:
+        y = first * width * _GRID
+        spacing = _SPACING * y
+    modulus = np.exp(law.cgf_line(tilt, y).real)
+    excess = np.abs(modulus - np.exp(-0.5 * variance * y * y))
+    excess[excess < _NOISE] = 0.0
+    kernel = 1.0 / (np.hypot(pole, y) * np.hypot(1.0 + pole, y))
+    return 2.0 * float(excess @ (kernel * spacing))
+
+
+def estimate(
+    law: SumLaw, epsilon: float, strip: Strip, log_factor: float, series: Series
+) -> Answer:
+    """Return the answer of a truncated series, with advice where its own yardsticks are too large.
+
+    Parameters
+    ----------
+    law, epsilon
+        the total loss and ε.
+    strip
+        which integral the series stands for.
+    log_factor
+        logarithm of the factor in front of the series.
+    series
+        its sum and yardsticks.
+    """
+    if not series.total > 0:
+        return proved_instead(
+            law, epsilon, f"{series.name} sums to a negative number here; {REMEDY}"
+        )
+    log_integral = log_factor + math.log(series.total)
+    found = delta_from_strip(law, epsilon, strip, log_integral)
+    if found is None or found[0] == -math.inf:
+        return proved_instead(
+            law, epsilon, f"{series.name} gives no delta between 0 and 1 here; {REMEDY}"
+        )
+    value, complement = found
+    # errors are relative to the strip's integral; what counts is their size in units of δ
+    log_scale = log_factor - value
+    advice = ""
+    for size, what in (
+        (abs(series.next_term), "its next term is"),
+        (series.unseen, "what lies beyond the reach of its terms is about"),
+    ):
+        if size > 0 and math.log(size) + log_scale > math.log(LARGEST_ERROR):
+            share = math.exp(min(math.log(size) + log_scale, 700.0))
+            advice = f"{series.name} is out of its regime: {what} {share:.2g} of delta; {REMEDY}"
+    return Answer(value, None, None, "estimate", advice, complement)
+
+
+def check_order(family: str, order: int) -> None:
+    """Raise InputError unless an order is an integer that every series offers.
+
+    Parameters
+    ----------
+    family
+        the methods' common name.
+    order
+        the order asked for.
+
+    Examples
+    --------
+    >>> check_order("msd", -1)
+    Traceback (most recent call last):
+    symdp.errors.InputError: order -1 of msd: an integer from 0 to 12 is needed
+    """
+    if type(order) is not int or not 0 <= order <= HIGHEST_ORDER:
+        raise InputError(f"order {order!r} of {family}: an integer from 0 to {HIGHEST_ORDER} is needed")

@@ -1,0 +1,258 @@
+"""A composition of mechanisms, and the questions that people ask of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from symdp.errors import InputError
+from symdp.guarantee import Curve, Guarantee
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from symdp.accountant.answer import Accountant, Answer
+    from symdp.mechanism import Mechanism
+    from symdp.numeric.law import SumLaw
+
+Direction = Literal["remove", "add", "both"]
+DIRECTIONS = ("remove", "add")
+MOST_STEPS = 10**15
+
+
+class Composition:
+    """Independent (or adaptively composed) steps of mechanisms: distinct ones, each with a count.
+
+    Parameters
+    ----------
+    steps
+        Pairs (mechanism, count): every mechanism concrete, every count a positive integer.
+
+    Raises
+    ------
+    InputError
+        If a parameter is missing or a count is not a positive integer.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> steps = Composition([(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000)])
+    >>> print(f"{steps.delta(0.5).delta:.12f}")
+    0.001160453268
+    """
+
+    def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
+        merged: dict[Mechanism, int] = {}
+        for mechanism, count in steps:
+            concrete = mechanism.require_concrete()
+            merged[concrete] = merged.get(concrete, 0) + _checked_count(count)
+        if not merged:
+            raise InputError("a composition needs at least one step")
+        self.steps = tuple(merged.items())
+        self.count = sum(merged.values())
+        self._laws: dict[str, SumLaw] = {}
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{count} × {mechanism!r}" for mechanism, count in self.steps)
+        return f"Composition({parts})"
+
+    def law(self, direction: str) -> SumLaw:
+        """Return the law of the total privacy loss in one direction, built once."""
+        found = self._laws.get(direction)
+        if found is None:
+            from symdp.compile import loss_law
+            from symdp.numeric.law import SumLaw
+
+            if direction not in DIRECTIONS:
+                raise InputError(f"direction '{direction}': it is 'remove' or 'add'")
+            found = SumLaw([(loss_law(m, direction), n) for m, n in self.steps])
+            self._laws[direction] = found
+        return found
+
+    @overload
+    def delta(
+        self, epsilon: float, method: str = ..., direction: Direction = ...
+    ) -> Guarantee: ...
+    @overload
+    def delta(
+        self, epsilon: ArrayLike, method: str = ..., direction: Direction = ...
+    ) -> Guarantee | Curve: ...
+    def delta(
+        self, epsilon: Any, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee | Curve:
+        """Return δ(ε) = E[(1 − e^{ε−L})⁺] of the composition.
+
+        Parameters
+        ----------
+        epsilon
+            Any real number in nats, or an array of them.
+        method
+            An accountant's name, see `symdp.accountant.names`.
+        direction
+            "remove" (P, Q), "add" (Q, P), or "both", which returns the larger δ.
+
+        Returns
+        -------
+        Guarantee, or a Curve for an array.
+
+        Raises
+        ------
+        InputError
+            If ε is not finite, or the method or direction is unknown.
+        AccuracyError
+            If the method cannot reach its accuracy.
+        """
+        if _is_array(epsilon):
+            return Curve([self.delta(float(e), method, direction) for e in _flat(epsilon)])
+        epsilon = _real(epsilon, "epsilon")
+        accountant = _accountant(method, self)
+        start = time.perf_counter()
+        side, answer = self._larger(accountant, epsilon, direction)
+        return Guarantee(
+            epsilon,
+            answer.log_delta,
+            answer.kind,
+            accountant.name,
+            side,
+            self.count,
+            "delta",
+            answer.log_lower,
+            answer.log_upper,
+            advice=answer.advice,
+            seconds=time.perf_counter() - start,
+            citations=accountant.citations,
+        )
+
+    @overload
+    def epsilon(
+        self, delta: float, method: str = ..., direction: Direction = ...
+    ) -> Guarantee: ...
+    @overload
+    def epsilon(
+        self, delta: ArrayLike, method: str = ..., direction: Direction = ...
+    ) -> Guarantee | Curve: ...
+    def epsilon(
+        self, delta: Any, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee | Curve:
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta`, the inverse of the privacy profile.
+
+        Parameters
+        ----------
+        delta
+            A number strictly between 0 and 1, or an array of them.
+        method, direction
+            As for `delta`.
+
+        Raises
+        ------
+        InputError
+            If δ is out of range, or not above the composition's mass at infinity.
+        AccuracyError
+            If the method cannot reach its accuracy.
+        """
+        from symdp.invert import invert
+
+        if _is_array(delta):
+            return Curve([self.epsilon(float(d), method, direction) for d in _flat(delta)])
+        delta = _real(delta, "delta")
+        if not 0.0 < delta < 1.0:
+            raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
+        accountant = _accountant(method, self)
+        start = time.perf_counter()
+        found = {
+            side: invert(accountant, self.law(side), math.log(delta)) for side in _sides(direction)
+        }
+        side = max(found, key=lambda s: found[s].epsilon)
+        best = found[side]
+        return Guarantee(
+            best.epsilon,
+            math.log(delta),
+            best.kind,
+            accountant.name,
+            side,
+            self.count,
+            "epsilon",
+            epsilon_lower=best.lower,
+            epsilon_upper=best.upper,
+            advice=best.advice,
+            seconds=time.perf_counter() - start,
+            citations=accountant.citations,
+        )
+
+    def _larger(
+        self, accountant: Accountant, epsilon: float, direction: str
+    ) -> tuple[str, Answer]:
+        """Return the direction with the larger δ and its answer."""
+        answers = [(s, accountant.log_delta(self.law(s), epsilon)) for s in _sides(direction)]
+        return max(answers, key=lambda pair: pair[1].log_delta)
+
+
+def compose(steps: Mechanism | Sequence[tuple[Mechanism, int]], count: int | None = None) -> Composition:
+    """Return the composition of one mechanism `count` times, or of several (mechanism, count).
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> compose([(mechanisms.laplace(b=2), 3), (mechanisms.gaussian(sigma=4), 5)]).count
+    8
+    """
+    if isinstance(steps, Sequence):
+        if count is not None:
+            raise InputError("a list of steps carries its own counts; leave `count` out")
+        return Composition(steps)
+    return Composition([(steps, 1 if count is None else count)])
+
+
+def _checked_count(count: object) -> int:
+    import numbers
+
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or int(count) < 1:
+        raise InputError(f"count {count!r}: the number of steps must be a positive integer")
+    if int(count) > MOST_STEPS:
+        raise InputError(f"count {count!r}: at most {MOST_STEPS} steps are accounted for")
+    return int(count)
+
+
+def _sides(direction: str) -> tuple[str, ...]:
+    if direction == "both":
+        return DIRECTIONS
+    if direction in DIRECTIONS:
+        return (direction,)
+    raise InputError(f"direction '{direction}': it is 'remove', 'add' or 'both'")
+
+
+def _accountant(method: str, composition: Composition) -> Accountant:
+    if method == "truth":
+        from symdp.judge import Truth
+
+        return Truth(composition)
+    from symdp.accountant import accountant
+
+    return accountant(method)
+
+
+def _is_array(value: object) -> bool:
+    if isinstance(value, str):
+        return False
+    return hasattr(value, "__len__") or getattr(value, "ndim", 0) > 0
+
+
+def _flat(value: Any) -> list[float]:
+    import numpy as np
+
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim != 1:
+        raise InputError(f"an array of {array.ndim} dimensions: one dimension is needed")
+    return [float(v) for v in array]
+
+
+def _real(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} = {value!r}: it must be a real number") from None
+    if not math.isfinite(number):
+        raise InputError(f"{name} = {value!r}: it must be a finite number")
+    return number

@@ -1,0 +1,43 @@
+"""Asymptotic expansions in cumulant symbols: combinatorics, free of numbers and of privacy."""
+
+from __future__ import annotations
+
+from symdp.expansion.bell import complete_bell
+from symdp.expansion.edgeworth import (
+    edgeworth_density_polynomials,
+    edgeworth_polynomials,
+    standardised_cumulant,
+)
+from symdp.expansion.graded import GradedTerm, graded_expression, graded_terms, graded_value
+from symdp.expansion.hermite import hermite, hermite_values
+from symdp.expansion.saddlepoint import (
+    F,
+    gaussian_images,
+    saddlepoint_corrections,
+    saddlepoint_series,
+)
+from symdp.expansion.tilted import (
+    hermite_integral,
+    hermite_integrals_from_moments,
+    mills_moment,
+)
+
+__all__ = [
+    "F",
+    "GradedTerm",
+    "complete_bell",
+    "edgeworth_density_polynomials",
+    "edgeworth_polynomials",
+    "gaussian_images",
+    "graded_expression",
+    "graded_terms",
+    "graded_value",
+    "hermite",
+    "hermite_integral",
+    "hermite_integrals_from_moments",
+    "hermite_values",
+    "mills_moment",
+    "saddlepoint_corrections",
+    "saddlepoint_series",
+    "standardised_cumulant",
+]

@@ -1,0 +1,204 @@
+"""The contour accountant against closed forms and arbitrary-precision truth."""
+
+import math
+
+import mpmath
+import pytest
+import sympy as sp
+
+from symdp import compose, mechanisms
+from symdp.mechanism import Mechanism
+from symdp.truth.quadrature import privacy_profile
+
+x = sp.Symbol("x", real=True)
+
+
+def gaussian_log_delta(mu, epsilon):
+    """log of Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) at 60 digits, and log of one less it."""
+    with mpmath.workdps(60):
+        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        far = mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+        delta = mpmath.ncdf(mu / 2 - epsilon / mu) - far
+        return float(mpmath.log(delta)), float(mpmath.log(mpmath.ncdf(epsilon / mu - mu / 2) + far))
+
+
+@pytest.mark.parametrize("sigma", ["1/2", "5"])
+@pytest.mark.parametrize("count", [1, 2, 3, 50, 10**4, 10**9, 10**12])
+@pytest.mark.parametrize("deviations", [-6.0, -1.0, 0.0, 3.0, 12.0, 36.5])
+def test_gaussian_closed_form(sigma, count, deviations):
+    """Composition of Gaussians is Gaussian: δ from 1 − 1e-9 down to 1e-290."""
+    with mpmath.workdps(60):
+        mu = mpmath.sqrt(count) / mpmath.mpf(sp.Rational(sigma).p) * sp.Rational(sigma).q
+        epsilon = float(mu * mu / 2 + deviations * mu)
+        log_delta, log_complement = gaussian_log_delta(mu, epsilon)
+    composition = compose(mechanisms.gaussian(sigma=sigma), count)
+    guarantee = composition.delta(epsilon)
+    tolerance = 1e-10 if count == 10**12 else 1e-11
+    assert guarantee.log_delta == pytest.approx(log_delta, abs=tolerance)
+    assert guarantee.log_lower <= log_delta <= guarantee.log_upper
+    assert guarantee.kind == "exact"
+    law = composition.law("remove")
+    from symdp.accountant import accountant
+
+    answer = accountant("contour").log_delta(law, epsilon)
+    assert answer.log_complement == pytest.approx(log_complement, abs=tolerance, rel=1e-12)
+
+
+def randomized_response_delta(epsilon_0, count, epsilon):
+    """δ by the finite sum over the number of truthful answers, 50 digits."""
+    with mpmath.workdps(50):
+        e0, epsilon = mpmath.mpf(epsilon_0), mpmath.mpf(epsilon)
+        truthful = 1 / (1 + mpmath.exp(-e0))
+        total = mpmath.mpf(0)
+        for k in range(count + 1):
+            loss = e0 * (2 * k - count)
+            if loss > epsilon:
+                weight = mpmath.binomial(count, k) * truthful**k * (1 - truthful) ** (count - k)
+                total += weight * -mpmath.expm1(epsilon - loss)
+        return total
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100, 3000])
+@pytest.mark.parametrize("fraction", [-0.3, 0.0, 0.31, 0.5, 0.97])
+def test_randomized_response_is_a_finite_sum(count, fraction):
+    epsilon = fraction * count * 0.2
+    composition = compose(mechanisms.randomized_response(epsilon_0="1/5"), count)
+    exact = randomized_response_delta("0.2", count, epsilon)
+    got = composition.delta(epsilon, direction="remove")
+    if exact == 0:
+        assert got.delta == 0
+    else:
+        assert got.log_delta == pytest.approx(float(mpmath.log(exact)), abs=1e-11, rel=2e-14)
+
+
+def test_published_fourier_accountant_row():
+    """FA Table 1: q = 0.01, σ = 1.5, 10⁴ steps, ε = 1; its finest grid gives 0.0496014103163."""
+    mechanism = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
+    got = compose(mechanism, 10**4).delta(1.0, direction="remove")
+    assert got.delta == pytest.approx(0.0496014103163, rel=1e-9)
+    truth = privacy_profile([(mechanism.pair("remove"), 10**4)], 1.0, digits=25)
+    assert abs(got.delta / truth - 1) < 1e-12
+
+
+def normal(mean, sigma):
+    return sp.exp(-((x - mean) ** 2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+
+
+CASES = [
+    ("logistic", mechanisms.logistic(s=1), 20, 4.0),
+    ("gumbel", mechanisms.gumbel(b=1), 20, 14.0),
+    ("student", mechanisms.student_t(nu=3, s=2), 60, 6.0),
+    ("laplace", mechanisms.laplace(b=2), 50, 9.0),
+    (
+        "subsampled laplace",
+        mechanisms.laplace(b=1).subsample("poisson", "1/100"),
+        1000,
+        0.7,
+    ),
+    ("mixture", Mechanism.additive(normal(0, 1) / 2 + normal(0, 3) / 2, x), 50, 12.0),
+    ("quartic", Mechanism.additive(sp.exp(-(x**4)) / (2 * sp.gamma(sp.Rational(5, 4))), x), 20, 80.0),
+    ("two variances", Mechanism.from_pair(normal(0, sp.Rational(3, 2)), normal(0, 1), x), 50, 16.0),
+    ("discrete gaussian", mechanisms.discrete_gaussian(sigma=2), 50, 20.0),
+    ("one big jump", mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000, 8.0),
+    ("far", mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000, 20.0),
+]
+
+
+@pytest.mark.parametrize(("name", "mechanism", "count", "epsilon"), CASES, ids=[c[0] for c in CASES])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_against_truth(name, mechanism, count, epsilon, direction):
+    got = compose(mechanism, count).delta(epsilon, direction=direction)
+    truth = privacy_profile([(mechanism.pair(direction), count)], epsilon, digits=20)
+    if truth == 0:
+        assert got.delta == 0
+        return
+    with mpmath.workdps(30):
+        assert abs(mpmath.exp(mpmath.mpf(got.log_delta)) / truth - 1) < 1e-10
+        assert got.log_lower <= mpmath.log(truth) <= got.log_upper
+
+
+def test_heterogeneous_composition_of_gaussians():
+    """Σ 1/σ² adds up: 3 steps at σ = 2 and 5 at σ = 4 are one Gaussian of μ² = 3/4 + 5/16."""
+    parts = [(mechanisms.gaussian(sigma=2), 3), (mechanisms.gaussian(sigma=4), 5)]
+    got = compose(parts).delta(1.5)
+    expected, _ = gaussian_log_delta(math.sqrt(0.75 + 0.3125), 1.5)
+    assert got.log_delta == pytest.approx(expected, abs=1e-13)
+
+
+def test_equal_steps_merge():
+    one = compose(mechanisms.laplace(b=2), 60)
+    two = compose([(mechanisms.laplace(b=2), 20), (mechanisms.laplace(b=2), 40)])
+    assert two.delta(3.0).log_delta == one.delta(3.0).log_delta
+
+
+def test_outside_the_loss_range():
+    composition = compose(mechanisms.laplace(b=1), 5)
+    assert composition.delta(5.0001).delta == 0.0
+    below = composition.delta(-6.0)
+    assert below.delta == pytest.approx(-math.expm1(-6.0), rel=1e-14)
+
+
+def test_mass_at_infinity():
+    """Exponential noise, sensitivity 1: P(Q = 0) = 0 for P = f(x − 1), and 1 − 1/e the other way."""
+    density = sp.exp(-x)
+    mechanism = Mechanism.additive(density, x, support=(0, sp.oo))
+    composition = compose(mechanism, 3)
+    escaped = -math.expm1(-3.0)
+    assert composition.delta(50.0, direction="add").delta == pytest.approx(escaped, rel=1e-14)
+    # The finite loss is always 1 a step in the remove direction: δ = 1 − e^{ε − 3}.
+    got = composition.delta(1.0, direction="remove")
+    assert got.delta == pytest.approx(-math.expm1(-2.0), rel=1e-12)
+
+
+def three_points(weights):
+    return Mechanism.from_pair(
+        [sp.Rational(w) for w in weights], [sp.Rational(1, 3)] * 3, x, support=[0, 1, 2]
+    )
+
+
+@pytest.mark.parametrize("count", [2, 9, 60])
+@pytest.mark.parametrize("epsilon", [-0.1, 0.3, 2.5])
+def test_atoms_off_a_lattice(count, epsilon):
+    """Three points in general position: a multinomial sum at 40 digits."""
+    weights = ["1/2", "3/10", "1/5"]
+    got = compose(three_points(weights), count).delta(epsilon, direction="remove")
+    with mpmath.workdps(40):
+        p = [mpmath.mpf(sp.Rational(w).p) / sp.Rational(w).q for w in weights]
+        losses = [mpmath.log(3 * v) for v in p]
+        exact = mpmath.mpf(0)
+        for i in range(count + 1):
+            for j in range(count + 1 - i):
+                k = count - i - j
+                loss = i * losses[0] + j * losses[1] + k * losses[2]
+                if loss > epsilon:
+                    ways = mpmath.binomial(count, i) * mpmath.binomial(count - i, j)
+                    chance = ways * p[0] ** i * p[1] ** j * p[2] ** k
+                    exact -= chance * mpmath.expm1(epsilon - loss)
+        if exact == 0:
+            assert got.delta == 0.0
+        else:
+            assert got.log_delta == pytest.approx(float(mpmath.log(exact)), abs=1e-12)
+            assert got.log_lower <= mpmath.log(exact) <= got.log_upper
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", ["1", "1/5", "1/100", "1/1000"])
+@pytest.mark.parametrize("sigma", ["1/2", "4/5", "3/2", "5"])
+@pytest.mark.parametrize("count", [30, 10**3, 10**6, 10**9])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_subsampled_gaussian_everywhere(rate, sigma, count, direction):
+    """δ from about 0.5 down to 1e-300, wherever ε of these sizes exists."""
+    mechanism = mechanisms.gaussian(sigma=sigma).subsample("poisson", rate)
+    composition = compose(mechanism, count)
+    law = composition.law(direction)
+    spread = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    for deviations in (0.0, 4.0, 25.0):
+        epsilon = law.mean + deviations * spread
+        if not epsilon < 0.98 * law.loss_bounds[1]:
+            continue
+        got = composition.delta(epsilon, direction=direction)
+        if got.log_delta < -690:
+            continue
+        truth = privacy_profile([(mechanism.pair(direction), count)], epsilon, digits=16)
+        with mpmath.workdps(30):
+            assert abs(mpmath.exp(mpmath.mpf(got.log_delta)) / truth - 1) < 1e-10

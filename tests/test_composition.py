@@ -1,0 +1,112 @@
+"""The questions people ask of a composition: inputs, inverses, directions, arrays."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from symdp import compose, mechanisms
+from symdp.errors import InputError
+
+STEPS = compose(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000)
+
+
+@pytest.mark.parametrize("delta", [0.2, 1e-3, 1e-5, 1e-12, 1e-100, 1e-300])
+@pytest.mark.parametrize("direction", ["remove", "add", "both"])
+def test_epsilon_inverts_delta(delta, direction):
+    found = STEPS.epsilon(delta, direction=direction)
+    back = STEPS.delta(found.epsilon, direction=direction)
+    if found.epsilon > 0:
+        assert back.log_delta == pytest.approx(math.log(delta), abs=1e-10)
+        assert found.lower <= found.epsilon <= found.upper
+        assert found.upper - found.lower < 1e-8
+    else:
+        assert back.delta <= delta
+
+
+def test_epsilon_is_not_negative():
+    weak = compose(mechanisms.gaussian(sigma=1000), 1)
+    found = weak.epsilon(0.1)
+    assert found.epsilon == 0.0
+    assert "already" in found.advice
+
+
+def test_both_takes_the_larger_direction():
+    remove, add = (STEPS.delta(0.5, direction=d) for d in ("remove", "add"))
+    both = STEPS.delta(0.5)
+    assert both.log_delta == max(remove.log_delta, add.log_delta)
+    assert both.direction == "remove"
+
+
+def test_profile_is_decreasing_and_convex_in_exp_epsilon():
+    grid = np.linspace(-1.0, 3.0, 25)
+    curve = STEPS.delta(grid)
+    assert (np.diff(curve.delta) < 0).all()
+    slopes = np.diff(curve.delta) / np.diff(np.exp(grid))
+    assert (np.diff(slopes) > -1e-12).all()
+
+
+def test_reversed_profile():
+    """δ_{Q,P}(−ε) = 1 − e^{−ε}(1 − δ_{P,Q}(ε))."""
+    for epsilon in (0.1, 0.7, 2.0):
+        forward = STEPS.delta(epsilon, direction="remove").delta
+        backward = STEPS.delta(-epsilon, direction="add").delta
+        assert backward == pytest.approx(1 - math.exp(-epsilon) * (1 - forward), rel=1e-13)
+
+
+def test_arrays_in_arrays_out():
+    curve = STEPS.delta(np.asarray([0.5, 1.0]))
+    assert len(curve) == 2
+    assert curve.delta[1] == STEPS.delta(1.0).delta
+    assert (curve.lower <= curve.delta).all()
+    assert (curve.delta <= curve.upper).all()
+    assert STEPS.epsilon([1e-5, 1e-6]).epsilon.shape == (2,)
+    assert [p["epsilon"] for p in curve.to_json()["points"]] == [0.5, 1.0]
+
+
+def test_below_the_double_range():
+    far = compose(mechanisms.gaussian(sigma=1), 1).delta(60.0)
+    with mpmath.workdps(40):
+        tails = mpmath.erfc(59.5 / mpmath.sqrt(2)), mpmath.erfc(60.5 / mpmath.sqrt(2))
+        exact = (tails[0] - mpmath.exp(60) * tails[1]) / 2
+        assert far.log_delta == pytest.approx(float(mpmath.log(exact)), abs=1e-11)
+        shown = far.to_json()["delta"]
+        assert abs(mpmath.mpf(shown) / exact - 1) < 1e-10
+    assert far.delta == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "culprit"),
+    [
+        (lambda: STEPS.delta(math.nan), "epsilon = nan"),
+        (lambda: STEPS.delta(math.inf), "epsilon = inf"),
+        (lambda: STEPS.delta("one"), "real number"),
+        (lambda: STEPS.delta(1.0, method="contur"), "contour"),
+        (lambda: STEPS.delta(1.0, method="msd"), "order"),
+        (lambda: STEPS.delta(1.0, method="msd99"), "highest order"),
+        (lambda: STEPS.delta(1.0, direction="up"), "direction"),
+        (lambda: STEPS.epsilon(0.0), "between 0 and 1"),
+        (lambda: STEPS.epsilon(1.0), "between 0 and 1"),
+        (lambda: compose(mechanisms.laplace(b=1), 0), "positive integer"),
+        (lambda: compose(mechanisms.laplace(b=1), 2.5), "positive integer"),
+        (lambda: compose(mechanisms.laplace(b=1), True), "positive integer"),
+        (lambda: compose(mechanisms.laplace(), 3), "b"),
+        (lambda: compose([]), "at least one"),
+    ],
+)
+def test_bad_input_names_the_culprit(call, culprit):
+    with pytest.raises(InputError, match=culprit):
+        call()
+
+
+def test_no_finite_epsilon_below_the_mass_at_infinity():
+    import sympy as sp
+
+    from symdp.mechanism import Mechanism
+
+    x = sp.Symbol("x", real=True)
+    uniform = compose(Mechanism.additive(sp.Rational(1, 4), x, support=(-2, 2)), 1)
+    assert uniform.delta(3.0).delta == pytest.approx(0.25, rel=1e-14)
+    with pytest.raises(InputError, match="no finite epsilon"):
+        uniform.epsilon(0.2)
