@@ -1,0 +1,22 @@
+"""Derivation: from a dominating pair to its privacy loss, the loss's pieces and its CGF."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from symdp.derive.pieces import pieces, points
+from symdp.derive.records import CGF, Atom, Piece, Point
+
+if TYPE_CHECKING:
+    from symdp.derive.derivation import Derivation, derive
+
+__all__ = ["CGF", "Atom", "Derivation", "Piece", "Point", "derive", "pieces", "points"]
+
+
+def __getattr__(name: str) -> Any:
+    # Numbers need the pieces alone; integration and its checks load with the first derivation.
+    if name in {"Derivation", "derive"}:
+        from symdp.derive import derivation
+
+        return getattr(derivation, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

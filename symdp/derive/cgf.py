@@ -1,0 +1,302 @@
+"""The CGF of the privacy loss: a closed form that was checked, else declared numeric."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.derive.check import agrees, logs_agree, off_the_axis, random_values, tilts_to_check
+from symdp.derive.child import compute
+from symdp.derive.domain import Flank, cgf_domain
+from symdp.derive.integrate import Integrand, definite
+from symdp.derive.mixture import Term, mixture_form
+from symdp.derive.normal_form import LogForm, exponential_terms
+from symdp.derive.pieces import SmoothPair, pieces, points, smooth_pairs
+from symdp.derive.records import CGF
+from symdp.derive.signs import compare, interior_point
+from symdp.derive.simplify import log_of_total
+from symdp.errors import AccuracyError, InputError
+
+if TYPE_CHECKING:
+    from symdp.pair import Pair
+
+_CHECK_ROUNDS = 2
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """log P and log Q as one normal form each, where both densities are positive."""
+
+    smooth: SmoothPair
+    log_p: LogForm
+    log_q: LogForm
+    lower: sp.Expr
+    upper: sp.Expr
+    is_sum: bool
+
+    def tilted(self, tilt: sp.Symbol) -> Integrand:
+        """P^{1+t} Q^{−t}."""
+        form = self.log_p.plus(self.log_p.minus(self.log_q), tilt)
+        return Integrand(form, self.lower, self.upper, self.is_sum)
+
+
+class _NoClosedForm(Exception):  # noqa: N818  (it carries a reason, not an error)
+    """Why the closed form was given up."""
+
+
+@lru_cache(maxsize=256)
+def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] = ()) -> CGF:
+    """Return K(t) = log ∫ P^{1+t} Q^{−t} in closed form, or say why there is none.
+
+    The support is cut at the kinks, each stretch integrated by table or, in a child process, by
+    SymPy; the sum is simplified and compared with numerical integrals at random rational tilts,
+    real and complex.  Only where all agree to 18 digits the form is "closed".
+
+    Parameters
+    ----------
+    pair : Pair
+    time_limit : float
+        Seconds for SymPy's integrals together.
+    below_one : names of parameters that are probabilities, so that the check respects it
+
+    Examples
+    --------
+    >>> from symdp.pair import Pair, Support
+    >>> x, s = sp.Symbol("x", real=True), sp.Symbol("sigma", positive=True)
+    >>> def density(at):
+    ...     return sp.exp(-at**2 / (2 * s**2)) / (s * sp.sqrt(2 * sp.pi))
+    >>> pair = Pair(x, Support("interval", -sp.oo, sp.oo), (density(x), density(x - 1)),
+    ...             (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
+    >>> derive_cgf(pair).expression
+    t*(t + 1)/(2*sigma**2)
+    """
+    tilt = tilt_symbol(pair)
+    stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
+    domain = _domain(pair, stretches)
+    try:
+        expression = _closed_form(pair, stretches, tilt, time_limit)
+        _refuse_longer(expression, _LONGEST)
+        tilts, values = _checked(expression, pair, tilt, domain, below_one)
+    except _NoClosedForm as reason:
+        return CGF(tilt, None, "numeric", domain, reason=str(reason))
+    return CGF(
+        tilt,
+        expression,
+        "closed",
+        domain,
+        checked_at=tilts,
+        parameters_checked=values,
+        removable=_removable(expression, tilt, domain),
+    )
+
+
+def tilt_symbol(pair: Pair) -> sp.Symbol:
+    """Return the symbol of the tilt: t, or another name where the pair has a t of its own.
+
+    Real, since simplification relies on it; complex values may be put in afterwards.
+    """
+    names = {pair.variable.name}
+    for component in pair.components:
+        parts = component if isinstance(component, tuple) else (component,)
+        names.update(symbol.name for part in parts for symbol in part.free_symbols)
+    names.update(s.name for w in (*pair.p_weights, *pair.q_weights) for s in w.free_symbols)
+    free = next(name for name in ("t", "tilt", "t_tilt", "tilt_of_K") if name not in names)
+    return sp.Symbol(free, real=True)
+
+
+def _stretches(pair: Pair) -> Iterator[_Stretch]:
+    for smooth in smooth_pairs(pair):
+        if smooth.p_terms and smooth.q_terms:
+            yield _stretch(smooth)
+
+
+def _stretch(smooth: SmoothPair) -> _Stretch:
+    x, ends = smooth.variable, (smooth.lower, smooth.upper)
+    at = ends[0] if ends[0] == ends[1] else interior_point(*ends)
+    log_p, log_q = (
+        mixture_form(terms, smooth.reference, x, at) for terms in (smooth.p_terms, smooth.q_terms)
+    )
+    return _Stretch(smooth, log_p, log_q, *ends, is_sum=bool(x.is_integer))
+
+
+def _domain(pair: Pair, stretches: Sequence[_Stretch]) -> tuple[sp.Expr, sp.Expr] | None:
+    if pair.support.kind == "points":
+        return -sp.oo, sp.oo
+    flanks = [
+        Flank(_forms(stretch.smooth.p_terms), _forms(stretch.smooth.q_terms), end)
+        for stretch in stretches
+        for end in (stretch.lower, stretch.upper)
+        if end.is_infinite or not stretch.is_sum
+    ]
+    return cgf_domain(flanks)
+
+
+def _forms(terms: Sequence[Term]) -> tuple[LogForm, ...]:
+    return tuple(term.form for term in terms)
+
+
+def _closed_form(
+    pair: Pair, stretches: Sequence[_Stretch], tilt: sp.Symbol, time_limit: float
+) -> sp.Expr:
+    deadline = time.monotonic() + time_limit
+    if pair.support.kind == "points":
+        finite = [point for point in points(pair) if not point.loss.is_infinite]
+        if not finite:
+            raise _NoClosedForm("P and Q have no point in common, so that K = −∞")
+        return log_of_total(sp.Add(*(p.p * sp.exp(tilt * p.loss) for p in finite)), tilt, deadline)
+    if not stretches:
+        raise _NoClosedForm("P and Q have no part of the support in common, so that K = −∞")
+    parts = [_integral(stretch, tilt, deadline) for stretch in stretches]
+    total = sp.Add(*(value * sp.exp(sp.expand(constant)) for value, constant in parts))
+    _refuse_longer(total, 4 * _LONGEST)
+    return log_of_total(total, tilt, deadline)
+
+
+def _refuse_longer(expression: sp.Expr, most: int) -> None:
+    operations = int(sp.count_ops(expression))
+    if operations > most:
+        raise _NoClosedForm(
+            f"the closed form that was found has {operations} operations, too many to be of use"
+        )
+
+
+def _integral(stretch: _Stretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.Expr, sp.Expr]:
+    """Return the integral of a stretch as value and log of a constant factor."""
+    integrand = stretch.tilted(tilt)
+    form = integrand.form
+    value = definite(integrand)
+    if value is not None:
+        return value, form.constant
+    reason = _hopeless(integrand, tilt)
+    if reason:
+        raise _NoClosedForm(reason)
+    moving = LogForm(form.variable, smooth=form.smooth, logs=form.moving_logs)
+    left = deadline - time.monotonic()
+    arguments = (sp.exp(moving.to_expression()), form.variable, stretch.lower, stretch.upper)
+    value = compute("integrate", arguments, left)
+    if value is None:
+        late = time.monotonic() > deadline - 0.1
+        raise _NoClosedForm(
+            f"no closed form of the integral between {stretch.lower} and {stretch.upper} was found"
+            + (" within the time limit" if late else "")
+        )
+    return value, form.constant
+
+
+def _hopeless(integrand: Integrand, tilt: sp.Symbol) -> str:
+    """Say why an integral outside the table need not be tried; empty where it should be."""
+    if integrand.is_sum:
+        return "the sum over the integers has no elementary closed form"
+    tilted = {
+        base for base, power in integrand.form.moving_logs.items() if tilt in power.free_symbols
+    }
+    for base in tilted:
+        if exponential_terms(base, integrand.x) is not None:
+            return "a sum of exponentials is raised to a power that holds the tilt"
+    if len(tilted) > 1:
+        return "several factors are raised to powers that hold the tilt"
+    powers = integrand.smooth_powers()
+    if powers is None:
+        plain = {integrand.x**k for k in range(1, 9)}
+        several = len(set(integrand.form.smooth) - plain) > 1
+        return "the exponent holds several unlike terms" if several else ""
+    if max(powers, default=0) > 2 and len(powers) > 1:
+        return f"the exponent is a full polynomial of degree {max(powers)}"
+    return ""
+
+
+def _checked(
+    expression: sp.Expr,
+    pair: Pair,
+    tilt: sp.Symbol,
+    domain: tuple[sp.Expr, sp.Expr] | None,
+    below_one: tuple[str, ...],
+) -> tuple[tuple[sp.Expr, ...], tuple[tuple[tuple[str, sp.Expr], ...], ...]]:
+    """Compare a closed form with integrals; return the tilts and the parameter values used."""
+    from symdp.derive.quadrature import CheckError
+
+    symbols = expression.free_symbols - {tilt}
+    symbols |= _symbols(pair)
+    done: list[sp.Expr] = []
+    used: list[tuple[tuple[str, sp.Expr], ...]] = []
+    for seed in range(_CHECK_ROUNDS if symbols else 1):
+        values = random_values(symbols, seed, below_one)
+        concrete = _substituted(pair, dict(values))
+        own = (-sp.oo, sp.oo) if domain is None else tuple(end.subs(values) for end in domain)
+        if domain is None:
+            own = (sp.S.NegativeOne, sp.S.Zero)
+        try:
+            found, listed = pieces(concrete), points(concrete)
+            if not logs_agree(concrete, found):
+                raise _NoClosedForm("the log densities disagree with P and Q")
+            bound = expression.subs(values)
+            tilts = tilts_to_check((own[0], own[1]), seed)
+            for real in tilts[seed : seed + 1] if symbols else tilts:
+                for at in (real, off_the_axis(bound, tilt, real, seed)):
+                    if not agrees(bound, tilt, at, (found, listed, pair.variable)):
+                        raise _NoClosedForm(
+                            "the closed form that was found disagrees with a numerical integral "
+                            f"at {tilt} = {at}"
+                        )
+                    done.append(at)
+                    used.append(tuple((str(s.name), v) for s, v in values.items()))
+        except (CheckError, InputError, AccuracyError) as error:
+            raise _NoClosedForm(
+                f"the closed form that was found could not be checked: {error}"
+            ) from error
+    return tuple(done), tuple(used)
+
+
+def _symbols(pair: Pair) -> set[sp.Symbol]:
+    found: set[sp.Symbol] = set()
+    for component in pair.components:
+        for part in component if isinstance(component, tuple) else (component,):
+            found |= part.free_symbols
+    for weight in (*pair.p_weights, *pair.q_weights):
+        found |= weight.free_symbols
+    return found - {pair.variable}
+
+
+def _substituted(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:
+    """Put values for the parameters of a pair."""
+    from symdp.pair import Pair as PairRecord
+
+    if not values:
+        return pair
+
+    def put(expression: sp.Expr) -> sp.Expr:
+        return expression.subs(values)
+
+    components = tuple(
+        tuple(map(put, c)) if isinstance(c, tuple) else put(c) for c in pair.components
+    )
+    return PairRecord(
+        pair.variable,
+        pair.support.substitute(values),
+        components,
+        tuple(map(put, pair.p_weights)),
+        tuple(map(put, pair.q_weights)),
+    )
+
+
+def _removable(
+    expression: sp.Expr, tilt: sp.Symbol, domain: tuple[sp.Expr, sp.Expr] | None
+) -> tuple[sp.Expr, ...]:
+    """Return the tilts inside the domain where a denominator vanishes, as far as it is linear."""
+    if domain is None:
+        return ()
+    found: list[sp.Expr] = []
+    for power in expression.atoms(sp.Pow):
+        base, exponent = power.as_base_exp()
+        if exponent.is_negative and base.is_polynomial(tilt) and sp.degree(base, tilt) == 1:
+            root = sp.cancel(-base.subs(tilt, 0) / sp.diff(base, tilt))
+            inside = compare(root, domain[0]) == 1 and compare(domain[1], root) == 1
+            if inside and root not in found:
+                found.append(root)
+    return tuple(sorted(found, key=sp.default_sort_key))

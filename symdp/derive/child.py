@@ -1,0 +1,122 @@
+"""Hand a slow symbolic computation to a child process and stop it when its time is up."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import sympy as sp
+
+_JOIN_SECONDS = 1.0
+
+
+def _integrate(integrand: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
+    return sp.integrate(integrand, (x, lower, upper), conds="none")
+
+
+def _limit(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, direction: str) -> sp.Expr:
+    return sp.limit(expression, x, end, direction)
+
+
+def _factor(expression: sp.Expr) -> sp.Expr:
+    return sp.factor(sp.together(expression))
+
+
+_TASKS: dict[str, Callable[..., sp.Expr]] = {
+    "integrate": _integrate,
+    "limit": _limit,
+    "factor": _factor,
+}
+
+
+def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
+    """Return the result of a task ("integrate", "limit", "factor"), None where it failed.
+
+    Failure is an exception in the child, a result that still holds what was asked for, or the end
+    of the time; the child is killed then.  The child is a fork where that is safe, otherwise a
+    fresh interpreter that receives the task by its standard input.
+
+    Examples
+    --------
+    >>> t = sp.Symbol("t", positive=True)
+    >>> compute("integrate", (sp.exp(-2 * t), t, sp.S.Zero, sp.oo), 30.0)
+    1/2
+    """
+    if seconds <= 0:
+        return None
+    forking = (
+        "fork" in multiprocessing.get_all_start_methods()
+        and threading.active_count() == 1
+        and not multiprocessing.current_process().daemon
+    )
+    answer = (_by_fork if forking else _by_interpreter)(task, arguments, seconds)
+    return None if answer is None else _finished(answer)
+
+
+def _finished(answer: sp.Expr) -> sp.Expr | None:
+    unfinished = answer.has(sp.Integral, sp.Limit, sp.nan, sp.zoo, sp.AccumBounds)
+    return None if unfinished else answer
+
+
+def _perform(task: str, arguments: tuple[Any, ...]) -> sp.Expr | None:
+    try:
+        return _TASKS[task](*arguments)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        NotImplementedError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        sp.PolynomialError,
+        sp.polys.polyerrors.BasePolynomialError,
+    ):
+        return None  # SymPy gives up in all these ways
+
+
+def _fork_main(sender: Connection, task: str, arguments: tuple[Any, ...]) -> None:
+    sender.send_bytes(pickle.dumps(_perform(task, arguments)))
+    sender.close()
+
+
+def _by_fork(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_fork_main, args=(sender, task, arguments), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(seconds):
+            return None
+        return pickle.loads(receiver.recv_bytes())
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join(_JOIN_SECONDS)
+        receiver.close()
+
+
+def _by_interpreter(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "symdp.derive.child"],
+            input=pickle.dumps((task, arguments)),
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return pickle.loads(done.stdout) if done.returncode == 0 else None
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(pickle.dumps(_perform(*pickle.loads(sys.stdin.buffer.read()))))

@@ -1,0 +1,190 @@
+"""Isolation of the real roots of a concrete function with interval arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy as sp
+from mpmath import iv
+
+from symdp.derive.intervals import Enclosure, EnclosureError
+from symdp.derive.normal_form import exponential_terms, tidy_base
+from symdp.derive.signs import sign_of
+
+_BITS = 64
+_FINE_BITS = 320
+_FINE = 2**200
+_REACH = 40
+_MOST_ROOTS = 128
+_MOST_WORK = 60_000  # steps times nodes of the expression: a second or two
+_LEAST_STEPS = 200
+_DEPTH = 60
+
+
+class IsolationError(ArithmeticError):
+    """The roots could not all be isolated."""
+
+
+def isolated_roots(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> tuple[sp.Expr, ...]:
+    """Return rationals within 2^−200 (relative) of every simple root of a concrete function.
+
+    Each interval is bisected until its range, or that of the derivative, excludes 0.  Towards an
+    infinite end stretches double in length until the rest of the line as a whole is seen to hold
+    no root; where even |x| > 2^40 stays undecided, no root is assumed there.
+
+    Raises
+    ------
+    IsolationError
+        For more than 128 roots, for a multiple root, or where intervals stay undecided.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> [root.evalf(10) for root in isolated_roots(sp.cos(x) - x, x, sp.S.Zero, sp.oo)]
+    [0.7390851332]
+    """
+    balanced = _balanced(expression, x)
+    precision = iv.prec
+    try:
+        iv.prec = _BITS
+        search = _Search(balanced, x)
+        search.cover(lower, upper)
+        iv.prec = _FINE_BITS
+        return tuple(_refine(search, low, high) for low, high in search.brackets)
+    except EnclosureError as error:
+        raise IsolationError(str(error)) from error
+    finally:
+        iv.prec = precision
+
+
+def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Divide Σ rᵢ(x) exp(aᵢ(x)) by one of its exponentials, and write it with few x.
+
+    Otherwise all terms of a sum of Gaussians shrink together far out, and hide the sign.
+    """
+    terms: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(expression):
+        exponent, rest = sp.S.Zero, sp.S.One
+        for factor in sp.Mul.make_args(term):
+            if isinstance(factor, sp.exp):
+                exponent += factor.args[0]
+            else:
+                rest *= factor
+        exponent = sp.expand(exponent)
+        terms[exponent] = terms.get(exponent, sp.S.Zero) + rest
+    leader = None
+    for exponent in terms:
+        gap = sp.S.Zero if leader is None else sp.expand(exponent - leader)
+        rises = gap.is_polynomial(x) and sp.degree(gap, x) > 0 and sign_of(sp.LC(gap, x)) == 1
+        if leader is None or rises:
+            leader = exponent
+    total = sp.S.Zero
+    for exponent, rest in terms.items():
+        parts = exponential_terms(sp.exp(sp.expand(exponent - leader)), x)
+        factor = tidy_base(sp.exp(exponent - leader) + 1, x) - 1 if parts else sp.S.One
+        total += sp.factor_terms(rest) * factor
+    return total
+
+
+def _ball(low: sp.Rational, high: sp.Rational) -> Any:
+    left, right = (iv.mpf(int(end.p)) / int(end.q) for end in (low, high))
+    return iv.mpf([left.a, right.b])
+
+
+def _rational(end: sp.Expr) -> sp.Rational:
+    if end.is_Rational:
+        return end
+    return sp.Rational(sp.floor(end.evalf(90) * _FINE), _FINE)
+
+
+class _Search:
+    """Bisection that keeps a bracket around every simple root."""
+
+    def __init__(self, expression: sp.Expr, x: sp.Symbol) -> None:
+        self.function = Enclosure(expression, x)
+        self.slope = Enclosure(sp.diff(expression, x), x)
+        self.brackets: list[tuple[sp.Rational, sp.Rational]] = []
+        self.steps = 0
+        size = sum(1 for _ in sp.preorder_traversal(expression))
+        self.most_steps = max(_MOST_WORK // size, _LEAST_STEPS)
+
+    def cover(self, lower: sp.Expr, upper: sp.Expr) -> None:
+        """Examine the whole of (lower, upper)."""
+        if lower is not -sp.oo and upper is not sp.oo:
+            self.examine(_rational(lower), _rational(upper), 0)
+            return
+        # An odd start keeps roots at 0 or at whole numbers off the ends of the stretches.
+        start = sp.Rational(-377, 1024)
+        if upper is sp.oo:
+            self.cover_ray(start if lower is -sp.oo else _rational(lower), 1)
+        if lower is -sp.oo:
+            self.cover_ray(start if upper is sp.oo else _rational(upper), -1)
+
+    def cover_ray(self, start: sp.Rational, direction: int) -> None:
+        """Examine start + direction·(0, ∞) in stretches that double."""
+        near = sp.S.Zero
+        for k in range(-2, _REACH):
+            end = _ball(start + direction * near, start + direction * near)
+            rest = [end.a, iv.inf] if direction > 0 else [-iv.inf, end.b]
+            if self.function.sign(iv.mpf(rest)):
+                return
+            far = sp.Rational(4099, 4096) * sp.Integer(2) ** k
+            low, high = sorted((start + direction * near, start + direction * far))
+            self.examine(low, high, 0)
+            near = far
+
+    def examine(self, low: sp.Rational, high: sp.Rational, depth: int) -> None:
+        """Find the roots in (low, high)."""
+        self.steps += 1
+        if self.steps > self.most_steps or len(self.brackets) > _MOST_ROOTS:
+            raise IsolationError("there are too many, perhaps infinitely many")
+        ball = _ball(low, high)
+        if self.function.sign(ball):
+            return
+        if self.slope.sign(ball):
+            ends = [self.function.sign(_ball(end, end)) for end in (low, high)]
+            if ends[0] and ends[1]:
+                if ends[0] != ends[1]:
+                    self.brackets.append((low, high))
+                return
+        if depth > _DEPTH:
+            raise IsolationError(f"near {sp.N(low, 6)} intervals cannot tell whether there is one")
+        # An uneven cut keeps simple rationals, where symmetric functions vanish, off the ends.
+        cut = low + (high - low) * sp.Rational(503, 1024)
+        self.examine(low, cut, depth + 1)
+        self.examine(cut, high, depth + 1)
+
+
+def _refine(search: _Search, low: sp.Rational, high: sp.Rational) -> sp.Rational:
+    """Shrink a bracket to 2^−200 of its size: interval Newton steps, bisection where they stall."""
+    left = search.function.sign(_ball(low, low))
+    scale = max(abs(low), abs(high))
+    while high - low > scale / _FINE:
+        middle = _dyadic((low + high) / 2)
+        value = search.function(_ball(middle, middle))
+        if value.a <= 0 <= value.b:
+            return middle
+        step = _ball(middle, middle) - value / search.slope(_ball(low, high))
+        near, far = (_exact(end) for end in step._mpi_)
+        if near is not None and far is not None and 4 * (far - near) < high - low:
+            low, high = max(low, near), min(high, far)
+        elif (value.a > 0) == (left > 0):
+            low = middle
+        else:
+            high = middle
+    return _dyadic((low + high) / 2)
+
+
+def _dyadic(value: sp.Rational) -> sp.Rational:
+    return sp.Rational(sp.floor(value * _FINE**2), _FINE**2)
+
+
+def _exact(number: Any) -> sp.Rational | None:
+    """Return a raw mpmath number as a rational, None where it is infinite."""
+    sign, mantissa, exponent, _ = number
+    if not mantissa and exponent:
+        return None
+    signed = -int(mantissa) if sign else int(mantissa)
+    return sp.Rational(signed) * sp.Integer(2) ** int(exponent)

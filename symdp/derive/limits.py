@@ -1,0 +1,204 @@
+"""Limits of losses at the ends of pieces, and the range of the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import sympy as sp
+
+from symdp.derive.records import Piece
+from symdp.derive.signs import compare, sign_of
+
+_SECONDS = 3.0
+_FEW = 6
+_INFINITE = (sp.oo, -sp.oo)
+_NOTHING = sp.Float(10) ** -45
+
+
+def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -> sp.Expr | None:
+    """Return the limit of a loss at an end of a piece, None where it was not found.
+
+    Values in the extended reals are put in where they determine the limit; SymPy's own algorithm
+    takes the rest, in a child process with a time limit.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> limit_at(sp.log(sp.Rational(1, 2) + sp.exp(x) / 2), x, -sp.oo, from_left=False)
+    -log(2)
+    """
+    if x not in expression.free_symbols:
+        return expression
+    value = _extended(expression, x, end)
+    if value is not None:
+        return value
+    from symdp.derive.child import compute
+
+    direction = "-" if from_left else "+"
+    return compute("limit", (expression, x, end, direction), _SECONDS)
+
+
+def _extended(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
+    """Evaluate bottom-up at the end; None for forms such as ∞ − ∞."""
+    if x not in node.free_symbols:
+        return node
+    if node == x:
+        return end
+    value = _combined(node, x, end)
+    if value is None and end in _INFINITE and node.is_rational_function(x):
+        return _rational_limit(node, x, end)
+    return value
+
+
+def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
+    """Evaluate a function of x from the values of its arguments."""
+    parts = [_extended(argument, x, end) for argument in node.args]
+    values = [part for part in parts if part is not None]
+    if len(values) < len(parts):
+        return None
+    if isinstance(node, sp.Add):
+        infinite = {value for value in values if value in _INFINITE}
+        if len(infinite) > 1:
+            return None
+        return infinite.pop() if infinite else sp.Add(*values)
+    if isinstance(node, sp.Mul):
+        return _product(values)
+    if isinstance(node, sp.exp):
+        return sp.exp(values[0])
+    if isinstance(node, sp.log):
+        if values[0] is sp.oo:
+            return sp.oo
+        return -sp.oo if _is_zero(values[0]) else sp.log(values[0], evaluate=_is_short(values[0]))
+    if isinstance(node, sp.Pow):
+        return _power(*values)
+    result = node.func(*values)
+    return None if result.has(sp.nan, sp.zoo, sp.oo, -sp.oo, sp.AccumBounds) else result
+
+
+def _is_short(value: sp.Expr) -> bool:
+    """Whether SymPy may look for a simpler log; it asks a long sum for its sign first."""
+    return len(sp.Add.make_args(value)) < _FEW
+
+
+def _is_zero(value: sp.Expr) -> bool:
+    """Whether a base vanishes; an end stored as a near rational makes it vanish nearly."""
+    if sign_of(value) == 0:
+        return True
+    return not value.free_symbols and bool(abs(value.evalf(30, maxn=400)) < _NOTHING)
+
+
+def _product(values: Sequence[sp.Expr]) -> sp.Expr | None:
+    if not any(value in _INFINITE for value in values):
+        return sp.Mul(*values)
+    sign = 1
+    for value in values:
+        factor = sign_of(value)
+        if not factor:
+            return None
+        sign *= factor
+    return sign * sp.oo
+
+
+def _power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr | None:
+    sign = sign_of(exponent)
+    if base in _INFINITE or sign_of(base) == 0:
+        if not sign or exponent in _INFINITE or (base is -sp.oo and not exponent.is_integer):
+            return None
+        if base is -sp.oo and sign > 0:
+            return sp.oo if exponent.is_even else -sp.oo if exponent.is_odd else None
+        if base in _INFINITE:
+            return sp.oo if sign > 0 else sp.S.Zero
+        return sp.S.Zero if sign > 0 else None
+    if exponent in _INFINITE:
+        steep = sign_of(base - 1)
+        if sign_of(base) != 1 or not steep or not sign:
+            return None
+        return sp.oo if steep == sign else sp.S.Zero
+    return base**exponent
+
+
+def _rational_limit(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
+    numerator, denominator = (sp.Poly(part, x) for part in sp.fraction(sp.together(node)))
+    excess = numerator.degree() - denominator.degree()
+    if excess < 0:
+        return sp.S.Zero
+    leading = sp.cancel(numerator.LC() / denominator.LC())
+    if excess == 0:
+        return leading
+    sign = sign_of(leading)
+    if not sign:
+        return None
+    return sign * end**excess
+
+
+def loss_range(pieces: Iterable[Piece], x: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return the essential infimum and supremum of the finite loss, None where not found.
+
+    Both are limits at ends of monotone pieces.  A limit that is the smaller one on some piece
+    cannot be the supremum, which settles most ties between parameter expressions; what stays
+    open is left as Min or Max.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> loss = sp.log(sp.Rational(1, 2) + sp.exp(x) / 2)
+    >>> loss_range([Piece(-sp.oo, sp.oo, x, x, loss, "increasing")], x)
+    (-log(2), oo)
+    """
+    lows: list[sp.Expr] = []
+    highs: list[sp.Expr] = []
+    beaten_lows: set[sp.Expr] = set()
+    beaten_highs: set[sp.Expr] = set()
+    for piece in pieces:
+        if piece.loss in _INFINITE:
+            continue
+        ends = _piece_limits(piece, x)
+        if ends is None:
+            return None
+        low, high = ends
+        lows.append(low)
+        highs.append(high)
+        if piece.slope in {"increasing", "decreasing"}:
+            beaten_lows.add(high)
+            beaten_highs.add(low)
+    if not lows:
+        return None
+    bottom = [value for value in dict.fromkeys(lows) if value not in beaten_lows]
+    top = [value for value in dict.fromkeys(highs) if value not in beaten_highs]
+    least, greatest = _extreme(bottom or lows, -1), _extreme(top or highs, 1)
+    return None if least is None or greatest is None else (least, greatest)
+
+
+def _piece_limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return the smaller and the larger limit of the loss on a piece."""
+    if piece.slope == "constant":
+        return piece.loss, piece.loss
+    if piece.slope == "unknown":
+        return None
+    at_lower = limit_at(piece.loss, x, piece.lower, from_left=False)
+    at_upper = limit_at(piece.loss, x, piece.upper, from_left=True)
+    if at_lower is None or at_upper is None:
+        return None
+    at_lower, at_upper = (_tidy(value) for value in (at_lower, at_upper))
+    return (at_lower, at_upper) if piece.slope == "increasing" else (at_upper, at_lower)
+
+
+def _tidy(value: sp.Expr) -> sp.Expr:
+    if not all(_is_short(log.args[0]) for log in value.atoms(sp.log)):
+        return value
+    expanded = sp.expand_log(sp.expand(value), force=True)
+    return min(value, expanded, key=lambda e: (sp.count_ops(e), sp.default_sort_key(e)))
+
+
+def _extreme(values: list[sp.Expr], direction: int) -> sp.Expr | None:
+    best = values[0]
+    undecided = []
+    for value in values[1:]:
+        order = compare(value, best)
+        if order is None:
+            undecided.append(value)
+        elif order == direction:
+            best = value
+    if undecided and all(value.is_extended_real for value in (best, *undecided)):
+        return (sp.Max if direction > 0 else sp.Min)(best, *undecided)
+    return None if undecided else best

@@ -1,0 +1,215 @@
+"""Reading a density: its normal form from products, powers, exponentials and sums."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import sympy as sp
+
+from symdp.derive.normal_form import (
+    Coefficients,
+    LogForm,
+    combined,
+    expanded,
+    exponential_terms,
+)
+from symdp.derive.signs import sign_of
+
+
+def log_form(expression: sp.Expr, x: sp.Symbol, at: sp.Expr) -> LogForm:
+    """Return the normal form of log |expression| around the point `at`.
+
+    Parameters
+    ----------
+    expression : sympy.Expr
+        Smooth and without zero on the piece that holds `at`.
+    x : sympy.Symbol
+        The mechanism's variable.
+    at : sympy.Expr
+        A point inside the piece; it tells the signs of bases such as x − 1.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> shifted = log_form(sp.exp(-((x - 1) ** 2) / 2), x, sp.S.Zero)
+    >>> shifted.minus(log_form(sp.exp(-(x**2) / 2), x, sp.S.Zero)).to_expression()
+    x - 1/2
+    """
+    return _form_anywhere(expression, x) or _form_at(expression, x, at)
+
+
+@lru_cache(maxsize=4096)
+def _form_anywhere(expression: sp.Expr, x: sp.Symbol) -> LogForm | None:
+    """The normal form where no sign has to be looked up at a point, else None."""
+    try:
+        return _form_at(expression, x, None)
+    except _PointNeeded:
+        return None
+
+
+def _form_at(expression: sp.Expr, x: sp.Symbol, at: sp.Expr | None) -> LogForm:
+    builder = _Builder(x, at)
+    builder.add(_without_hyperbolics(expression, x), sp.S.One)
+    return builder.form()
+
+
+class _PointNeeded(Exception):  # noqa: N818  (a signal between two functions of this file)
+    """A base changes its sign somewhere."""
+
+
+def _without_hyperbolics(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
+    return expression.replace(
+        lambda node: isinstance(node, hyperbolic) and x in node.free_symbols,
+        lambda node: node.rewrite(sp.exp),
+    )
+
+
+class _Builder:
+    """Collects the parts of one normal form."""
+
+    def __init__(self, x: sp.Symbol, at: sp.Expr | None) -> None:
+        self.x, self.at = x, at
+        self.shift: sp.Expr = sp.S.Zero
+        self.smooth: dict[sp.Expr, sp.Expr] = {}
+        self.logs: dict[sp.Expr, sp.Expr] = {}
+
+    def form(self) -> LogForm:
+        empty: Coefficients = {}
+        return LogForm(
+            self.x,
+            sp.expand(self.shift),
+            combined(empty, self.smooth, sp.S.One),
+            combined(empty, self.logs, sp.S.One),
+        )
+
+    def add(self, factor: sp.Expr, power: sp.Expr) -> None:
+        """Add power·log|factor|."""
+        if isinstance(factor, sp.Mul):
+            for part in factor.args:
+                self.add(part, power)
+        elif isinstance(factor, sp.exp):
+            self.add_exponent(factor.args[0], power)
+        elif isinstance(factor, sp.Pow):
+            base, exponent = factor.as_base_exp()
+            if self.x not in exponent.free_symbols:
+                self.add(base, power * exponent)
+            elif self.x not in base.free_symbols:
+                self.add_exponent(exponent * sp.log(base), power)
+            else:
+                self.add_exponent(exponent * sp.log(self.positive(base)), power)
+        elif self.x not in factor.free_symbols:
+            self.add_constant(factor, power)
+        elif isinstance(factor, sp.Add):
+            self.add_sum(factor, power)
+        else:
+            self.add_base(self.positive(factor), power)
+
+    def add_base(self, base: sp.Expr, power: sp.Expr) -> None:
+        self.logs[base] = self.logs.get(base, sp.S.Zero) + power
+
+    def add_constant(self, constant: sp.Expr, power: sp.Expr) -> None:
+        if constant.is_Rational:
+            for part, turn in ((abs(constant.p), 1), (constant.q, -1)):
+                if part != 1:
+                    self.add_base(sp.Integer(part), turn * power)
+            return
+        if isinstance(constant, sp.Add):
+            constant = sp.factor_terms(constant)
+            if not isinstance(constant, sp.Add):
+                self.add(constant, power)
+                return
+        sign = sign_of(constant)
+        self.add_base(-constant if sign == -1 else constant, power)
+
+    def add_exponent(self, exponent: sp.Expr, power: sp.Expr) -> None:
+        """Add power·exponent, term by term."""
+        for term in sp.Add.make_args(expanded(exponent, self.x)):
+            constant, moving = term.as_independent(self.x, as_Add=False)
+            if moving == 1:
+                self.add_shift(constant, power)
+            elif isinstance(moving, sp.log):
+                self.add(moving.args[0], power * constant)
+            else:
+                self.smooth[moving] = self.smooth.get(moving, sp.S.Zero) + power * constant
+
+    def add_shift(self, constant: sp.Expr, power: sp.Expr) -> None:
+        """Add power·constant, a constant c·log(b) among the logs."""
+        factors = sp.Mul.make_args(constant)
+        logs = [factor for factor in factors if isinstance(factor, sp.log)]
+        if len(logs) == 1 and sign_of(logs[0].args[0]) == 1:
+            self.add(logs[0].args[0], power * constant / logs[0])
+        else:
+            self.shift += power * constant
+
+    def add_sum(self, total: sp.Add, power: sp.Expr) -> None:
+        """Add power·log|total| for a sum that depends on x."""
+        if total.is_polynomial(self.x):
+            self.add_polynomial(total, power)
+            return
+        terms = exponential_terms(total, self.x)
+        if terms is not None:
+            self.add_exponentials(terms, power)
+            return
+        together = sp.factor_terms(sp.together(total))
+        if isinstance(together, sp.Mul | sp.Pow):
+            self.add(together, power)
+        else:
+            self.add_base(self.positive(total), power)
+
+    def add_polynomial(self, total: sp.Expr, power: sp.Expr) -> None:
+        polynomial = sp.Poly(total, self.x)
+        if polynomial.domain.is_QQ or polynomial.domain.is_ZZ:
+            content, factors = polynomial.factor_list()
+        else:
+            content, factors = sp.S.One, [(polynomial, 1)]
+        self.add(sp.sympify(content), power)
+        for factor, multiplicity in factors:
+            leading = factor.LC()
+            self.add(leading, power * multiplicity)
+            if leading != 1:
+                quotients = {m: sp.cancel(c / leading) for m, c in factor.terms()}
+                monic = sp.Add(*(c * self.x ** m[0] for m, c in quotients.items()))
+            else:
+                monic = factor.as_expr()
+            self.add_base(self.positive(monic), power * multiplicity)
+
+    def add_exponentials(self, terms: list[tuple[sp.Expr, sp.Expr]], power: sp.Expr) -> None:
+        """Pull the term that dominates at +∞ out of Σ cᵢ exp(aᵢ)."""
+        merged: dict[sp.Expr, sp.Expr] = {}
+        for coefficient, exponent in terms:
+            constant, moving = exponent.as_independent(self.x, as_Add=True)
+            merged[moving] = merged.get(moving, sp.S.Zero) + coefficient * sp.exp(constant)
+        merged = {moving: c for moving, c in merged.items() if c != 0}
+        leader = _dominating(list(merged), self.x)
+        scale = merged.pop(leader)
+        self.add_exponent(leader, power)
+        self.add(scale, power)
+        if not merged:
+            return
+        base = sp.S.One
+        for moving, coefficient in merged.items():
+            ratio = sp.powsimp(sp.expand(coefficient / scale))
+            base += ratio * sp.exp(expanded(moving - leader, self.x))
+        self.add_base(self.positive(base), power)
+
+    def positive(self, base: sp.Expr) -> sp.Expr:
+        """Return ±base, whichever is positive at the test point (base itself where unclear)."""
+        if base.is_positive:
+            return base
+        if self.at is None:
+            raise _PointNeeded
+        sign = sign_of(base.subs(self.x, self.at))
+        return sp.expand(-base) if sign == -1 else base
+
+
+def _dominating(exponents: list[sp.Expr], x: sp.Symbol) -> sp.Expr:
+    """Return the exponent that is largest as x → ∞, as far as that is certain."""
+    leader = exponents[0]
+    for exponent in exponents[1:]:
+        gap = sp.expand(exponent - leader)
+        if not gap.is_polynomial(x):
+            continue
+        if sign_of(sp.Poly(gap, x).LC()) == 1:
+            leader = exponent
+    return leader

@@ -1,0 +1,163 @@
+"""Logs of weighted sums of densities, in the shape log(Σ cᵢ exp(aᵢ)) with few variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from symdp.derive.log_form import log_form
+from symdp.derive.normal_form import LogForm
+from symdp.derive.roots import RootsUnknownError, roots_between
+from symdp.derive.signs import interior_point, sign_of
+
+
+@dataclass(frozen=True)
+class Term:
+    """One additive term weight·exp(form) of a density, the weight free of the variable.
+
+    `order` is the place of its component in the pair; 0 is the density without the record.
+    """
+
+    weight: sp.Expr
+    form: LogForm
+    order: int = 0
+
+    def log(self) -> sp.Expr:
+        """Return log weight + form."""
+        return self.form.to_expression() + _log_weight(self.weight)
+
+
+def _log_weight(weight: sp.Expr) -> sp.Expr:
+    return sp.S.Zero if weight == 1 else sp.log(weight)
+
+
+def relative_sum(terms: Iterable[Term], reference: LogForm) -> sp.Expr:
+    """Return Σ wᵢ exp(formᵢ − reference), equal exponents merged.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> q = sp.Symbol("q", positive=True)
+    >>> f0 = log_form(sp.exp(-(x**2) / 2), x, sp.S.Zero)
+    >>> f1 = log_form(sp.exp(-((x - 1) ** 2) / 2), x, sp.S.Zero)
+    >>> relative_sum([Term(1 - q, f0), Term(q, f1)], f0)
+    q*exp(x - 1/2) - q + 1
+    """
+    groups: dict[object, list[tuple[sp.Expr, LogForm]]] = {}
+    for term in terms:
+        ratio = term.form.minus(reference)
+        groups.setdefault(ratio.moving_key(), []).append((term.weight, ratio))
+    parts: list[sp.Expr] = []
+    for members in groups.values():
+        if len(members) == 1 or members[0][1].is_constant:
+            parts.extend(weight * sp.exp(ratio.to_expression()) for weight, ratio in members)
+        else:
+            _, first = members[0]
+            coefficient = sp.Add(*(w * sp.exp(r.minus(first).to_expression()) for w, r in members))
+            parts.append(coefficient * sp.exp(first.to_expression()))
+    return sp.Add(*parts)
+
+
+def log_of_sum(total: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return log(total), without a log where total is one exponential."""
+    if isinstance(total, sp.Add):
+        # SymPy would ask a long sum for its sign first, which takes seconds, and change nothing.
+        return sp.log(total, evaluate=False)
+    return sp.expand_log(sp.log(total), force=True) if x in total.free_symbols else sp.log(total)
+
+
+def log_mixture(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol) -> sp.Expr:
+    """Return log Σ wᵢ exp(formᵢ), the reference's exponent pulled out of several terms."""
+    if len(terms) == 1:
+        return terms[0].log()
+    return reference.to_expression() + log_of_sum(relative_sum(terms, reference), x)
+
+
+def mixture_form(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, at: sp.Expr) -> LogForm:
+    """Return log Σ wᵢ exp(formᵢ) as one normal form."""
+    if len(terms) == 1:
+        return terms[0].form.plus(log_form(terms[0].weight, x, at))
+    return reference.plus(log_form(relative_sum(terms, reference), x, at))
+
+
+def log_ratio(
+    p_terms: tuple[Term, ...], q_terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol
+) -> sp.Expr:
+    """Return log(Σ P terms) − log(Σ Q terms) with as few variables as the forms allow.
+
+    A single term on one side becomes the reference of the other, so that only one log is left.
+    """
+    if len(q_terms) == 1:
+        (only,) = q_terms
+        if len(p_terms) == 1:
+            ratio = p_terms[0].form.minus(only.form).to_expression()
+            weight = sp.cancel(p_terms[0].weight / only.weight)
+            return ratio + _log_weight(weight)
+        return log_of_sum(relative_sum(_scaled(p_terms, only.weight), only.form), x)
+    if len(p_terms) == 1:
+        (only,) = p_terms
+        return -log_of_sum(relative_sum(_scaled(q_terms, only.weight), only.form), x)
+    top, bottom = (relative_sum(terms, reference) for terms in (p_terms, q_terms))
+    if x not in top.free_symbols | bottom.free_symbols:
+        return log_of_sum(top, x) - log_of_sum(bottom, x) if top != bottom else sp.S.Zero
+    return log_of_sum(top, x) - log_of_sum(bottom, x)
+
+
+def _scaled(terms: tuple[Term, ...], divisor: sp.Expr) -> tuple[Term, ...]:
+    if divisor == 1:
+        return terms
+    return tuple(replace(term, weight=sp.cancel(term.weight / divisor)) for term in terms)
+
+
+def additive_terms(
+    density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> tuple[Term, ...]:
+    """Split a density on (lower, upper) into positive exponential terms; one term where it is none.
+
+    A product of a single sum with other factors is multiplied out, so that mixtures written as
+    c·(f + g) show their terms.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> terms = additive_terms((sp.exp(-x) + 3 * sp.exp(-3 * x)) / 2, x, sp.S.Zero, sp.oo)
+    >>> sorted((term.log() for term in terms), key=str)
+    [-3*x + log(3/2), -x - log(2)]
+    """
+    at = lower if lower == upper else interior_point(lower, upper)
+    whole = (Term(sp.S.One, log_form(density, x, at)),)
+    leaves = _leaves(density, x)
+    if len(leaves) < 2 or density.is_polynomial(x):
+        return whole
+    terms = [Term(sp.S.One, log_form(leaf, x, at)) for leaf in leaves]
+    for leaf, term in zip(leaves, terms, strict=True):
+        if not leaf.is_positive and sign_of(leaf.subs(x, at)) != 1:
+            return whole
+        if any(_may_vanish(base, x, lower, upper) for base in term.form.moving_logs):
+            return whole
+    exponents = {frozenset(term.form.smooth.items()) for term in terms}
+    if len(exponents) < 2 and any(term.form.moving_logs for term in terms):
+        return whole  # one exponential times a polynomial, say
+    return tuple(terms)
+
+
+def _may_vanish(base: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+    if base.is_positive or lower == upper:
+        return False
+    try:
+        return bool(roots_between(base, x, lower, upper))
+    except RootsUnknownError:
+        return True
+
+
+def _leaves(density: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+    if isinstance(density, sp.Add):
+        return [leaf for term in density.args for leaf in _leaves(term, x)]
+    if isinstance(density, sp.Mul):
+        sums = [f for f in density.args if isinstance(f, sp.Add) and x in f.free_symbols]
+        if len(sums) == 1 and not sums[0].is_polynomial(x):
+            rest = sp.Mul(*(factor for factor in density.args if factor is not sums[0]))
+            return [leaf for term in sums[0].args for leaf in _leaves(rest * term, x)]
+    return [density]

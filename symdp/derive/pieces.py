@@ -1,0 +1,327 @@
+"""From a dominating pair to the smooth, monotone pieces of its privacy loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
+from symdp.derive.log_form import log_form
+from symdp.derive.mixture import Term, additive_terms, log_mixture, log_ratio
+from symdp.derive.normal_form import LogForm
+from symdp.derive.records import Piece, Point
+from symdp.derive.roots import RootsUnknownError, roots_between
+from symdp.derive.shapes import occurrences
+from symdp.derive.signs import sign_of
+from symdp.derive.turning import monotone_cuts
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.pair import Pair
+
+
+@dataclass(frozen=True)
+class SmoothPair:
+    """P and Q on one smooth stretch, as terms in normal form; no terms where a density is 0."""
+
+    variable: sp.Symbol
+    lower: sp.Expr
+    upper: sp.Expr
+    p_terms: tuple[Term, ...]
+    q_terms: tuple[Term, ...]
+    reference: LogForm
+    p_hints: tuple[sp.Expr, ...] = ()
+    q_hints: tuple[sp.Expr, ...] = ()
+
+    @property
+    def log_p(self) -> sp.Expr | None:
+        """Log density of P, None where P is 0."""
+        return self._log(self.p_terms)
+
+    @property
+    def log_q(self) -> sp.Expr | None:
+        """Log density of Q, None where Q is 0."""
+        return self._log(self.q_terms)
+
+    @property
+    def loss(self) -> sp.Expr:
+        """log P − log Q, ±oo where one of them is 0."""
+        if not self.q_terms:
+            return sp.oo
+        if not self.p_terms:
+            return -sp.oo
+        return log_ratio(self.p_terms, self.q_terms, self.reference, self.variable)
+
+    def _log(self, terms: tuple[Term, ...]) -> sp.Expr | None:
+        return log_mixture(terms, self.reference, self.variable) if terms else None
+
+
+def pieces(pair: Pair) -> tuple[Piece, ...]:
+    """Return the smooth pieces of a pair, split further where the loss turns.
+
+    Every zero of an argument of Abs, sign, Min, Max, Heaviside or a Piecewise condition, every zero
+    of a density and every stationary point of the loss ends a piece.  Ends are exact where a
+    formula gives them, else rationals within 2^−200 of the true place.  Stretches where P and Q
+    are both 0 are left out; with an integer variable both ends of a piece belong to it.
+
+    Parameters
+    ----------
+    pair : Pair
+
+    Returns
+    -------
+    tuple of Piece, from left to right; empty for a finite list of points (see `points`).
+
+    Raises
+    ------
+    InputError
+        For infinitely many kinks, or where parameters without values decide their order.
+
+    Examples
+    --------
+    >>> from symdp.pair import Pair, Support
+    >>> x = sp.Symbol("x", real=True)
+    >>> def density(at):
+    ...     return sp.exp(-sp.Abs(at)) / 2
+    >>> pair = Pair(x, Support("interval", -sp.oo, sp.oo), (density(x), density(x - 1)),
+    ...             (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
+    >>> [(piece.lower, piece.upper, piece.loss, piece.slope) for piece in pieces(pair)]
+    [(-oo, 0, -1, 'constant'), (0, 1, 2*x - 1, 'increasing'), (1, oo, 1, 'constant')]
+    """
+    if pair.support.kind == "points":
+        return ()
+    x = pair.variable
+    parts = [piece for smooth in smooth_pairs(pair) for piece in _monotone(smooth, x)]
+    return tuple(_joined(parts, x))
+
+
+def points(pair: Pair) -> tuple[Point, ...]:
+    """Return the points of a finite list with their probabilities and losses.
+
+    Examples
+    --------
+    >>> from symdp.pair import Pair, Support
+    >>> k = sp.Symbol("k", real=True)
+    >>> support = Support("points", sp.S.Zero, sp.S.One, (sp.S.Zero, sp.S.One))
+    >>> third = sp.Rational(1, 3)
+    >>> pair = Pair(k, support, ((third, 2 * third), (2 * third, third)),
+    ...             (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
+    >>> [point.loss for point in points(pair)]
+    [log(2), -log(2)]
+    """
+    if pair.support.kind != "points":
+        return ()
+    found = []
+    for index, value in enumerate(pair.support.points):
+        masses = [_entry(component, index) for component in pair.components]
+        p, q = (_weighted(weights, masses) for weights in (pair.p_weights, pair.q_weights))
+        if p == 0 and q == 0:
+            continue
+        found.append(Point(value, p, q, _point_loss(p, q)))
+    return tuple(found)
+
+
+def _entry(component: sp.Expr | tuple[sp.Expr, ...], index: int) -> sp.Expr:
+    if not isinstance(component, tuple):
+        raise InputError("a component of a finite list must give one probability for each point")
+    return component[index]
+
+
+def _weighted(weights: Iterable[sp.Expr], masses: Iterable[sp.Expr]) -> sp.Expr:
+    return sp.Add(*(w * m for w, m in zip(weights, masses, strict=True)))
+
+
+def _point_loss(p: sp.Expr, q: sp.Expr) -> sp.Expr:
+    if q == 0:
+        return sp.oo
+    if p == 0:
+        return -sp.oo
+    return sp.log(sp.powsimp(sp.factor(sp.cancel(sp.together(p / q)))))
+
+
+def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
+    """Yield the pair on each stretch between kinks and zeros, from left to right."""
+    x, is_integer = pair.variable, bool(pair.variable.is_integer)
+    lower, upper = pair.support.lower, pair.support.upper
+    if is_integer:  # half a step of room, so that a jump at the first integer lies inside
+        lower, upper = lower - sp.S.Half, upper + sp.S.Half
+    components = tuple(_expression(component) for component in pair.components)
+    for stretch in smooth_stretches(components, x, lower, upper):
+        for part in _without_zeros(stretch, x, is_integer):
+            smooth = _smooth_pair(pair, part)
+            if smooth is not None:
+                yield smooth
+
+
+def _expression(component: sp.Expr | tuple[sp.Expr, ...]) -> sp.Expr:
+    if isinstance(component, tuple):
+        raise InputError("only a finite list may have components given point by point")
+    return component
+
+
+def _without_zeros(stretch: Stretch, x: sp.Symbol, is_integer: bool) -> list[Stretch]:
+    """Cut a stretch at zeros and poles of its densities, where their logs are not smooth."""
+    cuts: set[sp.Expr] = set()
+    for expression in stretch.expressions:
+        if expression == 0 or stretch.is_point or expression.is_positive:
+            continue
+        for base in log_form(expression, x, stretch.inside).moving_logs:
+            if base.is_positive:
+                continue
+            # Where the zeros cannot be told, a density is positive on its support, as it should be.
+            with suppress(RootsUnknownError):
+                cuts.update(roots_between(base, x, stretch.lower, stretch.upper))
+    return cut_at(stretch, cuts, is_integer) if cuts else [stretch]
+
+
+def _integer_ends(stretch: Stretch) -> tuple[sp.Expr, sp.Expr]:
+    """First and last integer of a stretch whose own ends do not belong to it."""
+    if stretch.is_point:
+        return stretch.lower, stretch.upper
+    lower, upper = stretch.lower, stretch.upper
+    if lower is not -sp.oo:
+        lower = sp.floor(lower) + 1
+    if upper is not sp.oo:
+        upper = sp.ceiling(upper) - 1
+    return lower, upper
+
+
+def _smooth_pair(pair: Pair, stretch: Stretch) -> SmoothPair | None:
+    x = pair.variable
+    lower, upper = stretch.lower, stretch.upper
+    if x.is_integer:
+        lower, upper = _integer_ends(stretch)
+        if sign_of(upper - lower) == -1:
+            return None
+    densities = [_on_stretch(density, x, stretch) for density in stretch.expressions]
+    ends = stretch.lower, stretch.upper
+    p_terms, q_terms = _terms(pair, densities, stretch)
+    if not p_terms and not q_terms:
+        return None
+    hints = [
+        tuple(
+            Term(weight * leaf.weight, leaf.form).log()
+            for weight, density in zip(weights, densities, strict=True)
+            if weight != 0 and density != 0
+            for leaf in additive_terms(density, x, *ends)
+        )
+        for weights in (pair.p_weights, pair.q_weights)
+    ]
+    # f₀, the density without the record, is a term of at least one side wherever it is positive.
+    reference = min((*q_terms, *p_terms), key=lambda term: term.order).form
+    return SmoothPair(x, lower, upper, p_terms, q_terms, reference, *hints)
+
+
+def _on_stretch(density: sp.Expr, x: sp.Symbol, stretch: Stretch) -> sp.Expr:
+    """Return the density, 0 where it vanishes at the stretch's only point."""
+    if density != 0 and stretch.is_point and density.subs(x, stretch.lower) == 0:
+        return sp.S.Zero
+    return density
+
+
+def _terms(
+    pair: Pair, densities: list[sp.Expr], stretch: Stretch
+) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """Return the terms of P and of Q: the components, or what a user's own mixture is made of."""
+    x, at, ends = pair.variable, stretch.inside, (stretch.lower, stretch.upper)
+    sides = [
+        [(i, w, d) for i, (w, d) in enumerate(zip(weights, densities, strict=True)) if w and d]
+        for weights in (pair.p_weights, pair.q_weights)
+    ]
+    whole = [tuple(Term(w, log_form(d, x, at), i) for i, w, d in side) for side in sides]
+    if len(sides[0]) == len(sides[1]) == 1:
+        split = [
+            tuple(Term(w * leaf.weight, leaf.form, i) for leaf in additive_terms(d, x, *ends))
+            for ((i, w, d),) in sides
+        ]
+        shapes = {term.form.moving_key() for side in split for term in side}
+        lengths = sorted(map(len, split))
+        # Splitting pays where both sides are made of the same shapes, or one side is one shape.
+        if lengths[1] > 1 and (lengths[0] == 1 or len(shapes) < sum(lengths)):
+            forms = ((whole[0], whole[1]), (split[0], split[1]))
+            return min(forms, key=lambda form: _length(form[0], form[1], x))
+    return whole[0], whole[1]
+
+
+def _length(p_terms: tuple[Term, ...], q_terms: tuple[Term, ...], x: sp.Symbol) -> tuple[int, int]:
+    """How long the loss of these terms would be."""
+    if not p_terms or not q_terms:
+        return 0, 0
+    loss = log_ratio(p_terms, q_terms, q_terms[0].form, x)
+    return occurrences(loss, x), int(sp.count_ops(loss))
+
+
+def _monotone(smooth: SmoothPair, x: sp.Symbol) -> Iterator[Piece]:
+    """Yield the pieces of one smooth stretch, one for each direction of the loss."""
+    lower, upper, loss = smooth.lower, smooth.upper, smooth.loss
+    log_p, log_q = smooth.log_p, smooth.log_q
+    for low, high, slope in monotone_cuts(loss, x, lower, upper):
+        first, last = low, high
+        if x.is_integer:
+            first = low if low == lower else sp.floor(low) + 1
+            last = high if high == upper else sp.floor(high)
+            if sign_of(last - first) == -1:
+                continue
+        yield Piece(first, last, log_p, log_q, loss, slope, smooth.p_hints, smooth.q_hints)
+
+
+def _joined(parts: list[Piece], x: sp.Symbol) -> list[Piece]:
+    """Join neighbours that are one smooth, monotone piece after all."""
+    joined: list[Piece] = []
+    for piece in parts:
+        merged = _merged(joined[-1], piece, x) if joined else None
+        if merged is None:
+            joined.append(piece)
+        else:
+            joined[-1] = merged
+    return [_at_its_point(piece, x) if piece.lower == piece.upper else piece for piece in joined]
+
+
+def _at_its_point(piece: Piece, x: sp.Symbol) -> Piece:
+    """Put the only value of the variable into a piece."""
+
+    def value(expression: sp.Expr) -> sp.Expr:
+        return sp.logcombine(expression.subs(x, piece.lower), force=True)
+
+    return replace(
+        piece,
+        log_p=None if piece.log_p is None else value(piece.log_p),
+        log_q=None if piece.log_q is None else value(piece.log_q),
+        loss=value(piece.loss),
+        slope="constant",
+        log_p_terms=tuple(map(value, piece.log_p_terms)),
+        log_q_terms=tuple(map(value, piece.log_q_terms)),
+    )
+
+
+def _merged(left: Piece, right: Piece, x: sp.Symbol) -> Piece | None:
+    """Return one piece for two neighbours, or None where they differ."""
+    if sp.expand(left.upper + int(bool(x.is_integer)) - right.lower) != 0:
+        return None
+    if right.lower == right.upper and _extends(left, right, x, right.lower):
+        return replace(left, upper=right.upper)
+    if left.lower == left.upper and _extends(right, left, x, left.upper):
+        return replace(right, lower=left.lower)
+    if left.slope == right.slope and _logs(left) == _logs(right):
+        return replace(left, upper=right.upper)
+    return None
+
+
+def _logs(piece: Piece) -> tuple[sp.Expr | None, ...]:
+    return piece.log_p, piece.log_q, piece.loss
+
+
+def _extends(piece: Piece, single: Piece, x: sp.Symbol, at: sp.Expr) -> bool:
+    """Whether the formulas of a piece also hold at a neighbouring single point."""
+    for ours, theirs in zip(_logs(piece), _logs(single), strict=True):
+        if ours == theirs:
+            continue
+        if ours is None or theirs is None or sp.oo in (ours, theirs) or -sp.oo in (ours, theirs):
+            return False
+        if sp.expand_log(sp.expand(ours.subs(x, at) - theirs.subs(x, at)), force=True) != 0:
+            return False
+    return True

@@ -1,0 +1,209 @@
+"""Moments of the loss by ball arithmetic: what closed forms are compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import sympy as sp
+from flint import acb, arb, ctx, fmpq
+
+from symdp.derive.records import Piece, Point
+from symdp.emit.arb import compile_arb
+
+BITS = 320
+_DROP = 100.0  # integrals are cut where the integrand is e^−100 of its peak
+_FAR = 1000  # cuts are sought as far out as 2^1000
+_MOST_EVALUATIONS = 50_000
+_ZOOMS = 24
+
+Height = Callable[[Fraction], float]
+
+
+class CheckError(ArithmeticError):
+    """The integral of a check could not be had."""
+
+
+def moment(z: sp.Expr, pieces: Sequence[Piece], points: Sequence[Point], x: sp.Symbol) -> acb:
+    """Return a ball around M(z) = Σ ∫ P^{1+z} Q^{−z} where both densities are positive.
+
+    The cuts of infinite ranges are not part of the ball; they leave out about e^−90 of the whole.
+
+    Parameters
+    ----------
+    z : a rational, or a complex number with rational parts
+    pieces, points : of a pair without free parameters
+    x : the variable of the pieces
+
+    Raises
+    ------
+    CheckError
+        Where an integrand falls too slowly, is too singular, or an integral does not converge.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> piece = Piece(-sp.oo, sp.oo, -(x**2) - sp.log(sp.pi) / 2, None, 2 * x, "increasing")
+    >>> moment(sp.S.One, [piece], [], x).real.str(15, radius=False)
+    '2.71828182845905'
+    """
+    with ctx.workprec(BITS):
+        total = acb(0)
+        for point in points:
+            if point.loss not in (sp.oo, -sp.oo):
+                loss, mass = (compile_arb(part, [])() for part in (point.loss, point.p))
+                total += acb(mass) * (_ball(z) * acb(loss)).exp()
+        for piece in pieces:
+            if piece.loss not in (sp.oo, -sp.oo) and piece.log_p is not None:
+                total += _PieceMoment(piece, z, x).value()
+    return total
+
+
+def _ball(z: sp.Expr) -> acb:
+    parts = [sp.Rational(part) for part in z.as_real_imag()]
+    return acb(*(fmpq(int(part.p), int(part.q)) for part in parts))
+
+
+def exactly(point: Fraction) -> acb:
+    """Return a fraction as a ball."""
+    return acb(fmpq(point.numerator, point.denominator))
+
+
+def as_fraction(end: sp.Expr) -> Fraction | None:
+    """Return a number as a fraction, right to 150 digits; None where it is infinite."""
+    if end in (sp.oo, -sp.oo):
+        return None
+    rational = end if end.is_Rational else sp.Rational(str(end.evalf(150)))
+    return Fraction(int(rational.p), int(rational.q))
+
+
+class _PieceMoment:
+    """∫ exp(log P + z·loss) over one piece."""
+
+    def __init__(self, piece: Piece, z: sp.Expr, x: sp.Symbol) -> None:
+        assert piece.log_p is not None
+        self.log_p, self.loss = compile_arb(piece.log_p, [x]), compile_arb(piece.loss, [x])
+        self.z = _ball(z)
+        self.low, self.high = as_fraction(piece.lower), as_fraction(piece.upper)
+        self.is_sum = bool(x.is_integer)
+
+    def integrand(self, point: Any, analytic: bool) -> Any:
+        exponent = self.log_p(point, analytic=analytic) + self.z * self.loss(
+            point, analytic=analytic
+        )
+        return exponent.exp()
+
+    def height(self, point: Fraction) -> float:
+        """Log of the integrand's size, −∞ where balls overflow."""
+        place = exactly(point)
+        ball = (self.log_p(place) + self.z.real * self.loss(place)).real
+        known = ball.is_finite() and bool(ball.rad() < 1)
+        return float(ball) if known else -math.inf
+
+    def value(self) -> acb:
+        if self.is_sum:
+            return self._sum()
+        marks = cut_marks(self.height, self.low, self.high)
+        tolerance = arb(2) ** -100 * arb(_log_size(self.height, marks)).exp()
+        total = acb(0)
+        for left, right in pairwise(marks):
+            total += acb.integral(
+                self.integrand,
+                exactly(left),
+                exactly(right),
+                rel_tol=arb(2) ** -80,
+                abs_tol=tolerance,
+                eval_limit=_MOST_EVALUATIONS,
+            )
+            if not total.is_finite():
+                raise CheckError("the integral of the check did not converge")
+        return total
+
+    def _sum(self) -> acb:
+        if self.low is not None and self.low == self.high:
+            return acb(self.integrand(acb(int(self.low)), False))
+        marks = cut_marks(self.height, self.low, self.high)
+        total = acb(0)
+        for k in range(math.ceil(marks[0]), math.floor(marks[-1]) + 1):
+            total += self.integrand(acb(k), False)
+        return total
+
+
+def cut_marks(height: Height, low: Fraction | None, high: Fraction | None) -> list[Fraction]:
+    """Cut a range where nothing is left of the integrand, at its peak, and near singular ends."""
+    anchor = low if low is not None else high if high is not None else Fraction(0)
+    heights = _heights(height, anchor, low, high)
+    peak = _zoomed(height, heights)
+    heights |= _heights(height, peak, low, high)
+    ordered = sorted(heights)
+    floor = heights[peak] - _DROP
+    left = [p for p in ordered if p < peak and heights[p] < floor]
+    right = [p for p in ordered if p > peak and heights[p] < floor]
+    start, stop = max(left, default=low), min(right, default=high)
+    if start is None or stop is None:
+        raise CheckError("the integrand of the check falls too slowly")
+    marks = {peak}
+    for end, other in ((start, stop), (stop, start)):
+        marks.update(_shells(height, end, other, floor) or [end])
+    return sorted(marks)
+
+
+def _heights(
+    height: Height, anchor: Fraction, low: Fraction | None, high: Fraction | None
+) -> dict[Fraction, float]:
+    """Heights at geometric distances from an anchor, out to where nothing is left."""
+    heights = {anchor: height(anchor)}
+    for side in (-1, 1):
+        end = low if side < 0 else high
+        last = heights[anchor]
+        for k in range(-30, _FAR):
+            point = anchor + side * Fraction(2) ** k
+            if end is not None and (end - point) * side <= 0:
+                break
+            own = height(point)
+            lowest = max(heights.values()) - 2 * _DROP
+            if own == -math.inf and last >= lowest + _DROP:
+                raise CheckError("the integrand of the check grows beyond all bounds")
+            heights[point] = last = own
+            if k > 30 and own < lowest:
+                break
+    return heights
+
+
+def _zoomed(height: Height, heights: dict[Fraction, float]) -> Fraction:
+    """Return the place of the peak, sharpened between its neighbours on the grid."""
+    ordered = sorted(heights)
+    best = max(range(len(ordered)), key=lambda i: heights[ordered[i]])
+    if not math.isfinite(heights[ordered[best]]):
+        raise CheckError("the integrand of the check vanishes on its grid")
+    low, peak = ordered[max(best - 1, 0)], ordered[best]
+    high = ordered[min(best + 1, len(ordered) - 1)]
+    for _ in range(_ZOOMS):
+        for point in ((low + peak) / 2, (peak + high) / 2):
+            heights[point] = height(point)
+        around = [low, (low + peak) / 2, peak, (peak + high) / 2, high]
+        best = max(range(5), key=lambda i: heights[around[i]])
+        low, peak, high = around[max(best - 1, 0)], around[best], around[min(best + 1, 4)]
+    return peak
+
+
+def _shells(height: Height, end: Fraction, other: Fraction, floor: float) -> list[Fraction]:
+    """Marks that close in on an end where the integrand is singular; the end is not one."""
+    if math.isfinite(height(end)):
+        return []
+    marks = []
+    for k in range(1, BITS):
+        point = end + (other - end) * Fraction(1, 2**k)
+        marks.append(point)
+        if height(point) - k * math.log(2) < floor:
+            return marks
+    raise CheckError("the integrand of the check is too singular")
+
+
+def _log_size(height: Height, marks: Sequence[Fraction]) -> float:
+    """Log of the largest height times width."""
+    inner = max(height((left + right) / 2) for left, right in pairwise(marks))
+    return max(inner, *map(height, marks[1:-1]), -1e300) + math.log(marks[-1] - marks[0])

@@ -1,0 +1,114 @@
+"""What a derivation consists of: smooth pieces of the support, single points, atoms and the CGF."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import sympy as sp
+
+Slope = Literal["increasing", "decreasing", "constant", "unknown"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the support where every density is smooth and the loss monotone.
+
+    Between `lower` and `upper` no Abs, sign, Min, Max, Heaviside or Piecewise is left.  With an
+    integer variable both ends belong to the piece where they are finite, and the next piece starts
+    one higher.
+
+    Attributes
+    ----------
+    lower, upper
+        The ends, ±oo allowed.
+    log_p, log_q
+        Log densities of P and Q, None where that density is identically 0.
+    loss
+        ℓ = log P − log Q in normal form; oo where Q = 0 < P, −oo where P = 0 < Q.
+    slope
+        How ℓ moves with the variable; "unknown" only where no exact test could tell.
+    log_p_terms, log_q_terms
+        Logs of the single additive terms of P and Q, whose modes a quadrature must see.
+    """
+
+    lower: sp.Expr
+    upper: sp.Expr
+    log_p: sp.Expr | None
+    log_q: sp.Expr | None
+    loss: sp.Expr
+    slope: Slope
+    log_p_terms: tuple[sp.Expr, ...] = ()
+    log_q_terms: tuple[sp.Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a finite list with its two probabilities and its loss log(p/q)."""
+
+    value: sp.Expr
+    p: sp.Expr
+    q: sp.Expr
+    loss: sp.Expr
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One value that the loss takes with positive probability, and that probability under P."""
+
+    loss: sp.Expr
+    mass: sp.Expr
+
+
+@dataclass(frozen=True)
+class CGF:
+    """The cumulant generating function K(t) = log ∫ P^{1+t} Q^{−t} of the loss under P.
+
+    Attributes
+    ----------
+    tilt
+        The symbol t.
+    expression
+        K(t) in closed form, None where `form` is "numeric".
+    form
+        "closed" only after the expression was found equal to a numerical integral.
+    domain
+        (t₋, t₊): K is finite between the two; None where it was not found.
+    checked_at
+        The tilts, real and complex, at which the check was made.
+    parameters_checked
+        The values that free parameters had in the check, one tuple of pairs for each tilt.
+    reason
+        Why there is no closed form; empty where there is one.
+    removable
+        Tilts at which the expression reads 0/0 and means its limit.
+    """
+
+    tilt: sp.Symbol
+    expression: sp.Expr | None
+    form: Literal["closed", "numeric"]
+    domain: tuple[sp.Expr, sp.Expr] | None
+    checked_at: tuple[sp.Expr, ...] = ()
+    parameters_checked: tuple[tuple[tuple[str, sp.Expr], ...], ...] = ()
+    reason: str = ""
+    removable: tuple[sp.Expr, ...] = ()
+
+    @property
+    def is_elementary(self) -> bool:
+        """Whether the closed form uses elementary functions alone."""
+        if self.expression is None:
+            return False
+        elementary = (
+            sp.exp,
+            sp.log,
+            sp.functions.elementary.hyperbolic.HyperbolicFunction,
+            sp.functions.elementary.trigonometric.TrigonometricFunction,
+            sp.Abs,
+        )
+        return all(isinstance(node, elementary) for node in self.expression.atoms(sp.Function))
+
+    def _repr_latex_(self) -> str:
+        tilt = sp.latex(self.tilt)
+        if self.expression is None:
+            return f"$K({tilt}) \\text{{ numerically: {self.reason}}}$"
+        return f"$\\displaystyle K({tilt}) = {sp.latex(self.expression)}$"

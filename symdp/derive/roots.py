@@ -1,0 +1,245 @@
+"""Real roots of kinks and derivatives: exact where formulas reach, else isolated with balls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import sympy as sp
+
+from symdp.derive.isolation import IsolationError, isolated_roots
+from symdp.derive.normal_form import exponential_terms
+from symdp.derive.shapes import exponential_polynomial
+from symdp.derive.signs import compare, sign_of
+from symdp.errors import InputError
+
+_MOST_RADICALS = 3
+_LONG = 120
+# Roots without a short formula are stored as rationals this close to the true root.
+ROOT_ACCURACY = sp.Rational(1, 2**200)
+
+
+class RootsUnknownError(InputError):
+    """The real roots of an expression could be found neither exactly nor by isolation."""
+
+
+def roots_between(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> tuple[sp.Expr, ...]:
+    """Return the real roots of `expression` strictly between two ends, in no special order.
+
+    With radicals some returned points may be roots of another branch; every root is among them.
+    Polynomials in x or in one exponential are solved exactly up to degree 2 and to 2^−200 beyond;
+    other concrete expressions by ball arithmetic, which proves that no root is missed where
+    |x| ≤ 2^40 and assumes none further out.
+
+    Raises
+    ------
+    RootsUnknownError
+        Where parameters hide the roots, or a concrete isolation fails.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> roots_between(x**2 - 2, x, sp.S.Zero, sp.oo)
+    (sqrt(2),)
+    >>> roots_between(sp.exp(-x) - 3, x, -sp.oo, sp.oo)
+    (-log(3),)
+    """
+    found = []
+    for root in _candidates(expression, x, lower, upper):
+        above, below = compare(root, lower), compare(upper, root)
+        if above is None or below is None:
+            raise RootsUnknownError(
+                f"whether {root} lies between {lower} and {upper} depends on parameter values; "
+                f"give values to {_names(root, lower, upper)} first"
+            )
+        if above == 1 and below == 1:
+            found.append(root)
+    return tuple(found)
+
+
+def _names(*expressions: sp.Expr) -> str:
+    return ", ".join(sorted({s.name for e in expressions for s in e.free_symbols}))
+
+
+def _candidates(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> Iterable[sp.Expr]:
+    """Return a superset of the roots in the interval."""
+    if x not in expression.free_symbols:
+        return ()
+    if isinstance(expression, sp.Mul | sp.Pow):
+        return _of_product(expression, x, lower, upper)
+    exact = _exact_roots(expression, x)
+    if exact is not None:
+        return exact
+    if expression.free_symbols - {x}:
+        names = _names(*(expression.free_symbols - {x}))
+        raise RootsUnknownError(
+            f"cannot solve {expression} = 0 for {x}; give values to {names} first"
+        )
+    try:
+        return isolated_roots(expression, x, lower, upper)
+    except IsolationError as error:
+        raise RootsUnknownError(f"cannot locate the zeros of {expression}: {error}") from error
+
+
+def _of_product(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> Iterable[sp.Expr]:
+    roots: set[sp.Expr] = set()
+    for factor in sp.Mul.make_args(expression):
+        base, power = factor.as_base_exp()
+        if isinstance(factor, sp.exp) or x not in factor.free_symbols:
+            continue
+        if x in power.free_symbols:
+            if sign_of(base) != 1:
+                raise RootsUnknownError(f"cannot locate the zeros of {factor}")
+            continue
+        # A negative power is a pole, which also ends a smooth piece.
+        roots.update(_candidates(base, x, lower, upper))
+    return tuple(roots)
+
+
+@lru_cache(maxsize=1024)
+def _exact_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | None:
+    """Solve by formula; None where no formula applies."""
+    if expression.is_polynomial(x):
+        return _polynomial_roots(sp.Poly(expression, x))
+    terms = exponential_terms(expression, x)
+    if terms is not None:
+        return _exponential_roots(terms, x)
+    if expression.is_rational_function(x):
+        numerator, denominator = sp.fraction(sp.together(expression))
+        top = _exact_roots(sp.expand(numerator), x) if x in numerator.free_symbols else ()
+        bottom = _exact_roots(sp.expand(denominator), x) if x in denominator.free_symbols else ()
+        return None if top is None or bottom is None else (*top, *bottom)
+    if expression.is_algebraic_expr(x):
+        return _algebraic_roots(expression, x)
+    return _of_isolated_function(expression, x)
+
+
+def _algebraic_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | None:
+    """Roots of a polynomial that vanishes wherever an expression with radicals does.
+
+    Each radical ρ = r^{1/q} is eliminated by the resultant with ρ^q − r; roots that belong to
+    another branch of a radical come along, so that the result is a superset.
+    """
+    if expression.atoms(sp.exp, sp.log, sp.NumberSymbol) or sp.count_ops(expression) > _LONG:
+        return None  # resultants over such coefficients take minutes
+    numerator, denominator = sp.fraction(sp.together(expression))
+    found: list[sp.Expr] = []
+    for part in (numerator, denominator):
+        radicals = {
+            node.base: max(node.exp.q, 1)
+            for node in part.atoms(sp.Pow)
+            if x in node.base.free_symbols and not node.exp.is_Integer
+        }
+        if len(radicals) > _MOST_RADICALS or any(not r.is_polynomial(x) for r in radicals):
+            return None
+        eliminated = part
+        for inside, order in radicals.items():
+            rho = sp.Dummy("rho")
+            eliminated = eliminated.replace(
+                lambda node, inside=inside: isinstance(node, sp.Pow) and node.base == inside,
+                lambda node, rho=rho, order=order: rho ** (node.exp * order),
+            )
+            if not eliminated.is_polynomial(rho):
+                return None
+            eliminated = sp.resultant(sp.expand(eliminated), rho**order - inside, rho)
+        if x in eliminated.free_symbols:
+            roots = _exact_roots(sp.expand(eliminated), x)
+            if roots is None:
+                return None
+            found.extend(roots)
+    return tuple(found)
+
+
+def _exponential_roots(
+    terms: list[tuple[sp.Expr, sp.Expr]], x: sp.Symbol
+) -> tuple[sp.Expr, ...] | None:
+    """Roots of a polynomial in u = exp(g(x)): those of g(x) = log(root) for positive roots."""
+    read = exponential_polynomial(terms, x)
+    if read is None:
+        return None
+    generator, coefficients = read
+    if len({sign_of(c) for c in coefficients.values()}) == 1:
+        return () if sign_of(next(iter(coefficients.values()))) else None
+    u = sp.Dummy("u", positive=True)
+    polynomial = sp.Poly(sp.Add(*(c * u**n for n, c in coefficients.items())), u)
+    levels = _polynomial_roots(polynomial)
+    if levels is None:
+        return None
+    roots: list[sp.Expr] = []
+    for level in levels:
+        sign = sign_of(level)
+        if sign is None:
+            return None
+        if sign == 1:
+            inner = _exact_roots(sp.expand(generator - sp.log(level)), x)
+            if inner is None:
+                return None
+            roots.extend(inner)
+    return tuple(roots)
+
+
+def _of_isolated_function(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | None:
+    """Solve c + h(x) = 0 where h is an odd root, a log or an exponential of something solvable."""
+    constant, moving = expression.as_independent(x, as_Add=True)
+    coefficient, node = moving.as_independent(x, as_Add=False)
+    level = -constant / coefficient
+    if isinstance(node, sp.log):
+        return _exact_roots(sp.expand(node.args[0] - sp.exp(level)), x)
+    if isinstance(node, sp.Pow) and x not in node.exp.free_symbols and node.base.is_nonnegative:
+        sign = sign_of(level)
+        if sign is None:
+            return None
+        return () if sign < 0 else _exact_roots(sp.expand(node.base - level ** (1 / node.exp)), x)
+    return None
+
+
+def _polynomial_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
+    """Real roots: by formula up to degree 2, as near rationals beyond; None where undecided."""
+    degree = polynomial.degree()
+    if degree <= 0:
+        return ()
+    rational = polynomial.domain.is_ZZ or polynomial.domain.is_QQ
+    if rational and degree > 2:
+        roots: list[sp.Expr] = []
+        for factor, _ in polynomial.factor_list()[1]:
+            roots.extend(_small_roots(factor) or () if factor.degree() <= 2 else _near(factor))
+        return tuple(roots)
+    if degree <= 2:
+        return _small_roots(polynomial)
+    (tail,) = polynomial.monoms()[-1]
+    if tail:  # a factor x^tail, as symmetric densities give
+        rest = _polynomial_roots(
+            sp.Poly(sp.cancel(polynomial.as_expr() / polynomial.gen**tail), polynomial.gen)
+        )
+        return None if rest is None else (sp.S.Zero, *rest)
+    return None
+
+
+def _small_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
+    coefficients = polynomial.all_coeffs()
+    if len(coefficients) == 2:
+        return (sp.cancel(-coefficients[1] / coefficients[0]),)
+    a, b, c = coefficients
+    discriminant = sp.factor_terms(sp.expand(b**2 - 4 * a * c))
+    sign = sign_of(discriminant)
+    if sign is None:
+        return None
+    if sign < 0:
+        return ()
+    middle = -b / (2 * a)
+    if sign == 0:
+        return (sp.cancel(middle),)
+    offset = sp.sqrt(discriminant) / (2 * a)
+    return tuple(sp.factor_terms(sp.expand(root)) for root in (middle - offset, middle + offset))
+
+
+def _near(polynomial: sp.Poly) -> list[sp.Expr]:
+    """Rationals within ROOT_ACCURACY of the real roots of an irreducible polynomial."""
+    intervals = polynomial.intervals(eps=ROOT_ACCURACY)
+    return [(low + high) / 2 for (low, high), _ in intervals]

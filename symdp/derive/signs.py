@@ -1,0 +1,187 @@
+"""Signs that are certain: of constants, of parameter expressions, and the order of points."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import sympy as sp
+
+from symdp.errors import InputError
+
+_DIGITS = 40
+
+
+@lru_cache(maxsize=8192)
+def sign_of(expression: sp.Expr) -> int | None:
+    """Return 1, 0 or −1 where the sign of a constant or parameter expression is certain, else None.
+
+    Parameters
+    ----------
+    expression : sympy.Expr
+        Free of the mechanism's variable; its symbols carry assumptions.
+
+    Examples
+    --------
+    >>> s = sp.Symbol("s", positive=True)
+    >>> sign_of(sp.exp(1 / s) - 1), sign_of(sp.sqrt(2) - 2), sign_of(s - 1)
+    (1, -1, None)
+    """
+    if expression is sp.oo:
+        return 1
+    if expression is -sp.oo:
+        return -1
+    if expression.is_Rational:
+        return int(sp.sign(expression))
+    unclear = expression.has(sp.Sum, sp.Integral, sp.nan, sp.zoo)
+    if not expression.free_symbols and not unclear:
+        return _of_number(expression)  # first, since SymPy's own test of a long sum takes seconds
+    known = _assumed(expression)
+    if known is not None or unclear:
+        return known
+    factored = sp.factor_terms(sp.factor(sp.together(expression)))
+    if factored != expression:
+        known = _of_product(factored)
+        if known is not None:
+            return known
+    return _of_two_exponentials(expression)
+
+
+def _assumed(expression: sp.Expr) -> int | None:
+    if expression.is_positive:
+        return 1
+    if expression.is_negative:
+        return -1
+    if expression.is_zero:
+        return 0
+    return None
+
+
+def _of_number(expression: sp.Expr) -> int | None:
+    rough = expression.evalf(15, maxn=400)
+    if rough.is_Float and abs(rough) > 1e-6:
+        return int(sp.sign(rough))
+    value = sp.re(expression.evalf(_DIGITS, maxn=400))
+    if value.is_Float or value.is_Rational:
+        if abs(value) > sp.Float(10) ** (8 - _DIGITS):
+            return int(sp.sign(value))
+        if expression.equals(0):
+            return 0
+    return None
+
+
+def _of_product(expression: sp.Expr) -> int | None:
+    total = 1
+    for factor in sp.Mul.make_args(expression):
+        sign = _assumed(factor)
+        if sign is None:
+            base, power = factor.as_base_exp()
+            if power.is_integer and power.is_even and base.is_real and base.is_nonzero:
+                sign = 1
+            elif power.is_integer and power.is_odd and power != 1:
+                sign = sign_of(base)
+            elif power == 1:
+                sign = _of_two_exponentials(factor)
+        if sign is None:
+            return None
+        total *= sign
+    return total
+
+
+def _of_two_exponentials(expression: sp.Expr) -> int | None:
+    """Sign of a·e^u − b·e^v with a, b > 0: that of u − v + log(a/b)."""
+    if not isinstance(expression, sp.Add) or not expression.has(sp.exp):
+        return None
+    if len(expression.args) != 2:
+        return None
+    parts = []
+    for term in expression.args:
+        exponent, coefficient = sp.S.Zero, sp.S.One
+        for factor in sp.Mul.make_args(term):
+            if isinstance(factor, sp.exp):
+                exponent += factor.args[0]
+            else:
+                coefficient *= factor
+        sign = sign_of(coefficient)
+        if not sign:
+            return None
+        parts.append((sign, coefficient, exponent))
+    (sign, a, u), (other, b, v) = parts
+    if sign == other:
+        return sign
+    gap = sign_of(sp.expand(u - v + sp.log(sp.Abs(a)) - sp.log(sp.Abs(b))))
+    return None if gap is None else gap * sign
+
+
+def compare(a: sp.Expr, b: sp.Expr) -> int | None:
+    """Return the sign of a − b where it is certain, else None; ±oo allowed."""
+    if a == b:
+        return 0
+    if a is sp.oo or b is -sp.oo:
+        return 1
+    if a is -sp.oo or b is sp.oo:
+        return -1
+    return sign_of(a - b)
+
+
+def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
+    """Sort points by certain comparisons and drop repeats.
+
+    Raises
+    ------
+    InputError
+        Where the order depends on the values of parameters.
+    """
+    ordered: list[sp.Expr] = []
+    for point in sorted(points, key=sp.default_sort_key):
+        place = len(ordered)
+        for index, other in enumerate(ordered):
+            order = compare(point, other)
+            if order is None:
+                raise InputError(
+                    f"the order of {what} {point} and {other} depends on parameter values; "
+                    f"give values to {_names(point, other)} first"
+                )
+            if order <= 0:
+                place = -1 if order == 0 else index
+                break
+        if place >= 0:
+            ordered.insert(place, point)
+    return ordered
+
+
+def _names(*expressions: sp.Expr) -> str:
+    names = sorted({symbol.name for e in expressions for symbol in e.free_symbols})
+    return ", ".join(names) or "the parameters"
+
+
+def interior_point(lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
+    """Return a point strictly between two ends, rational where both are numbers."""
+    if lower is -sp.oo and upper is sp.oo:
+        return sp.S.Zero
+    if lower is -sp.oo:
+        return _rational_below(upper)
+    if upper is sp.oo:
+        return -_rational_below(-lower)
+    middle = (lower + upper) / 2
+    if middle.free_symbols or middle.is_Rational:
+        return sp.together(middle)
+    width = (upper - lower).evalf(_DIGITS)
+    return _near(middle, sp.Rational(str(width)) / 8)
+
+
+def _rational_below(end: sp.Expr) -> sp.Expr:
+    if end.free_symbols or end.is_Rational:
+        return end - 1
+    return sp.floor(end) - 1
+
+
+def _near(value: sp.Expr, tolerance: sp.Rational) -> sp.Expr:
+    """Return a short rational within `tolerance` of a number."""
+    exact = sp.Rational(str(value.evalf(_DIGITS)))
+    digits = 1
+    while True:
+        scale = sp.Integer(10) ** digits
+        candidate = sp.Rational(sp.floor(exact * scale), scale)
+        if abs(candidate - exact) < tolerance or digits > _DIGITS:
+            return candidate
+        digits += 1
