@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from symdp.errors import InputError
@@ -33,7 +35,8 @@ class Composition:
     Raises
     ------
     InputError
-        If a parameter is missing or a count is not a positive integer.
+        If a parameter is missing, a count is not a positive integer, or a density is negative
+        or does not integrate to one.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Composition:
         merged: dict[Mechanism, int] = {}
         for mechanism, count in steps:
             concrete = mechanism.require_concrete()
+            _check_densities(replace(concrete, sampling=None))
             merged[concrete] = merged.get(concrete, 0) + _checked_count(count)
         if not merged:
             raise InputError("a composition needs at least one step")
@@ -203,6 +207,13 @@ def compose(steps: Mechanism | Sequence[tuple[Mechanism, int]], count: int | Non
             raise InputError("a list of steps carries its own counts; leave `count` out")
         return Composition(steps)
     return Composition([(steps, 1 if count is None else count)])
+
+
+@lru_cache(maxsize=256)
+def _check_densities(mechanism: Mechanism) -> None:
+    from symdp.truth import check_densities
+
+    check_densities(mechanism)
 
 
 def _checked_count(count: object) -> int:

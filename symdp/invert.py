@@ -44,6 +44,9 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
     AccuracyError
         If the accountant fails, or its profile is not decreasing where it matters.
     """
+    from scipy.optimize import brentq
+    from scipy.special import ndtri_exp
+
     escaped = law.mass_at_infinity
     if escaped > 0 and math.log(escaped) >= log_delta:
         raise InputError(
@@ -51,50 +54,38 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
             "output that only one of the two distributions can give: no finite epsilon exists"
         )
 
-    def excess(epsilon: float) -> tuple[float, Answer]:
-        answer = accountant.log_delta(law, epsilon)
-        return answer.log_delta - log_delta, answer
-
-    low, low_answer = 0.0, excess(0.0)
-    if low_answer[0] <= 0:
-        already = low_answer[1]
-        advice = already.advice or "δ(0) is already at most the δ asked for"
-        has_upper = already.log_upper is not None and already.log_upper <= log_delta
-        upper = 0.0 if has_upper else None
-        return Inverse(0.0, 0.0, upper, already.kind, advice)
     top = law.loss_bounds[1]
     mean, variance = (float(v) for v in law.cumulants(0.0, 2))
     width = math.sqrt(max(variance, 1e-300))
-    high = max(mean, 0.0) + width * (1.0 + math.sqrt(-2.0 * log_delta))
-    for _ in range(200):
-        if high >= top:
-            high = top
-            high_value, high_answer = excess(high)
-            break
-        high_value, high_answer = excess(high)
-        if high_value <= 0:
-            break
-        low, low_answer = high, (high_value, high_answer)
-        high *= 3.0
-    else:
-        raise AccuracyError(f"no ε was found at which δ falls to {math.exp(log_delta):.3g}")
-    if high_value > 0:
-        raise AccuracyError(f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}")
-    from scipy.optimize import brentq
-
-    answers: dict[float, tuple[float, Answer]] = {low: low_answer, high: (high_value, high_answer)}
+    known: dict[float, tuple[float, Answer]] = {}
 
     def height(epsilon: float) -> float:
-        if epsilon not in answers:
-            answers[epsilon] = excess(epsilon)
+        if epsilon not in known:
+            answer = accountant.log_delta(law, epsilon)
+            known[epsilon] = (answer.log_delta - log_delta, answer)
         # Where δ has reached zero its logarithm is −∞; any negative number brackets as well.
-        return max(answers[epsilon][0], -1e6)
+        return max(known[epsilon][0], -1e6)
 
+    # The quantile of a normal loss is near enough to start from; then widen to a bracket.
+    low = high = min(max(mean - width * float(ndtri_exp(log_delta)), 0.0), top)
+    step = width
+    while height(high) > 0:
+        if high >= top or step > 1e9 * width:
+            raise AccuracyError(f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}")
+        low, high, step = high, min(high + step, top), 2.0 * step
+    step = width
+    while height(low) <= 0 and low > 0:
+        low, high, step = max(low - step, 0.0), low, 2.0 * step
+    if height(low) <= 0:
+        answer = known[0.0][1]
+        proved = answer.log_upper is not None and answer.log_upper <= log_delta
+        advice = answer.advice or "δ(0) is already at most the δ asked for"
+        return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice)
     root = brentq(height, low, high, xtol=1e-300, rtol=_RELATIVE, maxiter=_ITERATIONS, disp=False)
     height(root)
     apart = root + 1e-4 * (width + abs(root))
     slope = (height(apart) - height(root)) / (apart - root)
-    return _with_bounds(root, *answers[root], slope)
+    return _with_bounds(root, *known[root], slope)
 
 
 def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> Inverse:

@@ -8,7 +8,7 @@ import sympy as sp
 
 from symdp import compose, mechanisms
 from symdp.mechanism import Mechanism
-from symdp.truth.quadrature import privacy_profile
+from symdp.truth import privacy_profile
 
 x = sp.Symbol("x", real=True)
 

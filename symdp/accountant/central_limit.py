@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
 from symdp.accountant.mills import mills_differences, mills_moments
-from symdp.accountant.regime import Series, check_order, estimate, far_line
+from symdp.accountant.regime import Series, check_order, estimate, far_line, standardised
 from symdp.accountant.saddlepoint import best_saddle
 from symdp.accountant.tilts import Strip, outside_range
 
@@ -40,13 +40,18 @@ def log_central_limit(law: SumLaw, epsilon: float, tilt: float) -> float:
     strip = Strip.RIGHT if tilt > 0 else (Strip.LEFT if tilt < -1 else Strip.MIDDLE)
     mean, variance = (float(x) for x in law.cumulants(tilt, 2))
     log_factor, integrals = payoff_integrals(
-        strip, tilt, 1.0 + tilt, mean - epsilon, max(variance, (_NARROWEST * (mean - epsilon)) ** 2), 1
+        strip,
+        tilt,
+        1.0 + tilt,
+        gap=mean - epsilon,
+        variance=max(variance, (_NARROWEST * (mean - epsilon)) ** 2),
+        count=1,
     )
     return law.cgf(tilt) - epsilon * tilt + log_factor + math.log(integrals[0])
 
 
 def payoff_integrals(
-    strip: Strip, tilt: float, tilt_plus_one: float, gap: float, variance: float, count: int
+    strip: Strip, tilt: float, tilt_plus_one: float, *, gap: float, variance: float, count: int
 ) -> tuple[float, list[float]]:
     """Return (log factor, T₀, …, T_{count−1}) of a strip's payoff against Hermite functions.
 
@@ -98,26 +103,34 @@ def _tilted_series(law: SumLaw, epsilon: float, order: int, name: str) -> Answer
     if exact is not None:
         return exact
     saddle = best_saddle(law, epsilon)
-    cumulants = law.cumulants(saddle.tilt, order + 3)
+    cumulants = law.cumulants(saddle.tilt, order + 4)
     gap = float(cumulants[0]) - epsilon
     variance = max(float(cumulants[1]), (_NARROWEST * gap) ** 2)
     root = math.sqrt(variance)
-    scaled = [0.0, 0.0, 1.0]
-    scaled += [float(cumulants[j - 1]) / root**j for j in range(3, order + 4)]
+    scaled = standardised(cumulants, root)
     log_factor, integrals = payoff_integrals(
-        saddle.strip, saddle.tilt, saddle.tilt_plus_one, gap, variance, 3 * (order + 1) + 1
+        saddle.strip,
+        saddle.tilt,
+        saddle.tilt_plus_one,
+        gap=gap,
+        variance=variance,
+        count=3 * (order + 2) + 1,
     )
-    terms = [graded_value(grade, scaled, integrals) for grade in range(order + 2)]
+    terms = [graded_value(grade, scaled, integrals) for grade in range(order + 3)]
     far = far_line(
-        law, saddle.tilt, saddle.variance, 1.0 / math.sqrt(saddle.curvature), saddle.tilt
+        law,
+        saddle.tilt,
+        saddle.variance,
+        width=1.0 / math.sqrt(saddle.curvature),
+        pole=saddle.tilt,
     )
-    unseen = far / (2.0 * math.pi) * math.exp(-log_factor)
+    unseen = far / (2.0 * math.pi) * math.exp(min(-log_factor, 700.0))
     return estimate(
         law,
         epsilon,
         saddle.strip,
         math.fsum([saddle.cgf, -epsilon * saddle.tilt, log_factor]),
-        Series(name, math.fsum(terms[:-1]), terms[-1], unseen),
+        Series(name, sum(terms[: order + 1]), sum(abs(x) for x in terms[order + 1 :]), unseen),
     )
 
 
@@ -125,8 +138,8 @@ def _tilted_series(law: SumLaw, epsilon: float, order: int, name: str) -> Answer
 class CentralLimit:
     """SP-CLT: the loss tilted to the saddle point taken as Gaussian [SPA (66), (79)].
 
-    The answer is an estimate of relative error n^{−1/2}; its yardstick is the skewness term of the
-    tilted Edgeworth series, the first that it leaves out.
+    The answer is an estimate of relative error n^{−1/2}; its yardstick is the next two
+    orders of the tilted Edgeworth series, of which the first vanishes for a symmetric loss.
 
     Examples
     --------

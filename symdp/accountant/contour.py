@@ -13,6 +13,7 @@ from symdp.accountant.strip import StripValue, continuous_kernel, find_tilt, int
 from symdp.numeric.law import SumLaw
 
 _LIST_ERROR = 1e-15  # rounding of one convolution of positive numbers
+_TOO_WIDE = 1e-6  # beyond this the answer is no longer called exact
 SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
 
 
@@ -89,7 +90,15 @@ def _answer(log_delta: float, log_complement: float, error: float) -> Answer:
         return Answer(log_delta, log_delta, log_delta, "exact", "", 0.0)
     margin = SAFETY * error
     margin += 4e-16 * abs(log_delta)  # the logarithm itself is rounded
-    lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf
+    if not margin < _TOO_WIDE:
+        advice = (
+            f"the contour reached a relative accuracy of only {margin:.0e} here; "
+            "the bounds say so, the digits do not"
+        )
+        lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf
+        upper = min(log_delta + math.log1p(margin), 0.0)
+        return Answer(float(log_delta), lower, upper, "estimate", advice)
+    lower = log_delta + math.log1p(-margin)
     upper = min(log_delta + math.log1p(margin), 0.0)
     return Answer(float(log_delta), lower, upper, "exact", "", float(log_complement))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from symdp.accountant.answer import Answer
 from symdp.accountant.mills import mills_moments
 from symdp.accountant.moments import proved_instead
-from symdp.accountant.regime import REMEDY, Series, check_order, estimate, far_line
+from symdp.accountant.regime import REMEDY, Series, check_order, estimate, far_line, standardised
 from symdp.accountant.tilts import Strip, outside_range
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class _Side:
     """The standardised loss under one measure: x = (ε − mean)/deviation and what follows at ±x.
 
-    `log_front` is the logarithm of mass · e^{−x²/2}; `total` and `next_term` complete it to the
+    `log_front` is the logarithm of mass · e^{−x²/2}; `total` and `next_terms` complete it to the
     probability of the tail that x points into, in units of 1/√(2π).
     """
 
@@ -28,7 +28,7 @@ class _Side:
     deviation: float
     log_front: float
     total: float
-    next_term: float
+    next_terms: float
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Edgeworth:
     cancellation. The answer is an estimate of error n^{−(k+1)/2}, absolute on the scale of the
     distribution functions: where δ is smaller than that, the sum may be negative, and the answer is
     then the interval up to the moments bound, of kind "bound", with advice. Its yardstick is the
-    next order. A composition of subsampled steps has two directions, of which the larger counts
-    [EA Lemma 3.3]; each is one law here.
+    next two orders, since every other one may vanish. A composition of subsampled steps has two
+    directions, of which the larger counts [EA Lemma 3.3]; each is one law here.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Edgeworth:
         top = max(p.log_front, q.log_front)
         scale_p, scale_q = math.exp(p.log_front - top), math.exp(q.log_front - top)
         # beyond the reach of both expansions the two tails make up the integral on the line t = 0
-        far = far_line(law, 0.0, p.deviation**2, 1.0 / p.deviation, 0.0, first=6.0)
+        far = far_line(law, 0.0, p.deviation**2, width=1.0 / p.deviation, pole=0.0, first=6.0)
         unseen = far / math.sqrt(2.0 * math.pi) * math.exp(min(law.cgf(0.0) - top, 700.0))
         return estimate(
             law,
@@ -110,7 +110,7 @@ class Edgeworth:
             Series(
                 self.name,
                 sign_p * scale_p * p.total + sign_q * scale_q * q.total,
-                scale_p * abs(p.next_term) + scale_q * abs(q.next_term),
+                scale_p * p.next_terms + scale_q * q.next_terms,
                 unseen,
             ),
         )
@@ -121,17 +121,17 @@ def _side(law: SumLaw, epsilon: float, tilt: float, order: int) -> _Side | None:
     from symdp.expansion.graded import graded_value
     from symdp.expansion.hermite import hermite_values
 
-    cumulants = [float(x) for x in law.cumulants(tilt, order + 3)]
+    cumulants = [float(x) for x in law.cumulants(tilt, order + 4)]
     mean, variance = cumulants[:2]
     if not variance > 0:
         return None
     root = math.sqrt(variance)
-    scaled = [0.0, 0.0, 1.0, *(c / root**j for j, c in enumerate(cumulants[2:], start=3))]
+    scaled = standardised(cumulants, root)
     x = (epsilon - mean) / root
     # in the distribution function h^d becomes He_{d−1}, so that degree d sits at index d
-    images = [0.0, *hermite_values(3 * (order + 1), x)]
-    corrections = [graded_value(grade, scaled, images) for grade in range(1, order + 2)]
-    below = math.fsum(corrections[:-1])
+    images = [0.0, *hermite_values(3 * (order + 2), x)]
+    corrections = [graded_value(grade, scaled, images) for grade in range(1, order + 3)]
+    below = sum(corrections[:order])
     tail = mills_moments(abs(x), 1)[0] + (below if x > 0 else -below)
     log_front = law.cgf(tilt) - tilt * epsilon - 0.5 * x * x
-    return _Side(x, root, log_front, tail, corrections[-1])
+    return _Side(x, root, log_front, tail, sum(abs(c) for c in corrections[order:]))

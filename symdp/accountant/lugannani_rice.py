@@ -11,9 +11,8 @@ from symdp.accountant.answer import Answer
 from symdp.accountant.central_limit import payoff_integrals
 from symdp.accountant.mills import mills_differences, mills_moments
 from symdp.accountant.moments import proved_instead
-from symdp.accountant.regime import REMEDY, Series, estimate, far_line
+from symdp.accountant.regime import REMEDY, Series, estimate, far_line, standardised
 from symdp.accountant.tilts import Probe, Strip, increasing_root, outside_range
-from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -79,11 +78,15 @@ class LugannaniRice:
             return proved_instead(law, epsilon, f"no tilt moves the mean loss to epsilon; {REMEDY}")
         strip, tilt, tilt_plus_one = found
         cumulants = [float(x) for x in law.cumulants(tilt, _CUMULANTS)]
+        if not cumulants[1] > 0:
+            return proved_instead(law, epsilon, f"the tilted loss has no variance; {REMEDY}")
         root = math.sqrt(cumulants[1])
-        scaled = [0.0, 0.0, 1.0, *(x / root**j for j, x in enumerate(cumulants[2:], start=3))]
+        scaled = standardised(cumulants, root)
         at_tilt, at_zero, at_minus_one = law.cgf(tilt), law.cgf(0.0), law.cgf(-1.0)
-        p = _tail(tilt, epsilon * tilt, at_tilt, at_zero, root, scaled)
-        q = _tail(tilt_plus_one, epsilon * tilt_plus_one, at_tilt, at_minus_one, root, scaled)
+        p = _tail(tilt * root, (epsilon * tilt, -at_tilt, at_zero), scaled)
+        q = _tail(tilt_plus_one * root, (epsilon * tilt_plus_one, -at_tilt, at_minus_one), scaled)
+        if p is None or q is None:
+            return proved_instead(law, epsilon, f"the tails are lost to rounding; {REMEDY}")
         correction = p.correction - q.correction
         if strip is Strip.MIDDLE:
             total = mills_moments(-p.w, 1)[0] + mills_moments(q.w, 1)[0] - correction
@@ -92,7 +95,9 @@ class LugannaniRice:
             # w_Q² − w² = 2(ε + K(−1) − K(0)) without cancellation
             width = 2.0 * (epsilon + at_minus_one - at_zero) / (p.w + q.w)
             total = (mills_differences(start, width, 1)[0] if width > 0 else 0.0) + correction
-        far = far_line(law, tilt, cumulants[1], 1.0 / root, _off_pole(strip, tilt, 1.0 / root))
+        far = far_line(
+            law, tilt, cumulants[1], width=1.0 / root, pole=_off_pole(strip, tilt, 1.0 / root)
+        )
         return estimate(
             law,
             epsilon,
@@ -139,32 +144,27 @@ def _tilt_to_mean(law: SumLaw, epsilon: float) -> tuple[Strip, float, float] | N
 
 
 def _tail(
-    tilt: float, product: float, cgf: float, cgf_at_pole: float, root: float, scaled: Sequence[float]
-) -> _Tail:
-    """Return one tail's w and corrections; `tilt` is the distance t̂ (or t̂ + 1) from its pole.
+    u: float, half_square: tuple[float, float, float], scaled: Sequence[float]
+) -> _Tail | None:
+    """Return one tail's w and 1/u − 1/w, or None where rounding leaves neither.
 
-    w² = u²(1 + θ). θ follows either from w² = 2(t̂ε − K(t̂) + K(0)), which cancels for small u, or
-    from the Taylor series of K(0) about t̂, θ = 2 Σ_{j≥3} λ_j (−u)^{j−2}/j!, which needs small u.
+    w² = u²(1 + θ). θ follows either from the terms t̂ε, −K(t̂), K(0) of w²/2, which cancel for
+    small u, or from the Taylor series of K(0) about t̂, θ = 2 Σ_{j≥3} λ_j (−u)^{j−2}/j!, which
+    needs small u. The one with the smaller error is taken.
     """
-    u = tilt * root
-    powers = [
-        2.0 * scaled[j] * (-u) ** (j - 3) / math.factorial(j) for j in range(3, len(scaled))
-    ]
-    ratio = -math.fsum(powers)  # θ/u
+    powers = [2.0 * scaled[j] * (-u) ** (j - 3) / math.factorial(j) for j in range(3, len(scaled))]
+    ratio = -sum(powers)  # θ/u
     theta = u * ratio
     series_error = abs(u * powers[-1])
-    direct = 2.0 * math.fsum([product, -cgf, cgf_at_pole])
-    direct_error = (
-        _ROUNDING * (abs(product) + abs(cgf) + abs(cgf_at_pole)) / direct if direct > 0 else math.inf
-    )
-    if direct_error < series_error:
+    direct = 2.0 * math.fsum(half_square)
+    size = sum(abs(x) for x in half_square)
+    if direct > 0 and not series_error <= _ROUNDING * size / direct:
         theta = direct / (u * u) - 1.0
         ratio = theta / u
-    if not theta > -1.0:
-        raise AccuracyError(f"the tail's saddle point is lost to rounding; {REMEDY}")
+    if not -1.0 < theta < math.inf:
+        return None
     stretch = math.sqrt(1.0 + theta)
-    w = u * stretch
-    return _Tail(w, ratio / (stretch * (1.0 + stretch)))
+    return _Tail(u * stretch, ratio / (stretch * (1.0 + stretch)))
 
 
 def _next_terms(
@@ -177,9 +177,11 @@ def _next_terms(
     """
     from symdp.expansion.graded import graded_value
 
-    log_factor, integrals = payoff_integrals(strip, tilt, tilt_plus_one, 0.0, variance, 13)
+    log_factor, integrals = payoff_integrals(
+        strip, tilt, tilt_plus_one, gap=0.0, variance=variance, count=13
+    )
     scale = math.exp(log_factor) * math.sqrt(2.0 * math.pi)
-    return scale * math.fsum(abs(graded_value(grade, scaled, integrals)) for grade in (3, 4))
+    return scale * sum(abs(graded_value(grade, scaled, integrals)) for grade in (3, 4))
 
 
 def _off_pole(strip: Strip, tilt: float, width: float) -> float:

@@ -135,4 +135,3 @@ def _log_bound(cgf: float, epsilon: float, tilt: float, distance: float, plain: 
         # s log s − (1+s) log(1+s), written so that a large s does not cancel
         terms += [-distance * math.log1p(1.0 / distance), -math.log1p(distance)]
     return math.fsum(terms) + _SLACK * math.fsum(abs(term) for term in terms)
-

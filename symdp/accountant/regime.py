@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +43,7 @@ class Series:
     total
         The sum of the terms kept.
     next_term
-        The first term left out: the yardstick.
+        The size of the first terms left out: the yardstick.
     unseen
         The part of the line integral that no order of the series sees, from `far_line`.
     """
@@ -53,7 +55,7 @@ class Series:
 
 
 def far_line(
-    law: SumLaw, tilt: float, variance: float, width: float, pole: float, first: float = 3.0
+    law: SumLaw, tilt: float, variance: float, *, width: float, pole: float, first: float = 3.0
 ) -> float:
     """Return the integral over the line beyond the reach of a series about y = 0.
 
@@ -122,13 +124,36 @@ def estimate(
     log_scale = log_factor - value
     advice = ""
     for size, what in (
-        (abs(series.next_term), "its next term is"),
+        (series.next_term, "its next terms are"),
         (series.unseen, "what lies beyond the reach of its terms is about"),
     ):
-        if size > 0 and math.log(size) + log_scale > math.log(LARGEST_ERROR):
-            share = math.exp(min(math.log(size) + log_scale, 700.0))
+        log_share = (math.log(size) if size > 0 else -math.inf) + log_scale
+        if math.isnan(size) or log_share > math.log(LARGEST_ERROR):
+            share = math.exp(min(log_share, 700.0))
             advice = f"{series.name} is out of its regime: {what} {share:.2g} of delta; {REMEDY}"
     return Answer(value, None, None, "estimate", advice, complement)
+
+
+def standardised(cumulants: Iterable[float], root: float) -> list[float]:
+    """Return κ_j/root^j at index j for j from 2 on, with zeros at the indices 0 and 1.
+
+    Parameters
+    ----------
+    cumulants
+        κ₁, κ₂, …
+    root
+        √κ₂, or another unit of length.
+
+    Examples
+    --------
+    >>> standardised([5.0, 4.0, 16.0], 2.0)
+    [0.0, 0.0, 1.0, 2.0]
+    """
+    scaled, scale = [0.0, 0.0], 1.0 / root
+    for cumulant in islice(cumulants, 1, None):
+        scale /= root  # step by step: a product overflows to inf, where a power would raise
+        scaled.append(float(cumulant) * scale)
+    return scaled
 
 
 def check_order(family: str, order: int) -> None:
@@ -148,4 +173,6 @@ def check_order(family: str, order: int) -> None:
     symdp.errors.InputError: order -1 of msd: an integer from 0 to 12 is needed
     """
     if type(order) is not int or not 0 <= order <= HIGHEST_ORDER:
-        raise InputError(f"order {order!r} of {family}: an integer from 0 to {HIGHEST_ORDER} is needed")
+        raise InputError(
+            f"order {order!r} of {family}: an integer from 0 to {HIGHEST_ORDER} is needed"
+        )

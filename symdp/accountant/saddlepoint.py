@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.regime import Series, check_order, estimate, far_line
+from symdp.accountant.regime import Series, check_order, estimate, far_line, standardised
 from symdp.accountant.tilts import Probe, Strip, increasing_root, outside_range
 from symdp.errors import AccuracyError
 
@@ -131,11 +131,10 @@ def standardised_exponent(law: SumLaw, saddle: Saddle, order: int) -> list[float
     """
     width = 1.0 / math.sqrt(saddle.curvature)
     at_zero, at_minus_one = -width / saddle.tilt, -width / saddle.tilt_plus_one
-    scaled = [0.0, 0.0, 1.0]
-    cumulants = law.cumulants(saddle.tilt, order)
+    scaled = standardised(law.cumulants(saddle.tilt, order), 1.0 / width)
+    scaled[2] = 1.0
     for j in range(3, order + 1):
-        poles = math.factorial(j - 1) * (at_zero**j + at_minus_one**j)
-        scaled.append(float(cumulants[j - 1]) * width**j + poles)
+        scaled[j] += math.factorial(j - 1) * (at_zero**j + at_minus_one**j)
     return scaled
 
 
@@ -197,16 +196,16 @@ class SaddlePoint:
         saddle = best_saddle(law, epsilon)
         derivatives = standardised_exponent(law, saddle, 2 * self.order + 4)
         terms = _corrections(self.order + 1)(derivatives)
-        series = 1.0 + math.fsum(terms[:-1])
+        series = 1.0 + sum(terms[:-1])
         width = 1.0 / math.sqrt(saddle.curvature)
-        far = far_line(law, saddle.tilt, saddle.variance, width, saddle.tilt)
+        far = far_line(law, saddle.tilt, saddle.variance, width=width, pole=saddle.tilt)
         unseen = far * abs(saddle.tilt * saddle.tilt_plus_one) / (width * math.sqrt(2.0 * math.pi))
         return estimate(
             law,
             epsilon,
             saddle.strip,
             saddle.log_leading,
-            Series(self.name, series, terms[-1], unseen),
+            Series(self.name, series, abs(terms[-1]), unseen),
         )
 
 

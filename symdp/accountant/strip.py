@@ -226,8 +226,9 @@ def integrate(
         n * (2.0 * x.excess + lean * math.sqrt(x.variance))
         for n, x in zip(counts, tilted, strict=True)
     )
+    spread = math.fsum(n * math.sqrt(x.variance) for n, x in zip(counts, tilted, strict=True))
     rounding = ROUNDING * (
-        8.0 + abs(drift) + abs(excess) + 0.25 * math.sqrt(law.count)
+        8.0 + abs(drift) + abs(excess) + 0.25 * math.sqrt(law.count) + lean * spread
     )
     cancellation = max(1.0, float(np.abs(terms).sum()) / abs(total))
     error = rounding * cancellation + tail + max(x.error for x in tilted) * (1.0 + abs(size))

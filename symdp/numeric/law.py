@@ -20,7 +20,7 @@ from symdp.numeric.step import Array, SmoothPiece, Step
 
 _OVERFLOW = 30.0  # beyond this, e^x − 1 − x no longer helps and the sum is taken logarithmically
 _LEVELS = 60
-_MANY_STEPS = 10_000  # above this, the rounding of n·E L is worth avoiding
+_MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 
 
 @dataclass(frozen=True)

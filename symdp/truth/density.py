@@ -1,0 +1,150 @@
+"""The check that every density passes when its values are known: non-negative, and of mass one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.derive import pieces
+from symdp.derive.breakpoints import smooth_stretches
+from symdp.emit import compile_arb, compile_numpy
+from symdp.errors import AccuracyError, InputError
+from symdp.truth.enclosure import enclose_exponential
+
+if TYPE_CHECKING:
+    from symdp.mechanism import Mechanism
+
+TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
+_BITS = 64
+
+
+def check_densities(mechanism: Mechanism) -> None:
+    """Check that P and Q of one unsampled step are non-negative and integrate to one.
+
+    The integral is enclosed in ball arithmetic: a range that carries all but 1e-12 of the mass,
+    and a bound on the tails that holds for every x a double can represent.
+
+    Parameters
+    ----------
+    mechanism
+        With all parameters bound. For additive noise only the noise itself is checked: P is Q
+        shifted.
+
+    Raises
+    ------
+    InputError
+        If a density is negative somewhere, or its mass is proved to differ from 1 by over 1e-9.
+    AccuracyError
+        If the mass cannot be enclosed that closely.
+
+    Examples
+    --------
+    >>> from symdp.mechanism import Mechanism
+    >>> x = sp.Symbol("x", real=True)
+    >>> check_densities(Mechanism.additive(sp.exp(-abs(x)) / 3, x, name="half-hearted"))
+    Traceback (most recent call last):
+    ...
+    symdp.errors.InputError: the density of half-hearted integrates to 0.666667, not 1; ...
+    """
+    pair = replace(mechanism, sampling=None).pair()
+    named = [("Q", 0), ("P", 1)] if hasattr(mechanism.source, "Q") else [("", 0)]
+    for label, index in named:
+        of = f"{label + ' of ' if label else 'the density of '}{mechanism.name}"
+        component = pair.components[index]
+        if pair.support.kind == "points":
+            _check_masses(of, component)
+            continue
+        ends = (pair.support.lower, pair.support.upper)
+        _check_sign(of, component, pair.variable, ends)
+        single = replace(
+            pair,
+            components=(component,),
+            p_weights=(sp.Integer(1),),
+            q_weights=(sp.Integer(1),),
+        )
+        parts = [piece for piece in pieces(single) if piece.log_q is not None]
+        try:
+            with ctx.workprec(_BITS):
+                mass = sum(
+                    (
+                        enclose_exponential(part.log_q, pair.variable, part.lower, part.upper)
+                        for part in parts
+                    ),
+                    arb(0),
+                )
+        except AccuracyError as error:
+            raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
+        _judge(of, mass, "sums" if pair.is_discrete else "integrates")
+
+
+def _judge(of: str, mass: arb, verb: str) -> None:
+    if not mass.is_finite():
+        raise InputError(f"{of} has no finite mass: it grows too fast or falls too slowly")
+    distance = abs(mass - 1)
+    if distance < TOLERANCE:
+        return
+    if distance > TOLERANCE / 2:
+        shown = float(mass.mid())
+        raise InputError(
+            f"{of} {verb} to {shown:.6g}, not 1; divide it by that constant, "
+            "or set normalize = true"
+        )
+    raise AccuracyError(f"the mass of {of} could be enclosed in {mass.str(5)} only")
+
+
+def _check_masses(of: str, masses: object) -> None:
+    """Check a finite list of probabilities."""
+    values = [sp.sympify(mass) for mass in masses]  # type: ignore[attr-defined]
+    for value in values:
+        if value.is_negative or sp.N(value, 30) < 0:
+            raise InputError(f"{of} has the negative probability {value}")
+    total = sp.N(sp.Add(*values), 40)
+    if not abs(total - 1) < TOLERANCE:
+        raise InputError(f"{of} sums to {float(total):.6g}, not 1; its probabilities must add up")
+
+
+def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> None:
+    """Look for a negative value where the form of the density does not exclude one."""
+    for stretch in smooth_stretches((density,), x, *ends):
+        (expression,) = stretch.expressions
+        if expression.is_nonnegative:
+            continue
+        values = compile_numpy(expression, [x])
+        places = [p for p in _places(stretch.lower, stretch.upper, bool(x.is_integer))]
+        heights = values(_array(places))
+        for place, height in zip(places, heights.tolist(), strict=True):
+            if height < 0 and _is_negative(expression, x, place):
+                raise InputError(f"{of} is negative at {x} = {place:.6g}: no density is")
+
+
+def _is_negative(expression: sp.Expr, x: sp.Symbol, place: float) -> bool:
+    with ctx.workprec(200):
+        return bool(compile_arb(expression, [x])(arb(place)) < 0)
+
+
+def _array(values: list[float]) -> object:
+    import numpy as np
+
+    return np.asarray(values)
+
+
+def _places(lower: sp.Expr, upper: sp.Expr, whole: bool) -> Iterator[float]:
+    """Yield places spread over a stretch evenly and geometrically from its ends and from zero."""
+    low, high = float(lower), float(upper)
+    offsets = [2.0 ** (k / 4) for k in range(-80, 121)]
+    centres = [c for c in (low, high, 0.0) if math.isfinite(c)]
+    if math.isfinite(low) and math.isfinite(high):
+        centres.append(0.5 * (low + high))
+        offsets += [(high - low) * k / 400 for k in range(1, 400)]
+    else:
+        offsets += [k / 16 for k in range(1, 800)]
+    for centre in centres:
+        for place in (centre, *(centre + o for o in offsets), *(centre - o for o in offsets)):
+            rounded = float(round(place)) if whole else place
+            if low <= rounded <= high if whole else low < rounded < high:
+                yield rounded

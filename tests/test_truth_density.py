@@ -1,0 +1,97 @@
+"""The load-time check of densities, and enclosures of the CGF."""
+
+import mpmath
+import pytest
+import sympy as sp
+from flint import acb, arb, ctx
+
+from symdp import mechanisms
+from symdp.errors import InputError
+from symdp.mechanism import Mechanism
+from symdp.truth import cgf_ball, check_densities
+
+x = sp.Symbol("x", real=True)
+R = sp.Rational
+
+
+def normal(mean, sigma):
+    return sp.exp(-((x - mean) ** 2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+
+
+GOOD = [
+    mechanisms.gaussian(sigma="1/1000"),
+    mechanisms.gaussian(sigma=1000),
+    mechanisms.laplace(b=2),
+    mechanisms.logistic(s=1),
+    mechanisms.gumbel(b=1),
+    mechanisms.student_t(nu=1, s=1),
+    mechanisms.randomized_response(epsilon_0=1),
+    mechanisms.discrete_laplace(b=2),
+    mechanisms.discrete_gaussian(sigma=3),
+    mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"),
+    Mechanism.additive(normal(0, 1) / 2 + normal(300, R(1, 100)) / 2, x, name="far peaks"),
+    Mechanism.additive(sp.sech(x), x, normalize=True, name="hyperbolic secant"),
+    Mechanism.additive(sp.exp(-(x**4)), x, normalize=True, name="quartic"),
+    Mechanism.additive(sp.exp(-x), x, support=(0, sp.oo), name="exponential"),
+    Mechanism.additive(R(1, 4), x, support=(-2, 2), name="uniform"),
+    Mechanism.additive(x**2 * normal(0, 1), x, name="with a zero"),
+]
+
+
+@pytest.mark.parametrize("mechanism", GOOD, ids=lambda m: m.name)
+def test_densities_pass(mechanism):
+    check_densities(mechanism)
+
+
+BAD = [
+    (Mechanism.additive(sp.exp(-(x**2)), x, name="m"), r"integrates to 1.77245, not 1"),
+    (Mechanism.additive(normal(0, 1) * (1 + 2 * sp.sin(5 * x)), x, name="m"), "negative at x"),
+    (Mechanism.additive(sp.exp(x**2), x, name="m"), "could not be shown"),
+    (Mechanism.additive(1 / (1 + sp.Abs(x)), x, name="m"), "could not be shown"),
+    (
+        Mechanism.from_pair([R(1, 2)] * 2, [R(1, 2), R(1, 3)], x, {"points": [0, 1]}, name="m"),
+        "Q of m sums to 0.833333",
+    ),
+    (
+        Mechanism.from_pair([R(3, 2), -R(1, 2)], [R(1, 2)] * 2, x, {"points": [0, 1]}, name="m"),
+        "negative probability",
+    ),
+    (Mechanism.from_pair(normal(0, 1), normal(0, 2) * R(9, 10), x, name="m"), "Q of m .* 0.9,"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "message"), BAD)
+def test_wrong_densities_are_named(mechanism, message):
+    with pytest.raises(InputError, match=message):
+        check_densities(mechanism)
+
+
+@pytest.mark.parametrize("z", [R(1, 2), R(-1, 3), R(3), R(1, 4) + 3 * sp.I])
+def test_cgf_balls_contain_closed_forms(z):
+    with ctx.workprec(150):
+        t = acb(arb(sp.re(z).p) / int(sp.re(z).q), arb(sp.im(z).p) / int(sp.im(z).q))
+        gaussian = cgf_ball(mechanisms.gaussian(sigma=2).pair(), z, 25)
+        assert gaussian.contains(t * (t + 1) / 8)
+        laplace = cgf_ball(mechanisms.laplace(b=1).pair(), z, 25).exp()
+        closed = ((t + 1) * t.exp() + t * (-t - 1).exp()) / (2 * t + 1)
+        assert laplace.contains(closed)
+        logistic = cgf_ball(mechanisms.logistic(s=1).pair(), z, 25).exp()
+        half = acb(1) / 2
+        assert logistic.contains((t + half).sinh() / ((2 * t + 1) * half.sinh()))
+        assert gaussian.rad() < 1e-20
+        assert logistic.rad() < 1e-20
+
+
+def test_cgf_ball_of_a_subsampled_gaussian_against_binomial_sum():
+    """At t = 2, M = Σ C(3,k) (1−q)^{3−k} q^k e^{k(k−1)/(2σ²)} exactly [order 3 Rényi]."""
+    ball = cgf_ball(mechanisms.gaussian(sigma=2).subsample("poisson", "1/10").pair(), sp.Integer(2), 30)
+    with mpmath.workdps(45):
+        q = mpmath.mpf(1) / 10
+        terms = [
+            mpmath.binomial(3, k) * (1 - q) ** (3 - k) * q**k * mpmath.exp(mpmath.mpf(k * (k - 1)) / 8)
+            for k in range(4)
+        ]
+        exact = mpmath.nstr(mpmath.log(mpmath.fsum(terms)), 40)
+    with ctx.workprec(150):
+        assert ball.real.overlaps(arb(exact + " +/- 1e-38"))
+        assert ball.rad() < 1e-25
