@@ -1,0 +1,371 @@
+"""Emit a SymPy expression as a function over Arb balls that encloses every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy as sp
+from flint import acb, arb, ctx, fmpq
+
+from symdp.emit.bessel import bessel_k_ball
+from symdp.emit.enclose import enclose_integral, enclose_sum
+from symdp.emit.program import Program, compile_constant, compile_program
+from symdp.errors import InputError
+
+_Operation = Callable[..., Any]
+
+_UNKNOWN = acb(arb.nan(), arb.nan())
+_FAR = 60  # exponents beyond this are factored out of a sum of exponentials
+
+
+class ArbFunction:
+    """A compiled expression; call it with balls, at whatever precision flint then works."""
+
+    def __init__(self, program: Program) -> None:
+        _check_supported(program)
+        self._program = program
+        self._steps = [
+            (_OPERATIONS[step.operation], step.detail, step.operands) for step in program.steps
+        ]
+        self._constants: dict[int, list[Any]] = {}
+
+    def __reduce__(self) -> tuple[type[ArbFunction], tuple[Program]]:
+        return ArbFunction, (self._program,)
+
+    def __call__(self, *arguments: Any, analytic: bool = False) -> Any:
+        """Return a ball around the values over `arguments`.
+
+        With `analytic=True` the result is finite only where the function is holomorphic on the
+        whole of the balls, as `acb.integral` asks.  Real balls (arb) in, a real ball out.
+        """
+        if len(arguments) != len(self._program.symbols):
+            names = ", ".join(symbol.name for symbol in self._program.symbols)
+            raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
+        constants = self._constants.get(ctx.prec)
+        if constants is None:
+            constants = [_constant(node) for node in self._program.constants]
+            self._constants[ctx.prec] = constants
+        values = [*(acb(argument) for argument in arguments), *constants]
+        append = values.append
+        for operation, detail, operands in self._steps:
+            append(operation(detail, analytic, *[values[slot] for slot in operands]))
+        result = acb(values[self._program.result])
+        if any(isinstance(argument, acb) for argument in arguments):
+            return result
+        return result.real if result.imag.contains(0) else arb.nan()
+
+
+def compile_arb(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> ArbFunction:
+    """Compile `expression` for ball arithmetic at `flint.ctx.prec`, exact rationals kept exact.
+
+    Parameters
+    ----------
+    expression : sympy.Expr
+        All its free symbols are in `symbols`.
+    symbols : sequence of sympy.Symbol
+        The arguments, in order.
+
+    Returns
+    -------
+    callable
+        f(*balls, analytic=False): acb → acb, arb → arb; the value at every point of the
+        arguments is in the result.  Parts free of the symbols are evaluated once a precision.
+
+    Raises
+    ------
+    InputError
+        For an unbound symbol or a function that has no ball form.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> f = compile_arb(sp.log(sp.Rational(9, 10) + sp.exp(x) / 10), [x])
+    >>> f(arb(1))
+    [0.158565078740429 +/- 1.42e-16]
+    """
+    return ArbFunction(compile_program(expression, symbols))
+
+
+def constant_ball(node: object, precision: int) -> acb:
+    """Enclose a variable-free expression at `precision` bits."""
+    with ctx.workprec(precision):
+        return acb(_constant(sp.sympify(node, strict=True)))
+
+
+def _constant(node: sp.Expr) -> Any:
+    program = compile_constant(node)
+    _check_supported(program)
+    values: list[Any] = []
+    for step in program.steps:
+        operands = [values[slot] for slot in step.operands]
+        values.append(_OPERATIONS[step.operation](step.detail, False, *operands))
+    return values[program.result]
+
+
+def _check_supported(program: Program) -> None:
+    for step in program.steps:
+        if step.operation not in _OPERATIONS:
+            raise InputError(
+                f"the operation '{step.operation}' has no ball form; "
+                "write the expression without it to have proved results"
+            )
+
+
+# Operations take (detail, analytic, *operands).
+
+
+def _add(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
+    for term in rest:
+        first = first + term
+    return first
+
+
+def _mul(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
+    for factor in rest:
+        first = first * factor
+    return first
+
+
+def _log_one_plus(_detail: object, analytic: bool, value: acb) -> acb:
+    # No branch cut of log(1 + u) lies in |u| < 1/2.
+    if value.abs_upper() < 0.5:
+        return value.log1p()
+    return (1 + value).log(analytic=analytic)
+
+
+def _log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
+    """Log Σ c exp(a); far exponents are factored out, since exp overflows Arb near 1e300."""
+    coefficients, exponents = arguments[::2], arguments[1::2]
+    middles = [float(a.real.mid()) for a in exponents]
+    peak = max(range(len(middles)), key=middles.__getitem__)
+    if middles[peak] < _FAR:
+        total = sum((c * a.exp() for c, a in zip(coefficients, exponents, strict=True)), acb(0))
+        return total.log(analytic=analytic)
+    total = sum(
+        (
+            c * (a - exponents[peak]).exp()
+            for i, (c, a) in enumerate(zip(coefficients, exponents, strict=True))
+            if i != peak
+        ),
+        acb(coefficients[peak]),
+    )
+    return exponents[peak] + total.log(analytic=analytic)
+
+
+def _unit_log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
+    """Log Σ c exp(a) where Σ c = 1: each a occurs once, and small a keep relative accuracy."""
+    terms = zip(arguments[::2], arguments[1::2], strict=True)
+    total = sum((c * a.expm1() for c, a in terms), acb(0))
+    if total.abs_upper() < 0.5:
+        return total.log1p()
+    return _log_sum_exp(None, analytic, *arguments)
+
+
+def _log_ratio(_detail: object, analytic: bool, difference: acb, a: acb, b: acb) -> acb:
+    relative = difference / b
+    if relative.abs_upper() < 0.5:
+        return relative.log1p()
+    return a.log(analytic=analytic) - b.log(analytic=analytic)
+
+
+def _on_cut_left_of(value: acb, edge: int) -> bool:
+    """Whether the ball may meet the real half-line left of `edge`."""
+    return bool(value.imag.contains(0)) and not bool(value.real > edge)
+
+
+def _log_gamma(_detail: object, analytic: bool, value: acb) -> acb:
+    return _UNKNOWN if analytic and _on_cut_left_of(value, 0) else value.lgamma()
+
+
+def _with_real_cuts(name: str) -> _Operation:
+    """Wrap inverse functions whose cuts leave ±1 outwards (or ±i after a quarter turn)."""
+
+    def operation(_detail: object, analytic: bool, value: acb) -> acb:
+        turned = value * acb(0, 1) if name in ("atan", "asinh") else value
+        if analytic and (_on_cut_left_of(turned, -1) or _on_cut_left_of(-turned, -1)):
+            return _UNKNOWN
+        return acb(getattr(value, name)())
+
+    return operation
+
+
+def _acosh(_detail: object, analytic: bool, value: acb) -> acb:
+    return _UNKNOWN if analytic and _on_cut_left_of(value, 1) else value.acosh()
+
+
+def _bessel(name: str) -> _Operation:
+    def operation(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
+        if analytic and _on_cut_left_of(value, 0):
+            entire = name in ("bessel_i", "bessel_j") and order.unique_fmpz() is not None
+            if not entire:
+                return _UNKNOWN
+        if name == "bessel_k":
+            return bessel_k_ball(fmpq(*detail) if detail else order, value)
+        return acb(getattr(value, name)(order))
+
+    return operation
+
+
+def _log_bessel_k(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
+    # The scaled function does not vanish at large x.
+    if analytic and _on_cut_left_of(value, 0):
+        return _UNKNOWN
+    scaled = bessel_k_ball(fmpq(*detail) if detail else order, value, scaled=True)
+    return scaled.log(analytic=analytic) - value
+
+
+def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
+    if analytic and _on_cut_left_of(value, 0):
+        return _UNKNOWN
+    return value.bessel_i(order, scaled=True).log(analytic=analytic) + value
+
+
+def _incomplete_gamma(name: str) -> _Operation:
+    def operation(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
+        if analytic and _on_cut_left_of(value, 0):
+            return _UNKNOWN
+        return acb(getattr(value, name)(order))
+
+    return operation
+
+
+def _relation(decide: Callable[[arb], bool], refute: Callable[[arb], bool]) -> _Operation:
+    """A comparison of real parts: true, false, or None where the balls leave it open."""
+
+    def operation(_detail: object, _analytic: bool, left: Any, right: Any) -> bool | None:
+        difference = (acb(left) - acb(right)).real
+        return True if decide(difference) else (False if refute(difference) else None)
+
+    return operation
+
+
+def _all(_detail: object, _analytic: bool, *parts: bool | None) -> bool | None:
+    return False if False in parts else (None if None in parts else True)
+
+
+def _any(_detail: object, _analytic: bool, *parts: bool | None) -> bool | None:
+    return True if True in parts else (None if None in parts else False)
+
+
+def _piecewise(_detail: object, analytic: bool, *branches: Any) -> acb:
+    """Follow the conditions; where a ball straddles a border, unite all branches it may take."""
+    united: acb | None = None
+    for value, condition in zip(branches[::2], branches[1::2], strict=True):
+        if condition is False:
+            continue
+        united = acb(value) if united is None else united.union(acb(value))
+        if condition is True:
+            return united
+        if analytic:
+            return _UNKNOWN
+    return _UNKNOWN
+
+
+def _fold(name: str) -> _Operation:
+    def operation(_detail: object, analytic: bool, first: Any, *rest: Any) -> acb:
+        result = acb(first)
+        for other in rest:
+            result = getattr(result, name)(acb(other), analytic=analytic)
+        return result
+
+    return operation
+
+
+def _sum_constant(node: Any, _analytic: bool) -> acb:
+    index, lower, upper = node.limits[0]
+    return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
+
+
+def _integral_constant(node: Any, _analytic: bool) -> acb:
+    variable, lower, upper = node.limits[0]
+    function = _in_logarithms(node.function, variable)
+    return acb(enclose_integral(function, _end(lower), _end(upper)))
+
+
+def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
+    """Compile f as e^{log f}, in which no part overflows where f itself is tiny (1/cosh x)."""
+    if not term.has(sp.functions.elementary.hyperbolic.HyperbolicFunction):
+        return compile_arb(term, [variable])
+    logarithm = sp.expand_log(sp.log(sp.factor_terms(term.rewrite(sp.exp))), force=True)
+    compiled = compile_arb(logarithm, [variable])
+    return lambda x, analytic=False: compiled(x, analytic=analytic).exp()
+
+
+def _end(limit: sp.Expr) -> arb | None:
+    """A limit as a ball, None where it is infinite."""
+    return None if limit.is_infinite else acb(_constant(limit)).real
+
+
+def _method(name: str) -> _Operation:
+    return lambda _detail, _analytic, value: getattr(value, name)()
+
+
+def _cut_method(name: str) -> _Operation:
+    return lambda _detail, analytic, value: getattr(value, name)(analytic=analytic)
+
+
+_OPERATIONS: dict[str, _Operation] = {
+    "rational": lambda detail, _: acb(fmpq(*detail)),
+    "pi": lambda *_: acb.pi(),
+    "e": lambda *_: acb(arb.const_e()),
+    "euler": lambda *_: acb(arb.const_euler()),
+    "catalan": lambda *_: acb(arb.const_catalan()),
+    "imaginary": lambda *_: acb(0, 1),
+    "infinity": lambda *_: acb(arb.pos_inf()),
+    "minus_infinity": lambda *_: acb(arb.neg_inf()),
+    "true": lambda *_: True,
+    "false": lambda *_: False,
+    "add": _add,
+    "mul": _mul,
+    "integer_power": lambda exponent, _, base: base**exponent,
+    "power": lambda _, analytic, base, exponent: base.pow(exponent, analytic=analytic),
+    "sqrt": _cut_method("sqrt"),
+    "log": _cut_method("log"),
+    "log1p": _log_one_plus,
+    "log_ratio": _log_ratio,
+    "log_sum_exp": _log_sum_exp,
+    "unit_log_sum_exp": _unit_log_sum_exp,
+    "sum": _sum_constant,
+    "integral": _integral_constant,
+    "piecewise": _piecewise,
+    "abs": _cut_method("real_abs"),
+    "sign": _cut_method("real_sgn"),
+    "heaviside": _cut_method("real_heaviside"),
+    "floor": _cut_method("real_floor"),
+    "ceiling": _cut_method("real_ceil"),
+    "max": _fold("real_max"),
+    "min": _fold("real_min"),
+    "loggamma": _log_gamma,
+    "polygamma": lambda _detail, _analytic, order, value: value.polygamma(order),
+    "asin": _with_real_cuts("asin"),
+    "acos": _with_real_cuts("acos"),
+    "atanh": _with_real_cuts("atanh"),
+    "atan": _with_real_cuts("atan"),
+    "asinh": _with_real_cuts("asinh"),
+    "acosh": _acosh,
+    "besseli": _bessel("bessel_i"),
+    "besselk": _bessel("bessel_k"),
+    "besselj": _bessel("bessel_j"),
+    "bessely": _bessel("bessel_y"),
+    "log_besselk": _log_bessel_k,
+    "log_besseli": _log_bessel_i,
+    "uppergamma": _incomplete_gamma("gamma_upper"),
+    "lowergamma": _incomplete_gamma("gamma_lower"),
+    "lt": _relation(lambda d: d < 0, lambda d: d >= 0),
+    "le": _relation(lambda d: d <= 0, lambda d: d > 0),
+    "gt": _relation(lambda d: d > 0, lambda d: d <= 0),
+    "ge": _relation(lambda d: d >= 0, lambda d: d < 0),
+    "eq": _relation(lambda d: d.is_zero(), lambda d: not d.contains(0)),
+    "ne": _relation(lambda d: not d.contains(0), lambda d: d.is_zero()),
+    "and": _all,
+    "or": _any,
+    "not": lambda _detail, _analytic, part: None if part is None else not part,
+    **{
+        name: _method(name)
+        for name in (
+            "exp", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh",
+            "erf", "erfc", "erfi", "gamma",
+        )
+    },
+}  # fmt: skip

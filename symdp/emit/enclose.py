@@ -1,0 +1,220 @@
+"""Enclose sums and integrals over unbounded ranges: a partial result plus a proved tail bound."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+from flint import acb, arb, ctx
+
+from symdp.errors import AccuracyError, InputError
+
+_END = arb(2) ** 1024
+_RATIOS = (16.0, 4.0, 2.0, 1.25, 1.0625)
+_MOST_TERMS = 400_000
+_MOST_SHELLS = 40_000
+
+_Function = Callable[..., Any]
+
+
+def to_mpf(ball: acb, precision: int, name: str) -> Any:
+    """Return the midpoint of a real ball as mpf, provided that it is right to `precision` bits.
+
+    Raises
+    ------
+    AccuracyError
+        If the ball is wider than that.
+    """
+    real = ball.real
+    if not real.is_finite() or not (real.is_zero() or real.rel_accuracy_bits() >= precision):
+        raise AccuracyError(
+            f"'{name}' could not be enclosed to {precision} bits: {real.str(5)}; "
+            "write it in closed form"
+        )
+    mantissa, exponent = real.mid().man_exp()
+    return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
+
+
+def between(lower: arb, upper: arb) -> arb:
+    """Return a ball that covers [lower, upper]."""
+    return arb(lower).union(arb(upper))
+
+
+def shell_tail(
+    function: _Function, start: arb, direction: int, tolerance: arb, *, per_integer: bool = False
+) -> arb | None:
+    """Bound the integral (or sum over integers) of |function| beyond `start`, away from 0.
+
+    The tail is cut into shells start·[rᵏ, rᵏ⁺¹]; each contributes the supremum that ball
+    arithmetic finds on it times its length (or its number of integers), which is a proof for
+    every x up to 2¹⁰²⁴, so for every number that a double can hold.
+
+    Parameters
+    ----------
+    function : callable
+        f(arb) → arb, as `compile_arb` makes it.
+    start : arb
+        Positive distance from 0 at which the tail begins.
+    direction : {1, -1}
+        The side: +1 for x ≥ start, −1 for x ≤ −start.
+    tolerance : arb
+        Positive; gives up as soon as the bound exceeds it.
+    per_integer : bool
+        Bound a sum over the integers instead of an integral.
+
+    Returns
+    -------
+    arb or None
+        An upper bound not above `tolerance`, or None where none was found.
+    """
+    small = tolerance / 1024
+    total, x, choice = arb(0), arb(start), 1
+    for _ in range(_MOST_SHELLS):
+        if x > _END:
+            return total
+        choice = max(choice - 1, 0)
+        while True:
+            far = x * _RATIOS[choice]
+            size = far - x + 1 if per_integer else far - x
+            bound = arb(abs(function(direction * between(x, far))).upper() * size).upper()
+            if bound <= small or choice == len(_RATIOS) - 1:
+                break
+            choice += 1
+        total = (total + bound).upper()
+        if not total <= tolerance:
+            return None
+        x = far.upper()
+    return None
+
+
+def find_cut(
+    function: _Function, start: arb, direction: int, tolerance: arb, *, per_integer: bool = False
+) -> tuple[arb, arb]:
+    """Return (cut, tail bound ≤ tolerance), doubling the cut from `start`.
+
+    Raises
+    ------
+    AccuracyError
+        If no cut below 2¹⁰²⁴ has a tail that small.
+    """
+    cut = arb(start)
+    while cut < _END:
+        tail = shell_tail(function, cut, direction, tolerance, per_integer=per_integer)
+        if tail is not None:
+            return cut, tail
+        cut = cut * 2 if cut < 2**20 else cut * 16
+    raise AccuracyError(
+        "no proved bound for the tail of a density or a sum was found; "
+        "its terms must fall faster than 1/x"
+    )
+
+
+def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
+    """Enclose Σ term(k) over the integers from `lower` to `upper` (None = unbounded).
+
+    Raises
+    ------
+    AccuracyError
+        If too many terms would be needed.
+    """
+    if lower is not None and upper is not None:
+        first, last = _integer(lower), _integer(upper)
+        _check_count(last - first)
+        return _partial(term, first, last)
+    precision = ctx.prec
+    if lower is None and upper is None:
+        return enclose_sum(term, arb(0), None) + enclose_sum(term, None, arb(-1))
+    direction = 1 if upper is None else -1
+    edge = lower if lower is not None else upper
+    first = direction * _integer(edge)
+    signed = term if direction == 1 else lambda k: term(-k)
+    # The scale of the sum is unknown, so the cut grows until the tail is negligible beside it.
+    total, summed, cut = arb(0), first, max(first, 0) + 16
+    while True:
+        _check_count(cut - first)
+        total += _partial(signed, summed, cut - 1)
+        summed = cut
+        scale = abs(total).lower() * arb(2) ** (-precision)
+        if scale > 0:
+            tail = shell_tail(signed, arb(cut), 1, scale, per_integer=True)
+            if tail is not None:
+                return total + between(-tail, tail)
+        cut += max(cut // 2, 16)
+
+
+def enclose_integral(
+    function: _Function,
+    lower: arb | None,
+    upper: arb | None,
+    *,
+    breaks: Sequence[arb] = (),
+    tolerance: arb | None = None,
+    evaluations: int = 400_000,
+) -> arb:
+    """Enclose the integral of a real function over an interval, unbounded where an end is None.
+
+    Parameters
+    ----------
+    function : callable
+        f(ball, analytic=…), as `compile_arb` makes it.
+    lower, upper : arb or None
+    breaks : sequence of arb
+        Inner points at which the range is split: kinks, or the places of peaks.
+    tolerance : arb, optional
+        Absolute error wanted; 2^(8 − precision) if not given, so for integrals of order 1.
+    evaluations : int
+        Work limit for each part.
+
+    Returns
+    -------
+    arb
+        Not finite or wide where the work limit was hit.
+    """
+    if tolerance is None:
+        tolerance = arb(2) ** (8 - ctx.prec)
+    tails = arb(0)
+    inner = sorted((arb(point) for point in breaks), key=lambda point: float(point.mid()))
+    begin = arb(1)
+    for point in (*inner, *(end for end in (lower, upper) if end is not None)):
+        begin = begin.max(abs(point).upper() + 1)
+    ends = []
+    for end, direction in ((lower, -1), (upper, 1)):
+        if end is None:
+            cut, tail = find_cut(function, begin, direction, tolerance)
+            tails += between(-tail, tail)
+            ends.append(direction * cut)
+        else:
+            ends.append(end)
+    points = [ends[0], *inner, ends[1]]
+    total = tails
+    for left, right in itertools.pairwise(points):
+        part = acb.integral(
+            lambda x, analytic: function(x, analytic=analytic),
+            acb(left),
+            acb(right),
+            abs_tol=tolerance,
+            rel_tol=arb(2) ** (4 - ctx.prec),
+            eval_limit=evaluations,
+        )
+        total += part.real
+    return total
+
+
+def _integer(limit: arb | None) -> int:
+    value = None if limit is None else limit.unique_fmpz()
+    if value is None:
+        raise InputError("the limits of a sum must be integers")
+    return int(value)
+
+
+def _partial(term: _Function, first: int, last: int) -> arb:
+    return sum((term(arb(k)) for k in range(first, last + 1)), arb(0))
+
+
+def _check_count(count: int) -> None:
+    if count > _MOST_TERMS:
+        raise AccuracyError(
+            f"a sum needs more than {_MOST_TERMS} terms; write its closed form in the density"
+        )

@@ -1,0 +1,295 @@
+"""Recognise log Σ cᵢ exp(aᵢ), the shape of a mixture's loss, so that targets evaluate it well."""
+
+from __future__ import annotations
+
+import sympy as sp
+
+_Term = tuple[sp.Expr, sp.Expr]
+
+
+class LogSumExp(sp.Function):  # type: ignore[misc]
+    """log(c₁ exp(a₁) + c₂ exp(a₂) + …), with the arguments c₁, a₁, c₂, a₂, … in turn.
+
+    Targets evaluate it around its largest term, or, where the coefficients add up to 1, as
+    log1p(Σ cᵢ expm1(aᵢ)), which keeps relative accuracy where all aᵢ are small.  Off the real
+    line it is the holomorphic branch that is real there.
+    """
+
+    @classmethod
+    def eval(cls, *args: sp.Expr) -> sp.Expr | None:
+        """Refuse an odd number of arguments; never evaluate further."""
+        if not args or len(args) % 2:
+            raise TypeError("LogSumExp takes pairs: coefficient, exponent, …")
+        return None
+
+    @property
+    def terms(self) -> tuple[_Term, ...]:
+        """The pairs (cᵢ, aᵢ)."""
+        return tuple(zip(self.args[::2], self.args[1::2], strict=True))
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether Σ cᵢ is identically 1."""
+        total = sp.Add(*self.args[::2])
+        return bool(total == 1 or (not total.is_Rational and sp.expand(total) == 1))
+
+    def _eval_rewrite_as_log(self, *args: sp.Expr, **_hints: object) -> sp.Expr:
+        return sp.log(sp.Add(*(c * sp.exp(a) for c, a in self.terms)))
+
+
+class LogOnePlus(sp.Function):  # type: ignore[misc]
+    """log(1 + u) without cancellation at small u."""
+
+    nargs = 1
+
+    def _eval_rewrite_as_log(self, argument: sp.Expr, **_hints: object) -> sp.Expr:
+        return sp.log(1 + argument)
+
+
+class LogRatio(sp.Function):  # type: ignore[misc]
+    """log(a/b) of two polynomials, with the arguments a − b (expanded), a, b.
+
+    Where the leading terms of a and b agree, log1p((a − b)/b) keeps relative accuracy at large x.
+    """
+
+    nargs = 3
+
+    def _eval_rewrite_as_log(
+        self, _difference: sp.Expr, a: sp.Expr, b: sp.Expr, **_hints: object
+    ) -> sp.Expr:
+        return sp.log(a / b)
+
+
+class ExpMinusOne(sp.Function):  # type: ignore[misc]
+    """exp(u) − 1 without cancellation at small u."""
+
+    nargs = 1
+
+    def _eval_rewrite_as_exp(self, argument: sp.Expr, **_hints: object) -> sp.Expr:
+        return sp.exp(argument) - 1
+
+
+class LogGamma(sp.Function):  # type: ignore[misc]
+    """log Γ(x) for x > 0; SymPy's own loggamma turns back into log(gamma(x)) for whole x."""
+
+    nargs = 1
+
+    def _eval_rewrite_as_log(self, x: sp.Expr, **_hints: object) -> sp.Expr:
+        return sp.log(sp.gamma(x))
+
+
+class LogBesselK(sp.Function):  # type: ignore[misc]
+    """log K_ν(x) for x > 0, beyond the range in which K_ν(x) itself is a double."""
+
+    nargs = 2
+
+    def _eval_rewrite_as_log(self, order: sp.Expr, x: sp.Expr, **_hints: object) -> sp.Expr:
+        return sp.log(sp.besselk(order, x))
+
+
+class LogBesselI(sp.Function):  # type: ignore[misc]
+    """log I_ν(x) for ν ≥ 0, x > 0, beyond the range in which I_ν(x) itself is a double."""
+
+    nargs = 2
+
+    def _eval_rewrite_as_log(self, order: sp.Expr, x: sp.Expr, **_hints: object) -> sp.Expr:
+        return sp.log(sp.besseli(order, x))
+
+
+def recognise_log_sum_exp(expression: sp.Expr) -> sp.Expr:
+    """Return `expression` with every log Σ cᵢ exp(aᵢ) as a LogSumExp node.
+
+    Positive powers b^e and cosh count as exponentials, logs of positive products are expanded,
+    log(1 + u), exp(u) − 1 and log(a/b) become nodes that do not cancel, and logs of gamma and
+    Bessel functions become nodes that do not overflow.  Values on the real line do not change.
+
+    Parameters
+    ----------
+    expression : sympy.Expr
+
+    Returns
+    -------
+    sympy.Expr
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> recognise_log_sum_exp(sp.log(sp.Rational(3, 4) + sp.exp(2 * x) / 4))
+    LogSumExp(3/4, 0, 1/4, 2*x)
+    >>> recognise_log_sum_exp(sp.log(1 + x**2) + sp.exp(x) - 1)
+    ExpMinusOne(x) + LogOnePlus(x**2)
+    """
+    return _Recogniser().visit(expression)
+
+
+class _Recogniser:
+    """One bottom-up walk; equal subexpressions are visited once."""
+
+    def __init__(self) -> None:
+        self._seen: dict[sp.Basic, sp.Basic] = {}
+
+    def visit(self, node: sp.Basic) -> sp.Basic:
+        if not node.args or isinstance(node, sp.Sum | sp.Integral):
+            return node
+        if node not in self._seen:
+            self._seen[node] = self._rewrite(node)
+        return self._seen[node]
+
+    def _rewrite(self, node: sp.Basic) -> sp.Basic:
+        if isinstance(node, sp.log):
+            return self._log(node)
+        arguments = [self.visit(argument) for argument in node.args]
+        if any(new is not old for new, old in zip(arguments, node.args, strict=True)):
+            node = node.func(*arguments)
+        return _expm1(node) if isinstance(node, sp.Add) else node
+
+    def _log(self, node: sp.log) -> sp.Basic:
+        argument = node.args[0]
+        if isinstance(argument, sp.Mul | sp.Pow) and not argument.is_number:
+            ratio = _log_ratio(argument)
+            if ratio is not None:
+                return ratio
+            expanded = _expand_product(node)
+            if expanded != node:
+                return self.visit(expanded)
+        special = _log_special(argument)
+        if special is not None:
+            return self.visit(special)
+        terms = _exponential_terms(argument)
+        if terms is not None:
+            if len(terms) == 1:
+                coefficient, exponent = terms[0]
+                if coefficient.is_positive:
+                    return self.visit(sp.log(coefficient) + exponent)
+            else:
+                return LogSumExp(*(self.visit(part) for term in terms for part in term))
+        if isinstance(argument, sp.Add) and argument.as_coeff_Add()[0] == 1:
+            return LogOnePlus(self.visit(argument - 1))
+        return sp.log(self.visit(argument))
+
+
+def _expm1(total: sp.Add) -> sp.Expr:
+    """Turn c·exp(a) − c inside a sum into c·ExpMinusOne(a)."""
+    constant, _ = total.as_coeff_Add()
+    if constant.is_zero:
+        return total
+    for term in total.args:
+        coefficient, rest = term.as_coeff_Mul()
+        if coefficient == -constant and isinstance(rest, sp.exp):
+            return total - term - constant + coefficient * ExpMinusOne(rest.args[0])
+    return total
+
+
+def _log_ratio(argument: sp.Expr) -> LogRatio | None:
+    """Log of a quotient of polynomials whose leading terms agree, else None."""
+    numerator, denominator = sp.fraction(argument)
+    symbols = tuple(sorted(argument.free_symbols, key=str))
+    if not (numerator.is_polynomial(*symbols) and denominator.is_polynomial(*symbols)):
+        return None
+    if not (numerator.is_positive and denominator.is_positive and denominator.free_symbols):
+        return None
+    difference = sp.expand(numerator - denominator)
+    if all(sp.degree(difference, s) < sp.degree(denominator, s) for s in denominator.free_symbols):
+        return LogRatio(difference, numerator, denominator)
+    return None
+
+
+def _log_of_powers(powers: list[sp.Pow]) -> list[sp.Expr]:
+    """Logs of positive powers, with b^e c^(−e) taken together as e·log(b/c)."""
+    logs: list[sp.Expr] = []
+    waiting = list(powers)
+    while waiting:
+        first = waiting.pop(0)
+        partner = next((other for other in waiting if other.exp == -first.exp), None)
+        if partner is None:
+            logs.append(first.exp * sp.log(first.base))
+        else:
+            waiting.remove(partner)
+            logs.append(first.exp * sp.log(first.base / partner.base))
+    return logs
+
+
+def _is_positive_bessel(factor: sp.Expr) -> bool:
+    if not isinstance(factor, sp.besselk | sp.besseli):
+        return False
+    order, argument = factor.args
+    known = order.is_real if isinstance(factor, sp.besselk) else order.is_nonnegative
+    return bool(known and argument.is_positive)
+
+
+def _expand_product(node: sp.log) -> sp.Expr:
+    """Split the logarithm of a product at its positive factors, Bessel functions included."""
+    bessel = [part for part in sp.Mul.make_args(node.args[0]) if _is_positive_bessel(part)]
+    if bessel and node.args[0] not in bessel:
+        rest = node.args[0] / sp.Mul(*bessel)
+        return sp.Add(sp.log(rest), *(sp.log(part) for part in bessel))
+    return sp.expand_log(node, deep=False)
+
+
+def _log_special(argument: sp.Expr) -> sp.Expr | None:
+    """Log of a gamma or Bessel function or their kin through nodes of its own, else None."""
+    lg = LogGamma
+    if _is_positive_bessel(argument):
+        return (LogBesselK if isinstance(argument, sp.besselk) else LogBesselI)(*argument.args)
+    if isinstance(argument, sp.gamma) and argument.args[0].is_positive:
+        return lg(argument.args[0])
+    if isinstance(argument, sp.factorial) and argument.args[0].is_nonnegative:
+        return lg(argument.args[0] + 1)
+    if isinstance(argument, sp.beta) and all(part.is_positive for part in argument.args[:2]):
+        a, b = argument.args[:2]
+        return lg(a) + lg(b) - lg(a + b)
+    if isinstance(argument, sp.binomial):
+        n, k = argument.args
+        if (n + 1).is_positive and (k + 1).is_positive and (n - k + 1).is_positive:
+            return lg(n + 1) - lg(k + 1) - lg(n - k + 1)
+    return None
+
+
+def _exponential_terms(argument: sp.Expr) -> list[_Term] | None:
+    """Split a sum into (cᵢ, aᵢ) with equal exponents merged; None where nothing is exponential."""
+    if isinstance(argument, sp.Mul):
+        argument = _distributed(argument)
+    merged: dict[sp.Expr, list[sp.Expr]] = {}
+    for term in sp.Add.make_args(argument):
+        for coefficient, exponent in _split(term):
+            merged.setdefault(exponent, []).append(coefficient)
+    if set(merged) == {sp.S.Zero}:
+        return None
+    return [(sp.Add(*coefficients), exponent) for exponent, coefficients in merged.items()]
+
+
+def _distributed(product: sp.Mul) -> sp.Expr:
+    """Multiply the only sum among the factors out, so that its terms show."""
+    sums = [factor for factor in product.args if isinstance(factor, sp.Add)]
+    if len(sums) != 1:
+        return product
+    rest = sp.Mul(*(factor for factor in product.args if factor is not sums[0]))
+    return sp.Add(*(rest * term for term in sums[0].args))
+
+
+def _split(term: sp.Expr) -> list[_Term]:
+    """Write one term as Σ c·exp(a): one pair, or two where it holds a hyperbolic cosine."""
+    coefficients: list[sp.Expr] = []
+    exponents: list[sp.Expr] = []
+    powers: list[sp.Pow] = []
+    cosines: list[sp.Expr] = []
+    for factor in sp.Mul.make_args(term):
+        if isinstance(factor, sp.exp):
+            exponents.append(factor.args[0])
+        elif isinstance(factor, sp.cosh):
+            cosines.append(factor.args[0])
+        elif isinstance(factor, sp.Pow) and factor.base.is_positive and not factor.is_number:
+            powers.append(factor)
+        else:
+            coefficients.append(factor)
+    # A lone x**2 stays a coefficient; ratios such as a Student density's become exponentials,
+    # so that a mixture keeps its relative accuracy where the ratio is near 1.
+    if all(power.exp.is_Integer and power.exp.is_positive for power in powers):
+        coefficients.extend(powers)
+    else:
+        exponents.extend(_log_of_powers(powers))
+    if len(cosines) == 1:
+        half, base = sp.Mul(sp.Rational(1, 2), *coefficients), sp.Add(*exponents)
+        return [(half, base + cosines[0]), (half, base - cosines[0])]
+    coefficients.extend(sp.cosh(angle) for angle in cosines)
+    return [(sp.Mul(*coefficients), sp.Add(*exponents))]

@@ -1,0 +1,286 @@
+"""Emit a SymPy expression as a vectorised double-precision function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from symdp.emit.program import Program, compile_program
+from symdp.errors import InputError
+
+_Array = NDArray[Any]
+
+_DIGITS = 40
+_MODERATE = 10**150  # coefficients within [1/this, this] multiply and divide without overflow
+_SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
+
+
+class NumpyFunction:
+    """A compiled expression; call it with arrays, which broadcast against each other."""
+
+    def __init__(self, program: Program) -> None:
+        for step in program.steps:
+            if step.operation not in _OPERATIONS:
+                raise InputError(f"the operation '{step.operation}' has no NumPy form")
+        self._program = program
+        extreme = _extreme_coefficients(program)
+        offset = len(program.symbols)
+        self._constants = [
+            1.0 if offset + i in extreme else _double(node)
+            for i, node in enumerate(program.constants)
+        ]
+        self._steps = [
+            (
+                _OPERATIONS[step.operation],
+                [extreme.get(slot) for slot in step.operands[::2]]
+                if step.operation in _SUMS_OF_EXPONENTIALS
+                else step.detail,
+                step.operands,
+            )
+            for step in program.steps
+        ]
+
+    def __reduce__(self) -> tuple[type[NumpyFunction], tuple[Program]]:
+        return NumpyFunction, (self._program,)
+
+    def __call__(self, *arguments: ArrayLike) -> _Array:
+        """Return the values as float64, or complex128 where an argument is complex."""
+        if len(arguments) != len(self._program.symbols):
+            names = ", ".join(symbol.name for symbol in self._program.symbols)
+            raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
+        inputs = [_numbers(argument) for argument in arguments]
+        values: list[Any] = [*inputs, *self._constants]
+        append = values.append
+        with np.errstate(all="ignore"):
+            for operation, detail, operands in self._steps:
+                append(operation(detail, *[values[slot] for slot in operands]))
+        result = np.asarray(values[self._program.result])
+        if result.dtype.kind != "c":
+            result = result.astype(np.float64, copy=False)
+        shape = np.broadcast_shapes(*(array.shape for array in inputs))
+        return result if result.shape == shape else np.broadcast_to(result, shape).copy()
+
+
+def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFunction:
+    """Compile `expression` for NumPy arrays.
+
+    Every part that is free of the symbols is evaluated once, to 40 digits, and rounded once, so
+    exact rationals of any size, normalising sums and integrals arrive as the nearest double.
+
+    Parameters
+    ----------
+    expression : sympy.Expr
+        All its free symbols are in `symbols`.
+    symbols : sequence of sympy.Symbol
+        The arguments, in order.
+
+    Returns
+    -------
+    callable
+        f(*arrays) → array of the broadcast shape; it pickles and warns of nothing.
+
+    Raises
+    ------
+    InputError
+        For an unbound symbol, an unknown function or a constant beyond the double range.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> f = compile_numpy(sp.log(sp.Rational(9, 10) + sp.exp(x) / 10), [x])
+    >>> [float(value) for value in f([1e-20, 10000.0])]
+    [1e-21, 9997.697414907007]
+    """
+    return NumpyFunction(compile_program(expression, symbols))
+
+
+def _numbers(argument: ArrayLike) -> _Array:
+    array = np.asarray(argument)
+    return array if array.dtype.kind == "c" else array.astype(np.float64, copy=False)
+
+
+def _double(node: sp.Expr) -> Any:
+    """The nearest double (or complex, or bool) to a constant expression."""
+    if isinstance(node, sp.Rational):
+        try:
+            return node.p / node.q  # Python divides integers of any size with one rounding
+        except OverflowError as error:
+            raise InputError(f"the constant {sp.N(node, 5)} is beyond the double range") from error
+    import mpmath
+
+    from symdp.emit.mpmath import constant_value
+
+    with mpmath.workdps(_DIGITS):
+        value = constant_value(node)
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, mpmath.mpc):
+            return complex(value) if value.imag else float(value.real)
+        number = float(value)
+        if np.isinf(number) and not mpmath.isinf(value):
+            raise InputError(f"the constant {mpmath.nstr(value, 5)} is beyond the double range")
+        return number
+
+
+def _extreme_coefficients(program: Program) -> dict[int, float]:
+    """Slots of rational coefficients that a double may not hold, with their logarithms.
+
+    Binomial weights of a large batch are such; a slot counts if nothing but sums of exponentials
+    reads it, which then add the logarithm to the exponent.
+    """
+    offset = len(program.symbols)
+    found = {
+        offset + i: node
+        for i, node in enumerate(program.constants)
+        if isinstance(node, sp.Rational)
+        and node.is_positive
+        and not 1 <= node * _MODERATE <= _MODERATE**2
+    }
+    for step in program.steps:
+        used = step.operands[1::2] if step.operation in _SUMS_OF_EXPONENTIALS else step.operands
+        for slot in used:
+            found.pop(slot, None)
+    return {slot: _double(sp.log(node)) for slot, node in found.items()}
+
+
+# Operations take (detail, *operands).
+
+
+def _integer_power(exponent: int, base: Any) -> Any:
+    if exponent == 2:
+        return base * base
+    return 1.0 / base if exponent == -1 else np.power(base, float(exponent))
+
+
+def _turn(value: Any) -> Any:
+    """exp(−i Im x): SciPy's scaled I carries exp(−|Re x|), and the branch wants exp(−x)."""
+    return np.exp(-1j * value.imag) if np.iscomplexobj(value) else 1.0
+
+
+def _log1p(_detail: object, value: Any) -> Any:
+    # NumPy's own complex log1p loses small arguments; SciPy's does not.
+    return special.log1p(value) if np.iscomplexobj(value) else np.log1p(value)
+
+
+def _expm1(_detail: object, value: Any) -> Any:
+    return special.expm1(value) if np.iscomplexobj(value) else np.expm1(value)
+
+
+def _log(_detail: object, value: Any) -> Any:
+    return np.log(value)
+
+
+def _log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
+    """Log Σ c exp(a) around its largest term with a positive coefficient."""
+    exponents = [
+        a if log is None else a + log for a, log in zip(arguments[1::2], logs, strict=True)
+    ]
+    spread = np.broadcast_arrays(*arguments[::2], *exponents)
+    c, a = np.stack(spread[: len(logs)]), np.stack(spread[len(logs) :])
+    weights = np.where(c.real > 0, np.log(np.abs(c)) + a.real, -np.inf)
+    pivot = np.argmax(weights, axis=0)[np.newaxis]
+    top, peak = np.take_along_axis(c, pivot, 0), np.take_along_axis(a, pivot, 0)
+    shares = c * np.exp(a - peak) / top
+    np.put_along_axis(shares, pivot, 0.0, 0)
+    value = (peak + np.log(top))[0] + _log1p(None, shares.sum(axis=0))
+    # An infinite peak leaves inf − inf in the shares, though the answer is plain.
+    return np.where(np.isfinite(peak[0].real), value, peak[0])
+
+
+def _unit_log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
+    """Log Σ c exp(a) where Σ c = 1: log1p(Σ c expm1(a)) unless that sum is near −1 or overflows."""
+    total: Any = 0.0
+    for c, a, log in zip(arguments[::2], arguments[1::2], logs, strict=True):
+        if log is not None:
+            total = total + (np.exp(a + log) - np.exp(log))
+        elif not (isinstance(a, float) and a == 0.0):
+            total = total + c * _expm1(None, a)
+    near = (np.real(total) > -0.5) & np.isfinite(total)
+    if np.all(near):
+        return _log1p(None, total)
+    return np.where(near, _log1p(None, total), _log_sum_exp(logs, *arguments))
+
+
+def _log_ratio(_detail: object, difference: Any, a: Any, b: Any) -> Any:
+    near = np.abs(difference) < np.abs(b) / 2
+    return np.where(near, _log1p(None, difference / b), np.log(a) - np.log(b))
+
+
+def _piecewise(_detail: object, *branches: Any) -> Any:
+    result: Any = np.nan
+    for value, condition in reversed(list(zip(branches[::2], branches[1::2], strict=True))):
+        result = np.where(condition, value, result)
+    return result
+
+
+def _fold(function: Callable[..., Any]) -> Callable[..., Any]:
+    def operation(_detail: object, first: Any, *rest: Any) -> Any:
+        for other in rest:
+            first = function(first, other)
+        return first
+
+    return operation
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda _detail, *operands: function(*operands)
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": _fold(np.add),
+    "mul": _fold(np.multiply),
+    "integer_power": _integer_power,
+    "power": _plain(np.power),
+    "log": _log,
+    "log1p": _log1p,
+    "expm1": _expm1,
+    "log_ratio": _log_ratio,
+    "log_sum_exp": _log_sum_exp,
+    "unit_log_sum_exp": _unit_log_sum_exp,
+    "piecewise": _piecewise,
+    "abs": _plain(np.abs),
+    "asin": _plain(np.arcsin),
+    "acos": _plain(np.arccos),
+    "atan": _plain(np.arctan),
+    "asinh": _plain(np.arcsinh),
+    "acosh": _plain(np.arccosh),
+    "atanh": _plain(np.arctanh),
+    "ceiling": _plain(np.ceil),
+    "max": _fold(np.maximum),
+    "min": _fold(np.minimum),
+    "heaviside": lambda _, value: np.heaviside(value, 0.5),
+    "erf": _plain(special.erf),
+    "erfc": _plain(special.erfc),
+    "erfi": _plain(special.erfi),
+    "gamma": _plain(special.gamma),
+    "loggamma": lambda _, value: (
+        special.loggamma(value) if np.iscomplexobj(value) else special.gammaln(value)
+    ),
+    "polygamma": lambda _, order, value: special.polygamma(order, value),
+    "log_besselk": lambda _, order, x: np.log(special.kve(order, x)) - x,
+    "log_besseli": lambda _, order, x: np.log(special.ive(order, x) * _turn(x)) + x,
+    "besseli": _plain(special.iv),
+    "besselk": _plain(special.kv),
+    "besselj": _plain(special.jv),
+    "bessely": _plain(special.yv),
+    "uppergamma": lambda _, s, x: special.gamma(s) * special.gammaincc(s, x),
+    "lowergamma": lambda _, s, x: special.gamma(s) * special.gammainc(s, x),
+    "lt": _plain(np.less),
+    "le": _plain(np.less_equal),
+    "gt": _plain(np.greater),
+    "ge": _plain(np.greater_equal),
+    "eq": _plain(np.equal),
+    "ne": _plain(np.not_equal),
+    "and": _fold(np.logical_and),
+    "or": _fold(np.logical_or),
+    "not": _plain(np.logical_not),
+    **{
+        name: _plain(getattr(np, name))
+        for name in ("exp", "sqrt", "sign", "floor", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
+}

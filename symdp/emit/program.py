@@ -1,0 +1,217 @@
+"""Turn a SymPy expression into a straight-line program that any numeric backend can run.
+
+The walk happens once: equal subexpressions share a slot, and the largest parts that are free of
+the variables become constants, which a backend evaluates once per precision.  A program is plain
+data: it pickles, and nothing is ever compiled from text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sympy as sp
+
+from symdp.emit.log_sum_exp import (
+    ExpMinusOne,
+    LogBesselI,
+    LogBesselK,
+    LogGamma,
+    LogOnePlus,
+    LogRatio,
+    LogSumExp,
+    recognise_log_sum_exp,
+)
+from symdp.errors import InputError
+
+# SymPy heads that are one operation with the same operands in every backend.
+_DIRECT: dict[type[sp.Basic], str] = {
+    sp.exp: "exp", sp.log: "log", LogOnePlus: "log1p", LogRatio: "log_ratio", ExpMinusOne: "expm1",
+    sp.Abs: "abs", sp.sign: "sign", sp.floor: "floor", sp.ceiling: "ceiling",
+    sp.sin: "sin", sp.cos: "cos", sp.tan: "tan",
+    sp.sinh: "sinh", sp.cosh: "cosh", sp.tanh: "tanh",
+    sp.asin: "asin", sp.acos: "acos", sp.atan: "atan",
+    sp.asinh: "asinh", sp.acosh: "acosh", sp.atanh: "atanh",
+    sp.erf: "erf", sp.erfc: "erfc", sp.erfi: "erfi",
+    sp.gamma: "gamma", sp.loggamma: "loggamma", LogGamma: "loggamma", sp.polygamma: "polygamma",
+    sp.uppergamma: "uppergamma", sp.lowergamma: "lowergamma",
+    sp.besseli: "besseli", sp.besselk: "besselk", sp.besselj: "besselj", sp.bessely: "bessely",
+    LogBesselK: "log_besselk", LogBesselI: "log_besseli",
+    sp.Max: "max", sp.Min: "min", sp.Heaviside: "heaviside",
+    sp.StrictLessThan: "lt", sp.LessThan: "le", sp.StrictGreaterThan: "gt", sp.GreaterThan: "ge",
+    sp.Equality: "eq", sp.Unequality: "ne", sp.And: "and", sp.Or: "or", sp.Not: "not",
+}  # fmt: skip
+
+# Heads that are written through others first.
+_REWRITES: dict[type[sp.Basic], str] = {
+    sp.sec: "cos", sp.csc: "sin", sp.cot: "tan", sp.sech: "cosh", sp.csch: "sinh", sp.coth: "tanh",
+    sp.factorial: "gamma", sp.binomial: "gamma", sp.beta: "gamma", sp.RisingFactorial: "gamma",
+    sp.erf2: "erf",
+}  # fmt: skip
+
+_NAMED_CONSTANTS: dict[sp.Basic, str] = {
+    sp.pi: "pi", sp.E: "e", sp.EulerGamma: "euler", sp.Catalan: "catalan", sp.I: "imaginary",
+    sp.oo: "infinity", -sp.oo: "minus_infinity", sp.true: "true", sp.false: "false",
+}  # fmt: skip
+
+LARGEST_FINITE_SUM = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation: its name, the slots it reads, and what else it needs (a number, a node)."""
+
+    operation: str
+    operands: tuple[int, ...]
+    detail: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Slots hold the arguments, then the constants, then the result of each step in turn."""
+
+    symbols: tuple[sp.Symbol, ...]
+    constants: tuple[sp.Expr, ...]
+    steps: tuple[Step, ...]
+    result: int
+
+
+def compile_program(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> Program:
+    """Compile `expression` into a Program over `symbols`.
+
+    Raises
+    ------
+    InputError
+        For an unbound symbol or a function that no backend knows.
+    """
+    expression = sp.sympify(expression, strict=True)
+    unbound = sorted(str(symbol) for symbol in expression.free_symbols - set(symbols))
+    if unbound:
+        raise InputError(f"'{unbound[0]}' has no value; give every parameter a number first")
+    return _build(recognise_log_sum_exp(expression), tuple(symbols), hoist=True)
+
+
+def compile_constant(expression: sp.Expr) -> Program:
+    """Compile an expression without variables down to numbers, sums and integrals."""
+    return _build(expression, (), hoist=False)
+
+
+def _build(expression: sp.Expr, symbols: tuple[sp.Symbol, ...], *, hoist: bool) -> Program:
+    # Constants get their slots before the steps do, so the walk numbers both apart and
+    # the operands are shifted at the end: negative numbers count constants from −1 downwards.
+    builder = _Builder(symbols, hoist=hoist)
+    result = builder.visit(expression)
+    first_step = len(symbols) + len(builder.constants)
+
+    def slot(reference: int) -> int:
+        if reference < 0:
+            return len(symbols) - 1 - reference
+        return reference if reference < len(symbols) else reference - len(symbols) + first_step
+
+    steps = tuple(
+        Step(step.operation, tuple(slot(operand) for operand in step.operands), step.detail)
+        for step in builder.steps
+    )
+    return Program(symbols, tuple(builder.constants), steps, slot(result))
+
+
+class _Builder:
+    def __init__(self, symbols: tuple[sp.Symbol, ...], *, hoist: bool) -> None:
+        self._variables = frozenset(symbols)
+        self._hoist = hoist
+        self._slots: dict[sp.Basic, int] = {symbol: i for i, symbol in enumerate(symbols)}
+        self.constants: list[sp.Expr] = []
+        self.steps: list[Step] = []
+
+    def visit(self, node: sp.Basic) -> int:
+        if node not in self._slots:
+            self._slots[node] = self._place(node)
+        return self._slots[node]
+
+    def _place(self, node: sp.Basic) -> int:
+        if self._hoist and self._is_free(node):
+            self.constants.append(node)
+            return -len(self.constants)
+        if isinstance(node, sp.Rational):
+            return self._step("rational", (), (int(node.p), int(node.q)))
+        if isinstance(node, sp.Float):
+            exact = sp.Rational(node)
+            return self._step("rational", (), (int(exact.p), int(exact.q)))
+        if node in _NAMED_CONSTANTS:
+            return self._step(_NAMED_CONSTANTS[node])
+        if isinstance(node, sp.NumberSymbol):
+            return self.visit(node.rewrite(sp.sqrt))
+        return self._operation(node)
+
+    def _is_free(self, node: sp.Basic) -> bool:
+        return not node.free_symbols & self._variables
+
+    def _step(self, operation: str, operands: Sequence[int] = (), detail: object = None) -> int:
+        self.steps.append(Step(operation, tuple(operands), detail))
+        return len(self._variables) + len(self.steps) - 1
+
+    def _operation(self, node: sp.Basic) -> int:
+        if isinstance(node, sp.Add | sp.Mul):
+            return self._sum_or_product(node)
+        if isinstance(node, sp.Pow):
+            return self._power(node)
+        if isinstance(node, LogSumExp):
+            name = "unit_log_sum_exp" if node.is_unit else "log_sum_exp"
+            return self._step(name, [self.visit(argument) for argument in node.args])
+        if isinstance(node, sp.Piecewise):
+            flat = [self.visit(part) for branch in node.args for part in branch.args]
+            return self._step("piecewise", flat)
+        if isinstance(node, sp.Sum | sp.Integral):
+            return self._sum_or_integral(node)
+        head = type(node)
+        if head in _DIRECT:
+            arguments = node.args[:1] if head in (sp.log, sp.Heaviside) else node.args
+            if head is sp.log and len(node.args) == 2:
+                return self.visit(sp.log(node.args[0]) / sp.log(node.args[1]))
+            # A Bessel function's rational order travels exactly beside its rounded slot.
+            order = node.args[0] if _DIRECT[head].endswith("besselk") else None
+            exact = (int(order.p), int(order.q)) if isinstance(order, sp.Rational) else None
+            return self._step(_DIRECT[head], [self.visit(part) for part in arguments], exact)
+        if head in _REWRITES:
+            rewritten = node.rewrite(getattr(sp, _REWRITES[head]))
+            if rewritten.func is not head:
+                return self.visit(rewritten)
+        raise InputError(
+            f"the function '{head.__name__}' has no numeric form here; write it through "
+            "exp, log, powers, trigonometric, error, gamma or Bessel functions"
+        )
+
+    def _sum_or_product(self, node: sp.Add | sp.Mul) -> int:
+        """Fold all parts that are free of the variables into one constant."""
+        name = "add" if isinstance(node, sp.Add) else "mul"
+        parts = list(node.args)
+        if self._hoist:
+            free = [part for part in parts if self._is_free(part)]
+            if len(free) > 1:
+                rest = [part for part in parts if not self._is_free(part)]
+                parts = [node.func(*free, evaluate=False), *rest]
+        return self._step(name, [self.visit(part) for part in parts])
+
+    def _power(self, node: sp.Pow) -> int:
+        base, exponent = self.visit(node.base), node.exp
+        if isinstance(exponent, sp.Integer):
+            return self._step("integer_power", (base,), int(exponent))
+        if exponent == sp.Rational(1, 2):
+            return self._step("sqrt", (base,))
+        if exponent == sp.Rational(-1, 2):
+            return self._step("integer_power", (self._step("sqrt", (base,)),), -1)
+        return self._step("power", (base, self.visit(exponent)))
+
+    def _sum_or_integral(self, node: sp.Sum | sp.Integral) -> int:
+        """A constant one goes to the backend; a short sum over x-dependent terms is spelled out."""
+        if self._is_free(node):
+            if len(node.limits) != 1 or len(node.limits[0]) != 3:
+                raise InputError(f"'{node}' must run over one variable with both limits given")
+            name = "sum" if isinstance(node, sp.Sum) else "integral"
+            return self._step(name, (), node)
+        if isinstance(node, sp.Sum) and len(node.limits) == 1:
+            index, lower, upper = node.limits[0]
+            if lower.is_Integer and upper.is_Integer and upper - lower < LARGEST_FINITE_SUM:
+                terms = [node.function.subs(index, k) for k in range(int(lower), int(upper) + 1)]
+                return self.visit(recognise_log_sum_exp(sp.Add(*terms)))
+        raise InputError(f"'{node}' depends on the variables; write it in closed form")
