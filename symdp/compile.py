@@ -47,13 +47,13 @@ def _loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
         return LossLaw(step, bounds)
     derived = pieces(pair)
     integer = pair.is_discrete
-    smooth = [
-        _smooth_piece(p, variable, integer) for p in derived if p.log_p is not None
-    ]
+    smooth = [_smooth_piece(p, variable, integer) for p in derived if p.log_p is not None]
     step = Step(mechanism.name, tuple(smooth))
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
-    bounds = _seen_range(smooth) if found is None else (_outward(found[0], -1), _outward(found[1], 1))
+    bounds = (
+        _seen_range(smooth) if found is None else (_outward(found[0], -1), _outward(found[1], 1))
+    )
     return LossLaw(step, bounds)
 
 
@@ -61,11 +61,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
     symbols = [variable]
     terms = (*piece.log_p_terms, *piece.log_q_terms)
     infinite = piece.loss == sp.oo
-    loss: RealFunction
-    if infinite:
-        loss = _constant(math.inf)
-    else:
-        loss = compile_numpy(piece.loss, symbols)
+    loss: RealFunction = _constant(math.inf) if infinite else compile_numpy(piece.loss, symbols)
     return SmoothPiece(
         lower=float(sp.N(piece.lower, 40)),
         upper=float(sp.N(piece.upper, 40)),

@@ -76,9 +76,7 @@ class Composition:
         return found
 
     @overload
-    def delta(
-        self, epsilon: float, method: str = ..., direction: Direction = ...
-    ) -> Guarantee: ...
+    def delta(self, epsilon: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
     @overload
     def delta(
         self, epsilon: ArrayLike, method: str = ..., direction: Direction = ...
@@ -130,9 +128,7 @@ class Composition:
         )
 
     @overload
-    def epsilon(
-        self, delta: float, method: str = ..., direction: Direction = ...
-    ) -> Guarantee: ...
+    def epsilon(self, delta: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
     @overload
     def epsilon(
         self, delta: ArrayLike, method: str = ..., direction: Direction = ...
@@ -185,15 +181,15 @@ class Composition:
             citations=accountant.citations,
         )
 
-    def _larger(
-        self, accountant: Accountant, epsilon: float, direction: str
-    ) -> tuple[str, Answer]:
+    def _larger(self, accountant: Accountant, epsilon: float, direction: str) -> tuple[str, Answer]:
         """Return the direction with the larger δ and its answer."""
         answers = [(s, accountant.log_delta(self.law(s), epsilon)) for s in _sides(direction)]
         return max(answers, key=lambda pair: pair[1].log_delta)
 
 
-def compose(steps: Mechanism | Sequence[tuple[Mechanism, int]], count: int | None = None) -> Composition:
+def compose(
+    steps: Mechanism | Sequence[tuple[Mechanism, int]], count: int | None = None
+) -> Composition:
     """Return the composition of one mechanism `count` times, or of several (mechanism, count).
 
     Examples

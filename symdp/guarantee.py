@@ -1,4 +1,4 @@
-"""What an accountant's answer becomes for people: numbers, what they are, and where they are from."""
+"""What an accountant's answer becomes for people: numbers, what they are, and their sources."""
 
 from __future__ import annotations
 

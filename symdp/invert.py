@@ -71,7 +71,9 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
     step = width
     while height(high) > 0:
         if high >= top or step > 1e9 * width:
-            raise AccuracyError(f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}")
+            raise AccuracyError(
+                f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}"
+            )
         low, high, step = high, min(high + step, top), 2.0 * step
     step = width
     while height(low) <= 0 and low > 0:

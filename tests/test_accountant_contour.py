@@ -96,7 +96,12 @@ CASES = [
         0.7,
     ),
     ("mixture", Mechanism.additive(normal(0, 1) / 2 + normal(0, 3) / 2, x), 50, 12.0),
-    ("quartic", Mechanism.additive(sp.exp(-(x**4)) / (2 * sp.gamma(sp.Rational(5, 4))), x), 20, 80.0),
+    (
+        "quartic",
+        Mechanism.additive(sp.exp(-(x**4)) / (2 * sp.gamma(sp.Rational(5, 4))), x),
+        20,
+        80.0,
+    ),
     ("two variances", Mechanism.from_pair(normal(0, sp.Rational(3, 2)), normal(0, 1), x), 50, 16.0),
     ("discrete gaussian", mechanisms.discrete_gaussian(sigma=2), 50, 20.0),
     ("one big jump", mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000, 8.0),
@@ -104,7 +109,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "mechanism", "count", "epsilon"), CASES, ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("name", "mechanism", "count", "epsilon"), CASES, ids=[c[0] for c in CASES]
+)
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_against_truth(name, mechanism, count, epsilon, direction):
     got = compose(mechanism, count).delta(epsilon, direction=direction)
@@ -139,7 +146,7 @@ def test_outside_the_loss_range():
 
 
 def test_mass_at_infinity():
-    """Exponential noise, sensitivity 1: P(Q = 0) = 0 for P = f(x − 1), and 1 − 1/e the other way."""
+    """Exponential noise of sensitivity 1: P(Q = 0) is 0 in one direction, 1 − 1/e in the other."""
     density = sp.exp(-x)
     mechanism = Mechanism.additive(density, x, support=(0, sp.oo))
     composition = compose(mechanism, 3)

@@ -14,8 +14,8 @@ from symdp.mechanism import Mechanism
 from symdp.numeric.elementary import exponential_remainder, oscillation_sum
 from symdp.numeric.law import SumLaw
 from symdp.numeric.nufft import uniform_sum
-from symdp.numeric.panels import ORDER, build_rule
 from symdp.numeric.outline import Outline
+from symdp.numeric.panels import ORDER, build_rule
 
 x = sp.Symbol("x", real=True)
 
@@ -185,4 +185,6 @@ def test_precise_mean_of_gaussian_and_laplace():
     mean = loss_law(mechanisms.laplace(b=3), "remove").precise_mean
     with mpmath.workdps(40):
         exact = mpmath.mpf(1) / 3 + mpmath.exp(-mpmath.mpf(1) / 3) - 1
-        assert abs(mpmath.mpf(mean.numerator) / mean.denominator / exact - 1) < mpmath.mpf(10) ** -22
+        assert (
+            abs(mpmath.mpf(mean.numerator) / mean.denominator / exact - 1) < mpmath.mpf(10) ** -22
+        )

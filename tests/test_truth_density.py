@@ -84,11 +84,16 @@ def test_cgf_balls_contain_closed_forms(z):
 
 def test_cgf_ball_of_a_subsampled_gaussian_against_binomial_sum():
     """At t = 2, M = Σ C(3,k) (1−q)^{3−k} q^k e^{k(k−1)/(2σ²)} exactly [order 3 Rényi]."""
-    ball = cgf_ball(mechanisms.gaussian(sigma=2).subsample("poisson", "1/10").pair(), sp.Integer(2), 30)
+    ball = cgf_ball(
+        mechanisms.gaussian(sigma=2).subsample("poisson", "1/10").pair(), sp.Integer(2), 30
+    )
     with mpmath.workdps(45):
         q = mpmath.mpf(1) / 10
         terms = [
-            mpmath.binomial(3, k) * (1 - q) ** (3 - k) * q**k * mpmath.exp(mpmath.mpf(k * (k - 1)) / 8)
+            mpmath.binomial(3, k)
+            * (1 - q) ** (3 - k)
+            * q**k
+            * mpmath.exp(mpmath.mpf(k * (k - 1)) / 8)
             for k in range(4)
         ]
         exact = mpmath.nstr(mpmath.log(mpmath.fsum(terms)), 40)

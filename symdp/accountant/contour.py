@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import finite_sum
 from symdp.accountant.lattice import find_lattice, lattice_kernel
+from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
-from symdp.accountant.strip import StripValue, continuous_kernel, find_tilt, integrate
+from symdp.accountant.strip import Kernel, StripValue, continuous_kernel, integrate
+from symdp.accountant.tilts import Strip, log_add_exp, log_one_minus_exp, outside_range
 from symdp.numeric.law import SumLaw
 
 _LIST_ERROR = 1e-15  # rounding of one convolution of positive numbers
+_NEAR = 0.02  # standard deviations of the integrand
 _TOO_WIDE = 1e-6  # beyond this the answer is no longer called exact
 SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
 
@@ -43,23 +46,22 @@ class Contour:
         AccuracyError
             If the integral cannot be evaluated to ten digits.
         """
+        outside = outside_range(law, epsilon)
+        if outside is not None:
+            return outside
         escaped = law.mass_at_infinity
-        lower, upper = law.loss_bounds
-        if law.log_finite_mass == -math.inf or epsilon >= upper:
-            return _answer(_log(escaped), law.log_finite_mass, 1e-15)
-        if epsilon <= lower:
-            complement = epsilon + law.cgf(-1.0)
-            return _answer(_log1m(complement), complement, 4e-16 * (4 + abs(law.mean)))
+        log_escaped = math.log(escaped) if escaped > 0 else -math.inf
         if law.count == 1:
             part = law.parts[0][0]
             finite, complement = log_profile(part, epsilon)
             # Far in a tail the density is e to a large negative number, whose rounding counts.
             error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
-            return _answer(_log_sum(finite, _log(escaped)), complement, error)
-        return self._integral(law, epsilon, escaped)
+            return _answer(log_add_exp(finite, log_escaped), complement, error)
+        return self._integral(law, epsilon, log_escaped)
 
-    def _integral(self, law: SumLaw, epsilon: float, escaped: float) -> Answer:
-        kernel, period = continuous_kernel, math.inf
+    def _integral(self, law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
+        kernel: Kernel = continuous_kernel
+        period = math.inf
         if law.has_atoms:
             lattice = find_lattice(law)
             if lattice is not None:
@@ -67,20 +69,26 @@ class Contour:
             elif not law.is_spread:
                 listed = finite_sum(law, epsilon)
                 if listed is not None:
-                    log_delta = _log_sum(listed[0], _log(escaped))
+                    log_delta = log_add_exp(listed[0], log_escaped)
                     return _answer(log_delta, listed[1], _LIST_ERROR * law.count)
         above: StripValue | None = None
         if law.domain[1] > 0:
-            above = integrate(law, epsilon, find_tilt(law, epsilon, True), kernel, period, law.is_spread)
-            log_delta = _log_sum(above.log_value, _log(escaped))
+            above = integrate(
+                law, epsilon, _line(law, epsilon, Strip.RIGHT), kernel, period, law.is_spread
+            )
+            log_delta = log_add_exp(above.log_value, log_escaped)
             if log_delta < math.log(0.25):
-                return _answer(log_delta, _log1m(log_delta), above.relative_error)
-        below = integrate(law, epsilon, find_tilt(law, epsilon, False), kernel, period, law.is_spread)
+                return _answer(log_delta, log_one_minus_exp(log_delta), above.relative_error)
+        below = integrate(
+            law, epsilon, _line(law, epsilon, Strip.MIDDLE), kernel, period, law.is_spread
+        )
         complement = min(below.log_value, 0.0)
         if above is not None:
-            return _answer(min(log_delta, 0.0), complement, max(above.relative_error, below.relative_error))
+            return _answer(
+                min(log_delta, 0.0), complement, max(above.relative_error, below.relative_error)
+            )
         # Only 1 − δ is to be had: the error is relative to it, not to δ.
-        log_delta = _log1m(complement)
+        log_delta = log_one_minus_exp(complement)
         scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
         return _answer(log_delta, complement, below.relative_error * max(1.0, scale))
 
@@ -103,17 +111,10 @@ def _answer(log_delta: float, log_complement: float, error: float) -> Answer:
     return Answer(float(log_delta), lower, upper, "exact", "", float(log_complement))
 
 
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
-
-
-def _log1m(log_x: float) -> float:
-    """Return log(1 − x) for x = e^{log_x} ≤ 1."""
-    if log_x >= 0:
-        return -math.inf
-    return math.log(-math.expm1(log_x)) if log_x > -0.693 else math.log1p(-math.exp(log_x))
-
-
-def _log_sum(a: float, b: float) -> float:
-    high, low = max(a, b), min(a, b)
-    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
+def _line(law: SumLaw, epsilon: float, strip: Strip) -> float:
+    """Return the tilt of the line: near the saddle point, whose place changes only the cost."""
+    saddle = saddle_point(law, epsilon, strip, settled=_NEAR)
+    if saddle is not None:
+        return saddle.tilt
+    # K ends, with a finite slope, before the saddle point: stay inside its domain.
+    return strip.position(0.9 * min(strip.width(law), 1e3))[0]

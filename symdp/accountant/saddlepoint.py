@@ -44,7 +44,9 @@ class Saddle:
     log_leading: float
 
 
-def saddle_point(law: SumLaw, epsilon: float, strip: Strip) -> Saddle | None:
+def saddle_point(
+    law: SumLaw, epsilon: float, strip: Strip, settled: float = _SETTLED
+) -> Saddle | None:
     """Return the saddle point of a strip, K′(t) = ε + 1/t + 1/(1+t) [SPA (50)], or None.
 
     F is strictly convex in each strip. Newton's method keeps the near pole exact and treats
@@ -59,6 +61,8 @@ def saddle_point(law: SumLaw, epsilon: float, strip: Strip) -> Saddle | None:
     strip
         the strip between the poles always has a saddle point; an outer one has none where the
         moment generating function ends, with a finite slope, before it.
+    settled
+        how close to the saddle point, in standard deviations of the integrand.
     """
     end = strip.width(law)
     if not end > 0:
@@ -76,7 +80,7 @@ def saddle_point(law: SumLaw, epsilon: float, strip: Strip) -> Saddle | None:
         b = rest - slope * s
         root = math.sqrt(b * b + 4.0 * slope)
         proposal = 2.0 / (b + root) if b > 0 else (root - b) / (2.0 * slope)
-        tolerance = _SETTLED * math.sqrt(slope + 1.0 / (s * s))
+        tolerance = settled * math.sqrt(slope + 1.0 / (s * s))
         return Probe(rest - 1.0 / s, tolerance, proposal)
 
     s = increasing_root(probe, end, 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -95,7 +96,7 @@ def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
         same = (np.asarray(piece.loss(middle)) > epsilon) == left
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     cuts = [piece.lower, *np.unique(low).tolist(), piece.upper]
-    return [_part(piece, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    return [_part(piece, a, b) for a, b in itertools.pairwise(cuts) if a < b]
 
 
 def _part(piece: SmoothPiece, lower: float, upper: float) -> SmoothPiece:

@@ -46,73 +46,6 @@ def continuous_kernel(z: Complex) -> Complex:
     return 1.0 / (z * (1.0 + z))
 
 
-def find_tilt(law: SumLaw, epsilon: float, upper_strip: bool) -> float:
-    """Return the saddle point of e^{F(z)}/(z(1+z)) in its strip, to about 1 %.
-
-    It solves K′(t) = ε + 1/t + 1/(1+t) [SPA (50)]; the place of the line changes the cost of the
-    rule, never its value, so a rough root is enough.
-    """
-    end = law.domain[1]
-    if upper_strip:
-        if not end > 0:
-            raise AccuracyError("the moment generating function is infinite for every positive tilt")
-        if math.isinf(end):
-            to_tilt, to_u = math.exp, math.log
-        else:
-            to_tilt = lambda u: end / (1.0 + math.exp(-u))  # noqa: E731
-            to_u = lambda t: math.log(t / (end - t))  # noqa: E731
-    else:
-        to_tilt = lambda u: -1.0 / (1.0 + math.exp(u))  # noqa: E731
-        to_u = lambda t: math.log((1.0 + t) / -t)  # noqa: E731
-
-    def slope(t: float) -> tuple[float, float]:
-        first, second = law.cumulants(t, 2)
-        value = first - epsilon - 1.0 / t - 1.0 / (1.0 + t)
-        return value, second + 1.0 / (t * t) + 1.0 / ((1.0 + t) * (1.0 + t))
-
-    tilt = _first_guess(law, epsilon, upper_strip, end)
-    low, high = -math.inf, math.inf
-    u = to_u(tilt)
-    for _ in range(200):
-        try:
-            value, curvature = slope(tilt)
-        except AccuracyError:
-            # Too close to the end of the domain for any quadrature: stay inside.
-            high, u = u, (0.5 * (max(low, u - 4.0) + u))
-            tilt = to_tilt(u)
-            continue
-        if value > 0:
-            high = u
-        else:
-            low = u
-        if abs(value) < 0.02 * math.sqrt(curvature):
-            return tilt
-        target = tilt - value / curvature
-        inside = target > 0 and (target < end) if upper_strip else -1.0 < target < 0.0
-        new = to_u(target) if inside else (u + (1.5 if value < 0 else -1.5))
-        new = min(max(new, u - 3.0), u + 1.5)  # windows further out are built only when needed
-        if not low < new < high:
-            new = 0.5 * (low + high)
-        if abs(new - u) < 1e-3 * (1.0 + abs(u)) and math.isfinite(high) and math.isfinite(low):
-            return tilt
-        u = new
-        tilt = to_tilt(u)
-        if upper_strip and not math.isinf(end) and end - tilt < 1e-9 * end:
-            return to_tilt(u - 1.0)
-    return tilt
-
-
-def _first_guess(law: SumLaw, epsilon: float, upper_strip: bool, end: float) -> float:
-    first, second = law.cumulants(0.0 if upper_strip else -0.5, 2)
-    gap = first - epsilon
-    second = max(second, 1e-300)
-    if upper_strip:
-        root = math.sqrt(gap * gap + 4.0 * second)
-        guess = 2.0 / (gap + root) if gap > 0 else (root - gap) / (2.0 * second)
-        return min(guess, 1.0 if math.isinf(end) else 0.5 * end)
-    return min(max(-0.5 - gap / (second + 8.0), -1.0 + 1e-3), -1e-3)
-
-
 def _spacing(law: SumLaw, epsilon: float, tilt: float, log_answer: float, widest: float) -> float:
     """Return the largest step whose alias terms stay below e^{−38} of the answer.
 
@@ -130,11 +63,12 @@ def _spacing(law: SumLaw, epsilon: float, tilt: float, log_answer: float, widest
         below = tilt - np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), 1.0 + tilt)
         above = tilt + np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), -tilt)
     steps = []
-    for side in (below, above):
+    for asked in (below, above):
+        side = asked
         try:
             bound = law.log_transform(side, epsilon, float(max(side.max(), tilt)))
-        except AccuracyError:
-            side = 0.5 * (side + tilt)
+        except AccuracyError:  # too far out for a quadrature: half as far will do
+            side = 0.5 * (asked + tilt)
             bound = law.log_transform(side, epsilon, float(max(side.max(), tilt)))
         if tilt > 0:
             bound = bound + _log_payoff_bound(side)
@@ -187,9 +121,9 @@ def integrate(
     step = _spacing(law, epsilon, tilt, log_answer, widest)
     limit = MAX_NODES
     if not math.isinf(period):
-        size = max(3, math.ceil(period / step))
-        size += 1 - size % 2  # odd, so that the nodes are symmetric and none lies on the seam
-        step, limit = period / size, size // 2 + 1
+        points = max(3, math.ceil(period / step))
+        points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
+        step, limit = period / points, points // 2 + 1
     reach = FIRST_REACH / math.sqrt(variance) if variance > 0 else math.inf
     stop = int(min(limit, max(24, math.ceil(min(reach / step, MAX_NODES / 2)))))
     terms = np.empty(0, dtype=np.complex128)
@@ -200,7 +134,9 @@ def integrate(
         finer = law.tilted(tilt, step * stop)
         block = _terms(finer, counts, gap, tilt, step, terms.size, stop, kernel)
         terms = np.concatenate([terms, block])
-        last = np.maximum(np.abs(block), revival * np.abs(kernel(tilt + 1j * step * stop)))
+        last = np.maximum(
+            np.abs(block), revival * abs(kernel(np.asarray([complex(tilt, step * stop)]))[0])
+        )
         if stop >= limit < MAX_NODES:
             total, tail = _plain_sum(terms.real), 0.0
         else:
@@ -283,8 +219,8 @@ def _terms(
     kernel: Kernel,
 ) -> Complex:
     """Return e^{F(z_k) − F(t)} G(z_k) for k = start, …, stop − 1."""
-    y = step * np.arange(start, stop)
+    y = step * np.arange(start, stop, dtype=np.float64)
     exponent = 1j * y * gap
     for part, count in zip(tilted, counts, strict=True):
         exponent = exponent + count * log_characteristic_grid(part, step, start, stop)
-    return np.asarray(np.exp(exponent) * kernel(tilt + 1j * y))
+    return np.asarray(np.exp(exponent) * kernel(np.asarray(tilt + 1j * y, dtype=np.complex128)))

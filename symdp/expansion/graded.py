@@ -112,6 +112,7 @@ def graded_value(grade: int, cumulants: Sequence[float], images: Sequence[float]
     for coefficient, factors, degree in _float_terms(grade):
         product = coefficient * images[degree]
         for j, power in factors:
-            product *= cumulants[j] ** power
+            for _ in range(power):  # a product overflows to inf, where a power would raise
+                product *= cumulants[j]
         total += product
     return total

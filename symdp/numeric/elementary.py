@@ -18,17 +18,35 @@ Complex = NDArray[np.complex128]
 
 _SMALL = 0.5
 _CHUNK = 1_000_000
-# 2/k! for k = 2..16: enough terms that the next one is below rounding for |x| ≤ 1/2.
-_REMAINDER = [1.0 / math.factorial(k) for k in range(16, 1, -1)]
 # (−1)^k/(2k+1)! for the sine's remainder, highest first.
-_SINE = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(8, 0, -1)]
+_SINE = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(7, 0, -1)]
+
+
+def _horner(coefficients: list[float], x: Array) -> Array:
+    """Return the polynomial with these coefficients, highest first."""
+    value = np.full(x.shape, coefficients[0])
+    for coefficient in coefficients[1:]:
+        value *= x
+        value += coefficient
+    return value
 
 
 def exponential_remainder(x: Array) -> Array:
-    """Return e^x − 1 − x for real x, accurate relative to itself."""
-    series = np.polyval(_REMAINDER, x) * x * x
-    with np.errstate(over="ignore"):
-        return np.where(np.abs(x) < _SMALL, series, np.expm1(x) - x)
+    """Return e^x − 1 − x for real x, accurate relative to itself.
+
+    Near zero it is 2 sinh²(x/2) + (sinh x − x), the last part by its series.
+    """
+    square = x * x
+    series = 1.0 + square / 210.0
+    for divisor in (156.0, 110.0, 72.0, 42.0, 20.0):
+        series = 1.0 + series * (square / divisor)
+    half = np.sinh(0.5 * x)
+    near = 2.0 * half * half + x * square * series / 6.0
+    large = np.abs(x) >= _SMALL
+    if large.any():
+        far = x[large]
+        near[large] = np.expm1(far) - far
+    return near
 
 
 def oscillation_sum(y: Array, deviation: Array, weight: Array) -> Complex:
@@ -47,7 +65,7 @@ def oscillation_sum(y: Array, deviation: Array, weight: Array) -> Complex:
         small = np.abs(phase) < _SMALL
         near = phase[small]
         square = near * near
-        imaginary[small] = near * square * np.polyval(_SINE, square)
+        imaginary[small] = near * square * _horner(_SINE, square)
         half *= half
         result[start : start + rows].real = -2.0 * (half @ weight)
         result[start : start + rows].imag = imaginary @ weight

@@ -27,18 +27,41 @@ _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 class Tilted:
     """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
 
-    `atomic` is the part of the weight on single values. `excess` is K(t) − t·μ and `shift` is E_t L − μ with μ = E L: n steps multiply every rounding
-    error by n, so the large common part t·nμ − tε is formed once, exactly, for the whole sum.
+    `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
+    common part t·nμ − tε is formed once, exactly, for the whole sum. `atomic` is the part of the
+    weight on single values.
     """
 
     tilt: float
-    excess: float
+    nodes: NodeSet
     shift: float
     variance: float
     weight: Array
     deviation: Array
     atomic: float
-    error: float
+
+    @property
+    def error(self) -> float:
+        """The quadrature's estimate of its relative error."""
+        return self.nodes.error
+
+    @cached_property
+    def excess(self) -> float:
+        """K(t) − t·μ, accurate relative to itself."""
+        return float(excess(self.nodes, np.asarray([self.tilt]))[0])
+
+
+def excess(nodes: NodeSet, tilts: Array) -> Array:
+    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero."""
+    scaled = np.multiply.outer(tilts, nodes.centred)
+    if np.abs(scaled).max(initial=0.0) < _OVERFLOW:
+        ratio = exponential_remainder(scaled) @ nodes.weight
+        escaped = nodes.mass_at_infinity
+        return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
+    exponent = nodes.log_weight + np.multiply.outer(tilts, nodes.loss)
+    top = exponent.max(axis=1)
+    total = np.exp(exponent - top[:, None]).sum(axis=1)
+    return np.asarray(top + np.log(total) - tilts * nodes.mean)
 
 
 class LossLaw:
@@ -131,41 +154,23 @@ class LossLaw:
         """Return the law tilted by `tilt`; `window` names another tilt whose node set to share."""
         nodes = self.nodes(tilt if window is None else window, frequency)
         exponent = nodes.log_weight + tilt * nodes.loss
-        top = exponent.max()
+        top = float(exponent.max())
         weight = np.exp(exponent - top)
-        total = weight.sum()
+        total = float(weight.sum())
         weight /= total
         shift = float(weight @ nodes.centred)
         deviation = nodes.centred - shift
         residue = float(weight @ deviation)
+        deviation -= residue
         return Tilted(
             tilt,
-            self._excess(nodes, tilt, top, total),
+            nodes,
             shift + residue,
             float(weight @ (deviation * deviation)),
             weight,
-            deviation - residue,
+            deviation,
             float(weight[nodes.atomic].sum()) if self.has_atoms else 0.0,
-            nodes.error,
         )
-
-    def _excess(self, nodes: NodeSet, tilt: float, top: float, total: float) -> float:
-        scaled = tilt * nodes.centred
-        if scaled.size and np.abs(scaled).max() < _OVERFLOW:
-            inside = 1.0 - nodes.mass_at_infinity
-            ratio = float(nodes.weight @ exponential_remainder(scaled)) / inside
-            return math.log1p(ratio) + math.log1p(-nodes.mass_at_infinity)
-        return float(top) + math.log(total) - tilt * nodes.mean
-
-    def excess(self, tilts: Array, window: float) -> Array:
-        """Return K(s) − s·μ for several tilts that share the node set of `window`."""
-        nodes = self.nodes(window, 0.0)
-        values = []
-        for tilt in tilts:
-            exponent = nodes.log_weight + tilt * nodes.loss
-            top = exponent.max()
-            values.append(self._excess(nodes, float(tilt), top, float(np.exp(exponent - top).sum())))
-        return np.asarray(values)
 
 
 class SumLaw:
@@ -192,9 +197,7 @@ class SumLaw:
     @cached_property
     def atom_cycle(self) -> float:
         """The longest distance after which the atoms' part of |φ| comes back: 2π over their gap."""
-        gaps = [
-            np.diff(law.base.loss[law.base.atomic]) for law, _ in self.parts if law.has_atoms
-        ]
+        gaps = [np.diff(law.base.loss[law.base.atomic]) for law, _ in self.parts if law.has_atoms]
         smallest = min((float(g[g > 0].min()) for g in gaps if (g > 0).any()), default=math.inf)
         return 2.0 * math.pi / smallest
 
@@ -209,8 +212,10 @@ class SumLaw:
     @cached_property
     def log_finite_mass(self) -> float:
         """log(1 − δ∞), δ∞ the composition's mass at infinity."""
-        return math.fsum(c * math.log1p(-law.mass_at_infinity) if law.mass_at_infinity < 1 else -math.inf
-                         for law, c in self.parts)
+        return math.fsum(
+            c * math.log1p(-law.mass_at_infinity) if law.mass_at_infinity < 1 else -math.inf
+            for law, c in self.parts
+        )
 
     @property
     def mass_at_infinity(self) -> float:
@@ -219,14 +224,17 @@ class SumLaw:
 
     @property
     def mean_is_precise(self) -> bool:
-        """Whether the mean is carried beyond double precision: the more steps, the more it matters."""
+        """Whether the mean is carried beyond double precision, as many steps need it."""
         return self.count > _MANY_STEPS
 
     @cached_property
     def _exact_mean(self) -> Fraction:
         precise = self.mean_is_precise
         return sum(
-            (n * (law.precise_mean if precise else Fraction(law.base.mean)) for law, n in self.parts),
+            (
+                n * (law.precise_mean if precise else Fraction(law.base.mean))
+                for law, n in self.parts
+            ),
             Fraction(0),
         )
 
@@ -239,7 +247,9 @@ class SumLaw:
         """Return Σ E L − ε, rounded once."""
         return float(self._exact_mean - Fraction(epsilon))
 
-    def tilted(self, tilt: float, frequency: float = 0.0, window: float | None = None) -> list[Tilted]:
+    def tilted(
+        self, tilt: float, frequency: float = 0.0, window: float | None = None
+    ) -> list[Tilted]:
         """Return every distinct step's law tilted by `tilt`."""
         return [law.tilted(tilt, frequency, window) for law, _ in self.parts]
 
@@ -247,7 +257,7 @@ class SumLaw:
         """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
         result = np.asarray(tilts) * self.drift(epsilon)
         for law, count in self.parts:
-            result = result + count * law.excess(tilts, window)
+            result = result + count * excess(law.nodes(window, 0.0), np.asarray(tilts))
         return result
 
     def cgf(self, tilt: float) -> float:

@@ -29,7 +29,7 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     """
     count = last - first
     size = tilted.deviation.size
-    y = step * np.arange(first, last)
+    y: Array = step * np.arange(first, last, dtype=np.float64)
     if count * size <= DIRECT_WORK:
         return log_characteristic(tilted, y)
     near = np.abs(tilted.deviation) * (step * last) <= _NEAR_PHASE

@@ -61,7 +61,9 @@ def _weighted_places(outline: Outline, masses: dict[float, float]) -> list[tuple
     lower, upper = panels.lower, panels.upper
     middle = 0.5 * (lower + upper)
     ends = zip(
-        np.concatenate([lower, middle]).tolist(), np.concatenate([middle, upper]).tolist(), strict=True
+        np.concatenate([lower, middle]).tolist(),
+        np.concatenate([middle, upper]).tolist(),
+        strict=True,
     )
     places = []
     for low, high in ends:

@@ -43,12 +43,17 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
     finite = [e for e in (low, high) if np.isfinite(e)]
     anchors = finite if finite else [0.0]
     grid = np.unique(
-        np.concatenate([np.asarray([a + 0.0 * offsets, a + offsets, a - offsets]).ravel() for a in anchors])
+        np.concatenate(
+            [np.asarray([a + 0.0 * offsets, a + offsets, a - offsets]).ravel() for a in anchors]
+        )
     )
     grid = grid[(grid >= low) & (grid <= high)]
     for _ in range(3):
-        mass = tilted_log_density(piece, grid, tilts) + np.log(np.maximum(np.gradient(grid), 1.0)) \
-            if grid.size > 1 else tilted_log_density(piece, grid, tilts)
+        mass = (
+            tilted_log_density(piece, grid, tilts) + np.log(np.maximum(np.gradient(grid), 1.0))
+            if grid.size > 1
+            else tilted_log_density(piece, grid, tilts)
+        )
         peaks = grid[np.unique(mass.argmax(axis=1))]
         more = np.concatenate([np.concatenate([p + offsets, p - offsets]) for p in peaks])
         grid = np.unique(np.concatenate([grid, np.round(more)]))
@@ -102,7 +107,9 @@ def build_nodes(
     losses, logs, error = [step.point_loss], [step.point_log_p], 0.0
     marks = [np.ones(step.point_loss.size, dtype=bool)]
     for outline, out in zip(outlines, escaping, strict=True):
-        loss, log_weight, piece_error = _piece_nodes(outline, {0.0: 0.0} if out else masses, frequency)
+        loss, log_weight, piece_error = _piece_nodes(
+            outline, {0.0: 0.0} if out else masses, frequency
+        )
         losses.append(loss)
         logs.append(log_weight)
         marks.append(np.full(loss.size, outline.piece.flat or outline.piece.integer))
@@ -115,7 +122,9 @@ def build_nodes(
     loss, log_weight, atomic = loss[keep], log_weight[keep], atomic[keep]
     total = float(np.exp(log_weight).sum()) + escaped
     if not abs(total - 1.0) < 1e-9:
-        raise AccuracyError(f"the density of {step.name} integrates numerically to {total!r}, not 1")
+        raise AccuracyError(
+            f"the density of {step.name} integrates numerically to {total!r}, not 1"
+        )
     log_weight = log_weight - np.log(total)
     order = np.argsort(loss)
     loss, log_weight, atomic = loss[order], log_weight[order], atomic[order]
@@ -123,9 +132,7 @@ def build_nodes(
     inside = weight.sum()
     mean = float(weight @ loss / inside) if inside > 0 else 0.0
     mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
-    return NodeSet(
-        loss, log_weight, weight, mean, loss - mean, escaped / total, atomic, error
-    )
+    return NodeSet(loss, log_weight, weight, mean, loss - mean, escaped / total, atomic, error)
 
 
 def escapes(piece: SmoothPiece) -> bool:

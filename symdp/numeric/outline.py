@@ -33,7 +33,8 @@ def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> 
 def _peaks(function: Callable[[Array], Array], x: Array, most: int) -> list[float]:
     """Return the highest local maxima of a function seen on a grid, each refined by zooming in."""
     values = function(x)
-    inner = (values[1:-1] >= values[:-2]) & (values[1:-1] > values[2:]) & np.isfinite(values[1:-1])
+    centre = values[1:-1]
+    inner = (centre >= values[:-2]) & (centre > values[2:]) & np.isfinite(centre)
     found = np.flatnonzero(inner) + 1
     if found.size == 0:
         return []

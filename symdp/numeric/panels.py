@@ -186,7 +186,9 @@ def _merge(probe: _Probe, panels: _Panels) -> _Panels:
         if first.size == 0:
             break
         wide = probe.evaluate(panels.lower[first], panels.upper[first + 1])
-        good, _ = _agree(wide, panels.integrals[..., first] + panels.integrals[..., first + 1], total)
+        good, _ = _agree(
+            wide, panels.integrals[..., first] + panels.integrals[..., first + 1], total
+        )
         kept = np.ones(panels.lower.size, dtype=bool)
         kept[first[good]] = kept[first[good] + 1] = False
         failures = 0 if good.any() else failures + 1

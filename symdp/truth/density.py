@@ -115,7 +115,7 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
         if expression.is_nonnegative:
             continue
         values = compile_numpy(expression, [x])
-        places = [p for p in _places(stretch.lower, stretch.upper, bool(x.is_integer))]
+        places = list(_places(stretch.lower, stretch.upper, bool(x.is_integer)))
         heights = values(_array(places))
         for place, height in zip(places, heights.tolist(), strict=True):
             if height < 0 and _is_negative(expression, x, place):

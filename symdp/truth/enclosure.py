@@ -117,7 +117,9 @@ def enclose_exponential(
         return size(place).exp()
 
     ends, tails = _cut_tails(exponent, magnitude, x, ends, tolerance)
-    spread = acb(tails) if angle is None else acb(arb(0, tails.abs_upper()), arb(0, tails.abs_upper()))
+    spread = (
+        acb(tails) if angle is None else acb(arb(0, tails.abs_upper()), arb(0, tails.abs_upper()))
+    )
     for candidate in (density, _multiplied(exponent, turn, x)):
         result = acb.integral(
             lambda place, analytic, f=candidate: f(place, analytic=analytic),
@@ -186,7 +188,7 @@ def _concave_cut(
 ) -> tuple[arb, arb]:
     """Return (cut X, bound on the mass beyond it) for a log-concave function e^g.
 
-    Beyond X the function lies below e^{g(X) + g′(X)(x − X)}, so its mass is at most e^{g(X)}/|g′(X)|.
+    Beyond X it lies below e^{g(X) + g′(X)(x − X)}, so its mass is at most e^{g(X)}/|g′(X)|.
     """
     start = arb(0) if origin is None else origin
     for k in range(-20, 1000):
