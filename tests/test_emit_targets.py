@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symdp.emit import compile_arb, compile_mpmath, compile_numpy
-from symdp.emit.log_sum_exp import LogSumExp, recognise_log_sum_exp
+from symdp.emit.log_sum_exp import LogGamma, LogSumExp, recognise_log_sum_exp
 from symdp.errors import InputError
 
 x = sp.Symbol("x", real=True)
@@ -184,9 +184,9 @@ def test_recognition() -> None:
     assert isinstance(mixture, LogSumExp)
     assert mixture.is_unit
     assert not recognise_log_sum_exp(sp.log(1 + x**2)).has(LogSumExp)
-    assert recognise_log_sum_exp(sp.log(sp.factorial(sp.Symbol("n", nonnegative=True)))).has(
-        sp.loggamma
-    )
+    for assumptions in ({"nonnegative": True}, {"integer": True, "nonnegative": True}):
+        factorial = sp.factorial(sp.Symbol("n", **assumptions))
+        assert recognise_log_sum_exp(sp.log(factorial)).has(LogGamma)
 
 
 def test_huge_rationals() -> None:

@@ -116,7 +116,7 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
             continue
         values = compile_numpy(expression, [x])
         places = list(_places(stretch.lower, stretch.upper, bool(x.is_integer)))
-        heights = values(_array(places))
+        heights = values(places)
         for place, height in zip(places, heights.tolist(), strict=True):
             if height < 0 and _is_negative(expression, x, place):
                 raise InputError(f"{of} is negative at {x} = {place:.6g}: no density is")
@@ -125,12 +125,6 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
 def _is_negative(expression: sp.Expr, x: sp.Symbol, place: float) -> bool:
     with ctx.workprec(200):
         return bool(compile_arb(expression, [x])(arb(place)) < 0)
-
-
-def _array(values: list[float]) -> object:
-    import numpy as np
-
-    return np.asarray(values)
 
 
 def _places(lower: sp.Expr, upper: sp.Expr, whole: bool) -> Iterator[float]:

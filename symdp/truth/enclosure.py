@@ -114,17 +114,17 @@ def enclose_exponential(
         return value.exp()
 
     def magnitude(place: arb) -> arb:
-        return size(place).exp()
+        return arb(size(place).exp())
 
-    ends, tails = _cut_tails(exponent, magnitude, x, ends, tolerance)
+    (left, right), tails = _cut_tails(exponent, magnitude, x, ends, tolerance)
     spread = (
         acb(tails) if angle is None else acb(arb(0, tails.abs_upper()), arb(0, tails.abs_upper()))
     )
     for candidate in (density, _multiplied(exponent, turn, x)):
         result = acb.integral(
-            lambda place, analytic, f=candidate: f(place, analytic=analytic),
-            acb(ends[0]),
-            acb(ends[1]),
+            candidate,
+            acb(left),
+            acb(right),
             abs_tol=tolerance,
             rel_tol=arb(2) ** (4 - ctx.prec),
             eval_limit=_EVALUATIONS,
@@ -138,7 +138,12 @@ def enclose_exponential(
 
 def _multiplied(exponent: sp.Expr, turn: sp.Expr | None, x: sp.Symbol) -> _Density:
     angle = 0 if turn is None else sp.I * turn
-    return compile_arb(sp.exp(exponent) * sp.exp(angle), [x])
+    compiled = compile_arb(sp.exp(exponent) * sp.exp(angle), [x])
+
+    def product(place: Any, analytic: bool = False) -> Any:
+        return compiled(place, analytic=analytic)
+
+    return product
 
 
 def _sum(size: ArbFunction, turn: sp.Expr | None, x: sp.Symbol, ends: list[arb | None]) -> Any:
