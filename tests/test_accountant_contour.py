@@ -88,7 +88,7 @@ CASES = [
     ("logistic", mechanisms.logistic(s=1), 20, 4.0),
     ("gumbel", mechanisms.gumbel(b=1), 20, 14.0),
     ("student", mechanisms.student_t(nu=3, s=2), 60, 6.0),
-    ("laplace", mechanisms.laplace(b=2), 50, 9.0),
+    ("laplace", mechanisms.laplace(b=2), 400, 55.0),
     (
         "subsampled laplace",
         mechanisms.laplace(b=1).subsample("poisson", "1/100"),
@@ -120,8 +120,9 @@ def test_against_truth(name, mechanism, count, epsilon, direction):
         assert got.delta == 0
         return
     with mpmath.workdps(30):
-        assert abs(mpmath.exp(mpmath.mpf(got.log_delta)) / truth - 1) < 1e-10
         assert got.log_lower <= mpmath.log(truth) <= got.log_upper
+        if got.log_delta > -700:
+            assert abs(mpmath.exp(mpmath.mpf(got.log_delta)) / truth - 1) < 1e-10
 
 
 def test_heterogeneous_composition_of_gaussians():

@@ -163,7 +163,7 @@ class _Builder:
             content, factors = polynomial.factor_list()
         else:
             content, factors = sp.S.One, [(polynomial, 1)]
-        self.add(sp.sympify(content), power)
+        self.add(sp.sympify(content, strict=True), power)
         for factor, multiplicity in factors:
             leading = factor.LC()
             self.add(leading, power * multiplicity)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import sympy as sp
@@ -26,7 +27,8 @@ class ArbFunction:
         _check_supported(program)
         self._program = program
         self._steps = [
-            (_OPERATIONS[step.operation], step.detail, step.operands) for step in program.steps
+            (_OPERATIONS[step.operation], step.detail, _reader(step.operands))
+            for step in program.steps
         ]
         self._constants: dict[int, list[Any]] = {}
 
@@ -49,7 +51,7 @@ class ArbFunction:
         values = [*(acb(argument) for argument in arguments), *constants]
         append = values.append
         for operation, detail, operands in self._steps:
-            append(operation(detail, analytic, *[values[slot] for slot in operands]))
+            append(operation(detail, analytic, *operands(values)))
         result = acb(values[self._program.result])
         if any(isinstance(argument, acb) for argument in arguments):
             return result
@@ -91,6 +93,13 @@ def constant_ball(node: object, precision: int) -> acb:
     """Enclose a variable-free expression at `precision` bits."""
     with ctx.workprec(precision):
         return acb(_constant(sp.sympify(node, strict=True)))
+
+
+def _reader(slots: tuple[int, ...]) -> Callable[[list[Any]], Any]:
+    """Read some slots at once, always as a sequence."""
+    if len(slots) > 1:
+        return itemgetter(*slots)
+    return itemgetter(slice(slots[0], slots[0] + 1) if slots else slice(0))
 
 
 def _constant(node: sp.Expr) -> Any:

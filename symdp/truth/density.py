@@ -99,7 +99,7 @@ def _judge(of: str, mass: arb, verb: str) -> None:
 
 def _check_masses(of: str, masses: object) -> None:
     """Check a finite list of probabilities."""
-    values = [sp.sympify(mass) for mass in masses]  # type: ignore[attr-defined]
+    values = [sp.sympify(mass, strict=True) for mass in masses]  # type: ignore[attr-defined]
     for value in values:
         if value.is_negative or sp.N(value, 30) < 0:
             raise InputError(f"{of} has the negative probability {value}")

@@ -1,0 +1,243 @@
+"""The contour integral for δ(ε) of a composition, in arbitrary precision.
+
+    I(t) = (1/2πi) ∫_{Re z = t} M(z) exp(−εz) / (z(1+z)) dz                           [SPA (28)]
+
+is δ for t > 0, δ − M(0) for −1 < t < 0 and δ − M(0) + e^ε M(−1) for t < −1.  The trapezoidal
+rule converges geometrically; its error terms are of one sign, so halving the step shows them.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from dataclasses import dataclass
+
+from flint import acb, acb_mat, arb, ctx
+
+from symdp.errors import AccuracyError
+from symdp.truth.law import Nodes
+from symdp.truth.panels import as_float
+from symdp.truth.saddle import Saddle, Steps
+
+_MOST_PRODUCTS = 2.5e8
+_LN10 = math.log(10)
+
+
+class TooManyNodesError(AccuracyError):
+    """The characteristic function falls off too slowly for the work limit."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the characteristic function falls off too slowly for the contour; "
+            "ask for fewer digits or compose more steps"
+        )
+
+
+class _BeyondNodesError(Exception):
+    """Frequencies matter that the nodes were not made for."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The integral over one vertical line, and the step that sufficed."""
+
+    value: arb
+    step: float
+
+
+def integrate_line(
+    steps: Steps,
+    epsilon: arb,
+    saddle: Saddle,
+    digits: float,
+    order: int,
+    *,
+    step: float | None = None,
+) -> Line:
+    """Integrate over Re z = saddle.tilt with relative error about 10^(−digits).
+
+    Parameters
+    ----------
+    steps : sequence of (StepLaw, count)
+    epsilon : arb
+        Exact, or at a precision beyond `digits`.
+    saddle : Saddle
+        Its tilt places the line, its curvature the first guess of the step.
+    digits : float
+    order : int
+        Nodes a panel; another order gives independent nodes.
+    step : float, optional
+        Use this step alone; otherwise halve until two steps agree to more than half the digits,
+        which the next halving squares.
+
+    Raises
+    ------
+    TooManyNodesError
+        If the characteristic function falls off too slowly.
+    """
+    largest = max(count for _, count in steps)
+    node_digits = digits + math.log10(largest) + 4
+    scale = math.log10(10 + abs(saddle.log_height) + abs(saddle.tilt * float(epsilon)))
+    frequency = 1.5 * math.sqrt(2 * _LN10 * digits / saddle.curvature)
+    budget = _Budget()
+    with ctx.workprec(int(3.33 * (node_digits + scale)) + 40):
+        tilt = arb(saddle.tilt)
+        while True:
+            nodes = tuple(
+                (law.nodes(tilt, node_digits, arb(frequency), order), count) for law, count in steps
+            )
+            if all(law.is_discrete for law, _ in steps):
+                frequency = math.inf  # atoms are exact at every frequency
+            sampler = _Sampler(nodes, tilt, epsilon, digits, frequency, budget)
+            try:
+                line = _refine(sampler, saddle, step)
+            except _BeyondNodesError:
+                frequency *= 3
+            else:
+                if all(law.is_discrete for law, _ in steps):
+                    sampler.check_revival()
+                return line
+
+
+def _refine(sampler: _Sampler, saddle: Saddle, step: float | None) -> Line:
+    if step is not None:
+        return Line(sampler.trapezoid(arb(step), arb(0)), step)
+    depth = _LN10 * sampler.digits / 2
+    pole = min(abs(saddle.tilt), abs(1 + saddle.tilt))
+    step = min(2 * math.pi / math.sqrt(2 * depth * saddle.curvature), 2 * math.pi * pole / depth)
+    value = sampler.trapezoid(arb(step), arb(0))
+    for _ in range(40):
+        half = arb(step) / 2
+        finer = (value + sampler.trapezoid(arb(step), half)) / 2
+        change = abs(finer - value)
+        value, step = finer, step / 2
+        if change < abs(value) * arb(10) ** -arb(sampler.digits / 2 + 4):
+            return Line(value, step)
+    raise AccuracyError("the trapezoidal rule did not settle; ask for fewer digits")
+
+
+@dataclass
+class _Budget:
+    """Products of a node's weight and turn that may still be made."""
+
+    left: float = _MOST_PRODUCTS
+
+    def spend(self, products: float) -> None:
+        self.left -= products
+        if self.left < 0:
+            raise TooManyNodesError
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    """The integrand along one line, from nodes that do for |y| ≤ frequency."""
+
+    nodes: tuple[tuple[Nodes, int], ...]
+    tilt: arb
+    epsilon: arb
+    digits: float
+    frequency: float
+    budget: _Budget
+
+    def trapezoid(self, step: arb, offset: arb) -> arb:
+        """(step/2π) Σ over y = offset + k·step of both signs of k of the integrand."""
+        total, largest, index, size = arb(0), arb(0), 0, 6
+        small = arb(10) ** -arb(self.digits + 3)
+        quiet, trail = 0, [0.0]
+        while True:
+            for value in self._block(offset + index * step, step, size):
+                modulus = abs(value).upper()
+                total += value.real if index == 0 and offset.is_zero() else 2 * value.real
+                largest = largest.max(modulus)
+                # A slow decay leaves a tail about as many terms long as are summed already.
+                if modulus * (index + 10) < largest * small:
+                    quiet += 1
+                elif float(offset + index * step) > self.frequency:
+                    raise _BeyondNodesError
+                else:
+                    quiet = 0
+                index += 1
+                if quiet > 10 + index // 4:
+                    return total * step / (2 * arb.pi()) * self._size()
+            size += 4
+            trail.append(as_float((modulus / (largest * small)).log()))
+            self._foresee(index, size, trail[-2], trail[-1])
+
+    def _foresee(self, index: int, size: int, before: float, now: float) -> None:
+        """Give up at once where an algebraic decay would need far more terms than allowed."""
+        earlier = index - (size - 4) ** 2
+        if now <= 0 or earlier < 400:
+            return
+        power = (before - now) / math.log(index / earlier)
+        needed = index * math.exp(min(now / max(power, 0.1), 300.0))
+        if needed * sum(len(nodes.weights) for nodes, _ in self.nodes) > 4 * self.budget.left:
+            raise TooManyNodesError
+
+    def check_revival(self) -> None:
+        """Look far out: with atoms alone the characteristic function comes back now and then.
+
+        A search on some thousand frequencies, not a proof.
+
+        Raises
+        ------
+        AccuracyError
+            If what was found there would count.
+        """
+        deviation = math.sqrt(
+            sum(count * float(nodes.cumulants()[2]) for nodes, count in self.nodes)
+        )
+        start = math.sqrt(2 * _LN10 * self.digits) / (deviation + 1e-300)
+        for nodes, count in self.nodes[:1]:
+            weights = [float(w / nodes.total) for w in nodes.weights]
+            losses = [float(x) for x in nodes.losses]
+            for k in range(4000):
+                y = 2 * start * 10 ** (k / 1000)
+                modulus = abs(
+                    sum(w * cmath.exp(1j * y * x) for w, x in zip(weights, losses, strict=True))
+                )
+                if count * math.log(modulus + 1e-300) > -_LN10 * self.digits:
+                    raise AccuracyError(
+                        "the atoms of the losses are almost periodic, and sums of them too many "
+                        "to enumerate; ask for fewer digits"
+                    )
+
+    def _size(self) -> arb:
+        """exp(K(t) − εt)."""
+        exponent = -self.epsilon * self.tilt
+        for nodes, count in self.nodes:
+            exponent += count * (nodes.height + nodes.total.log())
+        return exponent.exp()
+
+    def _block(self, first: arb, step: arb, size: int) -> list[acb]:
+        """The integrand at y = first + k·step, k < size²."""
+        heights = [first + k * step for k in range(size * size)]
+        values = []
+        for y in heights:
+            z = acb(self.tilt, y)
+            values.append(acb(0, -self.epsilon * y).exp() / (z * (1 + z)))
+        for nodes, count in self.nodes:
+            self.budget.spend(len(nodes.weights) * (size * size + 16 * size))
+            total = nodes.total
+            values = [
+                value * (moment / total) ** count
+                for value, moment in zip(values, power_sums(nodes, first, step, size), strict=True)
+            ]
+        return values
+
+
+def power_sums(nodes: Nodes, first: arb, step: arb, size: int) -> list[acb]:
+    """Σ weight·exp(iy·loss) at y = first + k·step, k < size²."""
+    turns = [acb(0, step * loss).exp() for loss in nodes.losses]
+    baby = [
+        weight * acb(0, first * loss).exp()
+        for weight, loss in zip(nodes.weights, nodes.losses, strict=True)
+    ]
+    babies = [baby]
+    for _ in range(size - 1):
+        babies.append([a * b for a, b in zip(babies[-1], turns, strict=True)])
+    leaps = [turn**size for turn in turns]
+    giants = [[acb(1)] * len(turns)]
+    for _ in range(size - 1):
+        giants.append([a * b for a, b in zip(giants[-1], leaps, strict=True)])
+    table = acb_mat(giants) * acb_mat(babies).transpose()
+    return [table[row, column] for row in range(size) for column in range(size)]
