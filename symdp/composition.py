@@ -164,7 +164,7 @@ class Composition:
         found = {
             side: invert(accountant, self.law(side), math.log(delta)) for side in _sides(direction)
         }
-        side = max(found, key=lambda s: found[s].epsilon)
+        side = _clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
         best = found[side]
         return Guarantee(
             best.epsilon,
@@ -183,8 +183,9 @@ class Composition:
 
     def _larger(self, accountant: Accountant, epsilon: float, direction: str) -> tuple[str, Answer]:
         """Return the direction with the larger δ and its answer."""
-        answers = [(s, accountant.log_delta(self.law(s), epsilon)) for s in _sides(direction)]
-        return max(answers, key=lambda pair: pair[1].log_delta)
+        answers = {s: accountant.log_delta(self.law(s), epsilon) for s in _sides(direction)}
+        side = _clearly_larger({s: answer.log_delta for s, answer in answers.items()})
+        return side, answers[side]
 
 
 def compose(
@@ -228,6 +229,19 @@ def _sides(direction: str) -> tuple[str, ...]:
     if direction in DIRECTIONS:
         return (direction,)
     raise InputError(f"direction '{direction}': it is 'remove', 'add' or 'both'")
+
+
+def _clearly_larger(values: dict[str, float]) -> str:
+    """Return the direction of the largest value; the first one where they differ by rounding only.
+
+    Symmetric noise gives the same in both directions, and the last bit must not decide which.
+    """
+    first = next(iter(values))
+    side = max(values, key=values.__getitem__)
+    if not math.isfinite(values[first]):
+        return side
+    close = values[side] - values[first] <= 1e-12 * max(1.0, abs(values[first]))
+    return first if close else side
 
 
 def _accountant(method: str, composition: Composition) -> Accountant:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
 
 
+# Every other order may vanish, and far out under Q, where e^ε multiplies the tail, they first grow.
+_NEXT_TERMS = 3
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """The standardised loss under one measure: x = (ε − mean)/deviation and what follows at ±x.
@@ -40,7 +44,7 @@ class Edgeworth:
     cancellation. The answer is an estimate of error n^{−(k+1)/2}, absolute on the scale of the
     distribution functions: where δ is smaller than that, the sum may be negative, and the answer is
     then the interval up to the moments bound, of kind "bound", with advice. Its yardstick is the
-    next two orders, since every other one may vanish. A composition of subsampled steps has two
+    next three orders. A composition of subsampled steps has two
     directions, of which the larger counts [EA Lemma 3.3]; each is one law here.
 
     Parameters
@@ -121,7 +125,7 @@ def _side(law: SumLaw, epsilon: float, tilt: float, order: int) -> _Side | None:
     from symdp.expansion.graded import graded_value
     from symdp.expansion.hermite import hermite_values
 
-    cumulants = [float(x) for x in law.cumulants(tilt, order + 4)]
+    cumulants = [float(x) for x in law.cumulants(tilt, order + _NEXT_TERMS + 2)]
     mean, variance = cumulants[:2]
     if not variance > 0:
         return None
@@ -129,8 +133,8 @@ def _side(law: SumLaw, epsilon: float, tilt: float, order: int) -> _Side | None:
     scaled = standardised(cumulants, root)
     x = (epsilon - mean) / root
     # in the distribution function h^d becomes He_{d−1}, so that degree d sits at index d
-    images = [0.0, *hermite_values(3 * (order + 2), x)]
-    corrections = [graded_value(grade, scaled, images) for grade in range(1, order + 3)]
+    images = [0.0, *hermite_values(3 * (order + _NEXT_TERMS), x)]
+    corrections = [graded_value(grade, scaled, images) for grade in range(1, order + _NEXT_TERMS + 1)]
     below = sum(corrections[:order])
     tail = mills_moments(abs(x), 1)[0] + (below if x > 0 else -below)
     log_front = law.cgf(tilt) - tilt * epsilon - 0.5 * x * x

@@ -1,0 +1,88 @@
+"""symdp: write a mechanism's density; get its privacy accounting derived, fast and proved.
+
+>>> import symdp
+>>> steps = symdp.compose(symdp.mechanisms.gaussian(sigma=2), 3)
+>>> print(f"{steps.delta(1.5).delta:.12f}")
+0.028882245552
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symdp import mechanisms
+    from symdp.composition import Composition, compose
+    from symdp.derive.derivation import Derivation, derive
+    from symdp.errors import AccuracyError, InputError, SymdpError
+    from symdp.guarantee import Curve, Guarantee
+    from symdp.mechanism import Mechanism
+    from symdp.specification import load, load_composition, loads
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccuracyError",
+    "Composition",
+    "Curve",
+    "Derivation",
+    "Guarantee",
+    "InputError",
+    "Mechanism",
+    "SymdpError",
+    "__version__",
+    "compose",
+    "derive",
+    "load",
+    "load_composition",
+    "loads",
+    "mechanisms",
+]
+
+# Public name -> the module that holds it. SymPy and NumPy are imported with the first use of one
+# that needs them, so that `import symdp` costs nothing.
+_HOMES = {
+    "AccuracyError": "symdp.errors",
+    "Composition": "symdp.composition",
+    "Curve": "symdp.guarantee",
+    "Derivation": "symdp.derive",
+    "Guarantee": "symdp.guarantee",
+    "InputError": "symdp.errors",
+    "Mechanism": "symdp.mechanism",
+    "SymdpError": "symdp.errors",
+    "compose": "symdp.composition",
+    "derive": "symdp.derive",
+    "load": "symdp.specification",
+    "load_composition": "symdp.specification",
+    "loads": "symdp.specification",
+}
+
+
+class _Package(ModuleType):
+    """This module: `symdp.derive` is the function, although a folder has the same name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The import system puts a submodule into its parent; it must not replace the function.
+        if name in _HOMES and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    if name == "mechanisms":
+        return import_module("symdp.mechanisms")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'symdp' has no attribute {name!r}")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

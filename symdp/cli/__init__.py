@@ -1,0 +1,105 @@
+"""The command line: what it may print on standard error, and its exit codes.
+
+One line and code 2 for bad input, one line and code 1 for a computation that could not reach its
+accuracy; never a traceback, unless SYMDP_DEBUG=1 asks for one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from symdp.errors import SymdpError
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_PIPE_CLOSED = 141  # 128 + SIGPIPE
+_BUG = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        The words after `symdp`; those of the process if left out.
+
+    Examples
+    --------
+    >>> main(["delta", "gaussian", "sigma=5", "-n", "10", "--epsilon", "2"])  # doctest: +ELLIPSIS
+    δ(2) = 0.000350...
+      exact formula in floating point, relative error at most ... by its own estimate
+      method contour, direction ..., 10 steps, ... s
+    0
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except SymdpError as error:
+        code = _complain(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        _silence()
+        code = _PIPE_CLOSED
+    except Exception as error:  # the one place where every failure must become a line
+        if os.environ.get("SYMDP_DEBUG") == "1":
+            raise
+        code = _complain(
+            f"a bug in symdp, please report it: {type(error).__name__}: {error} "
+            "(SYMDP_DEBUG=1 shows where)",
+            _BUG,
+        )
+    return code
+
+
+def _run(words: list[str]) -> int:
+    import typer
+
+    from symdp.cli.app import app
+
+    # BadParameter's parent is the usage error of whichever click this typer is built on.
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("symdp", words or ["--help"]) as context:
+            command.invoke(context)
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except typer.Abort:
+        return _INTERRUPTED
+    except usage_error as error:
+        return _complain(_usage(error), 2)
+    return 0
+
+
+def _usage(error: Exception) -> str:
+    """Return a usage error's message with the remedy."""
+    message = " ".join(getattr(error, "format_message", lambda: str(error))().split())
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "symdp"
+    message = message[:1].lower() + message[1:].rstrip(".")
+    return f"{message}; see '{path} --help'"
+
+
+def _complain(message: str, code: int) -> int:
+    """Print one line on standard error and return the exit code."""
+    from symdp.cli.display import one_line
+
+    try:
+        print(f"symdp: {one_line(message)}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _silence()
+    return code
+
+
+def _silence() -> None:
+    """Point the standard streams nowhere, so that nothing complains when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(nowhere, stream.fileno())
+        except (OSError, ValueError):  # a stream of a test, without a number
+            continue

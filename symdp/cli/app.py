@@ -1,0 +1,222 @@
+"""The commands. Each reads its options, asks the library one question and prints the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from symdp.cli import options
+from symdp.cli.job import Job
+from symdp.errors import InputError
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Privacy accounting from a mechanism's density: derived, exact, checked.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from symdp import __version__
+
+        typer.echo(f"symdp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("list")
+def list_mechanisms() -> None:
+    """Show the built-in mechanisms with their parameters."""
+    from symdp.cli.display import print_mechanisms
+
+    print_mechanisms()
+
+
+@app.command()
+def derive(
+    *,
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    order: Annotated[
+        str, typer.Option("--order", metavar="K", help="Show terms up to this order, 1 to 8.")
+    ] = "2",
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="text, latex, mathml or json.")
+    ] = "text",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    direction: options.OneDirection = "remove",
+) -> None:
+    """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
+    from symdp.cli import job as words
+    from symdp.cli.derivation import print_derivation
+
+    job = Job(mechanism, values or [], sampling=sampling, rate=rate, batch=batch)
+    print_derivation(job, direction, words.whole(order, "--order", 1, 8), form)
+
+
+@app.command()
+def delta(
+    *,
+    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    method: options.Method = "contour",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    direction: options.Direction = "both",
+    composition: options.CompositionFile = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print δ at a given ε."""
+    from symdp.cli import job as words
+    from symdp.cli.display import print_answer
+
+    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    side = words.direction(direction)
+    at = words.real(epsilon, "--epsilon")
+    name = words.method(method)
+    steps = job.build()
+    print_answer(steps.delta(at, name, side), as_json)
+
+
+@app.command()
+def epsilon(
+    *,
+    delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    method: options.Method = "contour",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    direction: options.Direction = "both",
+    composition: options.CompositionFile = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the smallest ε ≥ 0 at a given δ."""
+    from symdp.cli import job as words
+    from symdp.cli.display import print_answer
+
+    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    side = words.direction(direction)
+    at = words.delta(delta)
+    name = words.method(method)
+    steps = job.build()
+    print_answer(steps.epsilon(at, name, side), as_json)
+
+
+@app.command()
+def curve(
+    *,
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    epsilon_range: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--epsilon-range", metavar="A B", help="From 0 to where δ is 1e-10, if left out."
+        ),
+    ] = None,
+    points: Annotated[
+        str, typer.Option("--points", metavar="N", help="How many ε, both ends among them.")
+    ] = "50",
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .pdf or .png."),
+    ] = None,
+    method: options.Method = "contour",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    direction: options.Direction = "both",
+    composition: options.CompositionFile = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the privacy profile δ(ε) at evenly spaced ε, and draw it."""
+    from symdp.cli import job as words
+    from symdp.cli.curve import compute_curve, print_curve
+
+    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    side = words.direction(direction)
+    ends = None
+    if epsilon_range is not None:
+        low, high = (words.real(end, "--epsilon-range") for end in epsilon_range)
+        ends = (low, high)
+        if not low < high:
+            raise InputError("--epsilon-range A B: A must lie below B")
+    name = words.method(method)
+    many = words.whole(points, "--points", 2, 10_000)
+    composed = job.build()
+    answers, seconds = compute_curve(composed, name, side, ends, many, plot=plot)
+    print_curve(answers, side, seconds, as_json=as_json, plot=plot)
+
+
+@app.command()
+def verify(
+    *,
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    digits: Annotated[
+        str, typer.Option("--digits", metavar="D", help="Digits of the truth, 15 to 200.")
+    ] = "30",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    direction: options.Direction = "both",
+    composition: options.CompositionFile = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare every accountant with an independent many-digit truth (100 steps unless -n says)."""
+    from symdp.cli import job as words
+    from symdp.cli.verify import print_verification
+
+    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    side = words.direction(direction)
+    precise = words.whole(digits, "--digits", 15, 200)
+    if print_verification(job.build(default_count=100), side, precise, as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    *,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
+    ],
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    delta: Annotated[
+        str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
+    ] = "1e-5",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    composition: options.CompositionFile = None,
+) -> None:
+    """Write a report: what was derived, ε by every accountant, the privacy profile."""
+    from symdp.cli import job as words
+    from symdp.cli.report import write_report
+
+    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    at = words.delta(delta)
+    write_report(job, at, output)

@@ -1,0 +1,159 @@
+"""What commands print for people, and the one JSON object that they print for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from symdp.guarantee import decimal_exponential
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from symdp.guarantee import Guarantee
+
+_WIDE = 200  # columns of a table that no terminal wraps
+_HAIR = 1e-6  # bounds that are closer than this, relatively, are shown as an error
+
+
+def one_line(text: str) -> str:
+    """Return text without line breaks and control characters, so that no terminal obeys it.
+
+    >>> one_line("two\\nlines\\x1b[31m")
+    'two lines[31m'
+    """
+    joined = " ".join(text.split())
+    return "".join(c for c in joined if unicodedata.category(c)[0] != "C")
+
+
+def console() -> Console:
+    """Return a console for standard output: colours on a terminal, plain wide text in a pipe."""
+    from rich.console import Console
+
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # Rich would end the process with code 1
+
+    wide = None if sys.stdout.isatty() else _WIDE
+    return Pipe(width=wide, highlight=False, markup=False, emoji=False)
+
+
+def progress() -> Progress:
+    """Return a progress display on standard error, which shows on a terminal only."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object; not-a-number and infinity are refused."""
+    print(json.dumps(value, allow_nan=False, ensure_ascii=False))
+
+
+def print_answer(answer: Guarantee, as_json: bool) -> None:
+    """Print one (ε, δ)."""
+    if as_json:
+        print_json(answer.to_json())
+        return
+    from rich.text import Text
+
+    screen = console()
+    epsilon, delta = f"{answer.epsilon:.12g}", show(answer.log_delta)
+    if answer.asked == "delta":
+        head, value = f"δ({epsilon}) = ", delta
+    else:
+        head, value = f"ε(δ = {delta}) = ", epsilon
+    screen.print(Text(head).append(value, style="bold"), soft_wrap=True)
+    screen.print(Text(f"  {meaning(answer)}"), soft_wrap=True)
+    steps = steps_of(answer.count)
+    screen.print(
+        Text(
+            f"  method {answer.method}, direction {answer.direction}, {steps}, "
+            f"{answer.seconds:.2g} s",
+            style="dim",
+        ),
+        soft_wrap=True,
+    )
+    if answer.advice:
+        screen.print(Text(f"  warning: {answer.advice}", style="yellow"), soft_wrap=True)
+
+
+def steps_of(count: int) -> str:
+    """Return a number of steps in words.
+
+    >>> steps_of(1), steps_of(14063)
+    ('1 step', '14063 steps')
+    """
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def show(log_value: float, digits: int = 12) -> str:
+    """Return e^x as a decimal, below the double range too.
+
+    >>> show(-1000.0), show(-1.0, 3)
+    ('5.075958897549e-435', '0.368')
+    """
+    value = decimal_exponential(log_value)
+    return value if isinstance(value, str) else f"{value:.{digits}g}"
+
+
+def meaning(answer: Guarantee) -> str:
+    """Return in words what the number is: exact, a proved bound, or an estimate."""
+    bounds = _bounds(answer)
+    if answer.kind == "exact":
+        return f"exact formula in floating point{bounds}"
+    if answer.kind == "bound":
+        return f"proved upper bound: the true value is not larger{bounds}"
+    return f"estimate, not a guarantee{bounds}"
+
+
+def _bounds(answer: Guarantee) -> str:
+    if answer.asked == "delta":
+        lower, upper, value = answer.log_lower, answer.log_upper, answer.log_delta
+        if lower is None or upper is None or value == -math.inf:
+            return ""
+        error = max(upper - value, value - lower)
+        ends = show(lower, 6), show(upper, 6)
+    else:
+        lower, upper, value = answer.epsilon_lower, answer.epsilon_upper, answer.epsilon
+        if lower is None or upper is None:
+            return ""
+        error = max(upper - value, value - lower) / value if value else upper
+        ends = f"{lower:.6g}", f"{upper:.6g}"
+    if error <= 0.0:
+        return ""
+    if error < _HAIR:
+        return f", relative error at most {error:.1g} by its own estimate"
+    return f", between {ends[0]} and {ends[1]}"
+
+
+def print_mechanisms() -> None:
+    """Print the built-in mechanisms as a table, reading their files only."""
+    import tomllib
+    from importlib.resources import files
+
+    from rich.table import Table
+
+    from symdp.mechanisms import names
+
+    table = Table("mechanism", "parameters", "what it is", box=None, pad_edge=False)
+    for name in names():
+        text = files("symdp.mechanisms").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+        parameters = ", ".join(f"{p} {word}" for p, word in document["parameters"].items())
+        table.add_row(name, parameters, document.get("description", ""))
+    console().print(table)

@@ -1,0 +1,188 @@
+"""From the words of a command line to a composition, every number exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from symdp.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from symdp.composition import Composition, Direction
+    from symdp.mechanism import Mechanism
+
+DIRECTIONS = ("remove", "add", "both")
+SCHEMES = ("poisson", "without_replacement", "with_replacement")
+_SMALLEST = 5e-324
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the options that commands share say."""
+
+    mechanism: str | None
+    values: Sequence[str]
+    count: str | None = None
+    composition: str | None = None
+    sampling: str | None = None
+    rate: str | None = None
+    batch: str | None = None
+
+    def build_mechanism(self) -> Mechanism:
+        """Return the mechanism, its parameters bound as far as values were given.
+
+        Raises
+        ------
+        InputError
+            If a word of the command line breaks a rule.
+        """
+        if self.mechanism is None:
+            raise InputError(
+                "MECHANISM is missing: give a built-in name ('symdp list' shows them), a TOML "
+                "file, or --composition FILE"
+            )
+        scheme = self._scheme()
+        from symdp import mechanisms
+
+        mechanism = mechanisms.resolve(self.mechanism)
+        mechanism = mechanism(**_bindings(self.values))
+        if scheme is None:
+            return mechanism
+        assert self.rate is not None
+        batch = None if self.batch is None else whole(self.batch, "--batch-size")
+        return mechanism.subsample(scheme, number(self.rate, "--rate"), batch)
+
+    def build(self, default_count: int | None = None) -> Composition:
+        """Return the composition that the options describe.
+
+        Raises
+        ------
+        InputError
+            If a word of the command line breaks a rule, or a parameter has no value.
+        """
+        count = None if self.count is None else whole(self.count, "-n")
+        if self.composition is not None:
+            return self._from_file(count or 1)
+        if count is None:
+            count = default_count
+        mechanism = self.build_mechanism().require_concrete()
+        if count is None:
+            raise InputError("-n COUNT is missing: the number of steps, as in -n 1000")
+        from symdp.composition import compose
+
+        return compose(mechanism, count)
+
+    def _from_file(self, count: int) -> Composition:
+        if self.mechanism is not None:
+            raise InputError(
+                f"--composition takes the place of MECHANISM and NAME=VALUE; leave out "
+                f"{self.mechanism!r:.60}"
+            )
+        if self.sampling or self.rate or self.batch:
+            raise InputError("with --composition, sampling stands in the file, step by step")
+        from symdp.composition import Composition
+        from symdp.specification import load_composition
+
+        assert self.composition is not None
+        steps = load_composition(self.composition)
+        return Composition([(mechanism, count * times) for mechanism, times in steps])
+
+    def _scheme(self) -> str | None:
+        if self.sampling is None:
+            if self.rate is not None or self.batch is not None:
+                option = "--rate" if self.rate is not None else "--batch-size"
+                raise InputError(f"{option} needs --sampling SCHEME: {', '.join(SCHEMES)}")
+            return None
+        scheme = self.sampling.replace("-", "_")
+        if scheme not in SCHEMES:
+            hint = suggestion(scheme, SCHEMES) or f"; there are {', '.join(SCHEMES)}"
+            raise InputError(f"--sampling {self.sampling!r:.60} is unknown{hint}")
+        if self.rate is None:
+            raise InputError("--sampling needs --rate Q, as in --rate 0.01")
+        return scheme
+
+
+def number(text: str, name: str) -> sp.Rational:
+    """Return the exact number that an option's text means; errors name the option."""
+    from symdp.parser import parse_value
+
+    try:
+        return parse_value(text)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def real(text: str, name: str) -> float:
+    """Return the double nearest to the number that a text means.
+
+    >>> real("-1/4", "--epsilon")
+    -0.25
+    """
+    exact = number(text, name)
+    value = _double(exact)
+    if not math.isfinite(value):
+        raise InputError(f"{name} {text:.40}: the number is beyond the double range")
+    return value
+
+
+def delta(text: str, name: str = "--delta") -> float:
+    """Return a δ strictly between 0 and 1."""
+    exact = number(text, name)
+    if not 0 < exact < 1:
+        raise InputError(f"{name} {text:.40}: δ must lie strictly between 0 and 1")
+    value = _double(exact)
+    if not _SMALLEST <= value < 1:
+        raise InputError(f"{name} {text:.40}: no double lies there; take one from 1e-307 to 0.999")
+    return value
+
+
+def whole(text: str, name: str, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most`; "1e6" is one.
+
+    >>> whole("1e6", "-n"), whole("50", "--points", 2, 10_000)
+    (1000000, 50)
+    """
+    exact = number(text, name)
+    if not exact.is_integer or exact < least or (most is not None and exact > most):
+        rule = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise InputError(f"{name} {text:.40}: it must be a whole number, {rule}")
+    return int(exact)
+
+
+def direction(text: str, allowed: Sequence[str] = DIRECTIONS) -> Direction:
+    """Return a direction; a misspelt one raises InputError with the close match."""
+    if text not in allowed:
+        hint = suggestion(text, allowed) or f"; it is {' or '.join(allowed)}"
+        raise InputError(f"--direction {text!r:.60} is unknown{hint}")
+    return cast("Direction", text)
+
+
+def method(text: str) -> str:
+    """Return the name of an accountant; a misspelt one raises InputError with the close match."""
+    from symdp.accountant import accountant
+
+    return text if text == "truth" else accountant(text).name
+
+
+def _double(exact: sp.Rational) -> float:
+    try:
+        return int(exact.p) / int(exact.q)
+    except OverflowError:
+        return math.inf
+
+
+def _bindings(words: Sequence[str]) -> dict[str, sp.Rational]:
+    values: dict[str, sp.Rational] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise InputError(f"{word!r:.60} is no parameter: write NAME=VALUE, as in sigma=1.5")
+        if name in values:
+            raise InputError(f"the parameter {name!r:.60} is given twice")
+        values[name] = number(text, name)
+    return values

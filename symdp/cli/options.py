@@ -1,0 +1,61 @@
+"""The options that several commands share, written once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Mechanism = Annotated[
+    str | None,
+    typer.Argument(metavar="MECHANISM", help="A built-in name (see 'symdp list') or a TOML file."),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME=VALUE", help="Parameters, exact: sigma=1.5 or q=1/3."),
+]
+Count = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--count",
+        metavar="COUNT",
+        help="Number of steps; with --composition, how often the whole file is run.",
+    ),
+]
+CompositionFile = Annotated[
+    str | None,
+    typer.Option(
+        "--composition", metavar="FILE", help="A TOML file of [[step]] tables instead of MECHANISM."
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="METHOD",
+        help="An accountant, such as contour, msd:1, edgeworth:2, clt, moments; or truth.",
+    ),
+]
+Scheme = Annotated[
+    str | None,
+    typer.Option(
+        "--sampling",
+        metavar="SCHEME",
+        help="poisson, without_replacement or with_replacement; needs --rate.",
+    ),
+]
+Rate = Annotated[
+    str | None, typer.Option("--rate", metavar="Q", help="Sampling rate, exact: 0.01 or 1/100.")
+]
+Batch = Annotated[
+    str | None,
+    typer.Option("--batch-size", metavar="M", help="Number of draws, with_replacement only."),
+]
+Direction = Annotated[
+    str, typer.Option("--direction", metavar="DIRECTION", help="remove, add, or both: the larger.")
+]
+OneDirection = Annotated[
+    str, typer.Option("--direction", metavar="DIRECTION", help="remove or add.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

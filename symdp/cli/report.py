@@ -1,0 +1,62 @@
+"""`symdp report`: one composition on a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from symdp.cli.display import one_line, progress, steps_of
+from symdp.cli.job import Job
+from symdp.errors import InputError, suggestion
+
+_ENDINGS = ("html", "md")
+
+
+def write_report(job: Job, delta: float, path: Path) -> None:
+    """Analyse the job and write the page.
+
+    Raises
+    ------
+    InputError
+        If the job breaks a rule, or the file's name or place does.
+    """
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in _ENDINGS:
+        hint = suggestion(ending, _ENDINGS) if ending else ""
+        raise InputError(f"-o {path}: the name must end in .html or .md{hint}")
+    composition = job.build(default_count=100)
+    from symdp.report.blocks import Page
+    from symdp.report.section import analyse, section
+
+    title = job.mechanism or Path(job.composition or "").name
+    with progress() as screen:
+        task = screen.add_task("", total=None)
+
+        def advance(what: str) -> None:
+            screen.update(task, description=what, advance=1)
+
+        results = analyse(composition, delta, advance=advance)
+        heading = one_line(f"{title}, {steps_of(composition.count)}")
+        blocks = section(heading, composition, delta, results, advance=advance)
+    page = Page("Privacy report", blocks)
+    write_page(page, path)
+    print(path)
+
+
+def write_page(page: object, path: Path) -> None:
+    """Write a page as HTML or Markdown, by its file's name.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from symdp.report.blocks import Page
+    from symdp.report.html import to_html
+    from symdp.report.markdown import to_markdown
+
+    assert isinstance(page, Page)
+    try:
+        text = to_html(page) if path.suffix.lower() == ".html" else to_markdown(page, path)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None

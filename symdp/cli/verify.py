@@ -1,0 +1,100 @@
+"""`symdp verify`: every accountant against truth, in a table."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from symdp.cli.display import console, one_line, print_json, progress, show, steps_of
+
+if TYPE_CHECKING:
+    from symdp.composition import Composition, Direction
+    from symdp.report.verification import Check
+
+
+def print_verification(
+    composition: Composition, direction: Direction, digits: int, as_json: bool
+) -> bool:
+    """Compare, print, and say whether some bound was violated."""
+    from symdp.report.verification import verify
+
+    start = time.perf_counter()
+    with progress() as screen:
+        task = screen.add_task("truth and accountants", total=None)
+
+        def advance(done: int, total: int) -> None:
+            screen.update(task, completed=done, total=total)
+
+        checks = list(verify(composition, direction, digits=digits, advance=advance))
+    seconds = time.perf_counter() - start
+    broken = sum(c.broken for c in checks)
+    if as_json:
+        print_json(
+            {
+                "checks": [c.to_json() for c in checks],
+                "digits": min((c.truth.digits for c in checks), default=digits),
+                "direction": direction,
+                "count": composition.count,
+                "violated": broken,
+                "seconds": round(seconds, 6),
+            }
+        )
+    else:
+        _print_table(composition, checks, broken)
+    return broken > 0
+
+
+def _print_table(composition: Composition, checks: list[Check], broken: int) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console()
+    names = "; ".join(
+        f"{count} × {repr(m)[len('<Mechanism ') : -1]}" for m, count in composition.steps
+    )
+    head = one_line(f"{names}, {steps_of(composition.count)}")
+    screen.print(Text(head, style="bold"), soft_wrap=True)
+    notes: dict[str, str] = {}
+    by_place: dict[float, list[Check]] = {}
+    for one in checks:
+        by_place.setdefault(one.truth.epsilon, []).append(one)
+    for epsilon, own in by_place.items():
+        truth = own[0].truth
+        if truth.value is None:
+            head = f"ε = {epsilon:g}: no truth, {truth.reason}"
+        else:
+            head = f"ε = {epsilon:g}: δ = {show(truth.log)} to {truth.digits} digits"
+        screen.print()
+        screen.print(Text(head), soft_wrap=True)
+        table = Table(box=None, pad_edge=False)
+        table.add_column("method")
+        table.add_column("kind")
+        table.add_column("δ", justify="right")
+        table.add_column("relative error", justify="right")
+        table.add_column("seconds", justify="right")
+        table.add_column("")
+        for c in own:
+            table.add_row(*_row(c, notes))
+        screen.print(table)
+    if notes:
+        screen.print()
+    for name, advice in notes.items():
+        note = advice if advice.startswith(name) else f"{name}: {advice}"
+        screen.print(Text(note, style="yellow"), soft_wrap=True)
+    screen.print()
+    if broken:
+        screen.print(Text(f"{broken} bounds violated", style="bold red"))
+    else:
+        screen.print(Text("no bound violated", style="green"))
+
+
+def _row(c: Check, notes: dict[str, str]) -> list[str]:
+    if c.answer is None:
+        return [c.method, "", "none", "", "", c.reason]
+    error = "" if c.error is None else f"{c.error:+.1e}"
+    mark = "VIOLATED" if c.broken else ""
+    if c.answer.advice:
+        mark = f"{mark} advice".strip()
+        notes.setdefault(c.method, c.answer.advice)
+    value = show(c.answer.log_delta, 8)
+    return [c.method, c.answer.kind, value, error, f"{c.answer.seconds:.4f}", mark]

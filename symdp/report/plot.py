@@ -1,0 +1,190 @@
+"""The privacy profile as a figure: log δ over ε, below the double range too."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from symdp.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from symdp.guarantee import Guarantee
+
+FORMATS = ("svg", "pdf", "png")
+_LN10 = math.log(10)
+_VISIBLE = 0.01  # decades between bounds that an eye can see
+_FEW_DECADES = 2.0
+_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+# Colours that differ in lightness too, so that they survive grey printing and colour blindness.
+_COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
+_INK = "#123457"  # stands for the page's own text colour until the SVG is embedded
+
+
+@dataclass(frozen=True)
+class Series:
+    """One accountant's curve, with or without bounds."""
+
+    label: str
+    epsilon: tuple[float, ...]
+    log_delta: tuple[float, ...]
+    log_lower: tuple[float | None, ...] = ()
+    log_upper: tuple[float | None, ...] = ()
+
+    @classmethod
+    def of(cls, label: str, answers: Sequence[Guarantee]) -> Series:
+        """Return the curve through an accountant's answers."""
+        return cls(
+            label,
+            tuple(a.epsilon for a in answers),
+            tuple(a.log_delta for a in answers),
+            tuple(a.log_lower for a in answers),
+            tuple(a.log_upper for a in answers),
+        )
+
+
+def format_of(path: Path) -> str:
+    """Return the format that a file's name asks for; InputError if there is none such."""
+    name = path.suffix.lower().removeprefix(".")
+    if name not in FORMATS:
+        hint = suggestion(name, FORMATS) if name else ""
+        raise InputError(f"--plot {path}: the name must end in .svg, .pdf or .png{hint}")
+    return name
+
+
+def save(series: Sequence[Series], path: Path, title: str = "") -> None:
+    """Draw the curves into a file: vector graphics, or pixels where its name ends in .png.
+
+    Raises
+    ------
+    InputError
+        If the name's ending is unknown, the file cannot be written, or Matplotlib is missing.
+    """
+    kind = format_of(path)
+    with _settings():
+        figure = _figure(series, "black", title)
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+        try:
+            figure.savefig(path, format=kind, dpi=160, metadata=metadata)
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def embedded(series: Sequence[Series], name: str) -> str:
+    """Return the figure as an SVG element for a page: no outside names, text in its colour.
+
+    Parameters
+    ----------
+    series
+        The curves.
+    name
+        Unique within the page; every id of the figure begins with it.
+    """
+    with _settings():
+        target = StringIO()
+        _figure(series, _INK, "").savefig(target, format="svg", transparent=True)
+    svg = target.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
+    svg = svg.replace("xlink:href", "href").replace(_INK, "currentColor")
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'href="#', f'href="#{name}-', svg)
+    svg = svg.replace("url(#", f"url(#{name}-")
+    svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', "", svg, count=1)
+    return re.sub(r"\n\s*", "\n", svg)
+
+
+def _figure(series: Sequence[Series], ink: str, title: str) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+    axes = figure.subplots()
+    lowest, highest = math.inf, -math.inf
+    for place, curve in enumerate(series):
+        points = [
+            (e, d / _LN10)
+            for e, d in zip(curve.epsilon, curve.log_delta, strict=True)
+            if math.isfinite(d)
+        ]
+        if not points:
+            continue
+        colour = _COLOURS[place % len(_COLOURS)]
+        axes.plot(
+            [e for e, _ in points],
+            [d for _, d in points],
+            label=curve.label,
+            color=colour,
+            linestyle=_STYLES[place % len(_STYLES)],
+            # The first curve lies below the others and is wide, so that they show where they meet.
+            linewidth=3.2 if place == 0 and len(series) > 1 else 1.5,
+            zorder=3 + place,
+        )
+        _shade(axes, curve, colour)
+        if place == 0 or len(series) == 1:
+            lowest = min(lowest, *(d for _, d in points))
+            highest = max(highest, *(d for _, d in points))
+    if lowest < highest:
+        margin = 0.05 * (highest - lowest)
+        axes.set_ylim(lowest - margin, min(highest + 3 * margin, max(highest + margin, 0.3)))
+    few = not highest - lowest > _FEW_DECADES
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=not few))
+    axes.yaxis.set_major_formatter(FuncFormatter(_plain_tick if few else _power_tick))
+    axes.set_xlabel("ε (nats)", color=ink)
+    axes.set_ylabel("δ(ε)", color=ink)
+    if title:
+        axes.set_title(title, color=ink, fontsize="medium")
+    axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
+    axes.tick_params(colors=ink)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in {"left", "bottom"})
+        spine.set_color(ink)
+    if axes.lines:
+        axes.legend(frameon=False, labelcolor=ink, loc="best")
+    return figure
+
+
+def _shade(axes: Any, curve: Series, colour: str) -> None:
+    """Fill between bounds, as far as both are given and an eye could tell them apart."""
+    known = [
+        (e, low / _LN10, high / _LN10)
+        for e, low, high in zip(curve.epsilon, curve.log_lower, curve.log_upper, strict=False)
+        if low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
+    ]
+    if any(high - low > _VISIBLE for _, low, high in known):
+        columns = [[row[column] for row in known] for column in range(3)]
+        axes.fill_between(*columns, color=colour, alpha=0.18, linewidth=0)
+
+
+def _power_tick(decades: float, _: int) -> str:
+    return "1" if decades == 0 else f"$10^{{{decades:.0f}}}$"
+
+
+def _plain_tick(decades: float, _: int) -> str:
+    return f"{10.0**decades:.2g}" if decades > -300 else f"$10^{{{decades:.4g}}}$"
+
+
+def _settings() -> Any:
+    """Return Matplotlib's settings for the drawing, restored afterwards."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise InputError(
+            "drawing needs Matplotlib; install it with: pip install 'symdp[plot]'"
+        ) from None
+    return matplotlib.rc_context(
+        {
+            "svg.hashsalt": "symdp",  # the same curves give the same file
+            "svg.fonttype": "path",
+            "font.size": 10.5,
+            "axes.unicode_minus": True,
+        }
+    )

@@ -1,0 +1,191 @@
+"""Every accountant against an independent truth, at places all over the privacy profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+
+from symdp.errors import AccuracyError, InputError
+from symdp.guarantee import decimal_exponential
+
+if TYPE_CHECKING:
+    from symdp.composition import Composition, Direction
+    from symdp.guarantee import Guarantee
+
+TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
+_SIDES: tuple[Direction, ...] = ("remove", "add")
+_FEWER_DIGITS = 15
+_ROUNDING = 4e-16  # of a logarithm stored as a double, relative
+
+
+@dataclass(frozen=True)
+class Truth:
+    """δ(ε) to many digits; `value` is None where it could not be reached, for a `reason`."""
+
+    epsilon: float
+    value: Any
+    digits: int
+    direction: Direction = "both"
+    reason: str = ""
+
+    @property
+    def log(self) -> float:
+        """log δ as a double, −inf where δ = 0."""
+        return -math.inf if self.value == 0 else float(mpmath.log(self.value))
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one accountant says at one ε, and how far that is from the truth.
+
+    Attributes
+    ----------
+    answer
+        None where the method gave none, for a `reason`.
+    error
+        (δ − truth)/truth; None without truth or answer, or where the truth is 0.
+    broken
+        Whether a bound that the method gives is on the wrong side of the truth.
+    """
+
+    method: str
+    truth: Truth
+    answer: Guarantee | None
+    error: float | None = None
+    broken: bool = False
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as JSON values."""
+        truth = self.truth
+        own: dict[str, Any] = self.answer.to_json() if self.answer else {"method": self.method}
+        known = truth.value is not None
+        return own | {
+            "epsilon": truth.epsilon,
+            "truth": decimal_exponential(truth.log) if known else None,
+            "relative_error": self.error,
+            "bound_violated": self.broken,
+            "reason": self.reason or None,
+        }
+
+
+def places(composition: Composition, direction: Direction, targets: Sequence[float]) -> list[float]:
+    """Return ε at which δ is about each target, rounded to three digits, ascending."""
+    found = set()
+    for target in targets:
+        try:
+            epsilon = composition.epsilon(target, direction=direction).epsilon
+        except (InputError, AccuracyError):
+            continue  # below the mass at infinity, say: the profile never falls so far
+        found.add(float(f"{epsilon:.3g}"))
+    return sorted(found or {0.0})
+
+
+def truth_at(composition: Composition, epsilon: float, direction: Direction, digits: int) -> Truth:
+    """Return the true δ(ε), from code that shares only P, Q and ℓ with the accountants.
+
+    Fewer digits are taken where the asked ones are out of reach; `Truth.digits` says how many.
+    """
+    from symdp.truth import privacy_profile
+
+    sides = _SIDES if direction == "both" else (direction,)
+    reason = ""
+    for attempt in dict.fromkeys((digits, min(digits, _FEWER_DIGITS))):
+        try:
+            values = [
+                privacy_profile([(m.pair(side), n) for m, n in composition.steps], epsilon, attempt)
+                for side in sides
+            ]
+        except AccuracyError as error:
+            reason = str(error)
+            continue
+        largest = max(range(len(sides)), key=lambda place: values[place])
+        return Truth(epsilon, values[largest], attempt, sides[largest])
+    return Truth(epsilon, None, digits, reason=reason)
+
+
+def check(composition: Composition, method: str, direction: Direction, truth: Truth) -> Check:
+    """Return one accountant's answer beside the truth."""
+    try:
+        answer = composition.delta(truth.epsilon, method, direction)
+    except AccuracyError as failure:
+        return Check(method, truth, None, reason=str(failure))
+    if truth.value is None:
+        return Check(method, truth, answer)
+    with mpmath.workdps(truth.digits + 10):
+        error = None
+        if truth.value != 0:
+            ratio = mpmath.exp(mpmath.mpf(answer.log_delta)) / truth.value
+            error = _finite(ratio - 1)
+    return Check(method, truth, answer, error, is_broken(answer, truth))
+
+
+def is_broken(answer: Guarantee, truth: Truth) -> bool:
+    """Whether a lower bound lies above the truth, or an upper bound below it.
+
+    A bound is a logarithm in double precision, so half a unit in its last place is allowed for.
+    """
+    actual = truth.log
+    lower, upper = answer.log_lower, answer.log_upper
+    if answer.kind == "bound" and upper is None:
+        upper = answer.log_delta
+    above = lower is not None and lower - _slack(lower) > actual
+    below = upper is not None and upper + _slack(upper) < actual
+    return above or below
+
+
+def verify(
+    composition: Composition,
+    direction: Direction = "both",
+    *,
+    digits: int = 30,
+    targets: Sequence[float] | None = None,
+    methods: Sequence[str] | None = None,
+    advance: Callable[[int, int], None] | None = None,
+) -> Iterator[Check]:
+    """Compare accountants with truth where δ is about each target.
+
+    Parameters
+    ----------
+    composition, direction
+        What is accounted for.
+    digits
+        Digits of the truth.
+    targets
+        Values of δ, `TARGETS` if left out; the ε are found by the contour and rounded.
+    methods
+        Names of accountants, all of `symdp.accountant.names()` if left out.
+    advance
+        Called with (done, total) as the comparison goes on.
+
+    Yields
+    ------
+    Check, method by method within each ε.
+    """
+    from symdp.accountant import names
+
+    chosen = names() if methods is None else methods
+    epsilons = places(composition, direction, TARGETS if targets is None else targets)
+    total = len(epsilons) * (1 + len(chosen))
+    done = 0
+    for epsilon in epsilons:
+        truth = truth_at(composition, epsilon, direction, digits)
+        for name in ("", *chosen):
+            if name:
+                yield check(composition, name, direction, truth)
+            done += 1
+            if advance is not None:
+                advance(done, total)
+
+
+def _slack(log_bound: float) -> float:
+    return _ROUNDING * (1.0 + abs(log_bound)) if math.isfinite(log_bound) else 0.0
+
+
+def _finite(value: Any) -> float:
+    """Return a double, the largest one where the value is larger."""
+    return float(min(value, mpmath.mpf(1e308)))

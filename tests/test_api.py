@@ -1,0 +1,77 @@
+"""The public names, frozen; and what importing them costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+import symdp
+
+PUBLIC = [
+    "AccuracyError",
+    "Composition",
+    "Curve",
+    "Derivation",
+    "Guarantee",
+    "InputError",
+    "Mechanism",
+    "SymdpError",
+    "__version__",
+    "compose",
+    "derive",
+    "load",
+    "load_composition",
+    "loads",
+    "mechanisms",
+]
+
+HEAVY = ("sympy", "numpy", "scipy", "matplotlib", "mpmath", "flint", "rich")
+
+
+def test_public_names_are_exactly_these():
+    assert symdp.__all__ == PUBLIC
+    assert dir(symdp) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_there_and_documented(name):
+    thing = getattr(symdp, name)
+    assert thing is not None
+    assert name == "__version__" or thing.__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = symdp.nonsense
+
+
+def test_version_is_that_of_the_distribution():
+    assert symdp.__version__ == version("symdp")
+
+
+def test_derive_stays_the_function_when_the_folder_is_imported_first():
+    code = (
+        "import symdp.derive.pieces, symdp\n"
+        "from symdp.derive import derive\n"
+        "assert symdp.derive is derive and callable(derive)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import symdp", ()),
+        ("import symdp; symdp.InputError; symdp.mechanisms.names()", ()),
+        ("from symdp.cli import main; assert main(['--help']) == 0", ()),
+        ("from symdp.cli import main; assert main(['list']) == 0", ("rich",)),
+    ],
+)
+def test_light_work_imports_nothing_heavy(code, allowed):
+    check = f"{code}\nimport sys\nprint([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
+    loaded = done.stdout.splitlines()[-1]
+    assert loaded == str(list(allowed))
