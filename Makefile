@@ -1,0 +1,54 @@
+# make run    two jobs, derived, accounted for, checked; a report in out/report.html
+# make test   ruff, mypy and every test
+# make lint   ruff and mypy alone
+# make bench  symdp beside its peers, in an environment of their own
+# make clean  removes what the others made
+
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+PIP := -m pip --disable-pip-version-check --quiet
+SOURCES := symdp tests examples benchmarks
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.plot
+	$(VENV)/bin/python examples/run.py
+
+test: lint
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff check $(SOURCES)
+	$(VENV)/bin/ruff format --check $(SOURCES)
+	$(VENV)/bin/mypy
+
+bench: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/peers.py
+
+clean:
+	rm -rf $(VENV) $(BENCH) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find symdp tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is older than pyproject.toml when dependencies may have changed.
+$(VENV)/.plot: pyproject.toml | $(VENV)/bin/python
+	@echo "installing symdp into $(VENV)"
+	@$(VENV)/bin/python $(PIP) install --editable '.[plot]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	@echo "installing symdp and its development tools into $(VENV)"
+	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
+	@touch $@ $(VENV)/.plot
+
+$(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
+	@$(PYTHON) -m venv $(BENCH)
+	@echo "installing symdp and its peers into $(BENCH)"
+	@$(BENCH)/bin/python $(PIP) install --editable .
+	@$(BENCH)/bin/python $(PIP) install --requirement benchmarks/requirements.txt
+	@touch $@
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "symdp needs Python 3.11 or newer: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
