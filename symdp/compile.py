@@ -66,6 +66,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         lower=float(sp.N(piece.lower, 40)),
         upper=float(sp.N(piece.upper, 40)),
         log_p=compile_numpy(piece.log_p, symbols),
+        log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, symbols),
         loss=loss,
         accurate=_Accurate(piece, variable, infinite),
         log_terms=tuple(compile_numpy(term, symbols) for term in dict.fromkeys(terms)),
@@ -157,7 +158,7 @@ def _seen_range(smooth: list[SmoothPiece]) -> tuple[float, float]:
         if piece.flat and np.isposinf(piece.loss(np.zeros(1))).all():
             continue
         outline = Outline(piece)
-        seen = outline.loss[np.isfinite(outline.log_p)]
+        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
         if seen.size:
             low, high = min(low, float(seen.min())), max(high, float(seen.max()))
     spread = 1e-3 * (high - low) + 1e-300

@@ -134,7 +134,8 @@ def _side(law: SumLaw, epsilon: float, tilt: float, order: int) -> _Side | None:
     x = (epsilon - mean) / root
     # in the distribution function h^d becomes He_{d−1}, so that degree d sits at index d
     images = [0.0, *hermite_values(3 * (order + _NEXT_TERMS), x)]
-    corrections = [graded_value(grade, scaled, images) for grade in range(1, order + _NEXT_TERMS + 1)]
+    grades = range(1, order + _NEXT_TERMS + 1)
+    corrections = [graded_value(grade, scaled, images) for grade in grades]
     below = sum(corrections[:order])
     tail = mills_moments(abs(x), 1)[0] + (below if x > 0 else -below)
     log_front = law.cgf(tilt) - tilt * epsilon - 0.5 * x * x

@@ -101,7 +101,14 @@ def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
 
 def _part(piece: SmoothPiece, lower: float, upper: float) -> SmoothPiece:
     return SmoothPiece(
-        lower, upper, piece.log_p, piece.loss, piece.accurate, piece.log_terms, piece.flat
+        lower,
+        upper,
+        piece.log_p,
+        piece.log_q,
+        piece.loss,
+        piece.accurate,
+        piece.log_terms,
+        piece.flat,
     )
 
 
@@ -114,6 +121,7 @@ def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
             part.lower,
             part.upper,
             lambda x: part.log_p(x) + log_factor(part.loss(x)),
+            part.log_q,
             part.loss,
             part.accurate,
             part.log_terms,

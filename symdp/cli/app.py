@@ -177,7 +177,7 @@ def verify(
     count: options.Count = None,
     digits: Annotated[
         str, typer.Option("--digits", metavar="D", help="Digits of the truth, 15 to 200.")
-    ] = "30",
+    ] = "20",
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,

@@ -9,6 +9,7 @@ from symdp.cli.job import Job
 from symdp.errors import InputError, suggestion
 
 _ENDINGS = ("html", "md")
+_DIGITS = 20  # of the truth, four more than a double has; more can take minutes
 
 
 def write_report(job: Job, delta: float, path: Path) -> None:
@@ -34,7 +35,7 @@ def write_report(job: Job, delta: float, path: Path) -> None:
         def advance(what: str) -> None:
             screen.update(task, description=what, advance=1)
 
-        results = analyse(composition, delta, advance=advance)
+        results = analyse(composition, delta, digits=_DIGITS, advance=advance)
         heading = one_line(f"{title}, {steps_of(composition.count)}")
         blocks = section(heading, composition, delta, results, advance=advance)
     page = Page("Privacy report", blocks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from symdp.numeric.step import SmoothPiece, Step
@@ -61,8 +63,8 @@ def tilt_domain(step: Step) -> tuple[float, float]:
         for upper in (False, True):
             below, above = _end_slopes(piece, upper)
             low, high = max(low, below), min(high, above)
-    # A slope that stays finite but very large belongs to a density lighter than every e^{tℓ}.
-    return (
-        float("-inf") if low < -1e6 else min(low, -1.0),
-        float("inf") if high > 1e6 else max(high, 0.0),
-    )
+    # A slope that stays finite but very large belongs to a density lighter than every e^{tℓ}, and
+    # one next to −1 or 0 to a tail that ends there.
+    low = -math.inf if low < -1e6 else (-1.0 if low > -1.0 - 1e-9 else float(low))
+    high = math.inf if high > 1e6 else (0.0 if high < 1e-9 else float(high))
+    return low, high

@@ -23,11 +23,27 @@ _ZOOM = np.linspace(0.0, 1.0, 17)
 def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
     """Return log P(x) + t·ℓ(x), one row for each tilt; −inf where the density vanishes."""
     with np.errstate(all="ignore"):
-        log_p = piece.log_p(x)
-        loss = piece.loss(x)
-        rows = np.stack([log_p + t * loss if t != 0 else log_p for t in tilts])
-    # A density that has underflowed at this x (−inf, or inf − inf on the way) carries no mass.
-    return np.where(np.isfinite(rows), rows, -np.inf)
+        return tilted(piece.log_p(x), piece.log_q(x), np.asarray(piece.loss(x)), tilts)
+
+
+def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> Array:
+    """Return log P + t·ℓ as a sum of terms that do not cancel, however large each of them is.
+
+    Between −1 and 0 that is (1 + t) log P − t log Q; further out ℓ is added to the nearer density.
+    """
+    rows = []
+    with np.errstate(all="ignore"):
+        for t in tilts:
+            if t >= 0:
+                row = log_p + t * loss if t > 0 else log_p
+            elif t <= -1:
+                row = log_q + (1 + t) * loss if t < -1 else log_q
+            else:
+                row = (1 + t) * log_p - t * log_q
+            rows.append(row)
+    stacked = np.stack(rows)
+    # A density that has underflowed (−inf, or inf − inf on the way) carries no mass.
+    return np.where(np.isfinite(stacked), stacked, -np.inf)
 
 
 def _peaks(function: Callable[[Array], Array], x: Array, most: int) -> list[float]:
@@ -49,15 +65,14 @@ def _peaks(function: Callable[[Array], Array], x: Array, most: int) -> list[floa
 
 
 class Outline:
-    """A piece seen on geometric grids around its ends and modes; it learns modes as tilts are asked.
+    """A piece seen on geometric grids around its ends and modes, learned as tilts are asked.
 
     Attributes
     ----------
     anchors
         Finite ends, zero or the middle, and every mode found so far.
-    x, log_p, loss, spacing
-        The grid, log P and ℓ on it (−inf and 0 where they have under- or overflowed), and the log
-        of the length that each grid point stands for.
+    x, log_p, log_q, loss, spacing
+        The grid, the three functions on it, and the log of the length each grid point stands for.
     """
 
     def __init__(self, piece: SmoothPiece, tilts: Sequence[float] = (-1.0, 0.0)) -> None:
@@ -88,10 +103,9 @@ class Outline:
         x = x[(x > self.piece.lower) & (x < self.piece.upper)]
         self.x = x
         self.spacing = np.log(np.gradient(x)) if x.size > 1 else np.zeros(x.size)
-        self.log_p = tilted_log_density(self.piece, x, [0.0])[0]
         with np.errstate(all="ignore"):
-            loss = np.asarray(self.piece.loss(x), dtype=np.float64)
-        self.loss = np.where(np.isfinite(loss), loss, 0.0)
+            self.log_p, self.log_q = self.piece.log_p(x), self.piece.log_q(x)
+            self.loss = np.asarray(self.piece.loss(x), dtype=np.float64)
 
     def _look(self, function: Callable[[Array], Array], most: int) -> None:
         fresh = [p for p in _peaks(function, self.x, most) if not self._is_known(function, p)]
@@ -110,10 +124,14 @@ class Outline:
         """Find the modes of P·e^{tℓ}."""
         self._look(lambda y: tilted_log_density(self.piece, y, [tilt])[0], 6)
 
+    def shells(self, tilts: Sequence[float]) -> Array:
+        """Return the log of density times spacing on the grid: one row for each tilt."""
+        return tilted(self.log_p, self.log_q, self.loss, tilts) + self.spacing
+
     def log_mass(self, tilt: float) -> float:
         """Return log ∫ P e^{tℓ} to within a few units."""
         self.look(tilt)
-        mass = self.log_p + tilt * self.loss + self.spacing
+        mass = self.shells([tilt])[0]
         top = mass.max() if mass.size else -np.inf
         return float(top + np.log(np.exp(mass - top).sum())) if np.isfinite(top) else -np.inf
 

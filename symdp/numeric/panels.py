@@ -42,7 +42,7 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
     piece, anchors, grid = outline.piece, outline.anchors, outline.x
     if grid.size < 3:
         return np.asarray([piece.lower, piece.upper])
-    mass = outline.log_p + np.multiply.outer(tilts, outline.loss) + outline.spacing
+    mass = outline.shells(tilts)
     essential = np.flatnonzero((mass > log_masses[:, None] - NEGLIGIBLE).any(axis=0))
     if essential.size == 0:
         return np.empty(0)

@@ -34,8 +34,8 @@ class SmoothPiece:
     ----------
     lower, upper
         Ends, ±inf allowed; for `integer` pieces the ends belong to the piece.
-    log_p, loss
-        Vectorised log density of P and privacy loss ℓ. A loss of +inf means that Q vanishes
+    log_p, log_q, loss
+        Vectorised log densities of P and Q and privacy loss ℓ. A loss of +inf means that Q vanishes
         here, so that the piece's P-mass is mass at infinity.
     log_terms
         Logarithms of the single terms that P and Q are sums of; their modes show where a
@@ -49,6 +49,7 @@ class SmoothPiece:
     lower: float
     upper: float
     log_p: RealFunction
+    log_q: RealFunction
     loss: RealFunction
     accurate: Accurate
     log_terms: tuple[RealFunction, ...] = ()

@@ -82,6 +82,12 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
         ends = (self._node("mn", str(number)) for number in (abs(e.p), e.q))
         return self._node("mrow", *sign, next(ends), self._slash(), next(ends))
 
+    def _print_Pow(self, e: sp.Pow) -> Any:
+        if not self._in_exponent or not e.exp.could_extract_minus_sign():
+            return super()._print_Pow(e)
+        divisor = self.parenthesize(e.base**-e.exp, PRECEDENCE["Mul"])
+        return self._node("mrow", self._node("mn", "1"), self._slash(), divisor)
+
     def _slash(self) -> Any:
         slash = self._node("mo", "/")
         slash.setAttribute("lspace", "0")

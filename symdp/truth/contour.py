@@ -16,21 +16,12 @@ from flint import acb, acb_mat, arb, ctx
 
 from symdp.errors import AccuracyError
 from symdp.truth.law import Nodes
-from symdp.truth.panels import as_float
+from symdp.truth.panels import Budget, WorkLimitError, as_float
 from symdp.truth.saddle import Saddle, Steps
 
 _MOST_PRODUCTS = 2.5e8
 _LN10 = math.log(10)
-
-
-class TooManyNodesError(AccuracyError):
-    """The characteristic function falls off too slowly for the work limit."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the characteristic function falls off too slowly for the contour; "
-            "ask for fewer digits or compose more steps"
-        )
+_FINER = 0.75
 
 
 class _BeyondNodesError(Exception):
@@ -39,10 +30,11 @@ class _BeyondNodesError(Exception):
 
 @dataclass(frozen=True)
 class Line:
-    """The integral over one vertical line, and the step that sufficed."""
+    """The integral over one vertical line, with the step and the frequencies that sufficed."""
 
     value: arb
     step: float
+    frequency: float = 0.0
 
 
 def integrate_line(
@@ -52,7 +44,7 @@ def integrate_line(
     digits: float,
     order: int,
     *,
-    step: float | None = None,
+    like: Line | None = None,
 ) -> Line:
     """Integrate over Re z = saddle.tilt with relative error about 10^(−digits).
 
@@ -66,20 +58,22 @@ def integrate_line(
     digits : float
     order : int
         Nodes a panel; another order gives independent nodes.
-    step : float, optional
-        Use this step alone; otherwise halve until two steps agree to more than half the digits,
-        which the next halving squares.
+    like : Line, optional
+        Use three quarters of this line's step; otherwise halve until two steps agree to more than
+        half the digits, which the next halving squares.
 
     Raises
     ------
-    TooManyNodesError
+    WorkLimitError
         If the characteristic function falls off too slowly.
     """
     largest = max(count for _, count in steps)
     node_digits = digits + math.log10(largest) + 4
     scale = math.log10(10 + abs(saddle.log_height) + abs(saddle.tilt * float(epsilon)))
     frequency = 1.5 * math.sqrt(2 * _LN10 * digits / saddle.curvature)
-    budget = _Budget()
+    if like is not None:
+        frequency = max(frequency, like.frequency)
+    budget = Budget(_MOST_PRODUCTS)
     with ctx.workprec(int(3.33 * (node_digits + scale)) + 40):
         tilt = arb(saddle.tilt)
         while True:
@@ -90,7 +84,7 @@ def integrate_line(
                 frequency = math.inf  # atoms are exact at every frequency
             sampler = _Sampler(nodes, tilt, epsilon, digits, frequency, budget)
             try:
-                line = _refine(sampler, saddle, step)
+                line = _refine(sampler, saddle, None if like is None else _FINER * like.step)
             except _BeyondNodesError:
                 frequency *= 3
             else:
@@ -101,7 +95,7 @@ def integrate_line(
 
 def _refine(sampler: _Sampler, saddle: Saddle, step: float | None) -> Line:
     if step is not None:
-        return Line(sampler.trapezoid(arb(step), arb(0)), step)
+        return Line(sampler.trapezoid(arb(step), arb(0)), step, sampler.frequency)
     depth = _LN10 * sampler.digits / 2
     pole = min(abs(saddle.tilt), abs(1 + saddle.tilt))
     step = min(2 * math.pi / math.sqrt(2 * depth * saddle.curvature), 2 * math.pi * pole / depth)
@@ -112,20 +106,8 @@ def _refine(sampler: _Sampler, saddle: Saddle, step: float | None) -> Line:
         change = abs(finer - value)
         value, step = finer, step / 2
         if change < abs(value) * arb(10) ** -arb(sampler.digits / 2 + 4):
-            return Line(value, step)
+            return Line(value, step, sampler.frequency)
     raise AccuracyError("the trapezoidal rule did not settle; ask for fewer digits")
-
-
-@dataclass
-class _Budget:
-    """Products of a node's weight and turn that may still be made."""
-
-    left: float = _MOST_PRODUCTS
-
-    def spend(self, products: float) -> None:
-        self.left -= products
-        if self.left < 0:
-            raise TooManyNodesError
 
 
 @dataclass(frozen=True)
@@ -137,13 +119,13 @@ class _Sampler:
     epsilon: arb
     digits: float
     frequency: float
-    budget: _Budget
+    budget: Budget
 
     def trapezoid(self, step: arb, offset: arb) -> arb:
         """(step/2π) Σ over y = offset + k·step of both signs of k of the integrand."""
         total, largest, index, size = arb(0), arb(0), 0, 6
         small = arb(10) ** -arb(self.digits + 3)
-        quiet, trail = 0, [0.0]
+        quiet, trail = 0, list[tuple[int, float]]()
         while True:
             for value in self._block(offset + index * step, step, size):
                 modulus = abs(value).upper()
@@ -160,18 +142,21 @@ class _Sampler:
                 if quiet > 10 + index // 4:
                     return total * step / (2 * arb.pi()) * self._size()
             size += 4
-            trail.append(as_float((modulus / (largest * small)).log()))
-            self._foresee(index, size, trail[-2], trail[-1])
+            trail.append((index, as_float((modulus / (largest * small)).log())))
+            self._foresee(trail)
 
-    def _foresee(self, index: int, size: int, before: float, now: float) -> None:
+    def _foresee(self, trail: list[tuple[int, float]]) -> None:
         """Give up at once where an algebraic decay would need far more terms than allowed."""
-        earlier = index - (size - 4) ** 2
-        if now <= 0 or earlier < 400:
+        if len(trail) < 3 or trail[-3][0] < 400:
             return
-        power = (before - now) / math.log(index / earlier)
-        needed = index * math.exp(min(now / max(power, 0.1), 300.0))
+        (a, at_a), (b, at_b), (c, at_c) = trail[-3:]
+        before, now = (at_a - at_b) / math.log(b / a), (at_b - at_c) / math.log(c / b)
+        # A power that still grows belongs to a decay faster than any power.
+        if at_c <= 0 or now > 1.1 * before or now <= 0:
+            return
+        needed = c * math.exp(min(at_c / now, 300.0))
         if needed * sum(len(nodes.weights) for nodes, _ in self.nodes) > 4 * self.budget.left:
-            raise TooManyNodesError
+            raise WorkLimitError
 
     def check_revival(self) -> None:
         """Look far out: with atoms alone the characteristic function comes back now and then.

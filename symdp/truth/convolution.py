@@ -17,12 +17,13 @@ from flint import arb, ctx
 
 from symdp.errors import AccuracyError
 from symdp.truth.law import StepLaw, Stretch, look, tilted
-from symdp.truth.panels import as_float, make_panels
+from symdp.truth.panels import Budget, as_float, make_panels
 from symdp.truth.piecewise import Piecewise, integrate_between, interpolate
 from symdp.truth.saddle import Saddle, Steps, coarse
 
 _MOST_BREAKS = 200
 _LN10 = math.log(10)
+_MOST_EVALUATIONS = 8_000_000
 _RESOLVED = 10.0  # frequencies that nodes must resolve, in units of 1/deviation
 
 Function = Callable[[arb], arb]
@@ -120,19 +121,20 @@ def convolve(steps: Steps, epsilon: arb, saddle: Saddle, digits: float, order: i
         size = arb(saddle.log_height) + epsilon * tilt
         size = (size - sum((m.log_moment for m in measures), arb(0))).exp()
         tolerance = size * arb(10) ** -arb(digits + 2)
+        budget = Budget(_MOST_EVALUATIONS)
         current = Piecewise([arb(0)], (), _payoff(tilt))
         for index, measure in enumerate(measures[:-1]):
             demand = _Demand(epsilon, measures[index + 1 :], tolerance)
             breaks = _sums(current.breaks, measure.ends, demand.low, demand.high)
             current = interpolate(
-                _Convolved(measure, current, tolerance, digits),
+                _Convolved(measure, current, tolerance, digits, budget),
                 (demand.low, demand.high),
                 breaks,
                 demand.tolerance,
                 order=order,
                 unit=_unit(measures),
             )
-        value = _Convolved(measures[-1], current, tolerance, digits)(epsilon)
+        value = _Convolved(measures[-1], current, tolerance, digits, budget)(epsilon)
         exponent = sum((m.log_moment for m in measures), arb(0)) - epsilon * tilt
         return value * exponent.exp()
 
@@ -160,9 +162,11 @@ class _Convolved:
     function: Piecewise
     tolerance: arb
     digits: float
+    budget: Budget
 
     def __call__(self, e: arb) -> arb:
         total = arb(0)
+        self.budget.spend(sum(len(segment.weights) for segment in self.measure.segments))
         for mass, loss in self.measure.atoms:
             total += mass * self.function(e - loss)
         for segment in self.measure.segments:
@@ -170,6 +174,7 @@ class _Convolved:
         return total.mid()
 
     def _weighted(self, segment: _Segment, x: arb, e: arb) -> arb:
+        self.budget.spend(4)
         density, loss = segment.both(x)
         return density * self.function(e - loss)
 
@@ -218,11 +223,11 @@ def _measure(law: StepLaw, tilt: arb, digits: float, order: int) -> _Measure:
             loss = part.loss
             panels = make_panels(_both(log_density, loss), found, digits, frequency, order)
             mass = sum((w for panel in panels for w in panel.weights), arb(0))
-            raw.append((part, log_density, loss, panels, found.height, mass))
+            raw.append((part, loss, panels, found.height, mass))
     top = arb(max(height for *_, height, _ in raw))
     log_moment = top + sum(((h - top).exp() * m for *_, h, m in raw), arb(0)).log()
     atoms, segments = [], []
-    for part, log_density, loss, panels, height, mass in raw:
+    for part, loss, panels, height, mass in raw:
         scale = (height - log_moment).exp()
         if part.is_flat:
             atoms.append((mass * scale, panels[0].losses[0]))

@@ -28,6 +28,35 @@ class DivergentError(AccuracyError):
     """The integrand does not fall off, so its integral is infinite or out of reach."""
 
 
+class WorkLimitError(AccuracyError):
+    """The characteristic function falls off too slowly, or the convolutions are too costly."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the loss needs too many nodes at this accuracy; ask for fewer digits, "
+            "or compose more steps"
+        )
+
+
+class Budget:
+    """Work that may still be done."""
+
+    def __init__(self, units: float) -> None:
+        self.left = units
+
+    def spend(self, units: float) -> None:
+        """Take units off, or give up.
+
+        Raises
+        ------
+        WorkLimitError
+            When none are left.
+        """
+        self.left -= units
+        if self.left < 0:
+            raise WorkLimitError
+
+
 @dataclass(frozen=True)
 class Interval:
     """An open interval of the line, unbounded where an end is None."""

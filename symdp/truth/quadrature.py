@@ -14,12 +14,12 @@ import sympy as sp
 from flint import arb, ctx, fmpq
 
 from symdp.errors import AccuracyError, InputError
-from symdp.truth.contour import TooManyNodesError, integrate_line
+from symdp.truth.contour import Line, integrate_line
 from symdp.truth.convolution import convolve
 from symdp.truth.lattice import Lattice, find_lattice, sum_lattice
 from symdp.truth.law import StepLaw, step_law
 from symdp.truth.lists import can_enumerate, enumerate_sums
-from symdp.truth.panels import DivergentError
+from symdp.truth.panels import DivergentError, WorkLimitError
 from symdp.truth.saddle import Saddle, Steps, coarse, find_saddle
 from symdp.truth.single import single_step
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _SECOND_OPINION = 0.25  # how far the second line lies from the first, in widths of the saddle
 _MORE_DIGITS = 4.0
-_FINER = 0.7
 _MOST_CONVOLVED = 40
 
 
@@ -134,7 +133,7 @@ class _Composed:
 
     def __init__(self, steps: Steps, epsilon: arb) -> None:
         self._steps, self._epsilon = steps, epsilon
-        self._step: float | None = None
+        self._line: Line | None = None
         self._lattice: Lattice | None = None
         self.method = "contour"
         ranges = [(law.loss_range(), count) for law, count in steps]
@@ -190,16 +189,16 @@ class _Composed:
             return sum_lattice(steps, self._lattice, epsilon, saddle, digits)
         order = _order(digits + math.log10(max(count for _, count in steps)), which)
         if self.method == "contour":
-            step = None if which == 0 or self._step is None else _FINER * self._step
+            like = self._line if which == 1 else None
             try:
-                line = integrate_line(steps, epsilon, saddle, digits, order, step=step)
-            except TooManyNodesError:
+                line = integrate_line(steps, epsilon, saddle, digits, order, like=like)
+            except WorkLimitError:
                 few = sum(count for _, count in steps) <= _MOST_CONVOLVED
                 if which == 1 or not few or any(law.is_discrete for law, _ in steps):
                     raise
                 self.method = "convolution"
             else:
-                self._step = line.step
+                self._line = line
                 return line.value
         return convolve(steps, epsilon, saddle, digits, order)
 
