@@ -179,6 +179,7 @@ class Composition:
             advice=best.advice,
             seconds=time.perf_counter() - start,
             citations=accountant.citations,
+            given_delta=delta,
         )
 
     def _larger(self, accountant: Accountant, epsilon: float, direction: str) -> tuple[str, Answer]:

@@ -44,6 +44,8 @@ class Guarantee:
         The method's bounds on log δ where δ was asked for; None where it has none.
     epsilon_lower, epsilon_upper
         The same on ε where ε was asked for.
+    given_delta
+        The δ that an ε was asked for, as it was given.
     asked
         "delta" or "epsilon".
     kind
@@ -70,11 +72,12 @@ class Guarantee:
     advice: str = ""
     seconds: float = 0.0
     citations: tuple[str, ...] = ()
+    given_delta: float | None = None
 
     @property
     def delta(self) -> float:
         """δ as a double; it is 0.0 below the double range, where `log_delta` still has it."""
-        return math.exp(self.log_delta)
+        return math.exp(self.log_delta) if self.given_delta is None else self.given_delta
 
     @property
     def lower(self) -> float | None:
@@ -117,7 +120,7 @@ class Guarantee:
             )
         answer = {
             "epsilon": self.epsilon,
-            "delta": decimal_exponential(self.log_delta),
+            "delta": self._decimal_delta(),
             "lower": lower,
             "upper": upper,
             "kind": self.kind,
@@ -128,8 +131,13 @@ class Guarantee:
         }
         return answer | ({"advice": self.advice} if self.advice else {})
 
+    def _decimal_delta(self) -> float | str:
+        if self.given_delta is not None:
+            return self.given_delta
+        return decimal_exponential(self.log_delta)
+
     def __str__(self) -> str:
-        delta = decimal_exponential(self.log_delta)
+        delta = self._decimal_delta()
         shown = delta if isinstance(delta, str) else f"{delta:.12g}"
         note = f" [{self.advice}]" if self.advice else ""
         return (
