@@ -43,7 +43,7 @@ class Composition:
     >>> from symdp import mechanisms
     >>> steps = Composition([(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000)])
     >>> print(f"{steps.delta(0.5).delta:.12f}")
-    0.001160453268
+    0.000121178974
     """
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:

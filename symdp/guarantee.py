@@ -20,7 +20,7 @@ def decimal_exponential(log_value: float) -> float | str:
     Examples
     --------
     >>> decimal_exponential(-1.0), decimal_exponential(-1000.0)
-    (0.36787944117144233, '5.0759588975494e-435')
+    (0.36787944117144233, '5.075958897549e-435')
     """
     if log_value == -math.inf or log_value > _SMALLEST_LOG:
         return math.exp(log_value)
@@ -107,7 +107,7 @@ class Guarantee:
         Examples
         --------
         >>> Guarantee(1.0, -1000.0, "exact", "contour", "add", 3).to_json()["delta"]
-        '5.0759588975494e-435'
+        '5.075958897549e-435'
         """
         lower: Any
         upper: Any
