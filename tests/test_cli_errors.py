@@ -211,6 +211,8 @@ def test_control_c_ends_a_process_quietly():
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background job starts with the signal ignored, and its children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     time.sleep(6)  # long enough that even a busy machine is past its imports
     process.send_signal(signal.SIGINT)
