@@ -12,6 +12,7 @@ from symdp.accountant.tilts import (
     Strip,
     delta_from_strip,
     increasing_root,
+    log_one_minus_exp,
     outside_range,
 )
 
@@ -73,7 +74,10 @@ class Moments:
             log_integral = _log_integral_bound(law, epsilon, strip, plain=self.plain)
             found = delta_from_strip(law, epsilon, strip, log_integral)
             if found is not None:
-                best = min(best, found[0])
+                value, complement = found
+                if complement is not None:
+                    value = log_one_minus_exp(complement - _SLACK)
+                best = min(best, value)
         return Answer(best, None, best, "bound")
 
 
