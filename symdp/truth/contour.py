@@ -19,22 +19,18 @@ from symdp.truth.law import Nodes
 from symdp.truth.panels import Budget, WorkLimitError, as_float
 from symdp.truth.saddle import Saddle, Steps
 
-_MOST_PRODUCTS = 2.5e8
+MOST_WORK = 3e8
+_LADDER = 3.0  # each set of nodes does for so many times the frequencies of the one before
 _LN10 = math.log(10)
 _FINER = 0.75
 
 
-class _BeyondNodesError(Exception):
-    """Frequencies matter that the nodes were not made for."""
-
-
 @dataclass(frozen=True)
 class Line:
-    """The integral over one vertical line, with the step and the frequencies that sufficed."""
+    """The integral over one vertical line, and the step that sufficed."""
 
     value: arb
     step: float
-    frequency: float = 0.0
 
 
 def integrate_line(
@@ -45,6 +41,7 @@ def integrate_line(
     order: int,
     *,
     like: Line | None = None,
+    work: float = MOST_WORK,
 ) -> Line:
     """Integrate over Re z = saddle.tilt with relative error about 10^(−digits).
 
@@ -61,6 +58,8 @@ def integrate_line(
     like : Line, optional
         Use three quarters of this line's step; otherwise halve until two steps agree to more than
         half the digits, which the next halving squares.
+    work : float
+        Products of a node and a frequency that may be made.
 
     Raises
     ------
@@ -71,31 +70,18 @@ def integrate_line(
     node_digits = digits + math.log10(largest) + 4
     scale = math.log10(10 + abs(saddle.log_height) + abs(saddle.tilt * float(epsilon)))
     frequency = 1.5 * math.sqrt(2 * _LN10 * digits / saddle.curvature)
-    if like is not None:
-        frequency = max(frequency, like.frequency)
-    budget = Budget(_MOST_PRODUCTS)
     with ctx.workprec(int(3.33 * (node_digits + scale)) + 40):
-        tilt = arb(saddle.tilt)
-        while True:
-            nodes = tuple(
-                (law.nodes(tilt, node_digits, arb(frequency), order), count) for law, count in steps
-            )
-            if all(law.is_discrete for law, _ in steps):
-                frequency = math.inf  # atoms are exact at every frequency
-            sampler = _Sampler(nodes, tilt, epsilon, digits, frequency, budget)
-            try:
-                line = _refine(sampler, saddle, None if like is None else _FINER * like.step)
-            except _BeyondNodesError:
-                frequency *= 3
-            else:
-                if all(law.is_discrete for law, _ in steps):
-                    sampler.check_revival()
-                return line
+        ladder = _Ladder(steps, arb(saddle.tilt), node_digits, order, frequency)
+        sampler = _Sampler(ladder, epsilon, digits, Budget(work))
+        line = _refine(sampler, saddle, None if like is None else _FINER * like.step)
+        if ladder.is_discrete:
+            sampler.check_revival()
+        return line
 
 
 def _refine(sampler: _Sampler, saddle: Saddle, step: float | None) -> Line:
     if step is not None:
-        return Line(sampler.trapezoid(arb(step), arb(0)), step, sampler.frequency)
+        return Line(sampler.trapezoid(arb(step), arb(0)), step)
     depth = _LN10 * sampler.digits / 2
     pole = min(abs(saddle.tilt), abs(1 + saddle.tilt))
     step = min(2 * math.pi / math.sqrt(2 * depth * saddle.curvature), 2 * math.pi * pole / depth)
@@ -106,48 +92,75 @@ def _refine(sampler: _Sampler, saddle: Saddle, step: float | None) -> Line:
         change = abs(finer - value)
         value, step = finer, step / 2
         if change < abs(value) * arb(10) ** -arb(sampler.digits / 2 + 4):
-            return Line(value, step, sampler.frequency)
+            return Line(value, step)
     raise AccuracyError("the trapezoidal rule did not settle; ask for fewer digits")
+
+
+_Set = tuple[tuple[Nodes, int], ...]
+
+
+class _Ladder:
+    """Sets of nodes for growing frequencies, made when they are first asked for."""
+
+    def __init__(
+        self, steps: Steps, tilt: arb, digits: float, order: int, frequency: float
+    ) -> None:
+        self._steps, self._digits, self._order = steps, digits, order
+        self.tilt = tilt
+        # Atoms are exact at every frequency.
+        self.is_discrete = all(law.is_discrete for law, _ in steps)
+        self._sets: list[tuple[float, _Set]] = []
+        self.first = self._add(math.inf if self.is_discrete else frequency)
+
+    def _add(self, frequency: float) -> _Set:
+        made = tuple(
+            (law.nodes(self.tilt, self._digits, arb(frequency), self._order), count)
+            for law, count in self._steps
+        )
+        self._sets.append((frequency, made))
+        return made
+
+    def at(self, frequency: float) -> tuple[float, _Set]:
+        """The first set that does for a frequency, and how far it does."""
+        while self._sets[-1][0] < frequency:
+            self._add(self._sets[-1][0] * _LADDER)
+        return next(entry for entry in self._sets if entry[0] >= frequency)
 
 
 @dataclass(frozen=True)
 class _Sampler:
-    """The integrand along one line, from nodes that do for |y| ≤ frequency."""
+    """The integrand along one line."""
 
-    nodes: tuple[tuple[Nodes, int], ...]
-    tilt: arb
+    ladder: _Ladder
     epsilon: arb
     digits: float
-    frequency: float
     budget: Budget
 
     def trapezoid(self, step: arb, offset: arb) -> arb:
         """(step/2π) Σ over y = offset + k·step of both signs of k of the integrand."""
         total, largest, index, size = arb(0), arb(0), 0, 6
         small = arb(10) ** -arb(self.digits + 3)
-        quiet, trail = 0, list[tuple[int, float]]()
+        quiet, trail = 0, [(1, math.inf)]
+        peak = arb(0)
         while True:
             for value in self._block(offset + index * step, step, size):
                 modulus = abs(value).upper()
                 total += value.real if index == 0 and offset.is_zero() else 2 * value.real
-                largest = largest.max(modulus)
+                largest, peak = largest.max(modulus), peak.max(modulus)
                 # A slow decay leaves a tail about as many terms long as are summed already.
-                if modulus * (index + 10) < largest * small:
-                    quiet += 1
-                elif float(offset + index * step) > self.frequency:
-                    raise _BeyondNodesError
-                else:
-                    quiet = 0
+                quiet = quiet + 1 if modulus * (index + 10) < largest * small else 0
                 index += 1
                 if quiet > 10 + index // 4:
                     return total * step / (2 * arb.pi()) * self._size()
             size += 4
-            trail.append((index, as_float((modulus / (largest * small)).log())))
-            self._foresee(trail)
+            if index >= 1.6 * trail[-1][0]:
+                trail.append((index, as_float((peak / (largest * small)).log())))
+                peak = arb(0)
+                self._foresee(trail)
 
     def _foresee(self, trail: list[tuple[int, float]]) -> None:
         """Give up at once where an algebraic decay would need far more terms than allowed."""
-        if len(trail) < 3 or trail[-3][0] < 400:
+        if len(trail) < 4 or trail[-3][0] < 150:
             return
         (a, at_a), (b, at_b), (c, at_c) = trail[-3:]
         before, now = (at_a - at_b) / math.log(b / a), (at_b - at_c) / math.log(c / b)
@@ -155,7 +168,7 @@ class _Sampler:
         if at_c <= 0 or now > 1.1 * before or now <= 0:
             return
         needed = c * math.exp(min(at_c / now, 300.0))
-        if needed * sum(len(nodes.weights) for nodes, _ in self.nodes) > 4 * self.budget.left:
+        if needed * sum(len(nodes.weights) for nodes, _ in self.ladder.first) > self.budget.left:
             raise WorkLimitError
 
     def check_revival(self) -> None:
@@ -168,39 +181,46 @@ class _Sampler:
         AccuracyError
             If what was found there would count.
         """
-        deviation = math.sqrt(
-            sum(count * float(nodes.cumulants()[2]) for nodes, count in self.nodes)
-        )
-        start = math.sqrt(2 * _LN10 * self.digits) / (deviation + 1e-300)
-        for nodes, count in self.nodes[:1]:
-            weights = [float(w / nodes.total) for w in nodes.weights]
-            losses = [float(x) for x in nodes.losses]
-            for k in range(4000):
-                y = 2 * start * 10 ** (k / 1000)
-                modulus = abs(
-                    sum(w * cmath.exp(1j * y * x) for w, x in zip(weights, losses, strict=True))
+        sets = [
+            (
+                [float(w / nodes.total) for w in nodes.weights],
+                [float(x) for x in nodes.losses],
+                count,
+            )
+            for nodes, count in self.ladder.first
+        ]
+        variance = sum(count * float(nodes.cumulants()[2]) for nodes, count in self.ladder.first)
+        start = math.sqrt(2 * _LN10 * self.digits / (variance + 1e-300))
+        for k in range(4000):
+            y = 2 * start * 10 ** (k / 1000)
+            fall = 0.0
+            for weights, losses, count in sets:
+                turned = (w * cmath.exp(1j * y * x) for w, x in zip(weights, losses, strict=True))
+                fall += count * math.log(abs(sum(turned)) + 1e-300)
+            if fall > -_LN10 * self.digits:
+                raise AccuracyError(
+                    "the atoms of the losses are almost periodic, and sums of them too many "
+                    "to enumerate; ask for fewer digits"
                 )
-                if count * math.log(modulus + 1e-300) > -_LN10 * self.digits:
-                    raise AccuracyError(
-                        "the atoms of the losses are almost periodic, and sums of them too many "
-                        "to enumerate; ask for fewer digits"
-                    )
 
     def _size(self) -> arb:
         """exp(K(t) − εt)."""
-        exponent = -self.epsilon * self.tilt
-        for nodes, count in self.nodes:
+        exponent = -self.epsilon * self.ladder.tilt
+        for nodes, count in self.ladder.first:
             exponent += count * (nodes.height + nodes.total.log())
         return exponent.exp()
 
     def _block(self, first: arb, step: arb, size: int) -> list[acb]:
-        """The integrand at y = first + k·step, k < size²."""
-        heights = [first + k * step for k in range(size * size)]
+        """The integrand at y = first + k·step for at most size² values of k."""
+        reach, nodes_set = self.ladder.at(float(first))
+        if math.isfinite(reach):
+            # No further than these nodes do; the next block takes the next set.
+            size = max(1, min(size, math.isqrt(1 + int((reach - float(first)) / float(step)))))
         values = []
-        for y in heights:
-            z = acb(self.tilt, y)
-            values.append(acb(0, -self.epsilon * y).exp() / (z * (1 + z)))
-        for nodes, count in self.nodes:
+        for k in range(size * size):
+            z = acb(self.ladder.tilt, first + k * step)
+            values.append((-self.epsilon * acb(0, 1) * z.imag).exp() / (z * (1 + z)))
+        for nodes, count in nodes_set:
             self.budget.spend(len(nodes.weights) * (size * size + 16 * size))
             total = nodes.total
             values = [

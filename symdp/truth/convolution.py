@@ -23,7 +23,7 @@ from symdp.truth.saddle import Saddle, Steps, coarse
 
 _MOST_BREAKS = 200
 _LN10 = math.log(10)
-_MOST_EVALUATIONS = 8_000_000
+_MOST_EVALUATIONS = 40_000_000
 _RESOLVED = 10.0  # frequencies that nodes must resolve, in units of 1/deviation
 
 Function = Callable[[arb], arb]

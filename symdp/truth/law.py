@@ -113,6 +113,14 @@ class StepLaw:
                 total -= constant_ball(point.q, ctx.prec).real
         return total - self._mass([(part, part.log_q) for part in self.only_q], digits, order)
 
+    def atom_share(self, tilt: arb, digits: float, order: int) -> float:
+        """The part of the tilted mass that lies on flat pieces, where the loss has atoms."""
+        masses = {True: 0.0, False: 0.0}
+        for part in self.both:
+            mass = self._mass([(part, tilted(part, tilt))], digits, order)
+            masses[part.is_flat] += float(mass)
+        return masses[True] / (masses[True] + masses[False])
+
     def loss_range(self) -> tuple[arb, arb]:
         """Least and greatest finite loss, limits at the ends of the support included."""
         values = [
@@ -151,7 +159,7 @@ class StepLaw:
         return found
 
     def _mass(
-        self, parts: list[tuple[Stretch, ArbFunction | None]], digits: float, order: int
+        self, parts: list[tuple[Stretch, Callable[[arb], arb] | None]], digits: float, order: int
     ) -> arb:
         total = arb(0)
         for part, log_density in parts:

@@ -13,8 +13,9 @@ import mpmath
 import sympy as sp
 from flint import arb, ctx, fmpq
 
+from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
-from symdp.truth.contour import Line, integrate_line
+from symdp.truth.contour import MOST_WORK, Line, integrate_line
 from symdp.truth.convolution import convolve
 from symdp.truth.lattice import Lattice, find_lattice, sum_lattice
 from symdp.truth.law import StepLaw, step_law
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 _SECOND_OPINION = 0.25  # how far the second line lies from the first, in widths of the saddle
 _MORE_DIGITS = 4.0
-_MOST_CONVOLVED = 40
+_MOST_CONVOLVED = 60
+_LITTLE_WORK = 5e6  # a step, for the contour where convolution may do better
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,13 @@ def privacy_profile(
         For a bad count, ε or number of digits.
     AccuracyError
         If the two evaluations differ or the work limit is reached.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 3)]
+    >>> print(mpmath.nstr(privacy_profile(steps, Fraction(3, 2), digits=30), 30))
+    0.0288822455519780282780479127346
     """
     return profile(pairs, epsilon, digits).value
 
@@ -134,6 +143,7 @@ class _Composed:
     def __init__(self, steps: Steps, epsilon: arb) -> None:
         self._steps, self._epsilon = steps, epsilon
         self._line: Line | None = None
+        self._work = MOST_WORK
         self._lattice: Lattice | None = None
         self.method = "contour"
         ranges = [(law.loss_range(), count) for law, count in steps]
@@ -145,6 +155,10 @@ class _Composed:
             self._strip, self._saddle = _strip(steps, float(epsilon))
             if all(law.is_discrete for law, _ in steps):
                 self._choose_discrete()
+            elif (count := sum(count for _, count in steps)) <= _MOST_CONVOLVED:
+                self._work = min(_LITTLE_WORK * count, MOST_WORK / 2)
+                if self._keeps_atoms():
+                    self.method = "convolution"
 
     def evaluate(self, digits: float, which: int) -> tuple[arb, arb]:
         """δ and 1 − δ; each strip yields one of them, or what it differs by, without cancelling."""
@@ -165,6 +179,16 @@ class _Composed:
                 present *= law.mass_without_record(digits, order) ** count
             complement += self._epsilon.exp() * present
         return infinite + (kept - complement), complement
+
+    def _keeps_atoms(self) -> bool:
+        """Whether few steps have atoms that the contour would follow without end."""
+        left = 0.0
+        for law, count in self._steps:
+            if law.is_discrete or not any(part.is_flat for part in law.both):
+                return False
+            share = law.atom_share(arb(self._saddle.tilt), 8.0, 12)
+            left += count * math.log10(share + 1e-300)
+        return left > 20 - ctx.prec / 3.33
 
     def _choose_discrete(self) -> None:
         """Lattices and short lists have ways of their own."""
@@ -189,18 +213,26 @@ class _Composed:
             return sum_lattice(steps, self._lattice, epsilon, saddle, digits)
         order = _order(digits + math.log10(max(count for _, count in steps)), which)
         if self.method == "contour":
-            like = self._line if which == 1 else None
             try:
-                line = integrate_line(steps, epsilon, saddle, digits, order, like=like)
+                return self._along(saddle, digits, order, self._work)
             except WorkLimitError:
-                few = sum(count for _, count in steps) <= _MOST_CONVOLVED
-                if which == 1 or not few or any(law.is_discrete for law, _ in steps):
+                if self._work == MOST_WORK or which == 1:
                     raise
                 self.method = "convolution"
-            else:
-                self._line = line
-                return line.value
-        return convolve(steps, epsilon, saddle, digits, order)
+        try:
+            return convolve(steps, epsilon, saddle, digits, order)
+        except WorkLimitError:
+            if which == 1:
+                raise
+            self.method, self._work = "contour", MOST_WORK
+            return self._along(saddle, digits, order, MOST_WORK)
+
+    def _along(self, saddle: Saddle, digits: float, order: int, work: float) -> arb:
+        line = integrate_line(
+            self._steps, self._epsilon, saddle, digits, order, like=self._line, work=work
+        )
+        self._line = line
+        return line.value
 
 
 def _strip(steps: Steps, epsilon: float) -> tuple[str, Saddle]:
@@ -246,17 +278,14 @@ def _steps(pairs: Iterable[tuple[Pair, int]]) -> list[tuple[StepLaw, int]]:
 
 
 def _exact(epsilon: float | Fraction | sp.Expr) -> arb:
-    number = (
-        sp.Rational(epsilon)
-        if isinstance(epsilon, float | Fraction)
-        else sp.sympify(epsilon, strict=True)
-    )
+    if isinstance(epsilon, float) and not math.isfinite(epsilon):
+        raise InputError(f"epsilon must be a finite real number, not {epsilon!r}")
+    rational = isinstance(epsilon, float | Fraction)
+    number = sp.Rational(epsilon) if rational else sp.sympify(epsilon, strict=True)
     if number.is_Rational:
         return arb(fmpq(int(number.p), int(number.q)))
-    if not number.is_number or not number.is_finite or not number.is_real:
+    if not (number.is_number and number.is_finite and number.is_real):
         raise InputError(f"epsilon must be a finite real number, not {epsilon!r}")
-    from symdp.emit.arb import constant_ball
-
     return constant_ball(number, ctx.prec).real
 
 
