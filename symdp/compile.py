@@ -95,22 +95,24 @@ class _Accurate:
         """Return balls around log P and ℓ at the working precision."""
         return self._log_p(x), arb(math.inf) if self._loss is None else self._loss(x)
 
-    def __call__(self, x: Array) -> tuple[Array, Array]:
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
         if x.size > _FEW:
             loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
-            return self._fast_log_p(x), loss
+            return self._fast_log_p(x), loss - origin
         log_p = _rounded(self._log_p, x)
-        return log_p, np.full(x.shape, math.inf) if self._loss is None else _rounded(self._loss, x)
+        if self._loss is None:
+            return log_p, np.full(x.shape, math.inf)
+        return log_p, _rounded(self._loss, x, origin)
 
 
-def _rounded(function: ArbFunction, x: Array) -> Array:
-    """Return the function's values, each from a ball no wider than a double's rounding."""
+def _rounded(function: ArbFunction, x: Array, origin: float = 0.0) -> Array:
+    """Return the function less `origin`, each value from a ball no wider than its rounding."""
     values = np.empty(x.shape)
     for i, place in enumerate(x.tolist()):
         bits = _BITS
         while True:
             with ctx.workprec(bits):
-                ball = function(arb(place))
+                ball = function(arb(place)) - origin
                 if ball.is_finite() and (ball.rel_accuracy_bits() >= 54 or ball == 0):
                     values[i] = float(ball.mid())
                     break

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import flint
 import mpmath
 import pytest
 from shell import Shell
+
+# Nothing that a user's own derivations left on the disk may decide a test.
+os.environ["SYMDP_CACHE"] = "off"
 
 
 @pytest.fixture(autouse=True)

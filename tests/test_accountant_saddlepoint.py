@@ -39,7 +39,9 @@ def gaussian_delta(mu, epsilon):
 
 @pytest.mark.parametrize("strip", list(Strip))
 @pytest.mark.parametrize(
-    "law", [gaussian(0.02), gaussian(7.0), logistic(2.0, 30), laplace(0.3, 100)], ids=str
+    "law",
+    [gaussian(0.02), gaussian(7.0), logistic(2.0, 30), laplace(0.3, 100)],
+    ids=["narrow gaussian", "wide gaussian", "logistic", "laplace"],
 )
 @pytest.mark.parametrize("deviations", [-3.0, -0.2, 0.0, 1.0, 4.0])
 def test_saddle_point_solves_its_equation(law, strip, deviations):

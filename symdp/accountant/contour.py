@@ -7,13 +7,20 @@ from dataclasses import dataclass
 
 from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import finite_sum
+from symdp.accountant.direct import convolved
 from symdp.accountant.lattice import find_lattice, lattice_kernel
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import Kernel, StripValue, continuous_kernel, integrate
 from symdp.accountant.tilts import Strip, log_add_exp, log_one_minus_exp, outside_range
+from symdp.errors import AccuracyError
 from symdp.numeric.law import SumLaw
 
+_FEWER = 8  # steps for which densities are added at once
+_FEW = 20  # the same where the losses have atoms
+_CLOSE = 2e-11  # bounds wider than this are worth a second way
+_GROWTH = 1e-14  # the least that bounds of added densities can be, for each step
+_MOST_DOUBLED = 2_000_000
 _LIST_ERROR = 1e-15  # rounding of one convolution of positive numbers
 _NEAR = 0.02  # standard deviations of the integrand
 _TOO_WIDE = 1e-6  # beyond this the answer is no longer called exact
@@ -57,40 +64,76 @@ class Contour:
             # Far in a tail the density is e to a large negative number, whose rounding counts.
             error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
             return _answer(log_add_exp(finite, log_escaped), complement, error)
-        return self._integral(law, epsilon, log_escaped)
+        if law.count <= (_FEW if law.has_atoms else _FEWER):
+            answer = _convolution(law, epsilon, log_escaped)
+            return answer or _integral(law, epsilon, log_escaped)
+        try:
+            answer = _integral(law, epsilon, log_escaped)
+        except AccuracyError:
+            answer = _convolution(law, epsilon, log_escaped)
+            if answer is None:
+                raise
+            return answer
+        margin = _margin(answer)
+        if margin > _CLOSE and law.is_spread and law.count * _GROWTH < margin:
+            other = _convolution(law, epsilon, log_escaped)
+            if other is not None and _margin(other) < margin:
+                return other
+        return answer
 
-    def _integral(self, law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
-        kernel: Kernel = continuous_kernel
-        period = math.inf
-        if law.has_atoms:
-            lattice = find_lattice(law)
-            if lattice is not None:
-                kernel, period = lattice_kernel(lattice, epsilon), 2.0 * math.pi / lattice.spacing
-            elif not law.is_spread:
-                listed = finite_sum(law, epsilon)
-                if listed is not None:
-                    log_delta = log_add_exp(listed[0], log_escaped)
-                    return _answer(log_delta, listed[1], _LIST_ERROR * law.count)
-        above: StripValue | None = None
-        if law.domain[1] > 0:
-            above = integrate(
-                law, epsilon, _line(law, epsilon, Strip.RIGHT), kernel, period, law.is_spread
-            )
-            log_delta = log_add_exp(above.log_value, log_escaped)
-            if log_delta < math.log(0.25):
-                return _answer(log_delta, log_one_minus_exp(log_delta), above.relative_error)
-        below = integrate(
-            law, epsilon, _line(law, epsilon, Strip.MIDDLE), kernel, period, law.is_spread
+
+def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
+    """Return the answer by adding densities, or None where that cannot be done."""
+    if not law.is_spread or law.count > _MOST_DOUBLED:
+        return None
+    try:
+        found = convolved(law, epsilon)
+    except AccuracyError:
+        return None
+    log_delta = log_add_exp(found.log_delta, log_escaped)
+    return _answer(min(log_delta, 0.0), min(found.log_complement, 0.0), found.error)
+
+
+def _margin(answer: Answer) -> float:
+    """Return how far the bounds lie from the value."""
+    assert answer.log_upper is not None
+    assert answer.log_lower is not None
+    return max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
+
+
+def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
+    """Return the answer by the contour integral, or by a finite sum of atoms."""
+    kernel: Kernel = continuous_kernel
+    period = math.inf
+    if law.has_atoms:
+        lattice = find_lattice(law)
+        if lattice is not None:
+            kernel, period = lattice_kernel(lattice, epsilon), 2.0 * math.pi / lattice.spacing
+        elif not law.is_spread:
+            listed = finite_sum(law, epsilon)
+            if listed is not None:
+                log_delta = log_add_exp(listed[0], log_escaped)
+                return _answer(log_delta, listed[1], _LIST_ERROR * law.count)
+    above: StripValue | None = None
+    if law.domain[1] > 0:
+        above = integrate(
+            law, epsilon, _line(law, epsilon, Strip.RIGHT), kernel, period, law.is_spread
         )
-        complement = min(below.log_value, 0.0)
-        if above is not None:
-            return _answer(
-                min(log_delta, 0.0), complement, max(above.relative_error, below.relative_error)
-            )
-        # Only 1 − δ is to be had: the error is relative to it, not to δ.
-        log_delta = log_one_minus_exp(complement)
-        scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
-        return _answer(log_delta, complement, below.relative_error * max(1.0, scale))
+        log_delta = log_add_exp(above.log_value, log_escaped)
+        if log_delta < math.log(0.25):
+            return _answer(log_delta, log_one_minus_exp(log_delta), above.relative_error)
+    below = integrate(
+        law, epsilon, _line(law, epsilon, Strip.MIDDLE), kernel, period, law.is_spread
+    )
+    complement = min(below.log_value, 0.0)
+    if above is not None:
+        return _answer(
+            min(log_delta, 0.0), complement, max(above.relative_error, below.relative_error)
+        )
+    # Only 1 − δ is to be had: the error is relative to it, not to δ.
+    log_delta = log_one_minus_exp(complement)
+    scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
+    return _answer(log_delta, complement, below.relative_error * max(1.0, scale))
 
 
 def _answer(log_delta: float, log_complement: float, error: float) -> Answer:

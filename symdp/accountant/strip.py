@@ -30,6 +30,8 @@ SETTLED = 1e-13  # relative change at which the sum counts as complete
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
 ROUNDING = 2.3e-16
 _CYCLES = 8.0
+_FAR = 15.0
+_SOME_FREQUENCY = 1.0
 _TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y
 
 
@@ -107,8 +109,14 @@ def integrate(
         If the integrand has not died out after 2²⁰ nodes.
     """
     tilted = law.tilted(tilt)
+    if abs(tilt) > _FAR:
+        # Node sets made for frequencies know the distance from the end of the range.
+        tilted = [
+            part if part.nodes.origin is not None else near
+            for near, part in zip(tilted, law.tilted(tilt, _SOME_FREQUENCY), strict=True)
+        ]
     counts = [count for _, count in law.parts]
-    distance = law.drift(epsilon)
+    distance = law.drift(epsilon, tilted)
     gap = distance + math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
     variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
     excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))

@@ -36,17 +36,18 @@ def exponential_remainder(x: Array) -> Array:
 
     Near zero it is 2 sinh²(x/2) + (sinh x − x), the last part by its series.
     """
-    square = x * x
+    small = np.clip(x, -_SMALL, _SMALL)
+    square = small * small
     series = 1.0 + square / 210.0
     for divisor in (156.0, 110.0, 72.0, 42.0, 20.0):
         series = 1.0 + series * (square / divisor)
-    half = np.sinh(0.5 * x)
-    near = 2.0 * half * half + x * square * series / 6.0
+    half = np.sinh(0.5 * small)
+    result = 2.0 * half * half + small * square * series / 6.0
     large = np.abs(x) >= _SMALL
     if large.any():
         far = x[large]
-        near[large] = np.expm1(far) - far
-    return near
+        result[large] = np.expm1(far) - far
+    return result
 
 
 def oscillation_sum(y: Array, deviation: Array, weight: Array) -> Complex:

@@ -18,8 +18,10 @@ from symdp.numeric.nodes import NodeSet, build_nodes, integer_nodes
 from symdp.numeric.outline import Outline
 from symdp.numeric.step import Array, SmoothPiece, Step
 
-_OVERFLOW = 30.0  # beyond this, e^x − 1 − x no longer helps and the sum is taken logarithmically
+_OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
 _LEVELS = 60
+_FAR_LEVEL = 4  # from here on a window of tilts with frequencies no longer reaches back to 0
+_WORTHWHILE = 8.0  # e-folds from the mean to the end of the range, for that to be the origin
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 
 
@@ -28,8 +30,8 @@ class Tilted:
     """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
 
     `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
-    common part t·nμ − tε is formed once, exactly, for the whole sum. `atomic` is the part of the
-    weight on single values.
+    common part t·nμ − tε is formed once, exactly, for the whole sum. Where the nodes have an
+    origin, it stands for μ. `atomic` is the part of the weight on single values.
     """
 
     tilt: float
@@ -47,21 +49,24 @@ class Tilted:
 
     @cached_property
     def excess(self) -> float:
-        """K(t) − t·μ, accurate relative to itself."""
+        """K(t) − t·μ, or K(t) − t·origin, accurate relative to itself."""
         return float(excess(self.nodes, np.asarray([self.tilt]))[0])
 
 
 def excess(nodes: NodeSet, tilts: Array) -> Array:
-    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero."""
+    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero.
+
+    Nodes with an origin give K(t) − t·origin.
+    """
     scaled = np.multiply.outer(tilts, nodes.centred)
-    if np.abs(scaled).max(initial=0.0) < _OVERFLOW:
+    if not nodes.partial and scaled.max(initial=0.0) < _OVERFLOW:
         ratio = exponential_remainder(scaled) @ nodes.weight
         escaped = nodes.mass_at_infinity
         return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
-    exponent = nodes.log_weight + np.multiply.outer(tilts, nodes.loss)
+    exponent = nodes.log_weight + scaled
     top = exponent.max(axis=1)
     total = np.exp(exponent - top[:, None]).sum(axis=1)
-    return np.asarray(top + np.log(total) - tilts * nodes.mean)
+    return np.asarray(top + np.log(total))
 
 
 class LossLaw:
@@ -146,14 +151,25 @@ class LossLaw:
         found = self._sets.get(key)
         if found is None:
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
-            found = build_nodes(self.step, self.outlines, ends, 0.25 * 4.0**band if band else 0.0)
+            reference, origin = None, None
+            if band and max(lower, upper) > _FAR_LEVEL:
+                # At far tilts most of P has no weight, and would oscillate too fast to resolve.
+                far = upper > lower
+                level = max(lower, upper)
+                ends = sorted(self._edge(k, upper=far) for k in (level - 1, level))
+                reference, bound = self.base, self.loss_bounds[int(far)]
+                reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
+                origin = bound if _WORTHWHILE < reach < math.inf else None
+            found = build_nodes(
+                self.step, self.outlines, ends, 0.25 * 4.0**band if band else 0.0, reference, origin
+            )
             self._sets[key] = found
         return found
 
     def tilted(self, tilt: float, frequency: float = 0.0, window: float | None = None) -> Tilted:
         """Return the law tilted by `tilt`; `window` names another tilt whose node set to share."""
         nodes = self.nodes(tilt if window is None else window, frequency)
-        exponent = nodes.log_weight + tilt * nodes.loss
+        exponent = nodes.log_weight + tilt * nodes.centred
         top = float(exponent.max())
         weight = np.exp(exponent - top)
         total = float(weight.sum())
@@ -243,9 +259,14 @@ class SumLaw:
         """Σ E L under P, given that L is finite."""
         return float(self._exact_mean)
 
-    def drift(self, epsilon: float) -> float:
-        """Return Σ E L − ε, rounded once."""
-        return float(self._exact_mean - Fraction(epsilon))
+    def drift(self, epsilon: float, tilted: Sequence[Tilted] | None = None) -> float:
+        """Return Σ E L − ε, rounded once, with the origin for E L in laws that have one."""
+        total = self._exact_mean
+        for part, (law, count) in zip(tilted or (), self.parts, strict=bool(tilted)):
+            if part.nodes.origin is not None:
+                mean = law.precise_mean if self.mean_is_precise else Fraction(law.base.mean)
+                total += count * (Fraction(part.nodes.origin) - mean)
+        return float(total - Fraction(epsilon))
 
     def tilted(
         self, tilt: float, frequency: float = 0.0, window: float | None = None
@@ -281,8 +302,9 @@ class SumLaw:
 
         y = np.asarray(y, dtype=np.float64)
         frequency = float(np.abs(y).max()) if y.size else 0.0
-        total = 1j * y * self.mean
-        for tilted, (_, count) in zip(self.tilted(tilt, frequency), self.parts, strict=True):
+        parts = self.tilted(tilt, frequency)
+        total = 1j * y * self.drift(0.0, parts)
+        for tilted, (_, count) in zip(parts, self.parts, strict=True):
             total += count * (log_characteristic(tilted, y) + 1j * y * tilted.shift)
         return total
 

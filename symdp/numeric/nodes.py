@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,10 @@ class NodeSet:
     `mass_at_infinity` is P(Q = 0); the pⱼ add up to one less it. `error` is the quadrature's own
     estimate of its relative error. `atomic` marks single values of positive probability, which no
     frequency averages out. `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is
-    only accurate relative to itself when built around the mean.
+    only accurate relative to itself when built around the mean. Far tilts see only losses next to
+    the end of the range, whose distance from it a difference from the mean would lose: their
+    `origin` is that end, and `loss` and `centred` are ℓⱼ − origin. Such sets are `partial`: they
+    leave out what only tilts nearer to 0 see.
     """
 
     loss: Array
@@ -34,6 +37,8 @@ class NodeSet:
     mass_at_infinity: float
     atomic: NDArray[np.bool_]
     error: float
+    origin: float | None = None
+    partial: bool = False
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
@@ -72,17 +77,17 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
 
 
 def _piece_nodes(
-    outline: Outline, masses: Mapping[float, float], frequency: float
+    outline: Outline, masses: Mapping[float, float], frequency: float, origin: float
 ) -> tuple[Array, Array, float]:
-    """Return (ℓⱼ, log weightⱼ, error) of one piece."""
+    """Return (ℓⱼ − origin, log weightⱼ, error) of one piece."""
     piece = outline.piece
     if piece.integer:
         x = integer_nodes(piece, list(masses))
-        log_p, loss = piece.accurate(x)
+        log_p, loss = piece.accurate(x, origin)
         log_weight, error = log_p, 0.0
     else:
         rule = build_rule(outline, masses, 0.0 if piece.flat else frequency)
-        log_p, loss = piece.accurate(rule.x)
+        log_p, loss = piece.accurate(rule.x, origin)
         log_weight, error = log_p + rule.log_weight, rule.error
     if piece.flat and loss.size:
         top = log_weight.max()
@@ -92,9 +97,17 @@ def _piece_nodes(
 
 
 def build_nodes(
-    step: Step, outlines: Sequence[Outline], ends: Sequence[float], frequency: float
+    step: Step,
+    outlines: Sequence[Outline],
+    ends: Sequence[float],
+    frequency: float,
+    reference: NodeSet | None = None,
+    origin: float | None = None,
 ) -> NodeSet:
     """Return the node set of a step for tilts between the ends and frequencies up to `frequency`.
+
+    Where the ends leave tilt 0 out, mean and mass at infinity are those of a `reference` that does
+    not, and the losses may be counted from an `origin`.
 
     Raises
     ------
@@ -104,11 +117,12 @@ def build_nodes(
     escaping = [escapes(outline.piece) for outline in outlines]
     finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
     masses = covering_tilts(finite, ends) if finite else {}
-    losses, logs, error = [step.point_loss], [step.point_log_p], 0.0
+    start = 0.0 if origin is None else origin
+    losses, logs, error = [step.point_loss - start], [step.point_log_p], 0.0
     marks = [np.ones(step.point_loss.size, dtype=bool)]
     for outline, out in zip(outlines, escaping, strict=True):
         loss, log_weight, piece_error = _piece_nodes(
-            outline, {0.0: 0.0} if out else masses, frequency
+            outline, {0.0: 0.0} if out else masses, frequency, start
         )
         losses.append(loss)
         logs.append(log_weight)
@@ -120,14 +134,26 @@ def build_nodes(
     loss, log_weight, atomic = loss[~infinite], log_weight[~infinite], atomic[~infinite]
     keep = np.isfinite(log_weight) & np.isfinite(loss)
     loss, log_weight, atomic = loss[keep], log_weight[keep], atomic[keep]
+    order = np.argsort(loss)
+    loss, log_weight, atomic = loss[order], log_weight[order], atomic[order]
+    if reference is not None:
+        return replace(
+            reference,
+            loss=loss,
+            log_weight=log_weight,
+            weight=np.exp(log_weight),
+            centred=loss - reference.mean if origin is None else loss,
+            atomic=atomic,
+            error=error,
+            origin=origin,
+            partial=True,
+        )
     total = float(np.exp(log_weight).sum()) + escaped
     if not abs(total - 1.0) < 1e-9:
         raise AccuracyError(
             f"the density of {step.name} integrates numerically to {total!r}, not 1"
         )
     log_weight = log_weight - np.log(total)
-    order = np.argsort(loss)
-    loss, log_weight, atomic = loss[order], log_weight[order], atomic[order]
     weight = np.exp(log_weight)
     inside = weight.sum()
     mean = float(weight @ loss / inside) if inside > 0 else 0.0

@@ -17,8 +17,8 @@ RealFunction = Callable[[Array], Array]
 class Accurate(Protocol):
     """log P and ℓ of a piece beyond double precision."""
 
-    def __call__(self, x: Array) -> tuple[Array, Array]:
-        """Return both at given places, rounded correctly to doubles."""
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        """Return log P and ℓ − origin at given places, rounded correctly to doubles."""
         ...
 
     def ball(self, x: arb) -> tuple[arb, arb]:

@@ -20,7 +20,7 @@ from symdp.truth.convolution import convolve
 from symdp.truth.lattice import Lattice, find_lattice, sum_lattice
 from symdp.truth.law import StepLaw, step_law
 from symdp.truth.lists import can_enumerate, enumerate_sums
-from symdp.truth.panels import DivergentError, WorkLimitError
+from symdp.truth.panels import DivergentError, WorkLimitError, as_float
 from symdp.truth.saddle import Saddle, Steps, coarse, find_saddle
 from symdp.truth.single import single_step
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _SECOND_OPINION = 0.25  # how far the second line lies from the first, in widths of the saddle
 _MORE_DIGITS = 4.0
+_MOST_CANCELLED = 400
+_LN10 = math.log(10)
 _MOST_CONVOLVED = 60
 _LITTLE_WORK = 5e6  # a step, for the contour where convolution may do better
 
@@ -145,6 +147,7 @@ class _Composed:
         self._line: Line | None = None
         self._work = MOST_WORK
         self._lattice: Lattice | None = None
+        self._cancelled = 0.0
         self.method = "contour"
         ranges = [(law.loss_range(), count) for law, count in steps]
         if epsilon >= sum((top * count for (_, top), count in ranges), arb(0)).mid():
@@ -205,6 +208,25 @@ class _Composed:
             self.method = "enumeration"
 
     def _integral(self, digits: float, which: int) -> arb:
+        """The integral of the strip, with as many more digits as cancel in it.
+
+        Where no tilt makes ε a typical loss, the integral is far smaller than its integrand.
+        """
+        while True:
+            value = self._with(digits + self._cancelled, which)
+            size = as_float(abs(value).log()) if value != 0 else -math.inf
+            lost = max(0.0, (self._saddle.log_height - size) / _LN10)
+            if lost < self._cancelled + _MORE_DIGITS / 2:
+                return value
+            # Where nothing but rounding is left, that shows only how much was not enough.
+            self._cancelled += min(lost, digits + self._cancelled) + _MORE_DIGITS
+            if self._cancelled > _MOST_CANCELLED:
+                raise AccuracyError(
+                    f"more than {_MOST_CANCELLED} digits cancel in the integral; no tilt makes "
+                    "ε a typical loss"
+                )
+
+    def _with(self, digits: float, which: int) -> arb:
         saddle = self._saddle if which == 0 else _second_opinion(self._saddle)
         steps, epsilon = self._steps, self._epsilon
         if self.method == "enumeration":

@@ -1,0 +1,213 @@
+"""A density known by its logarithm: Chebyshev series on adjoining panels, refined to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import AccuracyError
+from symdp.numeric.step import Array
+
+DEGREE = 15
+MAX_PANELS = 1500
+_ROUNDS = 46
+_FIT = 2e-15  # of the last coefficients, for logarithms of ordinary size
+_VARIATION = 6.0  # how far log f may move over an interval of one quadrature rule
+
+_ANGLES = (np.arange(DEGREE + 1) + 0.5) * np.pi / (DEGREE + 1)
+_POINTS = np.cos(_ANGLES)
+_TRANSFORM = np.cos(np.outer(np.arange(DEGREE + 1), _ANGLES)) * 2.0 / (DEGREE + 1)
+_TRANSFORM[0] *= 0.5
+NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(16))
+
+
+@dataclass(frozen=True)
+class LogDensity:
+    """log f between edges[0] and edges[-1]; f vanishes outside.
+
+    `coefficients` has one column of Chebyshev coefficients for each panel.
+    """
+
+    edges: Array
+    coefficients: Array
+
+    def __call__(self, s: Array) -> Array:
+        """Return log f; a place beyond the ends by rounding only counts as the end."""
+        panel = np.searchsorted(self.edges, s, side="right") - 1
+        panel = np.clip(panel, 0, self.edges.size - 2)
+        low, high = self.edges[panel], self.edges[panel + 1]
+        u = (2.0 * s - low - high) / (high - low)
+        value = self._clenshaw(np.clip(u, -1.0, 1.0), panel)
+        return np.where(np.abs(u) <= 1.0 + 1e-9, value, -np.inf)
+
+    def _clenshaw(self, u: Array, panel: np.ndarray) -> Array:
+        double = u + u
+        rows = self.coefficients
+        second, first = np.zeros_like(u), rows[DEGREE][panel]
+        for k in range(DEGREE - 1, 0, -1):
+            second, first = first, double * first - second + rows[k][panel]
+        return np.asarray(u * first - second + rows[0][panel])
+
+    @cached_property
+    def fine_edges(self) -> Array:
+        """Edges between which log f moves by no more than a rule of 16 points resolves."""
+        return self.cells(0.0, self.edges[0], self.edges[-1])
+
+    def cells(self, tilt: float, low: float, high: float) -> Array:
+        """Return edges from `low` to `high` between which log f and tilt·s move little."""
+        inner = self.edges[(self.edges > low) & (self.edges < high)]
+        cuts = np.concatenate([[low], inner, [high]])
+        lower, upper = cuts[:-1], cuts[1:]
+        panel = np.searchsorted(self.edges, 0.5 * (lower + upper), side="right") - 1
+        panel = np.clip(panel, 0, self.edges.size - 2)
+        share = (upper - lower) / (self.edges[panel + 1] - self.edges[panel])
+        # The sum of k²|coefficient| bounds the slope, that of their sizes half of the movement.
+        sizes = np.abs(self.coefficients[1:])
+        steep = np.arange(1, DEGREE + 1) ** 2 @ sizes
+        movement = 2.0 * np.minimum(sizes.sum(axis=0)[panel], (steep[panel] * share))
+        movement += abs(tilt) * (upper - lower)
+        parts = np.maximum(np.ceil(movement / _VARIATION), 1.0).astype(int)
+        which = np.repeat(np.arange(parts.size), parts)
+        place = np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)
+        return np.append(lower[which] + (upper - lower)[which] * place / parts[which], high)
+
+    def rule(self, tilt: float, low: float, high: float) -> tuple[Array, Array]:
+        """Return places and logs of weights that integrate f(s) e^{−tilt·s} from `low` to `high`.
+
+        Other factors may move by a few units over a length of 1.
+        """
+        low, high = max(low, float(self.edges[0])), min(high, float(self.edges[-1]))
+        if not low < high:
+            return np.empty(0), np.empty(0)
+        edges = self.cells(max(abs(tilt), 1.0), low, high)
+        half = 0.5 * np.diff(edges)
+        s = ((0.5 * (edges[1:] + edges[:-1]))[:, None] + half[:, None] * NODES).ravel()
+        return s, self(s) - tilt * s + np.log((half[:, None] * WEIGHTS).ravel())
+
+    def mass_and_mean(self, tilt: float) -> tuple[float, float]:
+        """Return log ∫ f(s) e^{−tilt·s} ds, and the mean of s under that."""
+        s, exponent = self.rule(tilt, -np.inf, np.inf)
+        top = float(exponent.max())
+        weight = np.exp(exponent - top)
+        total = float(weight.sum())
+        weight /= total
+        guess = float(weight @ s)
+        return top + float(np.log(total)), guess + float(weight @ (s - guess))
+
+    def below(self, tilt: float) -> float:
+        """Return the distance from the lower end to the mean under f(s) e^{−tilt·s}."""
+        return self.mass_and_mean(tilt)[1] - float(self.edges[0])
+
+    def moved(self, distance: float) -> LogDensity:
+        """Return the density of s + distance."""
+        return LogDensity(self.edges + distance, self.coefficients)
+
+    def scaled(self, constant: float) -> LogDensity:
+        """Return the density times e^constant."""
+        coefficients = self.coefficients.copy()
+        coefficients[0] += constant
+        return LogDensity(self.edges, coefficients)
+
+
+def interpolate(
+    function: Callable[[Array], Array],
+    edges: Array,
+    negligible: Callable[[Array, Array, Array], NDArray[np.bool_]],
+) -> LogDensity:
+    """Return log f from samples, panels halved until their series end in rounding noise.
+
+    Parameters
+    ----------
+    function
+        log f at given places, finite inside the edges.
+    edges
+        First panels; f must be smooth between the places where it is not, which must be edges.
+    negligible
+        Tells from lower ends, upper ends and the largest values of log f which panels matter so
+        little that any fit will do.
+
+    Raises
+    ------
+    AccuracyError
+        If the panels do not settle, or log f is not finite inside.
+    """
+    lower, upper = edges[:-1], edges[1:]
+    found: list[tuple[Array, Array, Array]] = []
+    count = 0
+    for depth in range(_ROUNDS):
+        half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
+        values = function((middle[:, None] + half[:, None] * _POINTS).ravel())
+        values = values.reshape(-1, DEGREE + 1)
+        if not np.isfinite(values).all():
+            raise AccuracyError("the density of the privacy loss has no finite logarithm")
+        coefficients = _TRANSFORM @ values.T
+        tail = np.abs(coefficients[-3:]).max(axis=0)
+        size = np.abs(values).max(axis=1)
+        width = np.maximum(np.abs(lower), np.abs(upper))
+        slope = np.abs(coefficients[1:]).sum(axis=0) / half
+        noise = _FIT * (4.0 + size) + 4e-16 * slope * width
+        good = (tail <= noise) | (half < 1e-13 * width)
+        good |= negligible(lower, upper, values.max(axis=1))
+        if depth == _ROUNDS - 1:
+            good[:] = True  # what is left are slivers next to a singular end
+        found.append((lower[good], upper[good], coefficients[:, good]))
+        if good.all():
+            break
+        count += int(good.sum())
+        lower, upper, middle = lower[~good], upper[~good], middle[~good]
+        lower, upper = np.concatenate([lower, middle]), np.concatenate([middle, upper])
+        if count + lower.size > MAX_PANELS:
+            raise AccuracyError("the density of the privacy loss is too rough to convolve")
+    lower = np.concatenate([f[0] for f in found])
+    upper = np.concatenate([f[1] for f in found])
+    order = np.argsort(lower)
+    coefficients = np.concatenate([f[2] for f in found], axis=1)[:, order]
+    return LogDensity(np.append(lower[order], upper.max()), coefficients)
+
+
+_SPARE = 44.0  # e^-44 of the largest part is below rounding
+_BLOCK = 400_000
+
+
+def convolve(first: LogDensity, second: LogDensity, s: Array) -> Array:
+    """Return log ∫ f(x) g(s − x) dx for every s: sums of positive terms only.
+
+    The integral over x is cut where either factor's panels end, and what is negligible left out.
+    """
+    same = first is second
+    a, b = first.fine_edges, second.fine_edges
+    rows = max(1, _BLOCK // (a.size + b.size))
+    parts = [_convolve(first, second, a, b, s[i : i + rows], same) for i in range(0, s.size, rows)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _convolve(
+    first: LogDensity, second: LogDensity, a: Array, b: Array, s: Array, same: bool
+) -> Array:
+    low = np.maximum(a[0], s - b[-1])
+    high = np.minimum(a[-1], s - b[0])
+    if same:  # x and s − x play the same part
+        high = np.minimum(high, 0.5 * s)
+    empty = ~(high > low)
+    column = s[:, None]
+    cuts = np.concatenate([np.broadcast_to(a, (s.size, a.size)), column - b], axis=1)
+    cuts = np.sort(np.clip(cuts, low[:, None], np.maximum(low, high)[:, None]), axis=1)
+    height = first(cuts) + second(column - cuts)
+    width = np.diff(cuts, axis=1)
+    with np.errstate(divide="ignore"):
+        weight = np.maximum(height[:, :-1], height[:, 1:]) + np.log(width)
+    top = weight.max(axis=1)
+    chosen = (weight > (top - _SPARE)[:, None]) & (width > 0) & ~empty[:, None]
+    row, place = np.nonzero(chosen)
+    half = 0.5 * width[row, place]
+    x = (cuts[row, place] + half)[:, None] + half[:, None] * NODES
+    values = first(x) + second(s[row][:, None] - x) - top[row][:, None]
+    sums = ((np.exp(values) * WEIGHTS).sum(axis=1)) * half
+    total = np.bincount(row, weights=sums, minlength=s.size)
+    with np.errstate(divide="ignore"):
+        result = np.where(empty, -np.inf, top + np.log(total))
+    return result + np.log(2.0) if same else result

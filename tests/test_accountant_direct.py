@@ -1,0 +1,101 @@
+"""Adding densities: against truth where the contour cancels, else against the contour."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+from symdp import compose, mechanisms
+from symdp.accountant import accountant
+from symdp.accountant.contour import _integral
+from symdp.accountant.direct import convolved
+from symdp.errors import AccuracyError
+from symdp.mechanism import Mechanism
+from symdp.truth.quadrature import privacy_profile
+
+
+def rare(rate, sigma):
+    return mechanisms.gaussian(sigma=sigma).subsample("poisson", rate)
+
+
+FEW = [
+    ("a sum of atoms", mechanisms.laplace(b=2), 3, "1/2"),
+    ("between atoms", mechanisms.laplace(b=2), 3, "3/10"),
+    ("below the mean", mechanisms.laplace(b=2), 3, "-1/2"),
+    ("subsampled atoms", mechanisms.laplace(b=2).subsample("poisson", "1/10"), 4, "1/10"),
+    ("bounded", mechanisms.logistic(s=2), 3, "7/10"),
+    ("one-sided bound", mechanisms.gumbel(b=2), 2, "7/10"),
+    ("valley", rare("1/100", 5), 2, "1/20"),
+]
+
+
+@pytest.mark.parametrize(("name", "mechanism", "count", "epsilon"), FEW, ids=[c[0] for c in FEW])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.slow
+def test_few_steps_against_truth(name, mechanism, count, epsilon, direction):
+    exact = sp.Rational(epsilon)
+    law = compose(mechanism, count).law(direction)
+    found = accountant("contour").log_delta(law, float(exact))
+    truth = privacy_profile([(mechanism.pair(direction), count)], float(exact), digits=14)
+    if truth == 0:
+        assert found.log_delta == -math.inf
+        return
+    error = float(mpmath.expm1(mpmath.mpf(found.log_delta) - mpmath.log(truth)))
+    assert abs(error) < 1e-13
+    assert found.log_lower < float(mpmath.log(truth)) < found.log_upper
+
+
+@pytest.mark.parametrize("count", [2, 7, 40, 300])
+@pytest.mark.parametrize("deviations", [1.0, 6.0, 14.0])
+def test_gaussian_sums_are_gaussian(count, deviations):
+    law = compose(mechanisms.gaussian(sigma=5), count).law("remove")
+    mu = math.sqrt(count) / 5
+    epsilon = mu * mu / 2 + deviations * mu
+    with mpmath.workdps(40):
+        m, e = mpmath.sqrt(count) / 5, mpmath.mpf(epsilon)
+        delta = mpmath.ncdf(-e / m + m / 2) - mpmath.exp(e) * mpmath.ncdf(-e / m - m / 2)
+        error = float(mpmath.mpf(convolved(law, epsilon).log_delta) - mpmath.log(delta))
+    assert abs(error) < 1e-14 * (count + abs(float(mpmath.log(delta))))
+    assert abs(error) < 4 * convolved(law, epsilon).error
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+def test_where_the_contour_answers_both_agree(epsilon):
+    law = compose(rare("1/5", 5), 20).law("remove")
+    direct, contour = convolved(law, epsilon), _integral(law, epsilon, -math.inf)
+    assert direct.log_delta == pytest.approx(contour.log_delta, abs=1e-12)
+
+
+def test_ball_arithmetic_agrees_in_the_valley():
+    # Forty digits of the contour integral in ball arithmetic, fifteen minutes long.
+    found = accountant("contour").log_delta(
+        compose(rare("1/1000", "3/2"), 1000).law("remove"), 0.638
+    )
+    assert found.kind == "exact"
+    assert found.log_delta == pytest.approx(-54.288581793188680717, abs=1e-12)
+
+
+def test_different_steps_and_their_order():
+    a, b = rare("1/100", 5), mechanisms.laplace(b=3)
+    one = convolved(compose([(a, 3), (b, 2)]).law("remove"), 0.4)
+    other = convolved(compose([(b, 2), (a, 3)]).law("remove"), 0.4)
+    assert one.log_delta == pytest.approx(other.log_delta, abs=1e-13)
+    assert math.exp(one.log_delta) + math.exp(one.log_complement) == pytest.approx(1, abs=1e-13)
+
+
+def test_profile_decreases_and_is_kept():
+    law = compose(rare("1/1000", 5), 30).law("remove")
+    values = [convolved(law, float(e)).log_delta for e in np.linspace(0.5, 0.02, 25)]
+    assert (np.diff(values) > 0).all()
+
+
+def test_folded_loss_is_refused():
+    variable = sp.Symbol("x", real=True)
+    normal = [sp.exp(-(variable**2) / (2 * v)) / sp.sqrt(2 * sp.pi * v) for v in (2, 1)]
+    law = compose(Mechanism.from_pair(*normal, variable), 3).law("remove")
+    with pytest.raises(AccuracyError, match="too rough"):
+        convolved(law, 0.3)
