@@ -39,12 +39,27 @@ INTEGRALS = {
         -sp.oo,
         sp.oo,
     ),
-    "incomplete beta": (sp.exp(-x) * (2 + sp.exp(2 * x)) ** (t + 1), R(0), R(1)),
-    "incomplete beta turned": (
-        sp.exp(-3 * x) * (1 + 2 * sp.exp(-2 * x)) ** (t + 1) * sp.exp(2 * (t + 1) * x),
-        R(0),
-        R(1),
+    "power of a line in e^x": (sp.exp(2 * x) * (3 + sp.exp(x)) ** (-t - 4), R(0), sp.oo),
+    "power of a line, turned": (sp.exp(-3 * x) * (1 + 2 * sp.exp(-3 * x)) ** (t + 1), R(0), R(1)),
+    "beta from its zero": (sp.exp(-x) * (1 - sp.exp(-2 * x)) ** (t + 1), R(0), sp.oo),
+    "gamma of whole order": (sp.exp(2 * x - (t + 2) * sp.exp(x)), R(0), sp.oo),
+    "bessel": (sp.exp(-(t + 1) * sp.exp(x) - 2 * sp.exp(-x) + x / 3), -sp.oo, sp.oo),
+    "bessel of half order": (
+        sp.exp(-(t + 1) * sp.exp(2 * x) - 2 * sp.exp(-2 * x) + 3 * x),
+        -sp.oo,
+        sp.oo,
     ),
+    "power of a quadratic": ((x**2 + 2 * x + 3) ** (-t - 2), -sp.oo, sp.oo),
+    "powers of two quadratics": (
+        (x**2 + 2 * x + 3) ** (-t - 1) * (x**2 + 1) ** t,
+        -sp.oo,
+        sp.oo,
+    ),
+    "weibull": (x ** (t + 1) * sp.exp(-(t + 2) * x ** R(5, 2)), R(0), sp.oo),
+    "kumaraswamy": (x**2 * (1 - x**3) ** (t + 1), R(0), R(1)),
+    "burr": (x**t * (1 + x**3) ** (-t - 2), R(0), sp.oo),
+    "full circle": (sp.exp(t * sp.cos(x) + sp.sin(x)), -sp.pi, sp.pi),
+    "power of a sine": (sp.sin(x) ** (t + 1), R(0), sp.pi),
     "power to infinity": ((x + 2) ** (-t - 3), R(0), sp.oo),
     "power from its zero": (x**t, R(0), R(2)),
     "gamma on a ray": ((x - 1) ** t * sp.exp(-3 * x), R(1), sp.oo),
@@ -58,6 +73,21 @@ SUMS = {
     "geometric down": (sp.exp((t + 1) * k), k, -sp.oo, R(5)),
     "geometric between": (sp.exp((t + 1) * k), k, -R(3), R(120)),
     "a few terms": (sp.exp(-t * k**2), k, -R(3), R(4)),
+    "negative binomial series": (
+        sp.binomial(n + 3, n) * sp.exp((t - 2) * n),
+        n,
+        R(0),
+        sp.oo,
+    ),
+    "gamma ratio series": (
+        sp.gamma(n + R(5, 2)) / sp.factorial(n) * sp.exp(-2 * n),
+        n,
+        R(0),
+        sp.oo,
+    ),
+    "binomial sum": (sp.binomial(70, n) * sp.exp(t * n), n, R(0), R(70)),
+    "polynomial series": ((n**2 + 1) * sp.exp((t - 2) * n), n, R(0), sp.oo),
+    "logarithmic series": (sp.exp((t - 2) * n) / (n + 1), n, R(0), sp.oo),
     "exponential series": (sp.exp(t * n) / sp.factorial(n), n, R(0), sp.oo),
 }
 
@@ -66,7 +96,8 @@ SUMS = {
 def test_integrals(name: str) -> None:
     integrand, lower, upper = INTEGRALS[name]
     inside = R(3, 2) if lower in (0, 1) else -R(1) if upper in (1, -R(1, 2)) else R(3, 2)
-    inside = R(1, 2) if upper == 1 and lower == 0 else inside
+    inside = R(1, 2) if lower == 0 and upper == 1 else inside
+    inside = R(0) if name in {"full circle"} else inside
     own = form(integrand, x, inside)
     value = definite(Integrand(own, lower, upper, False))
     assert value is not None
@@ -75,10 +106,18 @@ def test_integrals(name: str) -> None:
     with mpmath.workdps(30):
         marks = [-120, -60, -30, -12, -6, -3, -1, 0, 1, 3, 6, 12, 30, 60, 120, 10**3, 10**5, 10**8]
         marks += [10**12, 10**17]
-        low, high = (sp.Float(end, 30) if end.is_finite else end for end in (lower, upper))
+        if (integrand.atoms(sp.exp) and "bessel" in name) or "whole" in name:
+            marks = [mark for mark in marks if -12 <= mark <= 12]  # e^(e^x) ends it there
+            lower, upper = max(lower, -R(6)), min(upper, R(6))
+        if "quadratic" in name:
+            marks = [side * m for m in (*marks, 10**22, 10**27) for side in (-1, 1) if m > 0]
+            marks = sorted(marks)
+        low, high = (
+            sp.Float(sp.N(end, 30), 30) if end.is_finite else end for end in (lower, upper)
+        )
         inner = [mark for mark in marks if low < mark < high]
         ends = [*([low] if lower.is_finite else []), *inner, *([high] if upper.is_finite else [])]
-        direct = mpmath.quad(function, [mpmath.mpf(str(end)) for end in ends])
+        direct = mpmath.re(mpmath.quad(function, [mpmath.mpf(str(end)) for end in ends]))
         assert abs(mpmath.mpf(str(total)) - direct) < mpmath.mpf(10) ** -18 * direct
 
 
@@ -101,7 +140,7 @@ def test_sums(name: str) -> None:
         (sp.exp(-(x**4) + t * x), -sp.oo, sp.oo),
         (sp.exp(t * x), -sp.oo, sp.oo),
         (sp.exp(-t * x**2), -R(1), R(1)),
-        ((1 + x**2) ** (-t - 1), -sp.oo, sp.oo),
+        ((1 + x**4) ** (-t - 1) * (1 + x**2) ** (-t - 1), -sp.oo, sp.oo),
         (sp.exp(-sp.exp(-x)), R(0), sp.oo),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.derive import store
 from symdp.derive.check import agrees, logs_agree, off_the_axis, random_values, tilts_to_check
 from symdp.derive.child import compute
 from symdp.derive.domain import Flank, cgf_domain
@@ -47,7 +48,11 @@ class _Stretch:
 
 
 class _NoClosedForm(Exception):  # noqa: N818  (it carries a reason, not an error)
-    """Why the closed form was given up."""
+    """Why the closed form was given up; final where no form was found to be checked at all."""
+
+    def __init__(self, reason: str, *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.is_final = is_final
 
 
 @lru_cache(maxsize=256)
@@ -76,16 +81,29 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
     >>> derive_cgf(pair).expression
     t*(t + 1)/(2*sigma**2)
     """
+    path = store.entry(pair, below_one)
+    found = None if path is None else store.recall(path)
+    if found is None:
+        found, is_final = _derived(pair, time_limit, below_one)
+        if path is not None and is_final:
+            store.keep(path, found)
+    return found
+
+
+def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple[CGF, bool]:
+    """Return the CGF, and whether another run with more time would find the same."""
     tilt = tilt_symbol(pair)
     stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
-    domain = _domain(pair, stretches)
+    domain = _domain(pair, stretches, below_one)
+    deadline = time.monotonic() + time_limit
     try:
         expression = _closed_form(pair, stretches, tilt, time_limit)
-        _refuse_longer(expression, _LONGEST)
+        _refuse_unreadable(expression)
         tilts, values = _checked(expression, pair, tilt, domain, below_one)
     except _NoClosedForm as reason:
-        return CGF(tilt, None, "numeric", domain, reason=str(reason))
-    return CGF(
+        is_final = reason.is_final and time.monotonic() < deadline
+        return CGF(tilt, None, "numeric", domain, reason=str(reason)), is_final
+    closed = CGF(
         tilt,
         expression,
         "closed",
@@ -94,6 +112,7 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
         parameters_checked=values,
         removable=_removable(expression, tilt, domain),
     )
+    return closed, True
 
 
 def tilt_symbol(pair: Pair) -> sp.Symbol:
@@ -125,9 +144,19 @@ def _stretch(smooth: SmoothPair) -> _Stretch:
     return _Stretch(smooth, log_p, log_q, *ends, is_sum=bool(x.is_integer))
 
 
-def _domain(pair: Pair, stretches: Sequence[_Stretch]) -> tuple[sp.Expr, sp.Expr] | None:
+def _domain(
+    pair: Pair, stretches: Sequence[_Stretch], below_one: tuple[str, ...] = ()
+) -> tuple[sp.Expr, sp.Expr] | None:
     if pair.support.kind == "points":
         return -sp.oo, sp.oo
+    shares = [s for s in _symbols(pair) if s.name in below_one and s.is_positive]
+    if shares:
+        # r = 1/(1 + w) with w > 0 tells SymPy, which knows no upper bounds, that r < 1.
+        odds = {r: 1 / (1 + sp.Dummy(str(r.name), positive=True)) for r in shares}
+        back = {next(iter(value.free_symbols)): 1 / r - 1 for r, value in odds.items()}
+        concrete = _substituted(pair, odds)
+        found = _domain(concrete, list(_stretches(concrete)))
+        return None if found is None else tuple(sp.simplify(end.subs(back)) for end in found)
     flanks = [
         Flank(_forms(stretch.smooth.p_terms), _forms(stretch.smooth.q_terms), end)
         for stretch in stretches
@@ -158,6 +187,17 @@ def _closed_form(
     return log_of_total(total, tilt, deadline)
 
 
+def _refuse_unreadable(expression: sp.Expr) -> None:
+    """A special function may stand in a formula for people once, not several times over."""
+    _refuse_longer(expression, _LONGEST)
+    special = expression.atoms(sp.hyper, sp.meijerg)
+    if len(special) > 1 or expression.has(sp.meijerg):
+        names = ", ".join(sorted({node.func.__name__ for node in special}))
+        raise _NoClosedForm(f"only a form in {len(special)} special functions ({names}) was found")
+    if expression.has(sp.polar_lift, sp.I):
+        raise _NoClosedForm("only a complex form was found")
+
+
 def _refuse_longer(expression: sp.Expr, most: int) -> None:
     operations = int(sp.count_ops(expression))
     if operations > most:
@@ -175,7 +215,7 @@ def _integral(stretch: _Stretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.E
         return value, form.constant
     reason = _hopeless(integrand, tilt)
     if reason:
-        raise _NoClosedForm(reason)
+        raise _NoClosedForm(reason, is_final=True)
     moving = LogForm(form.variable, smooth=form.smooth, logs=form.moving_logs)
     left = deadline - time.monotonic()
     arguments = (sp.exp(moving.to_expression()), form.variable, stretch.lower, stretch.upper)

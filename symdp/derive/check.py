@@ -28,8 +28,8 @@ def tilts_to_check(domain: tuple[sp.Expr, sp.Expr], seed: int) -> tuple[sp.Ratio
     (-63/23, 133/46)
     """
     chance = random.Random(seed)
-    low = max(sp.Rational(-7, 2), _inner(domain[0], sp.Rational(1, 8)))
-    high = min(sp.Rational(7, 2), _inner(domain[1], -sp.Rational(1, 8)))
+    low = max(sp.Rational(-7, 2), _inner(domain[0], sp.Rational(1, 4)))
+    high = min(sp.Rational(7, 2), _inner(domain[1], -sp.Rational(1, 4)))
     tilts: list[sp.Rational] = []
     for half in range(2):
         tilt = sp.S.Zero

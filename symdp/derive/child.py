@@ -32,11 +32,12 @@ _TASKS: dict[str, Callable[..., sp.Expr]] = {
     "integrate": _integrate,
     "limit": _limit,
     "factor": _factor,
+    "simplify": sp.simplify,
 }
 
 
 def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
-    """Return the result of a task ("integrate", "limit", "factor"), None where it failed.
+    """Return the result of a task ("integrate", "limit", …), None where it failed.
 
     Failure is an exception in the child, a result that still holds what was asked for, or the end
     of the time; the child is killed then.  The child is a fork where that is safe, otherwise a

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
+from symdp.derive.cumulants import cumulant_in_moments, derivative_of
+from symdp.derive.inverse import inverses, loss_symbol
 from symdp.derive.limits import loss_range
 from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, Atom, Piece, Point
+from symdp.derive.shown import Shown
+from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
+    from symdp.derive.asymptotics import Expansion
+    from symdp.derive.pld import LossLaw
+    from symdp.derive.tails import Tails
     from symdp.mechanism import Mechanism
     from symdp.pair import Pair
 
 _SECONDS_OF_A_LIMIT = 5.0
-_SHORT = 60  # operations up to which a cumulant is factored
 
 EPSILON = sp.Symbol("epsilon", real=True)
 COUNT = sp.Symbol("n", integer=True, positive=True)
@@ -61,7 +67,7 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
 
 
 @dataclass(frozen=True)
-class Derivation:
+class Derivation(Shown):
     """What `derive` found; each further part is computed when it is first asked for.
 
     Attributes
@@ -129,12 +135,71 @@ class Derivation:
         return mass_where(-sp.oo, self.pieces, self.points, self.variable)
 
     @cached_property
+    def _loss_value(self) -> sp.Symbol:
+        return loss_symbol({self.variable.name, *(p.name for p in self.mechanism.declared)})
+
+    @cached_property
+    def inverse(self) -> tuple[tuple[Piece, sp.Expr | None], ...]:
+        """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
+        found = inverses(self.pieces, self.variable, self._loss_value)
+        return tuple(zip(self.pieces, found, strict=True))
+
+    @cached_property
+    def pld_density(self) -> LossLaw:
+        """The density ω(s) of the loss under P, atoms apart [FA 5]."""
+        from symdp.derive.pld import pld_density
+
+        backs = [back for _, back in self.inverse]
+        return pld_density(self.pieces, backs, self.variable, self._loss_value)
+
+    @cached_property
+    def pld_cdf(self) -> LossLaw:
+        """P(ℓ ≤ s) of the finite loss without its atoms."""
+        from symdp.derive.pld import pld_cdf
+
+        backs = [back for _, back in self.inverse]
+        return pld_cdf(self.pieces, backs, self.variable, self._loss_value)
+
+    @cached_property
+    def dominating_direction(self) -> Dominance:
+        """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
+        return dominating_direction(self.mechanism.pair("remove"))
+
+    @cached_property
     def cgf(self) -> CGF:
         """K(t) = log ∫ P^{1+t} Q^{−t}: closed and checked, or numeric with the reason."""
-        below_one = tuple(
-            p.name for p in self.mechanism.declared if p.domain.endswith("probability")
-        )
-        return derive_cgf(self.pair, self.time_limit, below_one)
+        return derive_cgf(self.pair, self.time_limit, self._below_one)
+
+    @property
+    def _below_one(self) -> tuple[str, ...]:
+        declared = self.mechanism.declared
+        return tuple(p.name for p in declared if p.domain.endswith("probability"))
+
+    def cgf_at(self, tilt: int) -> sp.Expr:
+        """Return K at a whole tilt in closed form, Poisson-subsampled pairs included (`orders`)."""
+        if not isinstance(tilt, int) or isinstance(tilt, bool):
+            raise InputError(f"the tilt must be a whole number, not {tilt!r}")
+        from symdp.derive.orders import cgf_at
+
+        return cgf_at(self.pair, tilt, self.time_limit, self._below_one)
+
+    def renyi(self, order: int) -> sp.Expr:
+        """Return the Rényi divergence D_α(P‖Q) = K(α − 1)/(α − 1) of a whole order α ≥ 2.
+
+        Raises
+        ------
+        InputError
+            For another order, or where no closed form is known.
+        """
+        _check_order(order, 2)
+        return self.cgf_at(order - 1) / (order - 1)
+
+    @cached_property
+    def tails(self) -> Tails:
+        """Tail constants: Chernoff, Hoeffding, sub-Gaussian, Berry-Esseen, van der Corput."""
+        from symdp.derive.tails import derive_tails
+
+        return derive_tails(self)
 
     def cumulant(self, order: int) -> sp.Expr:
         """Return the tilted cumulant K^(order)(t) as an expression of the tilt.
@@ -154,8 +219,8 @@ class Derivation:
         _check_order(order, 1)
         tilt, expression = self.cgf.tilt, self.cgf.expression
         if expression is None:
-            return _cumulant_in_moments(order, tilt)
-        return _derivative(expression, tilt, order)
+            return cumulant_in_moments(order, tilt)
+        return derivative_of(expression, tilt, order)
 
     def msd(self, order: int, substitute: bool = False) -> sp.Expr:
         """Return MSD_order ≈ δ(ε), the method of steepest descent [SPA (60), (61)].
@@ -182,7 +247,7 @@ class Derivation:
             return formula
         tilt = self.cgf.tilt
         z = sp.Symbol(tilt.name, positive=True)  # the saddle point lies right of 0
-        own = {j: _derivative(self._closed(), tilt, j) for j in range(1, 2 * order + 3)}
+        own = {j: derivative_of(self._closed(), tilt, j) for j in range(1, 2 * order + 3)}
         rest = -EPSILON * z - sp.log(z) - sp.log(1 + z)
         values = {F(0): COUNT * self._closed().subs(tilt, z) + rest}
         for j, derivative in own.items():
@@ -236,7 +301,7 @@ class Derivation:
             Where there is no closed form, or the limit was not found.
         """
         _check_order(order, 1)
-        derivative = _derivative(self._closed(), self.cgf.tilt, order)
+        derivative = derivative_of(self._closed(), self.cgf.tilt, order)
         if not isinstance(at, int | sp.Expr):
             raise InputError(f"the tilt must be a number or a SymPy expression, not {at!r}")
         place = sp.sympify(at, strict=True)
@@ -248,6 +313,50 @@ class Derivation:
             return limit
         return sp.simplify(value)
 
+    def asymptotics(self, order: int = 1, substitute: bool = False) -> tuple[Expansion, ...]:
+        """Return how t₀ and log δ behave for many steps, in three regimes of ε.
+
+        "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.
+
+        Parameters
+        ----------
+        order : int, 0 or more
+            Terms after the leading one.
+        substitute : bool
+            Put the closed-form CGF in, and solve for the tilt s where a formula does.
+
+        Raises
+        ------
+        InputError
+            For a negative order, or a substitution without a closed form.
+
+        Examples
+        --------
+        >>> import symdp
+        >>> central, fixed, large = derive(symdp.mechanisms.gaussian).asymptotics(0, True)
+        >>> fixed.tilt, large.tilt
+        (2*sigma**2/n, level*sigma**2 - 1/2)
+        """
+        from symdp.derive.asymptotics import LEVEL, expansions, substituted
+        from symdp.derive.tails.constants import invert_slope
+
+        _check_order(order, 0)
+        found = expansions(order, self.pair.is_discrete)
+        if not substitute:
+            return found
+        levels = {"fixed": sp.S.Zero, "large": LEVEL}
+        places = {name: invert_slope(self, level) for name, level in levels.items()}
+        return tuple(
+            substituted(
+                expansion,
+                lambda j: self.cumulant_at(j, 0),
+                lambda j: self.cumulant(j) if j else self._closed(),
+                self.cgf.tilt,
+                places.get(expansion.regime),
+            )
+            for expansion in found
+        )
+
     def _closed(self) -> sp.Expr:
         if self.cgf.expression is None:
             raise InputError(
@@ -256,68 +365,7 @@ class Derivation:
             )
         return self.cgf.expression
 
-    def to_text(self, order: int = 2) -> str:
-        """Return the derivation as plain text, expansions up to `order`."""
-        from symdp.derive.present import to_text
-
-        return to_text(self, order)
-
-    def to_latex(self, order: int = 2) -> str:
-        """Return the derivation as LaTeX, an aligned display."""
-        from symdp.derive.present import to_latex
-
-        return to_latex(self, order)
-
-    def to_json(self, order: int = 2) -> dict[str, Any]:
-        """Return the derivation as JSON-ready data; expressions are SymPy's text."""
-        from symdp.derive.present import to_json
-
-        return to_json(self, order)
-
-    def _repr_latex_(self) -> str:
-        return f"$$\n{self.to_latex(order=1)}\n$$"
-
 
 def _check_order(order: int, least: int) -> None:
     if not isinstance(order, int) or isinstance(order, bool) or order < least:
         raise InputError(f"the order must be a whole number, {least} or more, not {order!r}")
-
-
-@lru_cache(maxsize=1024)
-def _derivative(cgf: sp.Expr, tilt: sp.Symbol, order: int) -> sp.Expr:
-    """Return K^(order), each log differentiated factor by factor so that quotients stay short."""
-    if order > 1:
-        derivative = sp.diff(_derivative(cgf, tilt, order - 1), tilt)
-    else:
-        derivative = sp.Add(*(_slope(term, tilt) for term in sp.Add.make_args(cgf)))
-    if sp.count_ops(derivative) > _SHORT:
-        return derivative
-    candidates = (derivative, sp.factor(derivative))
-    return min(candidates, key=lambda e: (sp.count_ops(e), sp.default_sort_key(e)))
-
-
-def _slope(term: sp.Expr, tilt: sp.Symbol) -> sp.Expr:
-    if not isinstance(term, sp.log):
-        return sp.diff(term, tilt)
-    total = sp.S.Zero
-    for factor in sp.Mul.make_args(term.args[0]):
-        base, power = factor.as_base_exp()
-        if tilt in power.free_symbols or isinstance(factor, sp.exp):
-            total += sp.diff(power * sp.log(base), tilt)
-        elif isinstance(base, sp.sinh):
-            total += power * sp.diff(base.args[0], tilt) * sp.coth(base.args[0])
-        elif isinstance(base, sp.cosh):
-            total += power * sp.diff(base.args[0], tilt) * sp.tanh(base.args[0])
-        else:
-            total += power * sp.diff(base, tilt) / base
-    return total
-
-
-def _cumulant_in_moments(order: int, tilt: sp.Symbol) -> sp.Expr:
-    """κ_n = m_n − Σ_{k<n} C(n−1, k−1) κ_k m_{n−k}."""
-    moment = [sp.S.One, *(sp.Function(f"m_{k}")(tilt) for k in range(1, order + 1))]
-    cumulants: list[sp.Expr] = [sp.S.Zero]
-    for n in range(1, order + 1):
-        lower = (sp.binomial(n - 1, k - 1) * cumulants[k] * moment[n - k] for k in range(1, n))
-        cumulants.append(sp.expand(moment[n] - sp.Add(*lower)))
-    return cumulants[order]

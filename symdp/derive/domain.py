@@ -77,9 +77,15 @@ def _below(constant: sp.Expr, slope: sp.Expr, limit: sp.Expr) -> tuple[sp.Expr, 
     if slope == 0:
         return (-sp.oo, sp.oo) if sign_of(limit - constant) == 1 else None
     sign = sign_of(slope)
-    if sign is None:
-        return None
     edge = sp.factor_terms(sp.cancel((limit - constant) / slope))
+    if sign is None:  # both cases, told apart where the parameters have values
+        open_part = sp.Mul(
+            *(f for f in sp.Mul.make_args(sp.factor(sp.together(slope))) if sign_of(f) != 1)
+        )
+        return (
+            sp.Piecewise((-sp.oo, sp.Ge(open_part, 0)), (edge, True)),
+            sp.Piecewise((edge, sp.Gt(open_part, 0)), (sp.oo, True)),
+        )
     return (-sp.oo, edge) if sign > 0 else (edge, sp.oo)
 
 

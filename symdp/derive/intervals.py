@@ -12,6 +12,10 @@ from mpmath import iv
 _HUGE = mpmath.mpf(2) ** 40
 
 
+# Functions that rise or fall everywhere, with their direction; their ends give their range.
+_MONOTONE = {sp.erf: 1, sp.erfc: -1, sp.atan: 1, sp.tanh: 1, sp.asinh: 1}
+
+
 class EnclosureError(ArithmeticError):
     """The expression holds a function that has no interval form here."""
 
@@ -88,6 +92,8 @@ class Enclosure:
             return iv.sin(self._value(node.args[0]))
         if isinstance(node, sp.cos):
             return iv.cos(self._value(node.args[0]))
+        if node.func in _MONOTONE:
+            return _monotone(node.func, self._value(node.args[0]))
         if not node.free_symbols and isinstance(node, sp.Expr):
             return _constant(node)
         raise EnclosureError(f"{node.func.__name__} has no interval form")
@@ -116,6 +122,19 @@ def _log(value: Any) -> Any:
         raise EnclosureError("a logarithm meets negative numbers")
     low = value.a if value.a > 0 else iv.mpf(0)
     return iv.mpf([iv.log(low).a if low.a > 0 else iv.mpf("-inf"), iv.log(value.b).b])
+
+
+def _monotone(function: type[sp.Function], value: Any) -> Any:
+    """Enclose a monotone function by its values at the ends, each with its rounding."""
+    evaluate = getattr(mpmath, function.__name__)
+    ends = []
+    with mpmath.workprec(int(iv.prec) + 20):
+        for end in (value.a, value.b):
+            point = mpmath.mpf(end.a)
+            result = iv.mpf(evaluate(point))
+            ends.append(result + abs(result) * iv.mpf([-1, 1]) * iv.mpf(2) ** (5 - int(iv.prec)))
+    low, high = ends if _MONOTONE[function] > 0 else ends[::-1]
+    return iv.mpf([low.a, high.b])
 
 
 def _constant(node: sp.Expr) -> Any:

@@ -125,7 +125,7 @@ class _Builder:
     def add_exponent(self, exponent: sp.Expr, power: sp.Expr) -> None:
         """Add power·exponent, term by term."""
         for term in sp.Add.make_args(expanded(exponent, self.x)):
-            constant, moving = term.as_independent(self.x, as_Add=False)
+            constant, moving = _scaled_apart(term, self.x).as_independent(self.x, as_Add=False)
             if moving == 1:
                 self.add_shift(constant, power)
             elif isinstance(moving, sp.log):
@@ -201,6 +201,21 @@ class _Builder:
             raise _PointNeeded
         sign = sign_of(base.subs(self.x, self.at))
         return sp.expand(-base) if sign == -1 else base
+
+
+def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Write (x/a)^p as a^{−p} x^p, so that equal powers of x meet."""
+    factors = []
+    for factor in sp.Mul.make_args(term):
+        base, power = factor.as_base_exp()
+        if isinstance(base, sp.Mul) and x in base.free_symbols and not isinstance(factor, sp.exp):
+            scale, rest = base.as_independent(x, as_Add=False)
+            size = -scale if sign_of(scale) == -1 else scale
+            if sign_of(size) == 1 and not power.is_Integer:
+                factors += [size**power, (scale / size * rest) ** power]
+                continue
+        factors.append(factor)
+    return sp.Mul(*factors)
 
 
 def _dominating(exponents: list[sp.Expr], x: sp.Symbol) -> sp.Expr:

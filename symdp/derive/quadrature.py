@@ -14,13 +14,15 @@ from flint import acb, arb, ctx, fmpq
 from symdp.derive.records import Piece, Point
 from symdp.emit.arb import compile_arb
 
-BITS = 320
-_DROP = 100.0  # integrals are cut where the integrand is e^−100 of its peak
+BITS = 480
+_DROP = 60.0  # integrals are cut where e^−60 of them is left
 _FAR = 1000  # cuts are sought as far out as 2^1000
 _MOST_EVALUATIONS = 50_000
+_MOST_TERMS = 20_000
 _ZOOMS = 24
 
 Height = Callable[[Fraction], float]
+Smooth = Callable[[Fraction, Fraction], bool]
 
 
 class CheckError(ArithmeticError):
@@ -30,7 +32,7 @@ class CheckError(ArithmeticError):
 def moment(z: sp.Expr, pieces: Sequence[Piece], points: Sequence[Point], x: sp.Symbol) -> acb:
     """Return a ball around M(z) = Σ ∫ P^{1+z} Q^{−z} where both densities are positive.
 
-    The cuts of infinite ranges are not part of the ball; they leave out about e^−90 of the whole.
+    The cuts of infinite ranges are not part of the ball; they leave out about e^−60 of the whole.
 
     Parameters
     ----------
@@ -103,11 +105,17 @@ class _PieceMoment:
         known = ball.is_finite() and bool(ball.rad() < 1)
         return float(ball) if known else -math.inf
 
+    def is_smooth(self, end: Fraction, other: Fraction) -> bool:
+        """Whether the integrand is analytic around an end, as far as a small ball there shows."""
+        width = exactly((other - end) / 1024).real
+        around = width * arb(0, 1)
+        return bool(self.integrand(exactly(end) + acb(around, around), True).is_finite())
+
     def value(self) -> acb:
         if self.is_sum:
             return self._sum()
-        marks = cut_marks(self.height, self.low, self.high)
-        tolerance = arb(2) ** -100 * arb(_log_size(self.height, marks)).exp()
+        marks, size = cut_marks(self.height, self.low, self.high, self.is_smooth)
+        tolerance = arb(2) ** -100 * arb(size).exp()
         total = acb(0)
         for left, right in pairwise(marks):
             total += acb.integral(
@@ -125,30 +133,56 @@ class _PieceMoment:
     def _sum(self) -> acb:
         if self.low is not None and self.low == self.high:
             return acb(self.integrand(acb(int(self.low)), False))
-        marks = cut_marks(self.height, self.low, self.high)
+        marks, _ = cut_marks(self.height, self.low, self.high)
         total = acb(0)
-        for k in range(math.ceil(marks[0]), math.floor(marks[-1]) + 1):
+        first, last = math.ceil(marks[0]), math.floor(marks[-1])
+        if last - first > _MOST_TERMS:
+            raise CheckError("the terms of the check fall too slowly")
+        for k in range(first, last + 1):
             total += self.integrand(acb(k), False)
         return total
 
 
-def cut_marks(height: Height, low: Fraction | None, high: Fraction | None) -> list[Fraction]:
-    """Cut a range where nothing is left of the integrand, at its peak, and near singular ends."""
+def cut_marks(
+    height: Height, low: Fraction | None, high: Fraction | None, is_smooth: Smooth | None = None
+) -> tuple[list[Fraction], float]:
+    """Cut a range where nothing is left of the integrand, at its peak, and near singular ends.
+
+    Returns
+    -------
+    The marks, and the log of what the integral is at least, as far as a unimodal integrand tells.
+    """
     anchor = low if low is not None else high if high is not None else Fraction(0)
     heights = _heights(height, anchor, low, high)
     peak = _zoomed(height, heights)
     heights |= _heights(height, peak, low, high)
     ordered = sorted(heights)
-    floor = heights[peak] - _DROP
-    left = [p for p in ordered if p < peak and heights[p] < floor]
-    right = [p for p in ordered if p > peak and heights[p] < floor]
+    size = _log_size(heights, ordered)
+    floor = size - _DROP
+    left = [p for p in ordered if p < peak and heights[p] + _log(peak - p) < floor]
+    right = [p for p in ordered if p > peak and heights[p] + _log(p - peak) < floor]
     start, stop = max(left, default=low), min(right, default=high)
     if start is None or stop is None:
         raise CheckError("the integrand of the check falls too slowly")
-    marks = {peak}
-    for end, other in ((start, stop), (stop, start)):
-        marks.update(_shells(height, end, other, floor) or [end])
-    return sorted(marks)
+    marks = {start, peak, stop, *_far_marks(peak, start, stop)}
+    for end, other in ((start, min(marks - {start})), (stop, max(marks - {stop}))):
+        singular = not math.isfinite(height(end))
+        if not singular and is_smooth is not None and end in (low, high):
+            singular = not is_smooth(end, other)
+        if singular:
+            marks.discard(end)
+            marks.update(_shells(height, end, other, floor))
+    return sorted(marks), size
+
+
+def _log(width: Fraction) -> float:
+    return math.log(width.numerator) - math.log(width.denominator)
+
+
+def _far_marks(peak: Fraction, start: Fraction, stop: Fraction) -> set[Fraction]:
+    """Marks at geometric distances, for ranges far longer than the integrand's own scale."""
+    marks = (peak + side * Fraction(2) ** k for side in (-1, 1) for k in range(8, _FAR, 8))
+    return {mark for mark in marks if start < mark < stop}
 
 
 def _heights(
@@ -168,7 +202,7 @@ def _heights(
             if own == -math.inf and last >= lowest + _DROP:
                 raise CheckError("the integrand of the check grows beyond all bounds")
             heights[point] = last = own
-            if k > 30 and own < lowest:
+            if k > 30 and own + k * math.log(2) < lowest:
                 break
     return heights
 
@@ -192,18 +226,20 @@ def _zoomed(height: Height, heights: dict[Fraction, float]) -> Fraction:
 
 def _shells(height: Height, end: Fraction, other: Fraction, floor: float) -> list[Fraction]:
     """Marks that close in on an end where the integrand is singular; the end is not one."""
-    if math.isfinite(height(end)):
-        return []
     marks = []
     for k in range(1, BITS):
-        point = end + (other - end) * Fraction(1, 2**k)
-        marks.append(point)
-        if height(point) - k * math.log(2) < floor:
+        marks.append(end + (other - end) / 2**k)
+        ahead = (k, k + 3, k + 10, k + 30, k + 100)  # it may rise again towards the end
+        if all(
+            height(end + (other - end) / 2**j) - j * math.log(2) + _log(abs(other - end)) < floor
+            for j in ahead
+        ):
             return marks
     raise CheckError("the integrand of the check is too singular")
 
 
-def _log_size(height: Height, marks: Sequence[Fraction]) -> float:
-    """Log of the largest height times width."""
-    inner = max(height((left + right) / 2) for left, right in pairwise(marks))
-    return max(inner, *map(height, marks[1:-1]), -1e300) + math.log(marks[-1] - marks[0])
+def _log_size(heights: dict[Fraction, float], ordered: Sequence[Fraction]) -> float:
+    """Log of the largest panel, width times its lower height, of a grid."""
+    return max(
+        min(heights[left], heights[right]) + _log(right - left) for left, right in pairwise(ordered)
+    )

@@ -163,6 +163,8 @@ class _Log:
         numerator, denominator = sp.fraction(sp.factor(sp.together(factor)))
         for part, sign in ((numerator, 1), (denominator, -1)):
             constant, moving = part.as_independent(self.tilt, as_Add=False)
+            if sign_of(constant) == -1:  # −t is positive where it matters, t is not
+                constant, moving = -constant, sp.expand(-moving)
             if constant != 1:
                 self._constant(constant, sign * power)
             if moving != 1:

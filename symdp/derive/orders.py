@@ -1,0 +1,123 @@
+"""K at whole tilts, that is, Rényi divergences of whole orders, in closed form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.derive.cgf import derive_cgf
+from symdp.derive.child import compute
+from symdp.derive.records import CGF
+from symdp.derive.signs import compare
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.pair import Pair
+
+_SECONDS = 5.0
+_LARGEST = 256
+
+
+def cgf_at(pair: Pair, tilt: int, time_limit: float, below_one: tuple[str, ...]) -> sp.Expr:
+    """Return K(tilt) for a whole tilt.
+
+    A closed form is evaluated there.  For P = (1 − q)f₀ + q·f₁ against f₀ whose base pair (f₁, f₀)
+    has the CGF k in closed form, the binomial theorem gives
+
+        exp K(t) = Σ_{j ≤ t+1} C(t+1, j) (1 − q)^{t+1−j} q^j e^{k(j−1)},    t = 0, 1, 2, …
+
+    with 1 in place of e^{k(−1)}; the reversed pair has it at −1 − t.
+
+    Parameters
+    ----------
+    pair : Pair
+    tilt : int
+    time_limit, below_one : as for `derive_cgf`
+
+    Returns
+    -------
+    sympy.Expr
+        oo where the tilt is known to lie outside the domain.
+
+    Raises
+    ------
+    InputError
+        Where neither way leads to a closed form.
+    """
+    whole = derive_cgf(pair, time_limit, below_one)
+    if whole.expression is not None:
+        return value_at(whole, sp.Integer(tilt))
+    turned = tilt if len(_used(pair.q_weights)) == 1 else -1 - tilt
+    p_weights, q_weights = (
+        (pair.p_weights, pair.q_weights) if turned == tilt else (pair.q_weights, pair.p_weights)
+    )
+    inside, outside = _used(p_weights), _used(q_weights)
+    mixed = len(inside) == 2 and len(outside) == 1 and outside[0] in inside
+    if not mixed or turned < 0:
+        raise InputError(
+            f"K has no closed form at {tilt} ({whole.reason}); a Poisson-subsampled pair has one "
+            "at 0, 1, 2, ... with the record removed, at -1, -2, ... with it added"
+        )
+    if turned > _LARGEST:
+        raise InputError(f"the order must be at most {_LARGEST + 1}, since a sum is written out")
+    (base,) = outside
+    (other,) = (i for i in inside if i != base)
+    return _binomial(_plain(pair, base, other), (p_weights[base], p_weights[other]), turned,
+                     time_limit, below_one)  # fmt: skip
+
+
+def _used(weights: tuple[sp.Expr, ...]) -> list[int]:
+    return [i for i, weight in enumerate(weights) if weight != 0]
+
+
+def _plain(pair: Pair, base: int, other: int) -> Pair:
+    """The pair (f_other, f_base) without sampling."""
+    from symdp.pair import Pair as PairRecord
+
+    components = (pair.components[base], pair.components[other])
+    weights = ((sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
+    return PairRecord(pair.variable, pair.support, components, *weights)
+
+
+def _binomial(
+    plain: Pair,
+    weights: tuple[sp.Expr, sp.Expr],
+    tilt: int,
+    time_limit: float,
+    below_one: tuple[str, ...],
+) -> sp.Expr:
+    own = derive_cgf(plain, time_limit, below_one)
+    if own.expression is None:
+        raise InputError(f"the pair without sampling has no closed-form CGF ({own.reason})")
+    order = tilt + 1
+    terms = [weights[0] ** order]
+    for j in range(1, order + 1):
+        value = value_at(own, sp.Integer(j - 1))
+        if value is sp.oo:
+            return sp.oo
+        share = sp.binomial(order, j) * weights[0] ** (order - j) * weights[1] ** j
+        terms.append(share * sp.exp(value))
+    return sp.log(sp.Add(*terms))
+
+
+def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
+    """Return a closed-form CGF at one tilt, as a limit where it reads 0/0; oo off its domain.
+
+    Raises
+    ------
+    InputError
+        Where the limit was not found.
+    """
+    assert cgf.expression is not None
+    if cgf.domain is not None:
+        below, above = compare(tilt, cgf.domain[0]), compare(cgf.domain[1], tilt)
+        if -1 in (below, above):
+            return sp.oo
+    value = cgf.expression.subs(cgf.tilt, tilt)
+    if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+        limit = compute("limit", (cgf.expression, cgf.tilt, tilt, "+"), _SECONDS)
+        if limit is None:
+            raise InputError(f"K has no value found at {tilt}")
+        value = limit
+    return sp.expand(value) if not value.has(sp.log) else value

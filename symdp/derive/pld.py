@@ -1,0 +1,189 @@
+"""The privacy loss distribution: density and distribution function of ℓ under P, closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from symdp.derive.check import random_values
+from symdp.derive.child import compute
+from symdp.derive.integrate import Integrand, definite
+from symdp.derive.limits import limit_at
+from symdp.derive.log_form import log_form
+from symdp.derive.records import Piece
+from symdp.derive.signs import interior_point
+
+_DIGITS = 25
+_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class LossLaw:
+    """A function of a loss value s under P, or the reason why there is none in closed form.
+
+    Attributes
+    ----------
+    loss
+        The symbol s.
+    expression
+        The density ω(s) of the continuous part [FA 5], or P(ℓ ≤ s) of the finite part.
+    reason
+        Why `expression` is None; empty otherwise.
+    """
+
+    loss: sp.Symbol
+    expression: sp.Expr | None
+    reason: str = ""
+
+
+def pld_density(
+    pieces: Sequence[Piece], inverses: Sequence[sp.Expr | None], x: sp.Symbol, s: sp.Symbol
+) -> LossLaw:
+    """Return ω(s) = Σ P(ℓ⁻¹(s))·|dℓ⁻¹/ds| over the monotone pieces; atoms are apart.
+
+    Parameters
+    ----------
+    pieces, inverses : of the loss
+    x, s : the variable and the symbol of loss values
+    """
+    if x.is_integer:
+        return LossLaw(s, None, "the loss of a discrete mechanism has atoms alone")
+
+    def part(piece: Piece, back: sp.Expr) -> sp.Expr:
+        assert piece.log_p is not None
+        sign = 1 if piece.slope == "increasing" else -1
+        density = sp.exp(piece.log_p.subs(x, back)) * sign * sp.diff(back, s)
+        return _short(density)
+
+    return _summed(pieces, inverses, x, s, part, outside=(sp.S.Zero, sp.S.Zero))
+
+
+def pld_cdf(
+    pieces: Sequence[Piece], inverses: Sequence[sp.Expr | None], x: sp.Symbol, s: sp.Symbol
+) -> LossLaw:
+    """Return P(ℓ ≤ s) of the continuous part of the loss, atoms left out.
+
+    Parameters
+    ----------
+    pieces, inverses, x, s : as for `pld_density`
+    """
+    if x.is_integer:
+        return LossLaw(s, None, "the loss of a discrete mechanism has atoms alone")
+    missing = next((p for p in pieces if _moves(p) and _mass(p, x, p.lower, p.upper) is None), None)
+    if missing is not None:
+        return LossLaw(s, None, f"P has no closed form between {missing.lower} and {missing.upper}")
+
+    def part(piece: Piece, back: sp.Expr) -> sp.Expr | None:
+        ends = (piece.lower, back) if piece.slope == "increasing" else (back, piece.upper)
+        end = sp.Dummy("end", real=True)
+        mass = _mass(piece, x, *(end if at is back else at for at in ends))
+        return None if mass is None else _short(mass.subs(end, back))
+
+    return _summed(pieces, inverses, x, s, part, outside=None)
+
+
+def _short(expression: sp.Expr) -> sp.Expr:
+    """Return a shorter form where SymPy finds one in time."""
+    found = compute("simplify", (expression,), _SECONDS)
+    if found is None or sp.count_ops(found) >= sp.count_ops(expression):
+        return expression
+    return found
+
+
+def _moves(piece: Piece) -> bool:
+    return piece.slope != "constant" and not piece.loss.is_infinite
+
+
+def _mass(piece: Piece, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
+    """P of a part of a piece, None where the table does not know it."""
+    total = sp.S.Zero
+    at = interior_point(piece.lower, piece.upper)
+    for term in piece.log_p_terms:
+        form = log_form(sp.exp(term), x, at)
+        value = definite(Integrand(form, lower, upper, False))
+        if value is None:
+            return None
+        total += value * sp.exp(form.constant)
+    return total
+
+
+def _summed(
+    pieces: Sequence[Piece],
+    inverses: Sequence[sp.Expr | None],
+    x: sp.Symbol,
+    s: sp.Symbol,
+    part: Callable[[Piece, sp.Expr], sp.Expr | None],
+    outside: tuple[sp.Expr, sp.Expr] | None,
+) -> LossLaw:
+    """Add what the pieces contribute, each within the range of its loss."""
+    total = sp.S.Zero
+    for piece, back in zip(pieces, inverses, strict=True):
+        if not _moves(piece):
+            continue
+        if back is None:
+            return LossLaw(s, None, f"the loss has no inverse in closed form on its piece from "
+                           f"{piece.lower} to {piece.upper}")  # fmt: skip
+        inside = part(piece, back)
+        ends = [
+            limit_at(piece.loss, x, piece.lower, from_left=False),
+            limit_at(piece.loss, x, piece.upper, from_left=True),
+        ]
+        if inside is None or None in ends:
+            return LossLaw(s, None, "P or the range of the loss has no closed form on a piece")
+        low, high = ends if piece.slope == "increasing" else ends[::-1]
+        if not _agrees(inside, piece, back, x, s, is_density=outside is not None):
+            return LossLaw(s, None, "the form that was found disagrees with numbers")
+        after = sp.S.Zero
+        if outside is None:
+            whole = _mass(piece, x, piece.lower, piece.upper)
+            after = sp.S.Zero if whole is None else _short(whole)
+        total += _between(inside, s, low, high, after)
+    return LossLaw(s, total) if total != 0 else LossLaw(s, None, "the loss has atoms alone")
+
+
+def _between(inside: sp.Expr, s: sp.Symbol, low: sp.Expr, high: sp.Expr, after: sp.Expr) -> sp.Expr:
+    cases: list[tuple[sp.Expr, sp.Basic]] = []
+    if low is not -sp.oo:
+        cases.append((sp.S.Zero, s <= low))
+    cases.append((inside, sp.true if high is sp.oo else s < high))
+    if high is not sp.oo:
+        cases.append((after, sp.true))
+    return inside if len(cases) == 1 else sp.Piecewise(*cases)
+
+
+def _agrees(
+    inside: sp.Expr, piece: Piece, back: sp.Expr, x: sp.Symbol, s: sp.Symbol, *, is_density: bool
+) -> bool:
+    """Compare with P(x)/|ℓ′(x)|, or with ∫ P by quadrature, at a point with random parameters."""
+    from symdp.derive.quadrature import CheckError, moment
+
+    assert piece.log_p is not None
+    symbols = (piece.log_p.free_symbols | piece.loss.free_symbols) - {x}
+    values = dict(random_values(symbols, 5, [str(y.name) for y in symbols]))
+    low, high = (end.subs(values) for end in (piece.lower, piece.upper))
+    at = interior_point(low, high)
+    at = at + sp.Rational(3, 7) if high is sp.oo else at
+    found = (
+        inside.subs(values).subs(s, piece.loss.subs(values).subs(x, at)).evalf(_DIGITS, maxn=300)
+    )
+    density = sp.exp(piece.log_p.subs(values))
+    if is_density:
+        slope = sp.diff(piece.loss.subs(values), x)
+        direct = (density / sp.Abs(slope)).subs(x, at).evalf(_DIGITS)
+    else:
+        ends = (low, at) if piece.slope == "increasing" else (at, high)
+        bound = replace(
+            piece,
+            lower=ends[0],
+            upper=ends[1],
+            log_p=piece.log_p.subs(values),
+            loss=piece.loss.subs(values),
+        )
+        try:
+            direct = sp.Float(moment(sp.S.Zero, [bound], [], x).real.str(_DIGITS, radius=False))
+        except CheckError:
+            return False
+    gap = abs(found - direct)
+    return bool(gap.is_comparable and gap < sp.Float(10) ** -15 * (1 + abs(direct)))

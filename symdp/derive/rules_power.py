@@ -1,0 +1,88 @@
+"""Integrals of powers of linear and quadratic factors."""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from symdp.derive.integrand import Integrand
+from symdp.derive.signs import sign_of
+
+
+def power_law(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx) |x − r|^β …: powers of one or two linear factors that vanish at finite ends."""
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    if set(form.smooth) - {x} or not 1 <= len(logs) <= 2:
+        return None
+    if not all(base.is_polynomial(x) and sp.degree(base, x) == 1 for base in logs):
+        return None
+    lower, upper = integrand.lower, integrand.upper
+    rate = form.smooth.get(x, sp.S.Zero)
+    if len(logs) == 1:
+        ((base, power),) = logs.items()
+        slope = sp.diff(base, x)
+        if rate == 0:
+            ends = []
+            for end in (upper, lower):
+                at = None if end.is_infinite else sp.expand(base.subs(x, end))
+                # A power of 0 or ∞ vanishes wherever the integral converges.
+                ends.append(sp.S.Zero if at is None or at == 0 else at ** (power + 1))
+            return None if integrand.is_line else (ends[0] - ends[1]) / (slope * (power + 1))
+        for end, other in ((lower, upper), (upper, lower)):
+            if other.is_infinite and not end.is_infinite and base.subs(x, end).equals(0):
+                steep = rate if end is upper else -rate
+                return sp.exp(rate * end) * sp.gamma(power + 1) * steep ** (-power - 1)
+        return None
+    if rate != 0 or lower.is_infinite or upper.is_infinite:
+        return None
+    (first, p), (second, q) = logs.items()
+    if sp.expand(first.subs(x, lower)) != 0:
+        (first, p), (second, q) = (second, q), (first, p)
+    if sp.expand(first.subs(x, lower)) != 0 or sp.expand(second.subs(x, upper)) != 0:
+        return None
+    slopes = abs(sp.diff(first, x)) ** p * abs(sp.diff(second, x)) ** q
+    beta = sp.gamma(p + 1) * sp.gamma(q + 1) / sp.gamma(p + q + 2)
+    return slopes * beta * (upper - lower) ** (p + q + 1)
+
+
+def two_quadratics(integrand: Integrand) -> sp.Expr | None:
+    """∫ q₁^{−1−s} q₂^{s} over the line, both quadratics without real zero: a Legendre function.
+
+    For qᵢ = (x − mᵢ)² + gᵢ² it is π g₁^{−1−s} g₂^{s} P_s(1 + ((m₁−m₂)² + (g₁−g₂)²)/(2g₁g₂)): moving
+    q₂ to 1 + x² by a Möbius map and x = tan(φ/2) make it Laplace's integral of P_s.
+    """
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    if form.smooth or not integrand.is_line or len(logs) != 2:
+        return None
+    found = []
+    for base, power in logs.items():
+        if not base.is_polynomial(x) or sp.degree(base, x) != 2:
+            return None
+        a, b, c = sp.Poly(base, x).all_coeffs()
+        square = sp.factor(sp.cancel((4 * a * c - b**2) / (4 * a**2)))
+        if sign_of(square) != 1 or sign_of(a) != 1:
+            return None
+        found.append((a, -b / (2 * a), sp.sqrt(square), power))
+    (a, m, g, first), (c, n, h, second) = found
+    if sp.expand(first + second) != -1:
+        return None
+    place = sp.factor(sp.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
+    scale = a**first * c**second * g**first * h**second
+    return sp.pi * scale * sp.legendre(second, place)
+
+
+def one_quadratic(integrand: Integrand) -> sp.Expr | None:
+    """∫ ((x − m)² + g²)^{−s} over the line: √π Γ(s − ½)/Γ(s) g^{1−2s}."""
+    form, x = integrand.form, integrand.x
+    if form.smooth or not integrand.is_line or len(form.moving_logs) != 1:
+        return None
+    ((base, power),) = form.moving_logs.items()
+    if not base.is_polynomial(x) or sp.degree(base, x) != 2:
+        return None
+    a, b, c = sp.Poly(base, x).all_coeffs()
+    square = sp.factor(sp.cancel((4 * a * c - b**2) / (4 * a**2)))
+    if sign_of(square) != 1 or sign_of(a) != 1:
+        return None
+    ratio = sp.gamma(-power - sp.S.Half) / sp.gamma(-power)
+    return sp.sqrt(sp.pi) * ratio * a**power * sp.sqrt(square) ** (1 + 2 * power)

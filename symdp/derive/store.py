@@ -1,0 +1,227 @@
+"""Closed forms kept between sessions: plain text on disk, read back by a whitelist.
+
+An entry is one JSON file of SymPy `srepr` texts under the user's cache directory, named by a hash
+of the package's version and of what was derived.  Nothing in a file is ever run: its texts are
+parsed, and each node must be on a list.  A file that cannot be read so is written anew.  The
+environment variable SYMDP_CACHE=off turns the store off.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from symdp.derive.records import CGF
+
+if TYPE_CHECKING:
+    from symdp.pair import Pair
+
+_LAYOUT = 1
+_LARGEST = 200_000  # characters of one file
+_LARGEST_ARGUMENT = 10_000
+_FACTS = {"commutative", "real", "positive", "negative", "nonnegative", "nonpositive", "integer"}
+_GROWING = {"Pow", "factorial", "gamma", "binomial", "beta", "legendre"}
+
+_FUNCTIONS = (
+    *(sp.Add, sp.Mul, sp.Pow, sp.Abs, sp.Min, sp.Max, sp.exp, sp.log, sp.erf, sp.erfc),
+    *(sp.sinh, sp.cosh, sp.tanh, sp.coth, sp.sech, sp.csch, sp.sin, sp.cos, sp.tan, sp.atan),
+    *(sp.gamma, sp.loggamma, sp.beta, sp.zeta, sp.besseli, sp.besselk, sp.legendre, sp.hyper),
+    *(sp.factorial, sp.binomial, sp.Piecewise, sp.Gt, sp.Ge, sp.Lt, sp.Le, sp.Eq),
+    *(sp.And, sp.Or, sp.Not, sp.Tuple),
+)
+_HEADS: dict[str, Callable[..., Any]] = {
+    **{head.__name__: head for head in _FUNCTIONS},
+    "ExprCondPair": sp.functions.elementary.piecewise.ExprCondPair,
+}
+_ATOMS: dict[str, sp.Basic] = {
+    "oo": sp.oo,
+    "pi": sp.pi,
+    "E": sp.E,
+    "I": sp.I,
+    "true": sp.true,
+    "false": sp.false,
+}
+
+
+class _UnreadableError(ValueError):
+    """A text that is no expression of the whitelist."""
+
+
+def read_expression(text: str) -> sp.Basic:
+    """Build the expression of an `srepr` text without running it.
+
+    Raises
+    ------
+    ValueError
+        For anything but calls of listed functions with numbers, symbols and such calls.
+
+    Examples
+    --------
+    >>> t = sp.Symbol("t", real=True)
+    >>> read_expression(sp.srepr(sp.log(t**2 + sp.Rational(1, 3))))
+    log(t**2 + 1/3)
+    """
+    try:
+        return _build(ast.parse(text, mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError, TypeError, AttributeError) as error:
+        raise _UnreadableError(str(error)) from error
+
+
+def _build(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name) and node.id in _ATOMS:
+        return _ATOMS[node.id]
+    if isinstance(node, ast.UnaryOp) and ast.unparse(node) == "-oo":
+        return -sp.oo
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise _UnreadableError(ast.dump(node)[:80])
+    name = node.func.id
+    if name in {"Integer", "Rational"} and not node.keywords:
+        return getattr(sp, name)(*(_whole(part) for part in node.args))
+    if name == "Symbol":
+        return sp.Symbol(_constant(node.args[0], str), **_assumptions(node))
+    if name not in _HEADS or node.keywords:
+        raise _UnreadableError(f"{name} is not on the list")
+    parts = [_build(part) for part in node.args]
+    if name in _GROWING and any(
+        p.is_Integer and abs(p) > _LARGEST_ARGUMENT for p in parts[name == "Pow" :]
+    ):
+        raise _UnreadableError(f"{name} of a number that large")
+    if name == "Mul" and len(parts) == 2 and parts[0].is_Rational and parts[1].is_Add:
+        return sp.Mul(*parts, evaluate=False)  # SymPy would multiply (t + 1)/2 out
+    return _HEADS[name](*parts)
+
+
+def _whole(node: ast.expr) -> int:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -int(_constant(node.operand, int))
+    return int(_constant(node, int))
+
+
+def _constant(node: ast.expr, kind: type) -> Any:
+    if not isinstance(node, ast.Constant) or type(node.value) is not kind:
+        raise _UnreadableError(ast.dump(node)[:80])
+    return node.value
+
+
+def _assumptions(node: ast.Call) -> dict[str, bool]:
+    facts = {str(word.arg): _constant(word.value, bool) for word in node.keywords}
+    if len(node.args) != 1 or not set(facts) <= _FACTS:
+        raise _UnreadableError("an unknown assumption")
+    return facts
+
+
+def folder() -> Path | None:
+    """Return the folder of the store, None where SYMDP_CACHE=off."""
+    if os.environ.get("SYMDP_CACHE", "").strip().lower() in {"off", "0", "no", "false"}:
+        return None
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(base) if base and Path(base).is_absolute() else None
+    if home is None:
+        try:
+            home = Path.home() / ".cache"
+        except RuntimeError:  # no home directory
+            return None
+    return home / "symdp" / "cgf"
+
+
+def entry(pair: Pair, below_one: tuple[str, ...]) -> Path | None:
+    """Return the file of a pair's CGF, None where the store is off."""
+    from symdp import __version__
+
+    place = folder()
+    if place is None:
+        return None
+    support = pair.support
+    parts = (
+        *(pair.variable, support.lower, support.upper, *support.points),
+        *(part for c in pair.components for part in (c if isinstance(c, tuple) else (c,))),
+        *(*pair.p_weights, *pair.q_weights),
+    )
+    head = (str(_LAYOUT), __version__, sp.__version__, support.kind, *below_one)
+    text = "\n".join((*head, *(sp.srepr(part) for part in parts)))
+    return place / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+
+
+def recall(path: Path) -> CGF | None:
+    """Return a stored CGF; None where there is none, or none that can be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if len(text) > _LARGEST:
+            return None
+        found = _decoded(json.loads(text))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return found
+
+
+def keep(path: Path, cgf: CGF) -> None:
+    """Store a CGF in one step; nothing happens where the disk or an expression refuses."""
+    try:
+        text = json.dumps(_encoded(cgf), indent=1)
+        if len(text) > _LARGEST or _decoded(json.loads(text)) != cgf:
+            return
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(name, path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(name)
+
+
+def _encoded(cgf: CGF) -> dict[str, Any]:
+    return {
+        "tilt": sp.srepr(cgf.tilt),
+        "expression": None if cgf.expression is None else sp.srepr(cgf.expression),
+        "form": cgf.form,
+        "domain": None if cgf.domain is None else [sp.srepr(end) for end in cgf.domain],
+        "checked_at": [sp.srepr(at) for at in cgf.checked_at],
+        "parameters_checked": [
+            [[name, sp.srepr(value)] for name, value in row] for row in cgf.parameters_checked
+        ],
+        "reason": cgf.reason,
+        "removable": [sp.srepr(at) for at in cgf.removable],
+    }
+
+
+def _decoded(data: Any) -> CGF:
+    def several(texts: Any) -> tuple[Any, ...]:
+        return tuple(read_expression(text) for text in texts)
+
+    tilt = read_expression(data["tilt"])
+    expression = None if data["expression"] is None else read_expression(data["expression"])
+    form, domain = data["form"], data["domain"]
+    reason = data["reason"]
+    ends = None if domain is None else several(domain)
+    known = {"closed": expression is not None, "numeric": expression is None}
+    if not isinstance(tilt, sp.Symbol) or not known.get(form) or not isinstance(reason, str):
+        raise _UnreadableError("no CGF")
+    if ends is not None and len(ends) != 2:
+        raise _UnreadableError("no domain")
+    return CGF(
+        tilt,
+        expression,
+        form,
+        ends,
+        several(data["checked_at"]),
+        tuple(
+            tuple((str(name), read_expression(value)) for name, value in row)
+            for row in data["parameters_checked"]
+        ),
+        reason,
+        several(data["removable"]),
+    )

@@ -1,0 +1,282 @@
+"""All tail constants of a derivation, each with its formula or the reason why it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.derive.normal_form import exponential_terms
+from symdp.derive.signs import compare
+from symdp.derive.tails import evaluate
+from symdp.derive.tails.records import COUNT, EPSILON, TailConstant, Tails
+from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
+from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.derive.derivation import Derivation
+
+ORDERS = (1, 2, 3)
+_FEW_POINTS = 4
+_NO_CLOSED = "the CGF has no closed form"
+_Formula = tuple[sp.Expr | None, str]
+
+
+def derive_tails(derivation: Derivation) -> Tails:
+    """Return the tail constants of a loss.
+
+    Tails under P and under Q: Chernoff exponents [SPA (40)], Hoeffding's bound with the width τ and
+    the drift η [EA Prop 4.5], sub-Gaussian and sub-exponential constants; at each tilt the third
+    absolute moment P_t and its ratio [SPA Thm 5], and constants V_k that bound |φ_t|.
+
+    Parameters
+    ----------
+    derivation : Derivation
+
+    Examples
+    --------
+    >>> import symdp
+    >>> from symdp.derive import derive
+    >>> tails = derive_tails(derive(symdp.mechanisms.laplace))
+    >>> tails["loss_width"].expression, tails["sub_gaussian_q"].expression
+    (2/b, b**(-2))
+    >>> tails["chernoff_p"].evaluate(epsilon=2, count=5, b=2).str(5, radius=False)
+    '-1.2911'
+    """
+    parts = (_sums, _squares, _exponential, _of_one_tilt)
+    return Tails(tuple(constant for part in parts for constant in part(derivation)))
+
+
+def _sums(d: Derivation) -> Iterator[TailConstant]:
+    width = loss_width(d)
+    tau: _Formula = (width, "") if width is not None else (None, "its range was not found")
+    drift = _mean(d, "Q")
+    yield TailConstant(
+        "loss_width", r"\tau", "sup ℓ − inf ℓ of the finite loss", *tau, (),
+        evaluate.FromFormula(d),
+    )  # fmt: skip
+    eta = (None if drift is None else -drift, "" if drift is not None else _NO_CLOSED)
+    yield TailConstant(
+        "loss_drift", r"\eta", "−E_Q ℓ of the finite loss", *eta, (), evaluate.Drift(d)
+    )
+    bounded = width is not None and not width.is_infinite
+    for under in ("P", "Q"):
+        yield TailConstant(
+            f"chernoff_{under.lower()}",
+            rf"\log {under}_{{\mathrm{{Chernoff}}}}(\varepsilon)",
+            f"log {under}(L₁ + … + L_n ≥ ε) ≤ min_s nK(s) − sε, ε above the mean",
+            *_legendre(d, under),
+            ("epsilon", "count"),
+            evaluate.Chernoff(d, under),
+        )
+        square = width**2 / 4 if bounded and width is not None else None
+        yield TailConstant(
+            f"hoeffding_{under.lower()}",
+            rf"\log {under}_{{\mathrm{{Hoeffding}}}}(\varepsilon)",
+            f"log {under}(L₁ + … + L_n ≥ ε) ≤ −2(ε − n E_{under} ℓ)²/(nτ²), ε above the mean",
+            *_quadratic(square, _mean(d, under), under, "the loss is unbounded"),
+            ("epsilon", "count"),
+            evaluate.QuadraticTail(d, under, square, under),
+        )
+
+
+def _squares(d: Derivation) -> Iterator[TailConstant]:
+    squares = {under: sub_gaussian_square(d, under) for under in ("P", "Q")}
+    for under in ("P", "Q"):
+        low = under.lower()
+        square, reason = squares[under]
+        yield TailConstant(
+            f"sub_gaussian_{low}",
+            rf"s^2_{under}",
+            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for every real u",
+            square, reason, (), evaluate.FromFormula(d),
+        )  # fmt: skip
+        crossed = square is None and under == "P" and squares["Q"][0] is not None
+        known = "Q" if crossed else under
+        formula, why = _quadratic(squares[known][0], _mean(d, known), known, reason)
+        if crossed and formula is not None:
+            formula += EPSILON
+        yield TailConstant(
+            f"sub_gaussian_tail_{low}",
+            rf"\log {under}_{{\mathrm{{sub}}}}(\varepsilon)",
+            f"log {under}(L₁ + … + L_n ≥ ε) from s² under {known}; E_{known} is the mean",
+            formula,
+            why,
+            ("epsilon", "count"),
+            evaluate.QuadraticTail(d, under, squares[known][0], known),
+        )
+        yield TailConstant(
+            f"sub_gaussian_within_{low}",
+            rf"s^2_{under}[a, b]",
+            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]",
+            *_everywhere(normal_variance(d)),
+            ("low", "high"),
+            evaluate.Within(d, under),
+        )
+
+
+def _everywhere(variance: sp.Expr | None) -> _Formula:
+    if variance is not None:
+        return variance, ""
+    return None, "it is a supremum over tilts"
+
+
+def _exponential(d: Derivation) -> Iterator[TailConstant]:
+    for under in ("P", "Q"):
+        scale, reason = _scale(d, 0 if under == "P" else -1)
+        yield TailConstant(
+            f"sub_exponential_scale_{under.lower()}",
+            rf"\alpha_{under}",
+            "twice the inverse distance from the base tilt to the nearer end of the CGF's domain, "
+            "1 where there is no end",
+            scale, reason, (), evaluate.FromFormula(d),
+        )  # fmt: skip
+        yield TailConstant(
+            f"sub_exponential_{under.lower()}",
+            rf"\nu^2_{under}",
+            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α",
+            *(_everywhere(normal_variance(d)) if scale is not None else (None, reason)),
+            (),
+            evaluate.SubExponential(d, under, scale),
+        )
+
+
+def _scale(d: Derivation, base: int) -> _Formula:
+    if d.cgf.domain is None:
+        return None, "the domain of the CGF was not found"
+    lower, upper = d.cgf.domain
+    ends = [gap for gap in (base - lower, upper - base) if not gap.is_infinite]
+    if not ends:
+        return sp.S.One, ""
+    if any(sp.simplify(end) == 0 for end in ends):
+        return None, "the loss has no exponential moments on one side"
+    nearest = ends[0]
+    if len(ends) > 1:
+        order = compare(ends[1], ends[0])
+        nearest = sp.Min(*ends) if order is None else ends[1 if order < 0 else 0]
+    return sp.factor_terms(2 / nearest), ""
+
+
+def _of_one_tilt(d: Derivation) -> Iterator[TailConstant]:
+    third, reason = _third(d)
+    ratio = None if third is None else third / d.cumulant(2) ** sp.Rational(3, 2)
+    yield TailConstant(
+        "third_moment", "P_t", "E_t|ℓ − E_t ℓ|³ under dP_t ∝ e^(tℓ)dP", third, reason, ("t",),
+        evaluate.Tilted(d, "third"),
+    )  # fmt: skip
+    yield TailConstant(
+        "berry_esseen", r"P_t/K''(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, reason,
+        ("t",), evaluate.Tilted(d, "ratio"),
+    )  # fmt: skip
+    for order in ORDERS:
+        yield TailConstant(
+            f"van_der_corput_{order}",
+            f"V_{order}",
+            f"|φ_t(y) − Σ atoms| ≤ V/|y|^{order}; values are proved for 0 < |y| ≤ 2⁴⁰",
+            *van_der_corput_formula(d, order),
+            ("t",),
+            evaluate.Tilted(d, "variation", order),
+        )
+    why = DISCRETE if d.pair.is_discrete else "what is left out around turning points depends on y"
+    yield TailConstant(
+        "van_der_corput_split", r"V_{\mathrm{split}}(y)",
+        "|φ_t(y) − Σ atoms| at one frequency y, also where the loss turns", None, why,
+        ("t", "frequency"), evaluate.Tilted(d, "split"),
+    )  # fmt: skip
+
+
+def _mean(d: Derivation, under: str) -> sp.Expr | None:
+    """Return E_P ℓ = K′(0) or E_Q ℓ = K′(−1) of the finite loss, None without a closed form."""
+    if d.cgf.expression is None:
+        return None
+    try:
+        return d.cumulant_at(1, 0 if under == "P" else -1)
+    except InputError:
+        return None
+
+
+def _quadratic(square: sp.Expr | None, mean: sp.Expr | None, under: str, reason: str) -> _Formula:
+    """−(ε − n·mean)²/(2ns²); a mean without a formula stays a symbol."""
+    if square is None:
+        return None, reason
+    if mean is None:
+        mean = sp.Symbol(f"E_{under}", real=True)
+    return -((EPSILON - COUNT * mean) ** 2) / (2 * COUNT * sp.factor_terms(square)), ""
+
+
+def _legendre(d: Derivation, under: str) -> _Formula:
+    """Return nK(s*) − s*ε with K′(s*) = ε/n where K′ can be inverted by formula."""
+    cgf = d.cgf
+    if cgf.expression is None:
+        return None, _NO_CLOSED
+    tilt = cgf.tilt
+    place = invert_slope(d, EPSILON / COUNT)
+    if place is None:
+        return None, "K′ cannot be inverted by formula"
+    value = COUNT * cgf.expression.subs(tilt, place) - place * EPSILON
+    if under == "Q":
+        value -= EPSILON
+    return _shortest(value), ""
+
+
+def invert_slope(d: Derivation, level: sp.Expr) -> sp.Expr | None:
+    """Return the tilt t with K′(t) = level where a formula gives it, else None.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> from symdp.derive import derive
+    >>> invert_slope(derive(symdp.mechanisms.gaussian), sp.S.Zero)
+    -1/2
+    """
+    if d.cgf.expression is None:
+        return None
+    slope = d.cumulant(1).rewrite(sp.exp)
+    return _inverse(sp.numer(sp.together(slope - level)), d.cgf.tilt)
+
+
+def _shortest(value: sp.Expr) -> sp.Expr:
+    """Tidy a formula; logs keep to themselves, since combined ones take powers of symbols."""
+    tidied = value.replace(sp.log, lambda inside: sp.log(sp.factor(sp.together(inside))))
+    forms = [value, tidied]
+    if not value.has(sp.log):
+        forms.append(sp.simplify(value))
+    return min(forms, key=sp.count_ops)
+
+
+def _inverse(equation: sp.Expr, tilt: sp.Symbol) -> sp.Expr | None:
+    """Solve an equation that is linear in t, or in one exponential of t."""
+    expanded = sp.expand(equation)
+    if expanded.is_polynomial(tilt):
+        if sp.degree(expanded, tilt) != 1:
+            return None
+        return sp.factor(-expanded.coeff(tilt, 0) / expanded.coeff(tilt, 1))
+    terms = exponential_terms(expanded, tilt)
+    if terms is None:
+        return None
+    collected: dict[sp.Expr, sp.Expr] = {}
+    for coefficient, exponent in terms:
+        rate = sp.expand(exponent).coeff(tilt, 1)
+        rest = sp.simplify(exponent - rate * tilt)
+        if tilt in rest.free_symbols:
+            return None
+        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(rest)
+    if len(collected) != 2:
+        return None
+    (a, b), (c, e) = collected.items()
+    return sp.simplify(sp.log(sp.simplify(-e / b)) / (a - c))
+
+
+def _third(d: Derivation) -> _Formula:
+    variance = normal_variance(d)
+    if variance is not None:
+        return 2 * sp.sqrt(2 / sp.pi) * variance ** sp.Rational(3, 2), ""
+    finite = [point for point in d.points if not point.loss.is_infinite and point.p != 0]
+    if 0 < len(finite) <= _FEW_POINTS and d.cgf.expression is not None:
+        tilt, mean = d.cgf.tilt, d.cumulant(1)
+        weights = (point.p * sp.exp(tilt * point.loss - d.cgf.expression) for point in finite)
+        losses = (sp.Abs(point.loss - mean) ** 3 for point in finite)
+        return sp.Add(*(w * c for w, c in zip(weights, losses, strict=True))), ""
+    return None, "the place K′(t) where |ℓ − K′(t)| has its kink has no formula"
