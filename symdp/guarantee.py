@@ -131,6 +131,19 @@ class Guarantee:
         }
         return answer | ({"advice": self.advice} if self.advice else {})
 
+    def citation(self) -> str:
+        """Return BibTeX entries of exactly what this answer rests on.
+
+        Examples
+        --------
+        >>> answer = Guarantee(1.0, -9.0, "estimate", "msd:1", "add", 3, citations=("SPA (61)",))
+        >>> answer.citation().splitlines()[0]
+        '@misc{alghamdi2022saddlepoint,'
+        """
+        from symdp.citation import bibtex
+
+        return bibtex(self.citations)
+
     def _decimal_delta(self) -> float | str:
         if self.given_delta is not None:
             return self.given_delta

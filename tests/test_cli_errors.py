@@ -67,7 +67,7 @@ BAD = [
     (f"delta {GAUSSIAN} --epsilon 1 --direction ad", ["ad", "did you mean 'add'"]),
     ("derive gaussian --direction both", ["both", "remove or add"]),
     ("derive gaussian --format tex", ["tex", "did you mean 'text'"]),
-    ("derive gaussian --format c", ["'c'", "latex"]),
+    ("derive gaussian --format rust", ["'rust'", "latex"]),
     # sampling
     (f"{SAMPLED} --rate 0.1", ["--rate", "--sampling"]),
     (f"{SAMPLED} --batch-size 3", ["--batch-size", "--sampling"]),

@@ -6,7 +6,7 @@ from symdp.cli.display import one_line, print_json
 from symdp.cli.job import Job, direction
 from symdp.errors import InputError, suggestion
 
-FORMATS = ("text", "latex", "mathml", "json")
+FORMATS = ("text", "latex", "mathml", "python", "c", "json")
 
 
 def print_derivation(job: Job, side: str, order: int, form: str) -> None:
@@ -30,16 +30,11 @@ def print_derivation(job: Job, side: str, order: int, form: str) -> None:
     elif form == "latex":
         print(derivation.to_latex(order))
     elif form == "mathml":
-        from symdp.report import formulas
-
-        rows = [
-            *formulas.densities(derivation),
-            *formulas.loss(derivation),
-            *formulas.transform(derivation, order + 1),
-            *formulas.series(derivation, order),
-        ]
-        for row in rows:
-            print(row.mathml())
+        print(derivation.to_mathml(order))
+    elif form == "python":
+        print(derivation.to_python(order), end="")
+    elif form == "c":
+        print(derivation.to_c(order), end="")
     else:
         for line in derivation.to_text(order).splitlines():
             print("  " * line.startswith("  ") + one_line(line))

@@ -1,0 +1,173 @@
+"""What a result rests on, as BibTeX: the papers by the tags that docstrings and answers use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One publication: its tag, its BibTeX type and fields.
+
+    `authors` are "Last, First" and `short` is how a list of sources shows where it appeared.
+    """
+
+    tag: str
+    kind: str
+    key: str
+    title: str
+    authors: tuple[str, ...]
+    year: int
+    short: str
+    fields: tuple[tuple[str, str], ...] = ()
+
+    def text(self) -> str:
+        """Return one line: authors, title, where and when."""
+        names = []
+        for author in self.authors:
+            last, _, first = author.partition(", ")
+            initials = " ".join(f"{part[0]}." for part in first.split())
+            names.append(f"{initials} {last}".strip())
+        return f"{', '.join(names)}: {self.title} ({self.short})"
+
+    def bibtex(self) -> str:
+        """Return the entry, in letters that every BibTeX reads."""
+        fields = [
+            ("title", f"{{{_latex(self.title)}}}"),
+            ("author", _latex(" and ".join(self.authors))),
+            *((name, _latex(value)) for name, value in self.fields),
+            ("year", str(self.year)),
+        ]
+        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields)
+        return f"@{self.kind}{{{self.key},\n{lines}\n}}"
+
+
+def _arxiv(number: str) -> tuple[tuple[str, str], ...]:
+    return ("eprint", number), ("archivePrefix", "arXiv")
+
+
+_SHEVTSOVA = "Shevtsova, Irina"
+_ALL = (
+    Reference(
+        "SPA", "misc", "alghamdi2022saddlepoint",
+        "The Saddle-Point Accountant for Differential Privacy",
+        (
+            "Alghamdi, Wael", "Asoodeh, Shahab", "Calmon, Flavio P.", "Gomez, Juan Felipe",
+            "Kosut, Oliver", "Sankar, Lalitha", "Wei, Fei",
+        ),
+        2022, "arXiv 2208.09595, 2022",
+        (
+            *_arxiv("2208.09595"),
+            ("note", "Published as The Saddle-Point Method in Differential Privacy, ICML 2023, "
+             "PMLR 202:508-528"),
+        ),
+    ),
+    Reference(
+        "EA", "misc", "wang2022edgeworth",
+        "Analytical Composition of Differential Privacy via the Edgeworth Accountant",
+        ("Wang, Hua", "Gao, Sheng", "Zhang, Huanyu", "Shen, Milan", "Su, Weijie J."),
+        2022, "arXiv 2206.04236, 2022", _arxiv("2206.04236"),
+    ),
+    Reference(
+        "FA", "inproceedings", "koskela2020fft",
+        "Computing Tight Differential Privacy Guarantees Using FFT",
+        ("Koskela, Antti", "Jälkö, Joonas", "Honkela, Antti"),
+        2020, "AISTATS 2020",
+        (
+            ("booktitle", "International Conference on Artificial Intelligence and Statistics"),
+            ("series", "Proceedings of Machine Learning Research"), ("volume", "108"),
+            ("pages", "2560--2569"),
+        ),
+    ),
+    Reference(
+        "PRV", "inproceedings", "gopi2021numerical",
+        "Numerical Composition of Differential Privacy",
+        ("Gopi, Sivakanth", "Lee, Yin Tat", "Wutschitz, Lukas"),
+        2021, "NeurIPS 2021",
+        (
+            ("booktitle", "Advances in Neural Information Processing Systems"), ("volume", "34"),
+            *_arxiv("2106.02848"),
+        ),
+    ),
+    Reference(
+        "IND", "inproceedings", "koskela2023individual",
+        "Individual Privacy Accounting with Gaussian Differential Privacy",
+        ("Koskela, Antti", "Tobaben, Marlon", "Honkela, Antti"),
+        2023, "ICLR 2023",
+        (
+            ("booktitle", "International Conference on Learning Representations"),
+            *_arxiv("2209.15596"),
+        ),
+    ),
+    Reference(
+        "Daniels", "article", "daniels1987tail", "Tail Probability Approximations",
+        ("Daniels, Henry E.",),
+        1987, "International Statistical Review 55, 1987",
+        (("journal", "International Statistical Review"), ("volume", "55"), ("pages", "37--48")),
+    ),
+    Reference(
+        "Derumigny", "article", "derumigny2023explicit",
+        "Explicit Non-Asymptotic Bounds for the Distance to the First-Order Edgeworth Expansion",
+        ("Derumigny, Alexis", "Girard, Lucas", "Guyonvarch, Yannick"),
+        2023, "Sankhya A, 2023", (("journal", "Sankhya A"),),
+    ),
+    Reference(
+        "Shevtsova2010", "article", "shevtsova2010improvement",
+        "An Improvement of Convergence Rate Estimates in the Lyapunov Theorem", (_SHEVTSOVA,),
+        2010, "Doklady Mathematics 82, 2010",
+        (("journal", "Doklady Mathematics"), ("volume", "82"), ("pages", "862--864")),
+    ),
+)  # fmt: skip
+REFERENCES = {reference.tag: reference for reference in _ALL}
+
+
+def tag_of(citation: str) -> str:
+    """Return the tag that a citation starts with.
+
+    >>> tag_of("SPA (59)"), tag_of("FA, Alg. 1")
+    ('SPA', 'FA')
+    """
+    return citation.split(maxsplit=1)[0].rstrip(",:") if citation.strip() else ""
+
+
+def bibtex(citations: Iterable[str]) -> str:
+    """Return BibTeX entries of citations such as "SPA (61)", each publication once, in their order.
+
+    Parameters
+    ----------
+    citations : tags with or without a place; other text becomes an entry of its own, as a note
+
+    Examples
+    --------
+    >>> print(bibtex(["Daniels 1987", "Daniels (3)"]).splitlines()[0])
+    @article{daniels1987tail,
+    >>> bibtex(["SPA (60)", "SPA (61)", "EA Prop 3.2"]).count("@misc")
+    2
+    """
+    entries: dict[str, None] = {}
+    free = 0
+    for citation in citations:
+        if not citation.strip():
+            continue
+        known = REFERENCES.get(tag_of(citation))
+        if known is None:
+            free += 1
+            note = _latex(" ".join(citation.split()))
+            entries.setdefault(f"@misc{{source{free},\n  note = {{{note}}}\n}}")
+        else:
+            entries.setdefault(known.bibtex())
+    return "\n\n".join(entries)
+
+
+_ACCENTS = {
+    "ä": r"{\"a}", "ö": r"{\"o}", "ü": r"{\"u}", "Ä": r"{\"A}", "Ö": r"{\"O}", "Ü": r"{\"U}",
+    "é": r"{\'e}", "è": r"{\`e}", "ß": r"{\ss}", "å": r"{\aa}", "ø": r"{\o}", "ç": r"{\c c}",
+    "–": "--", "—": "---",
+    "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}",
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+def _latex(text: str) -> str:
+    return "".join(_ACCENTS.get(letter, letter) for letter in text)

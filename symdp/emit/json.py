@@ -1,0 +1,219 @@
+"""Expressions as JSON that reads back exactly: a list of nodes, each built from earlier ones.
+
+A node is ["Symbol", name, assumptions], ["Integer", digits], ["Rational", digits, digits],
+["Constant", name], ["Function", name, places] for an undefined function, or [head, places]; places
+are those of the operands in the same list. The reader knows its heads by a whitelist, evaluates
+nothing and runs no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import sympy as sp
+from sympy.core.assumptions import _assume_defined
+from sympy.core.function import AppliedUndef
+from sympy.functions.elementary.piecewise import ExprCondPair
+
+from symdp.errors import InputError, suggestion
+
+_MOST_NODES = 200_000
+_MOST_DIGITS = 4_000  # decimal; Python refuses longer ones
+_CONSTANTS: dict[str, sp.Basic] = {
+    "pi": sp.pi, "E": sp.E, "I": sp.I, "oo": sp.oo, "-oo": -sp.oo, "zoo": sp.zoo, "nan": sp.nan,
+    "EulerGamma": sp.EulerGamma, "Catalan": sp.Catalan, "GoldenRatio": sp.GoldenRatio,
+    "true": sp.true, "false": sp.false,
+}  # fmt: skip
+_NAMES = {constant: name for name, constant in _CONSTANTS.items()}
+_EXACT_ORDER = (sp.Add, sp.Mul)  # keep the order of their operands
+_UNEVALUATED = (sp.Sum, sp.Integral, sp.Product, sp.Tuple, sp.hyper, sp.meijerg, ExprCondPair)
+_RELATIONS = (
+    sp.Eq, sp.Ne, sp.Lt, sp.Le, sp.Gt, sp.Ge, sp.And, sp.Or, sp.Not, sp.Pow, sp.Piecewise,
+    sp.Max, sp.Min,
+)  # fmt: skip
+# What SymPy's constructors raise about operands that they cannot take.
+_REFUSALS = (TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
+
+
+@cache
+def _heads() -> dict[str, type[sp.Basic]]:
+    from sympy import functions
+
+    listed = (getattr(functions, name) for name in functions.__all__)
+    own = {f.__name__: f for f in listed if isinstance(f, type) and issubclass(f, sp.Function)}
+    return own | {head.__name__: head for head in (*_EXACT_ORDER, *_UNEVALUATED, *_RELATIONS)}
+
+
+def write_expressions(expressions: Mapping[str, sp.Basic]) -> dict[str, Any]:
+    """Return {"nodes": [...], "roots": {name: place}} for several expressions together.
+
+    Parameters
+    ----------
+    expressions : by name; whatever they share is written once
+
+    Raises
+    ------
+    InputError
+        For a function that the reader does not know, or a dummy symbol.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", positive=True)
+    >>> written = write_expressions({"loss": sp.exp(x)})
+    >>> written["nodes"]
+    [['Symbol', 'x', {'positive': True}], ['exp', [0]]]
+    >>> read_expressions(written)["loss"] == sp.exp(x)
+    True
+    """
+    writer = _Writer()
+    roots = {name: writer.place(expression) for name, expression in expressions.items()}
+    return {"nodes": writer.nodes, "roots": roots}
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.nodes: list[list[Any]] = []
+        self._places: dict[sp.Basic, int] = {}
+
+    def place(self, expression: sp.Basic) -> int:
+        # Without recursion: a long expression may be deep.
+        waiting = [expression]
+        while waiting:
+            node = waiting[-1]
+            if node in self._places:
+                waiting.pop()
+                continue
+            missing = [part for part in _operands(node) if part not in self._places]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            self.nodes.append(self._written(node))
+            self._places[node] = len(self.nodes) - 1
+        return self._places[expression]
+
+    def _written(self, node: sp.Basic) -> list[Any]:
+        if node in _NAMES and not isinstance(node, sp.Symbol):
+            return ["Constant", _NAMES[node]]
+        if isinstance(node, sp.Integer):
+            return ["Integer", _digits(int(node))]
+        if isinstance(node, sp.Rational):
+            return ["Rational", _digits(int(node.p)), _digits(int(node.q))]
+        if type(node) is sp.Symbol:
+            return ["Symbol", node.name, _assumptions(node)]
+        places = [self._places[part] for part in _operands(node)]
+        if isinstance(node, AppliedUndef):
+            return ["Function", node.func.__name__, places]
+        name = "Tuple" if isinstance(node, sp.Tuple) else type(node).__name__
+        if name not in _heads():
+            raise InputError(f"a {name} has no form in JSON here")
+        return [name, places]
+
+
+def _assumptions(symbol: sp.Symbol) -> dict[str, bool]:
+    """Return what the symbol was made with, or all that follows from it: both give it back."""
+    given = dict(getattr(symbol, "_assumptions_orig", None) or {})
+    return given if sp.Symbol(symbol.name, **given) == symbol else dict(symbol.assumptions0)
+
+
+def _operands(node: sp.Basic) -> tuple[sp.Basic, ...]:
+    is_leaf = isinstance(node, sp.Number | sp.NumberSymbol | sp.Symbol) or node in _NAMES
+    return () if is_leaf else node.args
+
+
+def _digits(number: int) -> str:
+    return hex(number) if number.bit_length() > 3 * _MOST_DIGITS else str(number)
+
+
+def read_expressions(written: object) -> dict[str, sp.Basic]:
+    """Return the expressions that `write_expressions` wrote, equal to them, symbols included.
+
+    Parameters
+    ----------
+    written : what JSON gave back; nothing in it is trusted
+
+    Raises
+    ------
+    InputError
+        For anything that `write_expressions` does not write.
+    """
+    if not isinstance(written, dict) or set(written) != {"nodes", "roots"}:
+        raise InputError("expressions in JSON are an object of 'nodes' and 'roots'")
+    nodes, roots = written["nodes"], written["roots"]
+    if not isinstance(nodes, list) or not isinstance(roots, dict) or len(nodes) > _MOST_NODES:
+        raise InputError(f"'nodes' is a list of at most {_MOST_NODES}, and 'roots' an object")
+    built: list[sp.Basic] = []
+    for place, node in enumerate(nodes):
+        try:
+            built.append(_read(node, built))
+        except InputError as error:
+            raise InputError(f"node {place}: {error}") from None
+        except _REFUSALS:
+            raise InputError(f"node {place}: the operands do not fit the head") from None
+    return {str(name): _at(place, built) for name, place in roots.items()}
+
+
+def _at(place: object, built: list[sp.Basic]) -> sp.Basic:
+    if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(built):
+        raise InputError(f"{place!r:.40} is no place of an earlier node")
+    return built[place]
+
+
+def _read(node: object, built: list[sp.Basic]) -> sp.Basic:
+    if not isinstance(node, list) or not node or not isinstance(node[0], str):
+        raise InputError("a node is a list that starts with its head")
+    head, *rest = node
+    if head == "Symbol":
+        return _symbol(*rest)
+    if head == "Integer":
+        return sp.Integer(_integer(*rest))
+    if head == "Rational":
+        numerator, denominator = (_integer(part) for part in rest)
+        return sp.Rational(numerator, denominator)
+    if head == "Constant":
+        if len(rest) != 1 or rest[0] not in _CONSTANTS:
+            raise InputError(f"{rest!r:.40} names no constant")
+        return _CONSTANTS[rest[0]]
+    if head == "Function":
+        name, places = rest
+        return sp.Function(_name(name))(*(_at(place, built) for place in places))
+    if head not in _heads():
+        raise InputError(f"the head {head!r:.40} is unknown{suggestion(head, _heads())}")
+    if len(rest) != 1 or not isinstance(rest[0], list):
+        raise InputError("a head is followed by the list of its operands' places")
+    return _composed(_heads()[head], [_at(place, built) for place in rest[0]])
+
+
+def _composed(head: type[sp.Basic], operands: list[sp.Basic]) -> sp.Basic:
+    if head in _EXACT_ORDER:
+        if len(operands) < 2 or not all(isinstance(part, sp.Expr) for part in operands):
+            raise InputError("a sum or product has two operands or more, all of them numbers")
+        return head._from_args(operands)
+    if head in _UNEVALUATED:
+        return head(*operands)
+    return head(*operands, evaluate=False)
+
+
+def _integer(digits: object) -> int:
+    if not isinstance(digits, str) or len(digits) > 100 * _MOST_DIGITS:
+        raise InputError("a number is written as a string of digits")
+    is_hex = digits.lstrip("-").startswith("0x")
+    return int(digits, 16) if is_hex else int(digits)
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= 100:
+        raise InputError("a name is a string of 1 to 100 characters")
+    return name
+
+
+def _symbol(name: object, assumptions: object) -> sp.Symbol:
+    known = isinstance(assumptions, dict) and all(
+        fact in _assume_defined and isinstance(truth, bool) for fact, truth in assumptions.items()
+    )
+    if not known:
+        raise InputError("a symbol's assumptions are SymPy's, each true or false")
+    assert isinstance(assumptions, dict)
+    return sp.Symbol(_name(name), **assumptions)

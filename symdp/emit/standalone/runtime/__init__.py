@@ -1,0 +1,3 @@
+"""Source that goes into emitted accountants: each file is used from its marker line on."""
+
+from __future__ import annotations
