@@ -1,6 +1,7 @@
 # make run    two jobs, derived, accounted for, checked; a report in out/report.html
 # make test   ruff, mypy and every test
 # make lint   ruff and mypy alone
+# make docs   the documentation, its pages executed, in out/docs/index.html
 # make bench  symdp beside its peers, in an environment of their own
 # make clean  removes what the others made
 
@@ -10,24 +11,28 @@ BENCH := .venv-bench
 PIP := -m pip --disable-pip-version-check --quiet
 SOURCES := symdp tests examples benchmarks
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint docs bench clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
 
 test: lint
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check $(SOURCES)
 	$(VENV)/bin/ruff format --check $(SOURCES)
 	$(VENV)/bin/mypy
 
+docs: $(VENV)/.docs
+	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs out/docs
+	@echo "documentation: out/docs/index.html"
+
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/peers.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) out docs/derivations build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find symdp tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is older than pyproject.toml when dependencies may have changed.
@@ -39,6 +44,11 @@ $(VENV)/.plot: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo "installing symdp and its development tools into $(VENV)"
 	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
+	@touch $@ $(VENV)/.plot
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	@echo "installing symdp and what builds its documentation into $(VENV)"
+	@$(VENV)/bin/python $(PIP) install --editable '.[docs]'
 	@touch $@ $(VENV)/.plot
 
 $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt

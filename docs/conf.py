@@ -1,0 +1,105 @@
+"""How the documentation is built: Sphinx, MyST pages that are executed, the Furo theme."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import symdp
+
+HERE = Path(__file__).parent
+
+project = "symdp"
+author = "the symdp developers"
+version = release = symdp.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "myst_nb"]
+root_doc = "index"
+exclude_patterns = ["_ipython"]
+nitpicky = False
+
+# Pages: executed every time, for a result kept from an older package would prove nothing.
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 300
+nb_execution_in_temp = False
+nb_output_stderr = "error"
+nb_merge_streams = True
+# Words such as "lower" in a type are prose, though several classes have an attribute of that name.
+suppress_warnings = ["ref.python"]
+
+# The kernel's own configuration draws figures as SVG, in one style for all pages.
+os.environ["IPYTHONDIR"] = str(HERE / "_ipython")
+
+# Each kernel announces its start to the root of the log.
+logging.getLogger("traitlets").setLevel(logging.WARNING)
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_class_signature = "mixed"
+napoleon_numpy_docstring = True
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = "symdp"
+html_static_path = ["_static"]
+html_css_files = ["symdp.css"]
+html_copy_source = False
+html_show_sphinx = False
+# Formulas are set in the reader's browser; a copy of MathJax nearby serves readers without network.
+if local_mathjax := os.environ.get("SYMDP_MATHJAX"):
+    mathjax_path = local_mathjax
+
+
+_LITERAL = re.compile(r"(``.*?``|`[^`]*`(?:_|__)?|:\w+:`[^`]*`)")
+_ONE_LINE_RAISE = re.compile(r"(\s*)(\w+Error) : (.+)")
+_MARKUP = re.compile(r"([|*\\]|(?<=\w)_(?!\w))")
+
+
+def plain_text(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """Escape what docstrings mean literally: they are prose with formulas such as |φ_t(y)| ≤ V/|y|.
+
+    Examples, directives and indented displays stay as they are.
+    """
+    directive: int | None = None
+    for place, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if directive is not None and line.strip() and indent <= directive:
+            directive = None
+        if line.lstrip().startswith(".. "):
+            directive = indent
+        if directive is None and not line.lstrip().startswith((">>> ", "... ")):
+            parts = _LITERAL.split(line)
+            parts[::2] = [_MARKUP.sub(r"\\\1", part) for part in parts[::2]]
+            lines[place] = "".join(parts)
+    for place in reversed(range(len(lines))):
+        if raised := _ONE_LINE_RAISE.fullmatch(lines[place]):
+            indent, error, why = raised.groups()
+            lines[place : place + 1] = [indent + error, f"{indent}    {why}"]
+
+
+def mirror_derivations() -> None:
+    """Copy the derivations below the source folder, outside of which Sphinx sees no page."""
+    shown = HERE / "derivations"
+    shown.mkdir(exist_ok=True)
+    pages = {page.name: page for page in (HERE.parent / "derivations").glob("*.md")}
+    for old in shown.iterdir():
+        if old.name not in pages:
+            old.unlink()
+    for name, page in pages.items():
+        shutil.copy2(page, shown / name)
+
+
+def setup(app: Any) -> None:
+    """Bring the pages together, and register the hook that comes before the one of napoleon."""
+    mirror_derivations()
+    app.connect("autodoc-process-docstring", plain_text, priority=1)
