@@ -1,0 +1,121 @@
+"""The step of the trapezoidal rule, with a proved bound of what the rule adds.
+
+By Poisson summation the rule with step h on Re z = t > 0 returns, with a = 2π/h,
+
+    δ(ε) + Σ_{j≥1} [e^{jat} δ(ε + ja) + e^{−jat} δ(ε − ja)],
+
+and every term is bounded by δ(ε′) ≤ e^{K(s)−sε′} s^s/(1+s)^{1+s} for any s ≥ 0 [SPA (43)]: with
+s > t on the right and s < t on the left both sums are geometric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.certify.step import TiltedStep
+from symdp.emit.arb import constant_ball
+from symdp.errors import AccuracyError
+
+Steps = Sequence[tuple[TiltedStep, int]]
+
+_FACTORS = (0.25, 0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
+_CLOSER = 0.5
+_MOST_TRIES = 12
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A tilt s ≠ t with an upper bound of log δ(ε′) + sε′ for every ε′."""
+
+    tilt: sp.Rational
+    log_bound: arb
+
+    def added(self, tilt: sp.Rational, epsilon: arb, period: arb) -> arb:
+        """Bound Σ_{j≥1} e^{±jat} δ(ε ± ja) for the period a, on the side of this anchor."""
+        distance = abs(_ball(self.tilt) - _ball(tilt))
+        ratio = (-distance * period).exp()
+        top = (self.log_bound - _ball(self.tilt) * epsilon).exp()
+        return (top * ratio / (1 - ratio)).upper()
+
+    def period(self, tilt: sp.Rational, epsilon: arb, log_goal: float) -> float:
+        """Return about the period from which the sum lies below a goal."""
+        distance = abs(float(self.tilt - tilt))
+        excess = float((self.log_bound - _ball(self.tilt) * epsilon).mid()) - log_goal
+        period = max(excess, 0.0) / distance
+        return period - math.log1p(-math.exp(-max(distance * period, 0.7))) / distance
+
+
+def _ball(value: sp.Rational) -> arb:
+    return constant_ball(value, ctx.prec).real
+
+
+def anchor(steps: Steps, tilt: sp.Rational) -> Anchor:
+    """Return the proved anchor at a tilt s ≥ 0 in the domain of K."""
+    s = _ball(tilt)
+    total = sum((n * step.parts.cgf(tilt) for step, n in steps), arb(0))
+    if tilt > 0:
+        total += s * s.log() - (1 + s) * (1 + s).log()
+    return Anchor(tilt, arb(total.upper()))
+
+
+def choose(
+    steps: Steps, tilt: sp.Rational, epsilon: arb, log_goal: float, width: float
+) -> tuple[float, tuple[Anchor, Anchor]]:
+    """Return a period a = 2π/h, not rounded, and anchors on both sides of the tilt.
+
+    Parameters
+    ----------
+    log_goal : float
+        Log of what the rule may add.
+    width : float
+        About how far from t the best anchors lie.
+
+    Raises
+    ------
+    AccuracyError
+        If K is not enclosed at any tilt beyond t.
+    """
+    above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(f * width) for f in _FACTORS])
+    reach = float(tilt)
+    below_tilts = {max(tilt - _short(min(f * width, reach)), sp.S.Zero) for f in _FACTORS}
+    below = _best(steps, tilt, epsilon, log_goal, sorted(below_tilts, reverse=True))
+    tries = 0
+    while above is None:
+        width, tries = width * _CLOSER, tries + 1
+        if tries > _MOST_TRIES:
+            raise AccuracyError("the cumulant generating function is not finite beyond the tilt")
+        above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(width)])
+    assert below is not None
+    period = max(side.period(tilt, epsilon, log_goal) for side in (above, below))
+    return period, (above, below)
+
+
+def _best(
+    steps: Steps, tilt: sp.Rational, epsilon: arb, log_goal: float, tilts: list[sp.Rational]
+) -> Anchor | None:
+    """Walk outwards while the period that an anchor allows falls."""
+    best: Anchor | None = None
+    for s in tilts:
+        try:
+            found = anchor(steps, s)
+        except AccuracyError:  # beyond the domain of K
+            break
+        if not found.log_bound.is_finite():
+            break
+        if best is not None:
+            periods = [a.period(tilt, epsilon, log_goal) for a in (found, best)]
+            if periods[0] >= periods[1]:
+                break
+        best = found
+    return best
+
+
+def _short(value: float) -> sp.Rational:
+    """Return a rational of few digits near a positive number."""
+    scale = 2 ** max(6 - math.frexp(value)[1], 0)
+    return sp.Rational(max(round(value * scale), 1), scale)

@@ -1,0 +1,135 @@
+"""δ(ε) of a composition as a ball: which way it is enclosed, and how far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from flint import arb, ctx, fmpq
+
+from symdp.certify.infinity import is_beyond, mass_at_infinity
+from symdp.certify.lattice import find_lattice, sum_lattice
+from symdp.certify.line import Goal, sum_line
+from symdp.certify.lists import enumerate_sums
+from symdp.certify.single import enclose_single
+from symdp.certify.step import TiltedStep
+from symdp.errors import AccuracyError, InputError
+from symdp.truth.law import step_law
+from symdp.truth.panels import DivergentError
+from symdp.truth.saddle import find_saddle
+
+if TYPE_CHECKING:
+    from symdp.pair import Pair
+
+_LN10 = math.log(10)
+_SPARE = 2.0  # digits beyond those asked, at first
+_TRIES = 4
+_BITS = 128
+_SMALLER = 5
+
+
+def enclose_delta(
+    pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction, digits: int = 15
+) -> arb:
+    """Enclose δ(ε) of a composition to a relative width of 10^(−digits), every error bounded.
+
+    Parameters
+    ----------
+    pairs : iterable of (Pair, count)
+        All parameters bound.
+    epsilon : float or Fraction
+        Any real number, taken exactly.
+    digits : int
+        1 to 1000.
+
+    Returns
+    -------
+    arb
+        A ball that contains δ(ε), floating point included.
+
+    Raises
+    ------
+    InputError
+        For an ε or a number of digits out of range.
+    AccuracyError
+        If no proof was found that narrow.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> ball = enclose_delta([(mechanisms.gaussian(sigma=2).pair(), 3)], Fraction(3, 2), 10)
+    >>> bool(0.02888224555 < ball < 0.02888224556)
+    True
+    """
+    steps = list(pairs)
+    if not isinstance(digits, int) or not 1 <= digits <= 1000:
+        raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
+    if not math.isfinite(epsilon):
+        raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
+    exact = Fraction(epsilon)
+    size = math.log10(1 + sum(n for _, n in steps))
+    spare = _SPARE
+    for _ in range(_TRIES):
+        with ctx.workprec(int(3.33 * (digits + spare + size)) + _BITS):
+            at = arb(fmpq(exact.numerator, exact.denominator))
+            ball = mass_at_infinity(steps, arb(10) ** -int(digits + spare + 4))
+            ball += _finite(steps, exact, at, digits + spare)
+            if ball.is_zero():
+                return ball
+            ball = ball.max(arb(0)).min(arb(1))
+            width = 2 * ball.rad() / ball.lower() if ball.lower() > 0 else arb.pos_inf()
+            if width.is_finite() and width < arb(10) ** -digits:
+                return ball
+            lost = float(width.log()) / _LN10 + digits if width.is_finite() else digits
+        spare += max(lost, 0.0) + _SPARE
+    raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
+
+
+def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, digits: float) -> arb:
+    """Enclose δ(ε) less the mass at infinity, whichever way its loss allows."""
+    laws = [(step_law(pair), n) for pair, n in steps]
+    with ctx.workprec(_BITS):
+        top = sum((n * law.loss_range()[1] for law, n in laws), arb(0))
+        near_top = not float(epsilon) < float(top) - 1e-9 * abs(float(top))
+    if near_top and is_beyond(steps, sp.Rational(exact.numerator, exact.denominator)):
+        return arb(0)
+    if len(steps) == 1 and steps[0][1] == 1:
+        return _single(steps[0][0], epsilon, digits)
+    is_discrete = all(pair.is_discrete for pair, _ in steps)
+    lattice = find_lattice(steps) if is_discrete else None
+    if is_discrete and lattice is None:
+        return enumerate_sums(steps, epsilon)
+    try:
+        with ctx.workprec(_BITS):
+            saddle = find_saddle(laws, float(epsilon), 0.0, math.inf)
+    except DivergentError:
+        raise AccuracyError("the CGF of the loss is infinite at every t > 0") from None
+    tilt = _short(saddle.tilt)
+    tilted = [(TiltedStep(pair, tilt), n) for pair, n in steps]
+    width = math.sqrt(2 * _LN10 * digits / saddle.curvature)
+    goal = Goal(saddle.log_size, width, digits)
+    with ctx.workprec(ctx.prec + int(max(0.0, -saddle.log_size) / math.log(2))):
+        if lattice is not None:
+            return sum_lattice(tilted, lattice, tilt, epsilon, goal)
+        return sum_line(tilted, tilt, epsilon, goal)
+
+
+def _single(pair: Pair, epsilon: arb, digits: float) -> arb:
+    bits = 64 * math.ceil((3.33 * digits + 40) / 64)
+    ball = arb(0)
+    for _ in range(_SMALLER):
+        with ctx.workprec(bits + _BITS):
+            ball = enclose_single(pair, epsilon, bits)
+        if ball > 0 and ball.rad() < ball * arb(10) ** -int(digits):
+            break
+        bits *= 2  # what is cut off must be small beside δ
+    return ball
+
+
+def _short(value: float) -> sp.Rational:
+    """Return a rational of few digits below a positive number."""
+    scale = 2 ** max(9 - math.frexp(value)[1], 0)
+    return sp.Rational(math.floor(value * scale), scale)

@@ -1,0 +1,149 @@
+"""δ(ε) where every loss lies on one lattice: the rule over one period, every error bounded.
+
+Over losses λ_k = origin + kD the integrand of the line has the period 2π/D once its kernel is
+summed over the lattice, e^{−zs}/(1 − e^{−zD}) − e^{ε−(1+z)s}/(1 − e^{−(1+z)D}) with s the first
+λ_k above ε.  The rule with N points adds the same positive terms as on the line, with a = ND.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from flint import acb, arb, ctx
+
+from symdp.certify.alias import Steps, choose
+from symdp.certify.line import Goal
+from symdp.certify.step import parts_of
+from symdp.emit.arb import constant_ball
+from symdp.errors import AccuracyError
+
+if TYPE_CHECKING:
+    from symdp.pair import Pair
+
+_LN10 = math.log(10)
+_MOST_POINTS = 200_000
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Every sum of losses is origin + k·spacing, exactly."""
+
+    origin: sp.Expr
+    spacing: sp.Expr
+
+
+def find_lattice(steps: Sequence[tuple[Pair, int]]) -> Lattice | None:
+    """Return a lattice that provably holds every sum of losses, or None.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> find_lattice([(mechanisms.randomized_response(epsilon_0=2).pair(), 3)])
+    Lattice(origin=6, spacing=4)
+    """
+    origin = sp.S.Zero
+    differences: set[sp.Expr] = set()
+    for pair, count in steps:
+        places = _places(pair)
+        if places is None:
+            return None
+        reference, others = places
+        origin += count * reference
+        differences |= {other for other in others if other != 0}
+    if not differences:
+        return Lattice(origin, sp.S.One)
+    unit = min(differences, key=sp.default_sort_key)
+    ratios = []
+    for difference in differences:
+        ratio = sp.simplify(difference / unit)
+        if not ratio.is_Rational:
+            return None
+        ratios.append(Fraction(int(ratio.p), int(ratio.q)))
+    whole = math.lcm(*(ratio.denominator for ratio in ratios))
+    common = math.gcd(*(abs(int(ratio * whole)) for ratio in ratios))
+    spacing = unit * sp.Rational(common, whole)
+    positive = constant_ball(spacing, 128).real > 0
+    return Lattice(origin, spacing if positive else -spacing)
+
+
+def _places(pair: Pair) -> tuple[sp.Expr, list[sp.Expr]] | None:
+    """Return one loss of a step, and how far its others and their spacings lie from it."""
+    parts = parts_of(pair)
+    losses, spacings = [point.loss for point in parts.points], []
+    for part in parts.stretches:
+        if not part.x.is_integer:
+            return None
+        loss = sp.expand(part.piece.loss)
+        slope = sp.diff(loss, part.x)
+        if slope.has(part.x):
+            return None
+        at = part.piece.lower if part.piece.lower.is_finite else part.piece.upper
+        losses.append(loss.subs(part.x, at if at.is_finite else 0))
+        spacings.append(sp.simplify(slope))
+    reference = losses[0]
+    return reference, [sp.simplify(loss - reference) for loss in losses[1:]] + spacings
+
+
+def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
+    """Enclose δ(ε) less the mass at infinity.
+
+    Raises
+    ------
+    AccuracyError
+        If too many points would be needed.
+    """
+    t = constant_ball(tilt, ctx.prec).real
+    origin, spacing = (constant_ball(e, ctx.prec).real for e in (lattice.origin, lattice.spacing))
+    height = sum((n * step.scale for step, n in steps), arb(0)) - t * epsilon
+    log_goal = goal.log_size - goal.digits * _LN10 - math.log(8)
+    period, anchors = choose(steps, tilt, epsilon, log_goal, goal.width)
+    points = math.ceil(period / float(spacing)) + 1
+    if points > _MOST_POINTS:
+        raise AccuracyError("the lattice of the losses is too fine to certify so many steps")
+    added = sum((s.added(tilt, epsilon, points * spacing) for s in anchors), arb(0)).upper()
+    start, unsure = _first_above(origin, spacing, epsilon)
+    count = sum(n for _, n in steps)
+    tolerance = ((arb(log_goal) - height).exp() * t.min(arb(1)) / (4 * count)).mid()
+    total = arb(0)
+    for index in range(points // 2 + 1):
+        y = 2 * arb.pi() * index / (points * spacing)
+        z = acb(t, y)
+        value = _kernel(z, start, spacing, epsilon)
+        for step, n in steps:
+            value *= step.transform(y, tolerance) ** n
+        total += value.real if index in (0, points - index) else 2 * value.real
+    # `height` holds e^{−tε}, which the kernel has too.
+    return (
+        total / points * (height + t * epsilon).exp() + unsure * height.exp() - arb(0).union(added)
+    )
+
+
+def _kernel(z: acb, start: arb, spacing: arb, epsilon: arb) -> acb:
+    first = (-z * start).exp() / -(-z * spacing).expm1()
+    second = (epsilon - (1 + z) * start).exp() / -(-(1 + z) * spacing).expm1()
+    return first - second
+
+
+def _first_above(origin: arb, spacing: arb, epsilon: arb) -> tuple[arb, arb]:
+    """Return the first point proved to lie above ε, and what one that may be ε can count for.
+
+    A loss λ has probability at most e^{K(t) − tλ}, and counts for (1 − e^{ε−λ})⁺.
+    """
+    whole = ((epsilon - origin) / spacing).mid().floor().unique_fmpz()
+    if whole is None:
+        raise AccuracyError("ε lies too far out on the lattice of the losses")
+    index = int(whole) - 1
+    unsure = arb(0)
+    while True:
+        place = origin + index * spacing
+        if place > epsilon:
+            return place, arb(0).union(unsure)
+        if not place <= epsilon:
+            # e^{−t(λ−ε)} ≤ 1 but for the ball's radius, for which the factor 2 has room.
+            unsure += 2 * abs((epsilon - place).expm1()).upper()
+        index += 1

@@ -1,0 +1,226 @@
+"""Certificates contain the truth, are as narrow as they say, and fail when a bound is broken."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import mpmath
+import pytest
+from flint import arb, ctx
+
+from symdp import mechanisms
+from symdp.certify import enclose_delta
+from symdp.certify.march import March
+from symdp.certify.record import decimal_outward
+from symdp.certify.step import Parts, TiltedStep
+from symdp.composition import compose
+from symdp.errors import AccuracyError, InputError
+from symdp.truth import privacy_profile
+
+SUBSAMPLED = mechanisms.gaussian(sigma="1.5").subsample("poisson", "1/100")
+RESPONSE = mechanisms.randomized_response(epsilon_0="1/2")
+GEOMETRIC = mechanisms.discrete_laplace(b=2)
+HETEROGENEOUS = [
+    (mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000),
+    (mechanisms.laplace(b=20), 20),
+    (mechanisms.gaussian(sigma=10), 10),
+]
+OFF_LATTICE = [(RESPONSE, 20), (mechanisms.randomized_response(epsilon_0="1/3"), 30)]
+
+FAST = {
+    "subsampled": ([(SUBSAMPLED, 10_000)], 1.0, "remove"),
+    "gaussian": ([(mechanisms.gaussian(sigma=10), 100)], 2.0, "remove"),
+    "gaussian tiny": ([(mechanisms.gaussian(sigma=10), 100)], 21.0, "add"),
+    "laplace": ([(mechanisms.laplace(b=2), 300)], 20.0, "remove"),
+    "gumbel": ([(mechanisms.gumbel(b=2), 50)], 5.0, "remove"),
+    "heterogeneous": (HETEROGENEOUS, 3.0, "remove"),
+    "response": ([(RESPONSE, 1000)], 150.0, "remove"),
+    "response on the lattice": ([(RESPONSE, 10)], 2.0, "add"),
+    "geometric": ([(GEOMETRIC, 100)], 10.0, "remove"),
+    "discrete gaussian": ([(mechanisms.discrete_gaussian(sigma=2), 100)], 40.0, "remove"),
+    "off a lattice": (OFF_LATTICE, 4.0, "remove"),
+    "one gaussian": ([(mechanisms.gaussian(sigma=1), 1)], 20.0, "remove"),
+    "one laplace": ([(mechanisms.laplace(b=2), 1)], 0.3, "add"),
+    "one gumbel": ([(mechanisms.gumbel(b=2), 1)], 0.3, "remove"),
+    "one discrete": ([(mechanisms.discrete_gaussian(sigma=2), 1)], 0.3, "remove"),
+    "one below zero": ([(SUBSAMPLED, 1)], -0.001, "add"),
+    "one heavy tail": ([(mechanisms.student_t(nu=3, s=2), 1)], 0.25, "remove"),
+}
+SLOW = {
+    "subsampled add": ([(SUBSAMPLED, 10_000)], 1.0, "add"),
+    "logistic": ([(mechanisms.logistic(s=2), 50)], 5.0, "add"),
+    "gumbel add": ([(mechanisms.gumbel(b=2), 100)], 15.0, "add"),
+    "rare jump": (
+        [(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000)],
+        8.0,
+        "remove",
+    ),
+    "three gaussians": ([(mechanisms.gaussian(sigma=2), 3)], 1.5, "remove"),
+}
+
+
+def pairs_of(steps, direction):
+    return [(mechanism.pair(direction), count) for mechanism, count in steps]
+
+
+def contains(ball: arb, steps, epsilon, direction, digits) -> bool:
+    """Whether a ball meets the truth, which is known to more digits than the ball is narrow to."""
+    truth = privacy_profile(pairs_of(steps, direction), epsilon, digits + 3)
+    with ctx.workprec(4 * digits + 200):
+        middle = arb(mpmath.nstr(truth, digits + 3))
+        about = middle + abs(middle) * arb(0, 1) * arb(10) ** -(digits + 1)
+        return bool(ball.overlaps(about))
+
+
+def check(steps, epsilon, direction, digits=15):
+    ball = enclose_delta(pairs_of(steps, direction), epsilon, digits)
+    with ctx.workprec(4 * digits + 200):
+        assert ball.lower() > 0
+        assert 2 * ball.rad() < abs(ball) * arb(10) ** -digits
+    assert contains(ball, steps, epsilon, direction, digits + 3)
+
+
+@pytest.mark.parametrize(("steps", "epsilon", "direction"), FAST.values(), ids=FAST)
+def test_contains_the_truth(steps, epsilon, direction):
+    check(steps, epsilon, direction)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("steps", "epsilon", "direction"), SLOW.values(), ids=SLOW)
+def test_contains_the_truth_slowly(steps, epsilon, direction):
+    check(steps, epsilon, direction)
+
+
+@pytest.mark.slow
+def test_thirty_digits():
+    check([(SUBSAMPLED, 10_000)], 1.0, "remove", 30)
+
+
+def test_contains_a_closed_form():
+    """A Gaussian composition is one Gaussian step, whose δ erfc gives [IND (2)]."""
+    with ctx.workprec(300):
+        mu, epsilon = arb(1), arb(3) / 2
+        root = arb(2).sqrt()
+        upper = ((epsilon / mu - mu / 2) / root).erfc() / 2
+        closed = upper - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
+    ball = enclose_delta([(mechanisms.gaussian(sigma=5).pair(), 25)], Fraction(3, 2), 20)
+    assert ball.contains(closed)
+
+
+def test_beyond_the_largest_loss_delta_is_zero():
+    assert enclose_delta([(RESPONSE.pair(), 10)], 5).is_zero()
+    assert enclose_delta([(mechanisms.laplace(b=2).pair(), 4)], 3).is_zero()
+
+
+def test_without_the_bound_of_what_the_rule_adds_the_truth_is_lost(monkeypatch):
+    """A rule with a step so wide that its own terms matter shows what their bound is for."""
+    from symdp.certify import line
+
+    steps = [(mechanisms.gaussian(sigma=10), 100)]
+    real = line.choose
+
+    def wide(*arguments):
+        period, anchors = real(*arguments)
+        return period / 3, anchors
+
+    monkeypatch.setattr(line, "choose", wide)
+    monkeypatch.setattr("symdp.certify.enclosure._TRIES", 1)
+    with pytest.raises(AccuracyError, match="too wide"):
+        enclose_delta(pairs_of(steps, "remove"), 2.0, 15)
+    monkeypatch.setattr("symdp.certify.alias.Anchor.added", lambda *_: arb(0))
+    ball = enclose_delta(pairs_of(steps, "remove"), 2.0, 15)
+    assert not contains(ball, steps, 2.0, "remove", 18)
+
+
+@pytest.mark.parametrize("start", [2, 30, 100])
+def test_the_march_proves_no_level_that_is_not_true(start):
+    """Some way beyond each start the modulus lies above half of what it is there."""
+    import sympy as sp
+
+    step, count = TiltedStep(SUBSAMPLED.pair(), sp.Rational(5, 2)), 50
+    march = March([(step, count)])
+    with ctx.workprec(128):
+        value = (abs(step.transform(arb(1.2 * start), arb(2) ** -60)) ** count).lower()
+        assert march.failure(arb(start), value / 2) is not None
+        peak = abs(step.transform(arb(start), arb(2) ** -60)) ** count
+        assert march.failure(arb(start), (peak * 2).upper()) is None
+
+
+def test_a_node_slightly_wrong_loses_the_truth(monkeypatch):
+    steps = [(mechanisms.gaussian(sigma=10), 100)]
+    real = Parts.transform
+
+    def wrong(self, tilt, y, scale, tolerance):
+        return real(self, tilt, y, scale, tolerance) * (1 + arb(10) ** -16)
+
+    monkeypatch.setattr(Parts, "transform", wrong)
+    ball = enclose_delta(pairs_of(steps, "remove"), 2.0, 15)
+    assert not contains(ball, steps, 2.0, "remove", 18)
+
+
+def test_bounds_of_the_modulus_hold():
+    """Marching, cubic and decay: each against enclosed values of φ along the line."""
+    import sympy as sp
+
+    step = TiltedStep(SUBSAMPLED.pair(), sp.Rational(5, 2))
+    variance, cube = step.cubic()
+    before = None
+    for y in (5, 20, 60, 150, 400, 1500):
+        with ctx.workprec(128):
+            value = abs(step.transform(arb(y), arb(2) ** -60))
+            assert value**2 < 1 - variance * y**2 + cube * arb(y) ** 3
+            assert value < step.decay(arb(y), small=False) or value > 1
+            if before is not None:
+                assert abs(value - before[1]) < step.deviation() * (y - before[0])
+        before = y, value
+
+
+def test_what_cannot_be_proved_is_refused():
+    with pytest.raises(AccuracyError, match="fewer digits"):
+        enclose_delta([(mechanisms.laplace(b=2).pair(), 3)], 0.5, 15)
+
+
+def test_bad_input():
+    pairs = [(RESPONSE.pair(), 2)]
+    with pytest.raises(InputError, match="digits"):
+        enclose_delta(pairs, 1.0, 0)
+    with pytest.raises(InputError, match="epsilon"):
+        enclose_delta(pairs, math.inf)
+    with pytest.raises(InputError, match="direction"):
+        compose(RESPONSE, 2).certify(1.0, direction="up")
+
+
+@pytest.mark.parametrize("digits", [1, 2, 5, 17])
+@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(1), Fraction(999_999, 10**6),
+                                   Fraction(1, 10**300), Fraction(7, 2**1100)])  # fmt: skip
+def test_decimals_are_rounded_outwards(value, digits):
+    low = Fraction(decimal_outward(value, digits, up=False))
+    high = Fraction(decimal_outward(value, digits, up=True))
+    assert low <= value <= high
+    assert high - low <= value * Fraction(10) ** (1 - digits)
+
+
+def test_the_record_of_both_directions_is_the_larger():
+    both = compose(mechanisms.gumbel(b=2), 50).certify(5.0, digits=8)
+    sides = [compose(mechanisms.gumbel(b=2), 50).certify(5.0, 8, s) for s in ("remove", "add")]
+    assert both.delta == max(side.delta for side in sides)
+    assert both.lower is not None
+    assert both.upper is not None
+    assert both.lower <= both.delta <= both.upper
+    assert (both.kind, both.method, both.count) == ("exact", "certified", 50)
+
+
+def test_the_command(shell):
+    words = "certify randomized_response epsilon_0=1/2 -n 1000 --epsilon 150 --digits 20"
+    found = json.loads(shell(f"{words} --json").out)
+    truth = privacy_profile([(RESPONSE.pair(), 1000)], 150, 40)
+    with mpmath.workdps(50):
+        low, high = mpmath.mpf(found["lower"]), mpmath.mpf(found["upper"])
+        assert low <= truth <= high
+        assert high - low < truth * mpmath.mpf(10) ** -20
+    assert set(found) >= {"epsilon", "delta", "kind", "method", "direction", "count", "seconds"}
+    shown = shell(words).out
+    assert found["lower"] in shown
+    assert found["upper"] in shown
