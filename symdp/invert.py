@@ -54,7 +54,7 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
             "output that only one of the two distributions can give: no finite epsilon exists"
         )
 
-    top = law.loss_bounds[1]
+    top = max(law.loss_bounds[1], 0.0)
     mean, variance = (float(v) for v in law.cumulants(0.0, 2))
     width = math.sqrt(max(variance, 1e-300))
     known: dict[float, tuple[float, Answer]] = {}

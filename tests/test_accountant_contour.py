@@ -219,3 +219,19 @@ def test_subsampled_gaussian_everywhere(rate, sigma, count, direction):
         truth = privacy_profile([(mechanism.pair(direction), count)], epsilon, digits=16)
         with mpmath.workdps(30):
             assert abs(mpmath.exp(mpmath.mpf(got.log_delta)) / truth - 1) < 1e-10
+
+
+@pytest.mark.parametrize(("b", "epsilon"), [("5", 2.0), ("7/2", 0.0), ("5", 2.05)])
+def test_fifty_steps_on_and_off_a_sum_of_atoms(b, epsilon):
+    # Adding densities knows every atom and every kink, and shares nothing with the line.
+    from symdp.accountant.contour import _integral
+    from symdp.accountant.direct import convolved
+
+    law = compose(mechanisms.laplace(b=b), 12).law("remove")
+    integral, direct = _integral(law, epsilon, -math.inf), convolved(law, epsilon)
+    assert integral.log_delta == pytest.approx(direct.log_delta, abs=1e-11)
+    # The same sums at fifty steps, convolved once for two minutes.
+    known = {("5", 2.0): -2.3001921078653265, ("7/2", 0.0): -0.40559521658979136}
+    if (b, epsilon) in known:
+        fifty = compose(mechanisms.laplace(b=b), 50).delta(epsilon)
+        assert fifty.log_delta == pytest.approx(known[b, epsilon], abs=1e-12)

@@ -14,14 +14,15 @@ _SAME = 1e-13  # sums closer than this, relative to the largest loss, are one va
 _Atoms = tuple[Array, Array]
 
 
-def finite_sum(law: SumLaw, epsilon: float) -> tuple[float, float] | None:
+def finite_sum(law: SumLaw, epsilon: float, *, atomic: bool = False) -> tuple[float, float] | None:
     """Return (log δ(ε), log(1 − δ(ε))) of the finite part, or None where there are too many sums.
 
-    δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms.
+    δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms. With
+    `atomic`, only those sums count in which every step's loss is an atom.
     """
     total: _Atoms | None = None
     for part, count in law.parts:
-        power = _power(part, count)
+        power = _power(part, count, atomic)
         if power is None:
             return None
         total = power if total is None else _add(total, power)
@@ -42,9 +43,10 @@ def _log_total(values: Array) -> float:
     return top + math.log(float(np.exp(values - top).sum()))
 
 
-def _power(law: LossLaw, count: int) -> _Atoms | None:
+def _power(law: LossLaw, count: int, atomic: bool) -> _Atoms | None:
     """Return the law of `count` copies by repeated doubling."""
-    square: _Atoms | None = (law.base.loss, law.base.log_weight)
+    kept = law.base.atomic if atomic else slice(None)
+    square: _Atoms | None = (law.base.loss[kept], law.base.log_weight[kept])
     result: _Atoms | None = None
     while True:
         if count & 1:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfc
 
+from symdp.accountant.atoms import finite_sum
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import SumLaw, Tilted
@@ -137,10 +138,23 @@ def integrate(
     terms = np.empty(0, dtype=np.complex128)
     best = (math.inf, 0.0)
     revival = _revival(tilted, counts) if smooth and law.has_atoms else 0.0
-    cycle = law.atom_cycle if revival > 0 else 0.0
+    cycle = law.atom_cycle if revival * law.count > 1e-17 else 0.0
+    exact = 0.0
+    single = revival > SETTLED and tilt > -1.0
+    if single:
+        # What comes back again and again is the sum of atoms alone, which is known exactly.
+        listed = finite_sum(law, epsilon, atomic=True)
+        if listed is None:
+            single = False
+        else:
+            log_exact = listed[0] if tilt > 0 else listed[1]
+            exact = math.exp(min(log_exact - log_front, 700.0)) * 2.0 * math.pi / step
+            revival = 0.0
     while True:
         finer = law.tilted(tilt, step * stop)
         block = _terms(finer, counts, gap, tilt, step, terms.size, stop, kernel)
+        if single:
+            block = block - _atomic_terms(tilted, counts, gap, tilt, step, terms.size, stop, kernel)
         terms = np.concatenate([terms, block])
         last = np.maximum(
             np.abs(block), revival * abs(kernel(np.asarray([complex(tilt, step * stop)]))[0])
@@ -161,6 +175,8 @@ def integrate(
                 f"{law.count} steps: {stop} nodes leave a relative error of {best[0]:.1e}"
             )
     tail, total = best
+    tail, total = tail * abs(total), total + math.copysign(exact, tilt)
+    tail /= abs(total)
     magnitude = abs(total) * step / (2.0 * math.pi)
     if not (magnitude > 0 and math.isfinite(magnitude)):
         raise AccuracyError("the contour integral cancelled to nothing")
@@ -191,6 +207,30 @@ def _revival(tilted: list[Tilted], counts: list[int]) -> float:
     )
 
 
+def _atomic_terms(
+    tilted: list[Tilted],
+    counts: list[int],
+    gap: float,
+    tilt: float,
+    step: float,
+    start: int,
+    stop: int,
+    kernel: Kernel,
+) -> Complex:
+    """Return the terms that the sums of atoms alone would have."""
+    y = step * np.arange(start, stop, dtype=np.float64)
+    modulus, angle = np.ones(y.size), y * gap
+    for part, count in zip(tilted, counts, strict=True):
+        here = part.nodes.atomic
+        turns = np.exp(1j * np.multiply.outer(y, part.deviation[here]))
+        value = (turns * part.weight[here]).sum(axis=1)
+        modulus = modulus * np.abs(value) ** count
+        angle = angle + count * np.angle(value)
+    return np.asarray(
+        modulus * np.exp(1j * angle) * kernel(np.asarray(tilt + 1j * y, dtype=np.complex128))
+    )
+
+
 def _plain_sum(terms: Array) -> float:
     return 2.0 * float(terms.sum()) - float(terms[0])
 
@@ -204,13 +244,13 @@ def _settle(terms: Array, last: Array, smooth: bool, complete: bool) -> tuple[fl
     `complete`: once every return of the atoms' oscillation has been seen.
     """
     plain = _plain_sum(terms)
+    if smooth and not complete:
+        return plain, math.inf
     tail = 2.0 * terms.size * float(last[-(last.size // 8 + 1) :].max())
     if tail <= SETTLED * abs(plain):
         return plain, tail
     if not smooth:
         return plain, 4.0 * terms.size * float(last.mean())
-    if not complete:
-        return plain, math.inf
     place = np.arange(terms.size) / terms.size
     full, half = (_plain_sum(terms * 0.5 * erfc(_TAPER * (s * place - 0.75))) for s in (1.0, 2.0))
     return full, abs(full - half)
