@@ -1,5 +1,6 @@
 # make run    two jobs, derived, accounted for, checked; a report in out/report.html
-# make test   ruff, mypy and every test
+# make test   ruff, mypy and every test that is not slow
+# make slow   the slow tests, about half an hour
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed, in out/docs/index.html
 # make bench  symdp beside its peers, in an environment of their own
@@ -11,13 +12,16 @@ BENCH := .venv-bench
 PIP := -m pip --disable-pip-version-check --quiet
 SOURCES := symdp tests examples benchmarks
 
-.PHONY: run test lint docs bench clean
+.PHONY: run test slow lint docs bench clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
 
 test: lint
-	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+
+slow: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m slow
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check $(SOURCES)

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp import mechanisms
+    from symdp.calibrate import Calibration, calibrate
     from symdp.composition import Composition, compose
     from symdp.derive.derivation import Derivation, derive
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.guarantee import Curve, Guarantee
+    from symdp.ledger import Ledger
     from symdp.mechanism import Mechanism
     from symdp.specification import load, load_composition, loads
 
@@ -26,14 +28,17 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AccuracyError",
+    "Calibration",
     "Composition",
     "Curve",
     "Derivation",
     "Guarantee",
     "InputError",
+    "Ledger",
     "Mechanism",
     "SymdpError",
     "__version__",
+    "calibrate",
     "compose",
     "derive",
     "load",
@@ -46,13 +51,16 @@ __all__ = [
 # that needs them, so that `import symdp` costs nothing.
 _HOMES = {
     "AccuracyError": "symdp.errors",
+    "Calibration": "symdp.calibrate",
     "Composition": "symdp.composition",
     "Curve": "symdp.guarantee",
     "Derivation": "symdp.derive",
     "Guarantee": "symdp.guarantee",
     "InputError": "symdp.errors",
+    "Ledger": "symdp.ledger",
     "Mechanism": "symdp.mechanism",
     "SymdpError": "symdp.errors",
+    "calibrate": "symdp.calibrate",
     "compose": "symdp.composition",
     "derive": "symdp.derive",
     "load": "symdp.specification",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from symdp.accountant.answer import Accountant, Answer
+    from symdp.certify import Certificate
     from symdp.mechanism import Mechanism
     from symdp.numeric.law import SumLaw
 
@@ -181,6 +182,56 @@ class Composition:
             citations=accountant.citations,
             given_delta=delta,
         )
+
+    def certify(
+        self, epsilon: float, digits: int = 15, direction: Direction = "both"
+    ) -> Certificate:
+        """Return δ(ε) between proved ends, every error bounded, floating point included.
+
+        Parameters
+        ----------
+        epsilon
+            Any real number in nats.
+        digits
+            Significant digits to which the ends agree, 1 to 1000.
+        direction
+            As for `delta`.
+
+        Raises
+        ------
+        InputError
+            If ε, the digits or the direction are out of range.
+        AccuracyError
+            If no proof is found for this mechanism at so many digits.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> proved = compose(mechanisms.gaussian(sigma=2), 3).certify(1.5, digits=8)
+        >>> proved.lower_decimal[:10], proved.upper_decimal[:10]
+        ('2.88822455', '2.88822455')
+        """
+        from symdp.certify import certify_delta
+
+        return certify_delta(self.steps, _real(epsilon, "epsilon"), digits, _sides(direction))
+
+    def trade_off(self, alpha: float, direction: Direction = "both") -> float:
+        """Return the least miss rate at false alarm rate α, see `symdp.tradeoff.trade_off`."""
+        from symdp.tradeoff import trade_off
+
+        return trade_off(self, alpha, direction)
+
+    def bayes_error(self, prior: float = 0.5, direction: Direction = "both") -> float:
+        """Return an attacker's least probability of error, see `symdp.tradeoff.bayes_error`."""
+        from symdp.tradeoff import bayes_error
+
+        return bayes_error(self, prior, direction)
+
+    def renyi(self, order: float, direction: Direction = "both") -> float:
+        """Return D_α at any order α ≥ 0, see `symdp.tradeoff.renyi_divergence`."""
+        from symdp.tradeoff import renyi_divergence
+
+        return renyi_divergence(self, order, direction)
 
     def _larger(self, accountant: Accountant, epsilon: float, direction: str) -> tuple[str, Answer]:
         """Return the direction with the larger δ and its answer."""

@@ -99,3 +99,12 @@ def test_folded_loss_is_refused():
     law = compose(Mechanism.from_pair(*normal, variable), 3).law("remove")
     with pytest.raises(AccuracyError, match="too rough"):
         convolved(law, 0.3)
+
+
+def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():
+    law = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
+    for epsilon in (-1.0, 1.5, 12.0, 4.0, 30.0, 0.0):
+        fresh = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
+        assert convolved(law, epsilon).log_delta == pytest.approx(
+            convolved(fresh, epsilon).log_delta, rel=1e-13
+        )

@@ -12,14 +12,17 @@ import symdp
 
 PUBLIC = [
     "AccuracyError",
+    "Calibration",
     "Composition",
     "Curve",
     "Derivation",
     "Guarantee",
     "InputError",
+    "Ledger",
     "Mechanism",
     "SymdpError",
     "__version__",
+    "calibrate",
     "compose",
     "derive",
     "load",

@@ -199,7 +199,17 @@ def test_help_names_every_command_of_this_version_and_no_other(shell):
     assert ran.code == 0
     commands = ran.out.partition("Commands:")[2].split("\n")
     names = [line.split()[0] for line in commands if line.startswith("  ") and line[2] != " "]
-    assert names == ["list", "derive", "delta", "epsilon", "curve", "verify", "report"]
+    assert names == [
+        "list",
+        "derive",
+        "delta",
+        "epsilon",
+        "curve",
+        "verify",
+        "certify",
+        "calibrate",
+        "report",
+    ]
     assert shell("").out == ran.out
 
 

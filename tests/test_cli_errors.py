@@ -24,7 +24,7 @@ BAD = [
     (f"delta {GAUSSIAN} --epsilon", ["--epsilon"]),
     ("delta gaussian sigma=1.5 --epsilon 1", ["-n", "number of steps"]),
     ("dleta gaussian", ["dleta", "delta"]),
-    ("certify gaussian sigma=1 -n 5 --epsilon 1", ["certify", "--help"]),
+    ("certfy gaussian sigma=1 -n 5 --epsilon 1", ["certfy", "--help"]),
     ("delta -n 5 --epsilon 1", ["MECHANISM", "symdp list"]),
     (f"curve {GAUSSIAN} --points 1", ["--points"]),
     (f"curve {GAUSSIAN} --points many", ["--points", "many"]),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import shutil
+import subprocess
+import time
 import xml.etree.ElementTree as ET
+from html import unescape
 from html.parser import HTMLParser
 
 import mpmath
@@ -14,12 +19,15 @@ import sympy as sp
 import symdp
 from symdp.guarantee import Guarantee
 from symdp.report import formulas
-from symdp.report.blocks import Heading, Listing, Page, Paragraph, Plot, Table
+from symdp.report.analysis import different_sides
+from symdp.report.blocks import Formulas, Heading, Listing, Page, Paragraph, Plot, Table
+from symdp.report.deadline import Deadline, within
 from symdp.report.html import to_html
 from symdp.report.markdown import to_markdown
 from symdp.report.mathml import mathml
+from symdp.report.patience import Judges
 from symdp.report.plot import Series, embedded, save
-from symdp.report.profile import default_range
+from symdp.report.profile import default_range, spent
 from symdp.report.references import full
 from symdp.report.section import analyse, epsilon_truth, section
 from symdp.report.verification import Truth, check, is_broken, places, truth_at, verify
@@ -67,15 +75,16 @@ def read(html):
 
 @pytest.fixture(scope="module")
 def page():
-    results = analyse(STEPS, 1e-5, digits=20, targets=(1e-3,))
+    results = analyse(STEPS, 1e-5, digits=20, targets=(1e-3, 1e-7))
     return Page("A page", section("ten steps", STEPS, 1e-5, results))
 
 
 def test_a_page_is_well_formed_and_needs_no_network(page):
     html = to_html(page)
     reader = read(html)
-    assert all(link.startswith("#") for link in reader.links)
-    assert {link[1:] for link in reader.links} <= set(reader.ids)
+    links = [link for link in reader.links if link != "data:,"]
+    assert all(link.startswith("#") for link in links)
+    assert {link[1:] for link in links} <= set(reader.ids)
     assert len(set(reader.ids)) == len(reader.ids)
     assert "//" not in re.sub(r"\s", "", html).replace("/>", "")
     assert "url(#" in html
@@ -84,7 +93,15 @@ def test_a_page_is_well_formed_and_needs_no_network(page):
 
 def test_a_page_holds_what_was_promised(page):
     text = " ".join(read(to_html(page)).texts)
-    for wanted in ("Gaussian mechanism", "Privacy loss", "Series", "Checked against truth"):
+    for wanted in (
+        "Gaussian mechanism",
+        "Privacy loss",
+        "Tail constants",
+        "the reflection x → 1 - x exchanges P and Q",
+        "correction terms",
+        "Checked against truth",
+        "@misc{alghamdi2022saddlepoint",
+    ):
         assert wanted in text
     for method in ("contour", "msd:1", "clt", "moments", "truth"):
         assert method in text
@@ -95,6 +112,7 @@ def test_a_page_holds_what_was_promised(page):
 def test_two_sections_share_a_page_without_sharing_names(page):
     plots = [block for block in page.blocks if isinstance(block, Plot)]
     other = [Plot(plots[0].series, plots[0].caption, "another")]
+    assert len(plots) == 2
     reader = read(to_html(Page("Two", [*page.blocks, *other])))
     assert len(set(reader.ids)) == len(reader.ids)
 
@@ -121,6 +139,65 @@ def test_a_page_as_markdown_has_its_figure_beside_it(page, tmp_path):
     assert "$$" in text
     assert (tmp_path / "page-profile.svg").read_text(encoding="utf-8").startswith("<?xml")
     assert "| method |" in text
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+MEASURE = """<script>addEventListener("load", () => {
+  const tall = selector => [...document.querySelectorAll(selector)]
+    .map(e => e.getBoundingClientRect().height);
+  document.body.dataset.seen = JSON.stringify({
+    fetched: performance.getEntriesByType("resource").map(e => e.name),
+    page: document.documentElement.scrollHeight, sideways:
+      document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    fractions: tall("mfrac"), letters: tall("mi"), figures: tall("figure > svg"),
+    folded: document.querySelectorAll("details:not([open])").length});
+});</script>"""
+
+
+def browse(html, tmp_path, width=1000):
+    """Open a page in a browser without a window; return its DOM, what was measured, the log."""
+    if BROWSER is None:
+        pytest.skip("no Chromium here to open the page in")
+    file = tmp_path / "seen.html"
+    allowed = html.replace("default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';")
+    file.write_text(allowed.replace("</body>", MEASURE + "</body>"), encoding="utf-8")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom", "--no-first-run"]
+    options += ["--enable-logging=stderr", "--disable-background-networking"]
+    options += ["--virtual-time-budget=5000", f"--window-size={width},900"]
+    ran = subprocess.run(
+        [BROWSER, *options, f"--user-data-dir={tmp_path / 'profile'}", file.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    seen = re.search(r'data-seen="([^"]*)"', ran.stdout)
+    assert seen is not None, "the page was not loaded"
+    return ran.stdout, json.loads(unescape(seen.group(1))), ran.stderr
+
+
+@pytest.mark.parametrize("width", [1000, 500])
+def test_a_browser_shows_the_page_and_fetches_nothing(page, tmp_path, width):
+    html = to_html(page)
+    dom, seen, log = browse(html, tmp_path, width)
+    assert "CONSOLE" not in log, log
+    assert seen["fetched"] == []
+    assert dom.count("<math") == html.count("<math") > 40
+    assert seen["page"] > 2000
+    assert seen["sideways"] <= 0
+    # A fraction of one line is as high as its letters: MathML was not understood then.
+    shown = [height for height in seen["fractions"] if height > 0]
+    assert len(shown) > 10
+    assert sorted(shown)[len(shown) // 2] > 1.5 * sorted(seen["letters"])[-1] > 0
+    assert max(seen["figures"]) > 100
+    assert seen["folded"] > 0
+
+
+def test_the_browser_would_tell_of_a_request(tmp_path):
+    page = to_html(Page("A page", [Paragraph("text")]))
+    _, _, log = browse(page.replace("</p>", '<img src="http://x.invalid/a.png"></p>'), tmp_path)
+    assert "Content Security Policy" in log
+    assert "CONSOLE" in log
 
 
 @pytest.mark.slow
@@ -303,6 +380,95 @@ def test_places_leave_out_what_the_profile_never_reaches():
     found = places(symdp.compose(mechanism, 3), "both", (0.5, 1e-2, 1e-30))
     assert found == sorted(found)
     assert all(0 <= epsilon <= 3 for epsilon in found)
+
+
+def test_what_is_too_slow_says_so(monkeypatch):
+    def sleeps(*_, **__):
+        time.sleep(30)
+
+    monkeypatch.setattr("symdp.report.analysis.spent", sleeps)
+    results = analyse(STEPS, 1e-5, digits=15, targets=(), patience=0.5)
+    assert results.best is None
+    assert not results.answers
+    assert all("no answer within" in why or "left out" in why for _, why in results.failures)
+    assert "no answer within" in results.failures[0][1]
+
+
+def test_an_accountant_cannot_swallow_the_end_of_its_time():
+    def stubborn():
+        with within(Deadline(0.05)):
+            try:
+                time.sleep(30)
+            except (ArithmeticError, ValueError):
+                time.sleep(30)
+
+    with pytest.raises(symdp.AccuracyError, match="no answer within"):
+        stubborn()
+
+
+def test_truth_is_stopped_when_its_time_is_up():
+    with Judges(STEPS, 20, ("remove",), 0.01) as judges:
+        late = judges.ask(1.0).result()
+    assert late.value is None
+    assert late.reason == "not reached within 0.01 s"
+
+
+def test_truth_in_a_child_is_the_truth_here():
+    with Judges(STEPS, 20, different_sides(STEPS)) as judges:
+        asked = [judges.ask(epsilon) for epsilon in (1.0, 2.0)]
+        found = [one.result() for one in asked]
+    for one in found:
+        here = truth_at(STEPS, one.epsilon, "both", 20)
+        assert one.digits == 20
+        assert abs(one.value / here.value - 1) < mpmath.mpf(10) ** -19
+
+
+EXPONENTIAL = symdp.Mechanism.additive(
+    sp.exp(-sp.Symbol("z", real=True) / 2) / 2,
+    sp.Symbol("z", real=True),
+    support=(0, sp.oo),
+    name="exponential",
+)
+
+
+def test_mass_at_infinity_leaves_a_page_with_its_reason():
+    steps = symdp.compose(EXPONENTIAL, 1)
+    results = analyse(steps, 1e-5, digits=15, targets=(0.3,))
+    html = to_html(Page("A page", section("one step", steps, 1e-5, results)))
+    text = " ".join(read(html).texts)
+    assert "there is no exact ε" in text
+    assert "no finite epsilon exists" in text
+    assert "remove direction" in text
+    assert "add direction" in text
+    assert "<msub><mi>δ</mi><mi>∞</mi></msub>" in html
+    assert "zoo" not in html
+    assert "nan" not in re.findall(r"<m[ino]>(\w+)</m[ino]>", html)
+
+
+def test_epsilon_is_found_where_one_direction_only_loses():
+    steps = symdp.compose(EXPONENTIAL, 1)
+    # δ(ε) of the remove direction is 1 − e^(ε − 1/2), less than 0.4 from ε = 0 on.
+    assert spent(steps, 0.4).epsilon == 0
+    with pytest.raises(symdp.InputError, match="no finite epsilon"):
+        spent(steps, 0.3)
+
+
+def test_long_formulas_are_folded():
+    short, long = x + 1, sp.Add(*(sp.sin(k * x) for k in range(1, 40)))
+    rows = [formulas.Formula(f"f_{k}", "<mi>f</mi>", f) for k, f in enumerate((short, long))]
+    reader = read(to_html(Page("A page", [Formulas(rows)])))
+    assert [row.is_long for row in rows] == [False, True]
+    assert "operations" in " ".join(reader.texts)
+    html = to_html(Page("A page", [Formulas(rows)]))
+    assert html.count("<details>") == 1
+    assert to_markdown(Page("A page", [Formulas(rows)]), None).count("<details>") == 1
+
+
+def test_a_formula_that_is_missing_gives_its_reason():
+    derivation = symdp.derive(symdp.mechanisms.randomized_response(epsilon_0=1))
+    html = to_html(Page("A page", [Formulas(formulas.law(derivation))]))
+    assert "the loss has atoms alone" in html
+    assert "?" not in html.split("<body>")[1].split("<footer>")[0]
 
 
 def test_verify_command(shell, monkeypatch):

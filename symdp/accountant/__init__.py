@@ -9,9 +9,14 @@ from symdp.accountant.answer import Accountant, Answer
 from symdp.accountant.central_limit import CentralLimit, TiltedEdgeworth
 from symdp.accountant.contour import Contour
 from symdp.accountant.edgeworth import Edgeworth
+from symdp.accountant.fourier import Fourier
+from symdp.accountant.gaussian import Gaussian, GaussianEdgeworth
 from symdp.accountant.lugannani_rice import LugannaniRice
 from symdp.accountant.moments import Moments
+from symdp.accountant.prv import Prv
+from symdp.accountant.renyi import Renyi
 from symdp.accountant.saddlepoint import SaddlePoint
+from symdp.accountant.spa_bounds import SpaBounds
 from symdp.errors import InputError, suggestion
 
 __all__ = ["Accountant", "Answer", "accountant", "names"]
@@ -22,6 +27,13 @@ _PLAIN: dict[str, Callable[[], Accountant]] = {
     "lugannani-rice": LugannaniRice,
     "moments": Moments,
     "moments-plain": lambda: Moments(plain=True),
+    "fourier": Fourier,
+    "prv": Prv,
+    "tilted-prv": lambda: Prv(tilted=True),
+    "renyi": Renyi,
+    "spa-bounds": SpaBounds,
+    Gaussian().name: Gaussian,
+    GaussianEdgeworth().name: GaussianEdgeworth,
 }
 _SERIES: dict[str, Callable[[int], Accountant]] = {
     "msd": SaddlePoint,

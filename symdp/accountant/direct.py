@@ -24,6 +24,7 @@ from symdp.numeric.step import Array
 
 _NEAR = 3.0  # standard deviations
 _DROP = 50.0  # e^-50 of the answer is left out on either side
+_UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
 _MOST_FOLDS = 2e4  # e-folds of the tilt over the range that is kept
 _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend the mean
 _ROUNDING = 1e-15  # of one interpolated density
@@ -75,7 +76,8 @@ class _Plan:
 
     def serves(self, other: _Plan) -> bool:
         """Return whether what this plan keeps is enough for another one."""
-        return self.upper >= other.upper and self.two_sided >= other.two_sided
+        reaches = self.upper >= other.upper and self.floor <= other.floor
+        return reaches and self.two_sided >= other.two_sided
 
     def _upper_end(self, epsilon: float) -> float:
         """Where what lies beyond is e^−50 of δ(ε), by Chernoff's bound."""
@@ -215,8 +217,20 @@ class _Total:
                     gains.append(weight + np.log(-np.expm1(gap)))
                 caps.append(weight + gap)
         gain, cap = _log_sum(np.concatenate(gains)), _log_sum(np.concatenate(caps))
+        self._check_end(epsilon, gain)
         size = 0.0 if total.density is None else float(np.abs(total.density.coefficients[0]).max())
         return Direct(gain, cap, self.defect + 2.3e-16 * (8.0 + size + abs(gain)))
+
+    def _check_end(self, epsilon: float, gain: float) -> None:
+        """Raise where the density was cut off while it still counted."""
+        density = self.total.density
+        end = self.plan.law.loss_bounds[1]
+        last = -math.inf if density is None else float(density.edges[-1])
+        if density is None or last >= end - 1e-9 * abs(end):
+            return
+        left = float(density(density.edges[-1:])[0]) - self.plan.tilt * last
+        if not (last > epsilon and left < gain - _UNSEEN):
+            raise AccuracyError("the density of the privacy loss was cut off too early")
 
 
 _totals: WeakKeyDictionary[SumLaw, _Total] = WeakKeyDictionary()

@@ -54,7 +54,8 @@ def derive(
         str, typer.Option("--order", metavar="K", help="Show terms up to this order, 1 to 8.")
     ] = "2",
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="text, latex, mathml or json.")
+        str,
+        typer.Option("--format", metavar="FORMAT", help="text, latex, mathml, python, c or json."),
     ] = "text",
     sampling: options.Scheme = None,
     rate: options.Rate = None,
@@ -194,6 +195,79 @@ def verify(
     precise = words.whole(digits, "--digits", 15, 200)
     if print_verification(job.build(default_count=100), side, precise, as_json):
         raise typer.Exit(1)
+
+
+@app.command()
+def certify(
+    *,
+    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    digits: Annotated[
+        str, typer.Option("--digits", metavar="D", help="Proved digits of δ, 1 to 200.")
+    ] = "15",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    direction: options.Direction = "both",
+    composition: options.CompositionFile = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print two decimals between which δ is proved to lie, every rounding included."""
+    from symdp.cli import job as words
+    from symdp.cli.certify import print_certificate
+
+    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    side = words.direction(direction)
+    at = words.real(epsilon, "--epsilon")
+    proved_digits = words.whole(digits, "--digits", 1, 200)
+    print_certificate(job.build().certify(at, proved_digits, side), as_json)
+
+
+@app.command()
+def calibrate(
+    *,
+    parameter: Annotated[
+        str,
+        typer.Option(
+            "--parameter", metavar="NAME", help="A parameter, a sampling rate, or n: the steps."
+        ),
+    ],
+    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
+    delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    digits: Annotated[
+        str, typer.Option("--digits", metavar="K", help="Significant digits, 4 to 13.")
+    ] = "10",
+    between: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--between", metavar="A B", help="Search between these two values only."),
+    ] = None,
+    method: options.Method = "contour",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    direction: options.Direction = "both",
+    as_json: options.Json = False,
+) -> None:
+    """Print the value of a parameter that just meets (ε, δ), rounded to the safe side."""
+    from symdp.cli import job as words
+    from symdp.cli.calibrate import run_calibration
+
+    run_calibration(
+        Job(mechanism, values or [], count, None, sampling, rate, batch),
+        parameter,
+        words.real(epsilon, "--epsilon"),
+        words.delta(delta),
+        digits=words.whole(digits, "--digits", 4, 13),
+        between=between,
+        method=words.method(method),
+        direction=words.direction(direction),
+        as_json=as_json,
+    )
 
 
 @app.command()

@@ -10,6 +10,7 @@ from symdp.errors import InputError, suggestion
 
 _ENDINGS = ("html", "md")
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
+_PATIENCE = 30.0  # seconds for the truth, and for the accountants
 
 
 def write_report(job: Job, delta: float, path: Path) -> None:
@@ -28,19 +29,27 @@ def write_report(job: Job, delta: float, path: Path) -> None:
     from symdp.report.blocks import Page
     from symdp.report.section import analyse, section
 
-    title = job.mechanism or Path(job.composition or "").name
+    _check_place(path)
+
+    title = Path(job.composition).name if job.composition else composition.steps[0][0].name
     with progress() as screen:
         task = screen.add_task("", total=None)
 
         def advance(what: str) -> None:
             screen.update(task, description=what, advance=1)
 
-        results = analyse(composition, delta, digits=_DIGITS, advance=advance)
+        results = analyse(composition, delta, digits=_DIGITS, advance=advance, patience=_PATIENCE)
         heading = one_line(f"{title}, {steps_of(composition.count)}")
         blocks = section(heading, composition, delta, results, advance=advance)
     page = Page("Privacy report", blocks)
     write_page(page, path)
     print(path)
+
+
+def _check_place(path: Path) -> None:
+    """A missing folder is known before the work."""
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
 
 
 def write_page(page: object, path: Path) -> None:

@@ -22,10 +22,16 @@ _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancel
 _ROOTS = 80
 _FLAT = 1e-14  # changes of the loss below this, relative to its size, are rounding
 _BLOCK = 1 << 17
+
+
 # On a panel that 16 nodes resolve, a part r times as narrow is resolved by m with r^(2m) > 1e18.
+def _rule(share: float, order: int) -> tuple[float, Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    return share, nodes.astype(np.float64), weights.astype(np.float64)
+
+
 _RULES = tuple(
-    (share, *(np.asarray(a, dtype=np.float64) for a in np.polynomial.legendre.leggauss(m)))
-    for share, m in ((1.0 / 16.0, 16), (1.0 / 64.0, 8), (1e-3, 5), (0.0, 3))
+    _rule(share, m) for share, m in ((1.0 / 16.0, 16), (1.0 / 64.0, 8), (1e-3, 5), (0.0, 3))
 )
 _VANISHED = 30.0
 
@@ -69,9 +75,8 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
     add(atoms, atoms, np.exp(log_weight + tilt * atoms - log_total))
     for stretch in _stretches(law, tilt, log_total):
         for lower, upper, share in stretch.parts(spacing, first, count):
-            for widest, (least, nodes_, weights_) in zip(
-                (np.inf, *(rule[0] for rule in _RULES[:-1])), _RULES, strict=True
-            ):
+            widest = np.inf
+            for least, nodes_, weights_ in _RULES:
                 some = (share <= widest) & (share > least)
                 if some.any():
                     place, loss, weight = stretch.integrate(
@@ -80,6 +85,7 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
                     # All nodes of a part belong to the cell its middle lies in.
                     index = np.broadcast_to(place[:, None], loss.shape).ravel()
                     add(index, loss.ravel(), weight.ravel())
+                widest = least
     return Cells(mass, moment)
 
 
@@ -160,7 +166,7 @@ class _Stretch:
             active = active[np.abs(fresh - here) > settled[active]]
             if active.size == 0:
                 break
-        return x
+        return np.asarray(x)
 
     def log_density(self, values: Array) -> Array:
         """Return log of P(x)/|ℓ′(x)| at the x with ℓ(x) = s."""
@@ -176,7 +182,7 @@ class _Stretch:
         highest = min(int(np.floor(self.range[1] / spacing)), first + count)
         cuts = [np.asarray(self.ends_x), self.panels]
         if highest >= lowest:
-            edges = np.arange(lowest, highest + 1) * spacing
+            edges: Array = np.arange(lowest, highest + 1, dtype=np.float64) * spacing
             edges = edges[(edges > self.range[0]) & (edges < self.range[1])]
             cuts.append(self.inverse(edges))
         x = np.unique(np.clip(np.concatenate(cuts), *self.ends_x))

@@ -12,7 +12,7 @@ from symdp.report.plot import Series
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading of level 2 (a section) or 3."""
+    """A heading of level 2 (a section), 3 or 4."""
 
     level: int
     text: str
@@ -28,7 +28,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Formulas:
-    """Equations, one below the other."""
+    """Equations, one below the other; long ones are folded."""
 
     formulas: Sequence[Formula]
 
@@ -50,11 +50,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves with a caption; `name` is unique within the page."""
+    """Curves with a caption; `name` is unique within the page.
+
+    `of_errors` is for relative errors, whose axis says so; `beside` puts the legend outside.
+    """
 
     series: Sequence[Series]
     caption: str
     name: str
+    of_errors: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,22 @@ class Listing:
     lines: Sequence[str]
 
 
-Block: TypeAlias = Heading | Paragraph | Formulas | Table | Plot | Listing
+@dataclass(frozen=True)
+class Code:
+    """Text that is copied as it stands."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks behind a line that opens them."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+Block: TypeAlias = Heading | Paragraph | Formulas | Table | Plot | Listing | Code | Folded
 
 
 @dataclass

@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.emit.mathml import mathml_of_name
 from symdp.report.mathml import mathml
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation
+    from symdp.derive.pld import LossLaw
 
 _LONG = 60  # characters of a rational beyond which it stands for an irrational place
 _DIGITS = 12
+_TOWER = re.compile(r"<msub><msup>(<mi>\w+</mi>)(<mn>\d+</mn>)</msup>(<mi>\w+</mi>)</msub>")
+_MANY_OPERATIONS = 60  # from which on a formula is folded
 
 
 @dataclass(frozen=True)
 class Formula:
-    """An equation, or words where there is none: the left side in LaTeX and in MathML."""
+    """An equation, or words where there is none: the left side in LaTeX and in MathML.
+
+    `words` say why there is no right side; `note` stands below in small letters.
+    """
 
     latex_name: str
     mathml_name: str
     right: sp.Basic | None
     words: str = ""
+    note: str = ""
+
+    @property
+    def operations(self) -> int:
+        """How many operations the right side has."""
+        return 0 if self.right is None else int(sp.count_ops(self.right))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a page folds it."""
+        return self.operations > _MANY_OPERATIONS
 
     def latex(self) -> str:
-        """Return the equation in LaTeX."""
-        right = rf"\text{{{self.words}}}" if self.right is None else sp.latex(_rounded(self.right))
-        return f"{self.latex_name} = {right}"
+        """Return the equation in LaTeX, or its left side and the words."""
+        if self.right is None:
+            return rf"{self.latex_name}: \text{{{_latex_words(self.words)}}}"
+        return f"{self.latex_name} = {sp.latex(_rounded(self.right))}"
 
     def mathml(self) -> str:
-        """Return the equation as a MathML element."""
-        right = "<mtext>?</mtext>" if self.right is None else mathml(_rounded(self.right))
+        """Return the equation as a MathML element, the left side alone where there is none."""
+        if self.right is None:
+            return self.name()
+        right = mathml(_rounded(self.right))
         return f'<math displaystyle="true"><mrow>{self.mathml_name}<mo>=</mo>{right}</mrow></math>'
+
+    def name(self) -> str:
+        """Return the left side as a MathML element."""
+        return f"<math><mrow>{self.mathml_name}</mrow></math>"
 
 
 def densities(derivation: Derivation) -> list[Formula]:
@@ -69,18 +96,67 @@ def loss(derivation: Derivation) -> list[Formula]:
     return rows
 
 
-def transform(derivation: Derivation, cumulants: int = 2) -> list[Formula]:
-    """Return the CGF and the first tilted cumulants, or nothing where it is numeric."""
+def law(derivation: Derivation) -> list[Formula]:
+    """Return the inverse of the loss on each piece, and its density and distribution function."""
+    d, s = derivation, derivation.pld_density.loss
+    moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
+    rows = []
+    name = f"<mrow><msup><mi>ℓ</mi><mrow><mo>−</mo><mn>1</mn></mrow></msup>{_arguments(s)}</mrow>"
+    for piece, back in moving:
+        note = f"where {d.variable} lies between {_shown(piece.lower)} and {_shown(piece.upper)}"
+        words = "no closed form was found" if back is None else ""
+        latex = rf"\ell^{{-1}}({sp.latex(s)})"
+        rows.append(Formula(latex, name, back, words, note if len(moving) > 1 else ""))
+    return [*rows, _density("ω", r"\omega", d.pld_density), _density("F", "F", d.pld_cdf)]
+
+
+def _density(letter: str, latex: str, found: LossLaw) -> Formula:
+    name = f"<mrow><mi>{letter}</mi>{_arguments(found.loss)}</mrow>"
+    return Formula(f"{latex}({sp.latex(found.loss)})", name, found.expression, found.reason)
+
+
+def transform(derivation: Derivation) -> list[Formula]:
+    """Return the CGF, or nothing where it is numeric."""
     cgf = derivation.cgf
-    if cgf.expression is None:
-        return []
-    rows = [_of("K", "K", cgf.tilt, cgf.expression)]
-    for order in range(1, cumulants + 1):
+    return [] if cgf.expression is None else [_of("K", "K", cgf.tilt, cgf.expression)]
+
+
+def cumulants(derivation: Derivation, highest: int = 3) -> list[Formula]:
+    """Return the tilted cumulants; in terms of tilted moments where the CGF is numeric."""
+    cgf, rows = derivation.cgf, []
+    for order in range(1, highest + 1):
         primes = "′" * order
         name = f"<mrow><msup><mi>K</mi><mo>{primes}</mo></msup>{_arguments(cgf.tilt)}</mrow>"
         latex = f"K{chr(39) * order}({sp.latex(cgf.tilt)})"
         rows.append(Formula(latex, name, derivation.cumulant(order)))
     return rows
+
+
+def tails(derivation: Derivation, values: Mapping[str, str]) -> list[Formula]:
+    """Return the tail constants: their formulas, what they bound, and values that were proved.
+
+    Parameters
+    ----------
+    derivation
+        What the constants belong to.
+    values
+        From the name of a constant to its value or the reason why it has none, in words.
+    """
+    rows = []
+    for constant in derivation.tails:
+        right, known = constant.expression, values.get(constant.name, "")
+        if right is not None and right.has(sp.zoo, sp.nan):
+            right = None  # a formula that divides by a width of zero
+        words = "" if right is not None else (constant.reason or "the formula divides by zero")
+        note = f"{constant.bounds}; {known}" if known else constant.bounds
+        rows.append(Formula(constant.symbol, _symbol(constant.symbol), right, words, note))
+    return rows
+
+
+def _symbol(latex: str) -> str:
+    """The MathML of a constant's symbol, with exponent and index one above the other."""
+    name = mathml_of_name(latex.replace(r"\varepsilon", r"\epsilon"))
+    return _TOWER.sub(r"<msubsup>\1\3\2</msubsup>", name)
 
 
 def domain(derivation: Derivation) -> list[Formula]:
@@ -118,6 +194,14 @@ def _of(latex: str, letter: str, argument: sp.Symbol, right: sp.Basic) -> Formul
 def _bound(word: str, value: sp.Expr) -> Formula:
     name = f"<mrow><mo>{word}</mo><mspace width='0.2em'/><mi>ℓ</mi></mrow>"
     return Formula(rf"\{word} \ell", name, value)
+
+
+def _shown(end: sp.Expr) -> str:
+    return str(_rounded(end)).replace("oo", "∞").replace("-", "−")
+
+
+def _latex_words(text: str) -> str:
+    return re.sub(r"([\\{}_^#%&$])", r"\\\1", text)
 
 
 def _arguments(symbol: sp.Symbol) -> str:

@@ -8,6 +8,8 @@ from importlib.resources import files
 from symdp import __version__
 from symdp.report.blocks import (
     Block,
+    Code,
+    Folded,
     Formulas,
     Heading,
     Listing,
@@ -16,22 +18,51 @@ from symdp.report.blocks import (
     Plot,
     Table,
 )
+from symdp.report.formulas import Formula
 from symdp.report.plot import embedded
+
+# What a browser holds the page to: it fetches nothing and runs nothing.
+_NOTHING_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_LONG_PAGE = 6  # headings from which on a page begins with its contents
 
 
 def to_html(page: Page) -> str:
     """Return the page as a document that needs no network; every text is escaped."""
     style = files("symdp.report").joinpath("style.css").read_text(encoding="utf-8")
     title = escape(page.title)
-    body = "\n".join(_block(block) for block in page.blocks)
+    headings = [block for block in page.blocks if isinstance(block, Heading)]
+    places = {id(heading): f"part-{place}" for place, heading in enumerate(headings)}
+    body = "\n".join(_placed(block, places) for block in page.blocks)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_OUTSIDE}">\n'
+        # An icon of its own, so that no browser asks a server for one.
+        '<link rel="icon" href="data:,">\n'
         f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n{body}\n"
+        f"<h1>{title}</h1>\n{_contents(headings, places)}{body}\n"
         f"<footer>symdp {escape(__version__)}. Numbers called exact are the exact formula in "
         "floating point; bounds are proved; estimates are neither.</footer>\n</body>\n</html>\n"
     )
+
+
+def _contents(headings: list[Heading], places: dict[int, str]) -> str:
+    if len(headings) < _LONG_PAGE:
+        return ""
+    links = [
+        f'<li class="level-{heading.level}"><a href="#{places[id(heading)]}">'
+        f"{escape(heading.text)}</a></li>"
+        for heading in headings
+        if heading.level <= 3
+    ]
+    return f"<nav><ul>{''.join(links)}</ul></nav>\n"
+
+
+def _placed(block: Block, places: dict[int, str]) -> str:
+    if isinstance(block, Heading):
+        place = places[id(block)]
+        return f'<h{block.level} id="{place}">{escape(block.text)}</h{block.level}>'
+    return _block(block)
 
 
 def _block(block: Block) -> str:
@@ -42,15 +73,30 @@ def _block(block: Block) -> str:
             kind = f' class="{escape(tone)}"' if tone else ""
             return f"<p{kind}>{escape(text)}</p>"
         case Formulas(formulas):
-            lines = "".join(f"<div>{formula.mathml()}</div>" for formula in formulas)
-            return f'<div class="formulas">{lines}</div>'
+            return f'<div class="formulas">{"".join(map(_formula, formulas))}</div>'
         case Table():
             return _table(block)
-        case Plot(series, caption, name):
-            figure = embedded(series, name)
+        case Plot(series, caption, name, of_errors, beside):
+            figure = embedded(series, name, of_errors=of_errors, beside=beside)
             return f"<figure>{figure}<figcaption>{escape(caption)}</figcaption></figure>"
         case Listing(lines):
             return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+        case Code(text):
+            return f"<pre>{escape(text)}</pre>"
+        case Folded(summary, blocks):
+            inside = "".join(map(_block, blocks))
+            return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
+
+
+def _formula(formula: Formula) -> str:
+    shown = formula.mathml()
+    if formula.right is None:
+        shown += f' <span class="words">{escape(formula.words)}</span>'
+    if formula.is_long:
+        count = f'<span class="words">{formula.operations} operations</span>'
+        shown = f"<details><summary>{formula.name()} {count}</summary>{shown}</details>"
+    note = f'<p class="note">{escape(formula.note)}</p>' if formula.note else ""
+    return f"<div>{shown}{note}</div>"
 
 
 def _table(table: Table) -> str:

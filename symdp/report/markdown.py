@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from pathlib import Path
 
 from symdp.report.blocks import (
     Block,
+    Code,
+    Folded,
     Formulas,
     Heading,
     Listing,
@@ -15,6 +18,7 @@ from symdp.report.blocks import (
     Plot,
     Table,
 )
+from symdp.report.formulas import Formula
 from symdp.report.plot import save
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|$])")
@@ -39,15 +43,32 @@ def _block(block: Block, path: Path) -> str:
         case Paragraph(text, tone):
             return f"**{_plain(text)}**" if tone else _plain(text)
         case Formulas(formulas):
-            return "\n\n".join(f"$${formula.latex()}$$" for formula in formulas)
+            return "\n\n".join(_formula(formula) for formula in formulas)
         case Table():
             return _table(block)
-        case Plot(series, caption, name):
+        case Plot(series, caption, name, of_errors, beside):
             figure = path.with_name(f"{path.stem}-{name}.svg")
-            save(series, figure)
+            save(series, figure, of_errors=of_errors, beside=beside)
             return f"![{_plain(caption)}]({figure.name.replace(' ', '%20')})\n\n{_plain(caption)}"
         case Listing(lines):
             return "\n".join(f"- {_plain(line)}" for line in lines)
+        case Code(text):
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            return f"{fence}\n{text}\n{fence}"
+        case Folded(summary, blocks):
+            inside = "\n\n".join(_block(inner, path) for inner in blocks)
+            return _folded(summary, inside)
+
+
+def _formula(formula: Formula) -> str:
+    shown = f"$${formula.latex()}$$"
+    if formula.is_long:
+        shown = _folded(f"{formula.operations} operations", shown)
+    return f"{shown}\n\n{_plain(formula.note)}" if formula.note else shown
+
+
+def _folded(summary: str, inside: str) -> str:
+    return f"<details><summary>{escape(summary)}</summary>\n\n{inside}\n\n</details>"
 
 
 def _table(table: Table) -> str:

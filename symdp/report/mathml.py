@@ -1,155 +1,22 @@
-"""Formulas as presentation MathML that a browser shows without help."""
+"""Formulas of a page as MathML; the printer is shared with derivations."""
 
 from __future__ import annotations
 
-import html
 import re
-from typing import Any
 
 import sympy as sp
-from sympy.printing.mathml import MathMLPresentationPrinter
-from sympy.printing.precedence import PRECEDENCE
 
-_ENTITY = re.compile(r"&([A-Za-z]\w*);")
-_KEPT = {"lt", "gt", "amp", "quot"}  # what XML itself needs
+from symdp.emit.mathml import mathml as _mathml
+
+__all__ = ["mathml"]
+
+_INDEXED = re.compile(r"<mi>([A-Za-z]+)_(\d+)</mi>")
 
 
 def mathml(expression: sp.Basic) -> str:
-    """Return the MathML of an expression, without the surrounding math element.
+    """Return the MathML of an expression, names such as m_1 of functions with their index below.
 
-    Examples
-    --------
-    >>> x = sp.Symbol("x")
-    >>> mathml(x**2)
-    '<msup><mi>x</mi><mn>2</mn></msup>'
+    >>> mathml(sp.Function("m_1")(sp.Symbol("t")))[:42]
+    '<mrow><msub><mi>m</mi><mn>1</mn></msub><mr'
     """
-    text = str(_Printer().doprint(expression))
-    text = text.replace("<mo><</mo>", "<mo>&lt;</mo>").replace("<mo>></mo>", "<mo>&gt;</mo>")
-    text = text.replace("<mo>-</mo>", "<mo>−</mo>")
-    return _ENTITY.sub(_character, text)
-
-
-def _character(found: re.Match[str]) -> str:
-    return found.group() if found.group(1) in _KEPT else html.unescape(found.group())
-
-
-class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
-    """SymPy's printer, with cases in a table, exponentials above the line, and names escaped."""
-
-    _in_exponent = False  # where a fraction is written a/b, since a stacked one is too small
-
-    def _node(self, tag: str, *children: Any) -> Any:
-        node = self.dom.createElement(tag)
-        for child in children:
-            node.appendChild(self.dom.createTextNode(child) if isinstance(child, str) else child)
-        return node
-
-    def _print_Symbol(self, sym: sp.Symbol, style: str = "plain") -> Any:
-        return super()._print_Symbol(sp.Symbol(html.escape(sym.name)), style)
-
-    def _print_Mul(self, expr: sp.Mul) -> Any:
-        """Print a product: e^{−x} stays an exponential, where SymPy would divide by e^x."""
-        if expr.could_extract_minus_sign():
-            return self._node("mrow", self._node("mo", "−"), self.parenthesize(-expr, 0))
-        above: list[sp.Expr] = []
-        below: list[sp.Expr] = []
-        for factor in sp.Mul.make_args(expr):
-            base, power = factor.as_base_exp()
-            if factor.is_Rational:
-                above += [sp.Integer(factor.p)] if factor.p != 1 else []
-                below += [sp.Integer(factor.q)] if factor.q != 1 else []
-            elif power.could_extract_minus_sign() and base != sp.E:
-                below.append(base**-power)
-            else:
-                above.append(factor)
-        if not below:
-            return self._product(above)
-        if self._in_exponent:
-            divisor = self._product(below)
-            if len(below) > 1 or below[0].is_Add:
-                divisor = self._node("mrow", self._l_paren(), divisor, self._r_paren())
-            if len(above) == 1:
-                dividend = self.parenthesize(above[0], PRECEDENCE["Mul"])
-            else:
-                dividend = self._product(above)
-            return self._node("mrow", dividend, self._slash(), divisor)
-        return self._node("mfrac", self._product(above), self._product(below))
-
-    def _print_Rational(self, e: sp.Rational) -> Any:
-        if not self._in_exponent or e.q == 1:
-            return super()._print_Rational(e)
-        sign = [self._node("mo", "−")] if e.p < 0 else []
-        ends = (self._node("mn", str(number)) for number in (abs(e.p), e.q))
-        return self._node("mrow", *sign, next(ends), self._slash(), next(ends))
-
-    def _print_Pow(self, e: sp.Pow) -> Any:
-        if not self._in_exponent or not e.exp.could_extract_minus_sign():
-            return super()._print_Pow(e)
-        divisor = self.parenthesize(e.base**-e.exp, PRECEDENCE["Mul"])
-        return self._node("mrow", self._node("mn", "1"), self._slash(), divisor)
-
-    def _slash(self) -> Any:
-        slash = self._node("mo", "/")
-        slash.setAttribute("lspace", "0")
-        slash.setAttribute("rspace", "0")
-        return slash
-
-    def _print_exp(self, expr: sp.exp) -> Any:
-        outer, self._in_exponent = self._in_exponent, True
-        try:
-            return self._node("msup", self._node("mi", "e"), self._print(expr.args[0]))
-        finally:
-            self._in_exponent = outer
-
-    def _product(self, factors: list[sp.Expr]) -> Any:
-        if len(factors) <= 1:
-            return self._print(factors[0] if factors else sp.S.One)
-        row = self._node("mrow")
-        for place, factor in enumerate(sorted(factors, key=_reading_order)):
-            if place:
-                # 2·2ᵗ must not read as 22ᵗ.
-                base, power = factor.as_base_exp()
-                digit = base.is_Number and power != sp.S.Half
-                row.appendChild(self._node("mo", "⋅" if digit else "\N{INVISIBLE TIMES}"))
-            row.appendChild(self.parenthesize(factor, PRECEDENCE["Mul"]))
-        return row
-
-    def _print_Piecewise(self, expr: sp.Piecewise) -> Any:
-        rows = []
-        for value, condition in expr.args:
-            case = (
-                self._node("mtext", "otherwise") if condition == sp.true else self._print(condition)
-            )
-            rows.append(self._node("mtr", self._cell(self._print(value)), self._cell(case)))
-        brace = self._l_brace()
-        brace.setAttribute("stretchy", "true")
-        brace.setAttribute("form", "prefix")
-        return self._node("mrow", brace, self._node("mtable", *rows))
-
-    def _cell(self, content: Any) -> Any:
-        cell = self._node("mtd", content)
-        cell.setAttribute("style", "text-align: left")
-        return cell
-
-    def _print_Tuple(self, expr: sp.Tuple) -> Any:
-        return self._paren_comma_separated(*expr.args)
-
-    def _print_besseli(self, expr: sp.besseli) -> Any:
-        return self._bessel("I", expr)
-
-    def _print_besselk(self, expr: sp.besselk) -> Any:
-        return self._bessel("K", expr)
-
-    def _bessel(self, letter: str, expr: sp.Function) -> Any:
-        name = self._node("msub", self._node("mi", letter), self._print(expr.order))
-        return self._node("mrow", name, self._paren_comma_separated(expr.argument))
-
-
-def _reading_order(factor: sp.Expr) -> tuple[int, str]:
-    """Numbers, roots, symbols, then sums, then functions."""
-    if factor.is_number:
-        return (0 if factor.is_Rational else 1), str(factor)
-    base = factor.as_base_exp()[0]
-    if base.is_Symbol:
-        return 2, str(factor)
-    return (3 if base.is_Add else 4), str(factor)
+    return _INDEXED.sub(r"<msub><mi>\1</mi><mn>\2</mn></msub>", _mathml(expression))

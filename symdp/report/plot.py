@@ -24,18 +24,21 @@ _FEW_DECADES = 2.0
 _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 # Colours that differ in lightness too, so that they survive grey printing and colour blindness.
 _COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
+_MARKERS = "osD^vPX*"
+_LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
 _INK = "#123457"  # stands for the page's own text colour until the SVG is embedded
 
 
 @dataclass(frozen=True)
 class Series:
-    """One accountant's curve, with or without bounds."""
+    """One accountant's curve, with or without bounds; `dots` draws its points alone."""
 
     label: str
     epsilon: tuple[float, ...]
     log_delta: tuple[float, ...]
     log_lower: tuple[float | None, ...] = ()
     log_upper: tuple[float | None, ...] = ()
+    dots: bool = False
 
     @classmethod
     def of(cls, label: str, answers: Sequence[Guarantee]) -> Series:
@@ -58,7 +61,14 @@ def format_of(path: Path) -> str:
     return name
 
 
-def save(series: Sequence[Series], path: Path, title: str = "") -> None:
+def save(
+    series: Sequence[Series],
+    path: Path,
+    title: str = "",
+    *,
+    of_errors: bool = False,
+    beside: bool = False,
+) -> None:
     """Draw the curves into a file: vector graphics, or pixels where its name ends in .png.
 
     Raises
@@ -68,7 +78,7 @@ def save(series: Sequence[Series], path: Path, title: str = "") -> None:
     """
     kind = format_of(path)
     with _settings():
-        figure = _figure(series, "black", title)
+        figure = _figure(series, "black", title, of_errors=of_errors, beside=beside)
         metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
         try:
             figure.savefig(path, format=kind, dpi=160, metadata=metadata)
@@ -76,7 +86,9 @@ def save(series: Sequence[Series], path: Path, title: str = "") -> None:
             raise InputError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def embedded(series: Sequence[Series], name: str) -> str:
+def embedded(
+    series: Sequence[Series], name: str, *, of_errors: bool = False, beside: bool = False
+) -> str:
     """Return the figure as an SVG element for a page: no outside names, text in its colour.
 
     Parameters
@@ -85,10 +97,13 @@ def embedded(series: Sequence[Series], name: str) -> str:
         The curves.
     name
         Unique within the page; every id of the figure begins with it.
+    of_errors, beside
+        Whether the curves are relative errors, and whether the legend stands outside.
     """
     with _settings():
         target = StringIO()
-        _figure(series, _INK, "").savefig(target, format="svg", transparent=True)
+        figure = _figure(series, _INK, "", of_errors=of_errors, beside=beside)
+        figure.savefig(target, format="svg", transparent=True)
     svg = target.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -102,7 +117,9 @@ def embedded(series: Sequence[Series], name: str) -> str:
     return re.sub(r"\n\s*", "\n", svg)
 
 
-def _figure(series: Sequence[Series], ink: str, title: str) -> Figure:
+def _figure(
+    series: Sequence[Series], ink: str, title: str, *, of_errors: bool, beside: bool
+) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -118,28 +135,39 @@ def _figure(series: Sequence[Series], ink: str, title: str) -> Figure:
         if not points:
             continue
         colour = _COLOURS[place % len(_COLOURS)]
+        if curve.dots:
+            columns = [[point[column] for point in points] for column in range(2)]
+            axes.plot(*columns, "o", label=curve.label, color=ink, markersize=5, zorder=90)
+            continue
+        style = _STYLES[(place + place // len(_COLOURS)) % len(_STYLES)]
         axes.plot(
             [e for e, _ in points],
             [d for _, d in points],
             label=curve.label,
             color=colour,
-            linestyle=_STYLES[place % len(_STYLES)],
+            linestyle=style,
             # The first curve lies below the others and is wide, so that they show where they meet.
-            linewidth=3.2 if place == 0 and len(series) > 1 else 1.5,
+            linewidth=3.2 if place == 0 and len(series) > 1 and not of_errors else 1.5,
+            marker=_MARKERS[place % len(_MARKERS)] if of_errors else None,
+            markersize=4.5,
             zorder=3 + place,
         )
         _shade(axes, curve, colour)
-        if place == 0 or len(series) == 1:
+        if of_errors:
+            lowest = min(lowest, *(d for _, d in points))
+            highest = max(highest, *(min(d, _LARGEST_ERROR) for _, d in points))
+        elif place == 0 or len(series) == 1:
             lowest = min(lowest, *(d for _, d in points))
             highest = max(highest, *(d for _, d in points))
     if lowest < highest:
         margin = 0.05 * (highest - lowest)
-        axes.set_ylim(lowest - margin, min(highest + 3 * margin, max(highest + margin, 0.3)))
+        roof = highest + margin if of_errors else max(highest + margin, 0.3)
+        axes.set_ylim(lowest - margin, min(highest + 3 * margin, roof))
     few = not highest - lowest > _FEW_DECADES
     axes.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=not few))
     axes.yaxis.set_major_formatter(FuncFormatter(_plain_tick if few else _power_tick))
     axes.set_xlabel("ε (nats)", color=ink)
-    axes.set_ylabel("δ(ε)", color=ink)
+    axes.set_ylabel("|δ/truth − 1|" if of_errors else "δ(ε)", color=ink)
     if title:
         axes.set_title(title, color=ink, fontsize="medium")
     axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
@@ -147,7 +175,16 @@ def _figure(series: Sequence[Series], ink: str, title: str) -> Figure:
     for side, spine in axes.spines.items():
         spine.set_visible(side in {"left", "bottom"})
         spine.set_color(ink)
-    if axes.lines:
+    if axes.lines and beside:
+        axes.legend(
+            frameon=False,
+            labelcolor=ink,
+            handlelength=2.8,
+            loc="center left",
+            bbox_to_anchor=(1.01, 0.5),
+            fontsize="small",
+        )
+    elif axes.lines:
         axes.legend(frameon=False, labelcolor=ink, loc="best")
     return figure
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import mpmath
 
-from symdp.errors import AccuracyError, InputError
+from symdp.errors import InputError
 from symdp.guarantee import decimal_exponential
+from symdp.report.deadline import MOST_SECONDS, Deadline, within
+from symdp.report.profile import FAILURES, reason_of, spent
 
 if TYPE_CHECKING:
     from symdp.composition import Composition, Direction
     from symdp.guarantee import Guarantee
+    from symdp.pair import Pair
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
 _SIDES: tuple[Direction, ...] = ("remove", "add")
@@ -73,15 +76,32 @@ class Check:
         }
 
 
-def places(composition: Composition, direction: Direction, targets: Sequence[float]) -> list[float]:
-    """Return ε at which δ is about each target, rounded to three digits, ascending."""
+def places(
+    composition: Composition,
+    direction: Direction,
+    targets: Sequence[float],
+    methods: Sequence[str] = ("contour",),
+    deadline: Deadline | None = None,
+) -> list[float]:
+    """Return ε at which δ is about each target, rounded to three digits, ascending.
+
+    The first of the methods that is quick enough is asked, where there is a deadline.
+    """
+    end = deadline or Deadline(None)
+    guides = list(methods)
     found = set()
     for target in targets:
-        try:
-            epsilon = composition.epsilon(target, direction=direction).epsilon
-        except (InputError, AccuracyError):
-            continue  # below the mass at infinity, say: the profile never falls so far
-        found.add(float(f"{epsilon:.3g}"))
+        for method in tuple(guides):
+            try:
+                with within(end, MOST_SECONDS):
+                    epsilon = spent(composition, target, method, direction).epsilon
+            except InputError:
+                break  # below the mass at infinity, say: the profile never falls so far
+            except ArithmeticError:
+                guides.remove(method)
+                continue
+            found.add(float(f"{epsilon:.3g}"))
+            break
     return sorted(found or {0.0})
 
 
@@ -90,21 +110,28 @@ def truth_at(composition: Composition, epsilon: float, direction: Direction, dig
 
     Fewer digits are taken where the asked ones are out of reach; `Truth.digits` says how many.
     """
+    sides = _SIDES if direction == "both" else (direction,)
+    pairs = {side: [(m.pair(side), n) for m, n in composition.steps] for side in sides}
+    return judge(pairs, epsilon, digits)
+
+
+def judge(
+    pairs: Mapping[Direction, Sequence[tuple[Pair, int]]], epsilon: float, digits: int
+) -> Truth:
+    """Return the largest of the true δ(ε) of several directions, each a list of (pair, count)."""
     from symdp.truth import privacy_profile
 
-    sides = _SIDES if direction == "both" else (direction,)
     reason = ""
     for attempt in dict.fromkeys((digits, min(digits, _FEWER_DIGITS))):
         try:
-            values = [
-                privacy_profile([(m.pair(side), n) for m, n in composition.steps], epsilon, attempt)
-                for side in sides
-            ]
-        except AccuracyError as error:
-            reason = str(error)
+            values = {
+                side: privacy_profile(steps, epsilon, attempt) for side, steps in pairs.items()
+            }
+        except FAILURES as error:
+            reason = reason_of(error)
             continue
-        largest = max(range(len(sides)), key=lambda place: values[place])
-        return Truth(epsilon, values[largest], attempt, sides[largest])
+        side = max(values, key=values.__getitem__)
+        return Truth(epsilon, values[side], attempt, side)
     return Truth(epsilon, None, digits, reason=reason)
 
 
@@ -112,8 +139,8 @@ def check(composition: Composition, method: str, direction: Direction, truth: Tr
     """Return one accountant's answer beside the truth."""
     try:
         answer = composition.delta(truth.epsilon, method, direction)
-    except AccuracyError as failure:
-        return Check(method, truth, None, reason=str(failure))
+    except FAILURES as failure:
+        return Check(method, truth, None, reason=reason_of(failure))
     if truth.value is None:
         return Check(method, truth, answer)
     with mpmath.workdps(truth.digits + 10):

@@ -1,0 +1,99 @@
+"""`symdp calibrate`: the value of one parameter that just meets an (ε, δ)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from symdp.cli import job as words
+from symdp.cli.display import console, meaning, print_json, progress, show, steps_of
+from symdp.cli.job import Job
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.calibrate import Calibration
+    from symdp.composition import Direction
+    from symdp.mechanism import Mechanism
+
+
+def run_calibration(
+    job: Job,
+    parameter: str,
+    epsilon: float,
+    delta: float,
+    *,
+    digits: int,
+    between: tuple[str, str] | None,
+    method: str,
+    direction: Direction,
+    as_json: bool,
+) -> None:
+    """Calibrate and print.
+
+    Raises
+    ------
+    InputError
+        If the job breaks a rule, or no value meets the target.
+    """
+    from symdp.calibrate import COUNT, calibrate
+
+    mechanism = _mechanism(job, parameter)
+    count = None if job.count is None else words.whole(job.count, "-n")
+    if count is None and (parameter != COUNT or COUNT in mechanism.parameters):
+        raise InputError("-n COUNT is missing: the number of steps, as in -n 1000")
+    ends = None
+    if between is not None:
+        low, high = (words.number(end, "--between") for end in between)
+        ends = (low, high)
+    with progress() as screen:
+        screen.add_task(f"calibrating {parameter:.40}", total=None)
+        found = calibrate(
+            mechanism,
+            parameter,
+            count,
+            epsilon=epsilon,
+            delta=delta,
+            digits=digits,
+            between=ends,
+            method=method,
+            direction=direction,
+        )
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found)
+
+
+def _mechanism(job: Job, parameter: str) -> Mechanism:
+    """Return the mechanism; a sampling rate that is left out or named becomes the parameter."""
+    if job.sampling is None or job.rate not in {None, parameter}:
+        return job.build_mechanism()
+    scheme = job.sampling.replace("-", "_")
+    batch = None if job.batch is None else words.whole(job.batch, "--batch-size")
+    plain = replace(job, sampling=None, rate=None, batch=None).build_mechanism()
+    if job.rate is None and parameter in {*plain.parameters, "n"}:
+        raise InputError("--sampling needs --rate Q, as in --rate 0.01")
+    return plain.subsample(scheme, parameter, batch)
+
+
+def _print(found: Calibration) -> None:
+    from rich.text import Text
+
+    from symdp.calibrate import decimal
+
+    screen = console()
+    answer = found.guarantee
+    head = Text(f"{found.parameter} = ").append(decimal(found.value), style="bold")
+    screen.print(head, soft_wrap=True)
+    at, goal = f"δ({answer.epsilon:.12g})", f"{found.target_delta:.12g}"
+    screen.print(Text(f"  {at} = {show(answer.log_delta)} ≤ {goal}, {meaning(answer)}"))
+    missed = show(found.missed.log_delta)
+    screen.print(Text(f"  the next, {decimal(found.neighbour)}, has {missed} and misses it"))
+    screen.print(
+        Text(
+            f"  method {answer.method}, direction {answer.direction}, "
+            f"{steps_of(answer.count)}, {found.seconds:.2g} s",
+            style="dim",
+        ),
+        soft_wrap=True,
+    )

@@ -1,0 +1,297 @@
+"""A budget ledger: steps are added as they happen, and ε or δ may be asked at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from symdp.composition import Composition, _checked_count
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from symdp.composition import Direction
+    from symdp.guarantee import Guarantee
+    from symdp.mechanism import Mechanism
+    from symdp.sampling import Laws, Noise, Number, Sampling
+
+_VERSION = 1
+_SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
+
+
+class Ledger:
+    """The steps taken so far: equal ones are counted together, so a million cost one entry.
+
+    Parameters
+    ----------
+    steps
+        Pairs (mechanism, count) to begin with.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> step = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
+    >>> ledger = Ledger()
+    >>> for _ in range(1000):
+    ...     ledger.add(step)
+    >>> print(len(ledger), ledger.count, f"{ledger.delta(0.5).delta:.12f}")
+    1 1000 0.000121178974
+    """
+
+    def __init__(self, steps: Iterable[tuple[Mechanism, int]] = ()) -> None:
+        self._counts: dict[Mechanism, int] = {}
+        self._composition: Composition | None = None
+        for mechanism, count in steps:
+            self.add(mechanism, count)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self)} distinct steps, {self.count} in all)"
+
+    @property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
+        """The distinct steps, each with its count, in the order in which they first came."""
+        return tuple(self._counts.items())
+
+    @property
+    def count(self) -> int:
+        """How many steps were taken in all."""
+        return sum(self._counts.values())
+
+    def add(self, mechanism: Mechanism, count: int = 1) -> None:
+        """Add `count` steps of a mechanism.
+
+        Raises
+        ------
+        InputError
+            If a parameter has no value, or the count is not a positive integer.
+        """
+        if type(count) is not int or count != 1:
+            count = _checked_count(count)
+        known = self._counts.get(mechanism)
+        if known is None:
+            mechanism.require_concrete()
+            known = 0
+        self._counts[mechanism] = known + count
+        self._composition = None
+
+    def add_history(
+        self,
+        mechanism: Mechanism,
+        history: Iterable[tuple[Number, Number, int]],
+        scheme: str = "poisson",
+    ) -> None:
+        """Add a history of (noise multiplier, sample rate, steps), as training libraries keep it.
+
+        Parameters
+        ----------
+        mechanism
+            Additive noise of sensitivity 1 with one free parameter, which takes the multiplier.
+        history
+            The entries; a rate of 1 means no sampling.
+        scheme
+            How batches are drawn, see `Mechanism.subsample`.
+
+        Raises
+        ------
+        InputError
+            If the mechanism has not one free parameter, or an entry breaks a rule; then nothing
+            of the history is added.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> ledger = Ledger()
+        >>> ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 600), (2.0, 0.01, 400)])
+        >>> ledger.steps
+        ((<Mechanism gaussian(sigma=2), poisson sampling at rate 1/100>, 1000),)
+        """
+        names = list(mechanism.parameters)
+        if len(names) != 1:
+            raise InputError(
+                f"{mechanism.name} has {len(names)} free parameters; a history needs exactly one, "
+                "the noise multiplier"
+            )
+        from symdp.sampling import exact
+
+        added: dict[Mechanism, int] = {}
+        for place, entry in enumerate(history, start=1):
+            if not isinstance(entry, tuple | list) or len(entry) != 3:
+                raise InputError(
+                    f"history entry {place}: (noise multiplier, sample rate, steps) is needed"
+                )
+            multiplier, rate, count = entry
+            try:
+                step = mechanism(**{names[0]: multiplier})
+                if exact(rate, "the sample rate") != 1:
+                    step = step.subsample(scheme, rate)
+                added[step] = added.get(step, 0) + _checked_count(count)
+            except InputError as error:
+                raise InputError(f"history entry {place}: {error}") from None
+        for step, count in added.items():
+            self.add(step, count)
+
+    def composition(self) -> Composition:
+        """Return the composition of all steps so far; raise InputError if there is none."""
+        if self._composition is None:
+            if not self._counts:
+                raise InputError("the ledger is empty: add a step first")
+            self._composition = Composition(self._counts.items())
+        return self._composition
+
+    def epsilon(
+        self, delta: float, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee:
+        """Return ε(δ) of all steps so far, see `Composition.epsilon`."""
+        return self.composition().epsilon(delta, method, direction)
+
+    def delta(
+        self, epsilon: float, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee:
+        """Return δ(ε) of all steps so far, see `Composition.delta`."""
+        return self.composition().delta(epsilon, method, direction)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the ledger as JSON values, every number exact.
+
+        Examples
+        --------
+        >>> import json
+        >>> from symdp import mechanisms
+        >>> ledger = Ledger([(mechanisms.laplace(b=2), 3)])
+        >>> text = json.dumps(ledger.state_dict())
+        >>> Ledger.from_state_dict(json.loads(text)).steps == ledger.steps
+        True
+        """
+        return {
+            "format": "symdp ledger",
+            "version": _VERSION,
+            "steps": [
+                {"mechanism": _written(mechanism), "count": count}
+                for mechanism, count in self._counts.items()
+            ],
+        }
+
+    @classmethod
+    def from_state_dict(cls, state: object) -> Ledger:
+        """Return the ledger that `state_dict` wrote; nothing in it is trusted, no text is run.
+
+        Raises
+        ------
+        InputError
+            If it is not what `state_dict` writes.
+        """
+        if not isinstance(state, dict) or state.get("format") != "symdp ledger":
+            raise InputError("this is no ledger: its 'format' must be 'symdp ledger'")
+        if state.get("version") != _VERSION:
+            raise InputError(f"a ledger of version {state.get('version')!r:.20}; known: {_VERSION}")
+        steps = state.get("steps")
+        if not isinstance(steps, list):
+            raise InputError("a ledger's 'steps' must be a list")
+        ledger = cls()
+        for place, step in enumerate(steps, start=1):
+            try:
+                ledger.add(*_read_step(step))
+            except InputError as error:
+                raise InputError(f"step {place} of the ledger: {error}") from None
+        return ledger
+
+
+def _written(mechanism: Mechanism) -> dict[str, Any]:
+    from symdp.emit.json import write_expressions
+
+    kind = "noise" if hasattr(mechanism.source, "density") else "pair"
+    support, sampling = mechanism.support, mechanism.sampling
+    formulas: dict[str, sp.Basic] = {
+        "variable": mechanism.variable,
+        "lower": support.lower,
+        "upper": support.upper,
+        **{f"point {i}": point for i, point in enumerate(support.points)},
+        **{f"value {name}": value for name, value in mechanism.bound},
+    }
+    for name in _SOURCES[kind]:
+        law = getattr(mechanism.source, name)
+        masses = law if isinstance(law, tuple) else (law,)
+        formulas |= {f"{name} {i}": mass for i, mass in enumerate(masses)}
+    if sampling is not None:
+        formulas["rate"] = sampling.rate
+    return {
+        "name": mechanism.name,
+        "support": support.kind,
+        "source": kind,
+        "parameters": {p.name: p.domain for p in mechanism.declared},
+        "scheme": None if sampling is None else sampling.scheme,
+        "batch": None if sampling is None else sampling.batch,
+        "formulas": write_expressions(formulas),
+    }
+
+
+def _read_step(step: object) -> tuple[Mechanism, int]:
+    if not isinstance(step, dict) or set(step) != {"mechanism", "count"}:
+        raise InputError("an object of 'mechanism' and 'count' is needed")
+    return _read(step["mechanism"]), _checked_count(step["count"])
+
+
+def _read(written: object) -> Mechanism:
+    from symdp.emit.json import read_expressions
+    from symdp.mechanism import Mechanism
+    from symdp.pair import Support
+    from symdp.sampling import Sampling, declare, variable_symbol
+
+    keys = {"name", "support", "source", "parameters", "scheme", "batch", "formulas"}
+    if not isinstance(written, dict) or set(written) != keys:
+        raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
+    name, kind, words = (written[key] for key in ("name", "support", "parameters"))
+    if kind not in {"interval", "points", "integers", "naturals"}:
+        raise InputError(f"support {kind!r:.40} is unknown")
+    if written["source"] not in _SOURCES or not isinstance(name, str) or len(name) > 60:
+        raise InputError("'source' must be noise or pair, and 'name' a short text")
+    if not isinstance(words, dict):
+        raise InputError("'parameters' must be an object of name and domain")
+    formulas = read_expressions(written["formulas"])
+    declared = tuple(declare(str(one), str(word)) for one, word in words.items())
+    variable = formulas.get("variable")
+    if variable is None or variable != variable_symbol(str(variable), kind):
+        raise InputError(f"'variable' does not fit the support {kind}")
+    bound = tuple((p.name, _one(formulas, f"value {p.name}")) for p in declared)
+    for parameter, (_, value) in zip(declared, bound, strict=True):
+        parameter.checked(value)
+    ends = _one(formulas, "lower"), _one(formulas, "upper")
+    support = Support(kind, *ends, _all(formulas, "point"))
+    sampling: Sampling | None = None
+    if written["scheme"] is not None:
+        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), written["batch"])
+    source = _source(written["source"], formulas, kind == "points")
+    free = {s for f in formulas.values() for s in f.free_symbols} - {variable}
+    if free:
+        raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
+    return Mechanism(name, variable, support, source, declared, bound, sampling)
+
+
+def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Noise | Laws:
+    from symdp.sampling import Laws, Noise
+
+    if kind == "noise":
+        return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"))
+    if listed:
+        return Laws(_all(formulas, "P"), _all(formulas, "Q"))
+    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"))
+
+
+def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:
+    import sympy as sp
+
+    found = formulas.get(name)
+    if not isinstance(found, sp.Expr):
+        raise InputError(f"the formula '{name}' is missing")
+    return found
+
+
+def _all(formulas: dict[str, sp.Basic], name: str) -> tuple[sp.Expr, ...]:
+    found: list[sp.Expr] = []
+    while f"{name} {len(found)}" in formulas:
+        found.append(_one(formulas, f"{name} {len(found)}"))
+    return tuple(found)

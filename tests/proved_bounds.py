@@ -1,0 +1,83 @@
+"""Mechanisms of every kind, and what each bound on them must contain."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import sympy as sp
+
+from symdp import compose, mechanisms
+from symdp.accountant.contour import Contour
+from symdp.accountant.moments import Moments
+from symdp.mechanism import Mechanism
+
+x = sp.Symbol("x", real=True)
+
+
+def normal(mean, sigma):
+    return sp.exp(-((x - mean) ** 2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+
+
+MECHANISMS = {
+    "normal noise": mechanisms.gaussian(sigma="3/2"),
+    "subsampled normal": mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100"),
+    "substitution": mechanisms.gaussian(sigma=2).subsample("without_replacement", "1/20"),
+    "with replacement": mechanisms.gaussian(sigma=2).subsample("with_replacement", "1/20", 8),
+    "laplace": mechanisms.laplace(b="5/2"),
+    "subsampled laplace": mechanisms.laplace(b=1).subsample("poisson", "1/10"),
+    "logistic": mechanisms.logistic(s=1),
+    "gumbel": mechanisms.gumbel(b=2),
+    "student": mechanisms.student_t(nu=3, s=1),
+    "mixture noise": Mechanism.additive(normal(0, 1) / 2 + normal(0, 3) / 2, x),
+    "two variances": Mechanism.from_pair(normal(0, sp.Rational(3, 2)), normal(0, 1), x),
+    "randomized response": mechanisms.randomized_response(epsilon_0=1),
+    "discrete laplace": mechanisms.discrete_laplace(b=2),
+    "one-sided": Mechanism.additive(sp.exp(-x / 20) / 20, x, support=(0, sp.oo)),
+}
+TRUE_CASES = [
+    ("subsampled normal", 4000),
+    ("laplace", 4000),
+    ("gumbel", 30),
+    ("gumbel", 4000),
+    ("randomized response", 30),
+    ("randomized response", 4000),
+]
+COUNTS = (1, 10, 10**3, 10**6)
+DEVIATIONS = (-2.0, 0.0, 1.0, 4.0)
+
+
+@cache
+def composition(name, count):
+    return compose(MECHANISMS[name], count)
+
+
+@cache
+def exact_points(name, count, direction):
+    """(ε, contour's answer) around the mean of the loss and near the ends of its range."""
+    law = composition(name, count).law(direction)
+    mean, variance = (float(c) for c in law.cumulants(0.0, 2))
+    places = [mean + k * math.sqrt(variance) for k in DEVIATIONS]
+    places += [0.0, -0.5]
+    low, high = law.loss_bounds
+    places += [0.999 * end for end in (low, high) if math.isfinite(end) and count <= 10]
+    return [(epsilon, Contour().log_delta(law, epsilon)) for epsilon in places]
+
+
+def assert_contains(answer, exact):
+    """The interval holds the true log δ, up to the rounding of a logarithm and the contour's."""
+    assert answer.log_upper is not None
+    assert not math.isnan(answer.log_delta)
+    slack = 4e-15 * (1.0 + abs(exact.log_delta)) if math.isfinite(exact.log_delta) else 0.0
+    assert answer.log_upper <= 0.0
+    assert answer.log_upper + slack >= exact.log_lower
+    if answer.log_lower is not None:
+        assert answer.log_lower <= answer.log_upper
+        assert answer.log_lower - slack <= exact.log_upper
+
+
+def assert_within_moments(answer, law, epsilon):
+    """No more than the moments bound; below zero with the rounding of K(−1), in units of e^ε."""
+    most = math.exp(Moments().log_delta(law, epsilon).log_delta)
+    rounding = 1e-12 + 1e-14 * (law.count + abs(law.mean)) if epsilon < 0 else 0.0
+    assert math.exp(answer.log_upper) <= (most + math.exp(epsilon) * rounding) * (1 + 1e-15)
