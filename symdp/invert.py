@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from symdp.bound_roots import proved_lower_epsilon
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class Inverse:
 
 
 def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
-    """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Brent's method on log δ.
+    """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's or Brent's method.
 
     Parameters
     ----------
@@ -66,28 +68,93 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         # Where δ has reached zero its logarithm is −∞; any negative number brackets as well.
         return max(known[epsilon][0], -1e6)
 
-    # The quantile of a normal loss is near enough to start from; then widen to a bracket.
-    low = high = min(max(mean - width * float(ndtri_exp(log_delta)), 0.0), top)
-    step = width
-    while height(high) > 0:
-        if high >= top or step > 1e9 * width:
-            raise AccuracyError(
-                f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}"
-            )
-        low, high, step = high, min(high + step, top), 2.0 * step
-    step = width
-    while height(low) <= 0 and low > 0:
-        low, high, step = max(low - step, 0.0), low, 2.0 * step
-    if height(low) <= 0:
+    def slope(epsilon: float) -> float | None:
+        height(epsilon)
+        return known[epsilon][1].slope
+
+    def at_zero() -> Inverse | None:
+        """Return the answer where δ(0) is small enough already."""
+        if height(0.0) > 0:
+            return None
         answer = known[0.0][1]
         proved = answer.log_upper is not None and answer.log_upper <= log_delta
         advice = answer.advice or "δ(0) is already at most the δ asked for"
         return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice)
-    root = brentq(height, low, high, xtol=1e-300, rtol=_RELATIVE, maxiter=_ITERATIONS, disp=False)
-    height(root)
-    apart = root + 1e-4 * (width + abs(root))
-    slope = (height(apart) - height(root)) / (apart - root)
-    return _with_bounds(root, *known[root], slope)
+
+    # The quantile of a normal loss is near enough to start from.
+    guess = min(max(mean - width * float(ndtri_exp(log_delta)), 0.0), top)
+    root = _newton(height, slope, guess, top, width)
+    if root == 0.0:
+        found = at_zero()
+        if found is not None:
+            return found
+    if not root:
+        # Widen to a bracket.
+        low = high = guess
+        step = width
+        while height(high) > 0:
+            if high >= top or step > 1e9 * width:
+                raise AccuracyError(
+                    f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}"
+                )
+            low, high, step = high, min(high + step, top), 2.0 * step
+        step = width
+        while height(low) <= 0 and low > 0:
+            low, high, step = max(low - step, 0.0), low, 2.0 * step
+        if low == 0.0:
+            found = at_zero()
+            if found is not None:
+                return found
+        root = brentq(
+            height, low, high, xtol=1e-300, rtol=_RELATIVE, maxiter=_ITERATIONS, disp=False
+        )
+    value, answer = height(root), known[root][1]
+    steepness = answer.slope
+    if steepness is None:
+        apart = root + 1e-4 * (width + abs(root))
+        steepness = (height(apart) - value) / (apart - root)
+    found = _with_bounds(root, *known[root], steepness)
+    if answer.kind == "bound" and answer.log_lower is not None:
+        # The slope of the upper bound says nothing of where the lower one meets δ.
+        guess = root if found.lower is None else found.lower
+        lower = proved_lower_epsilon(accountant, law, log_delta, root, guess)
+        found = replace(found, lower=lower)
+    return found
+
+
+def _newton(
+    height: Callable[[float], float],
+    slope: Callable[[float], float | None],
+    guess: float,
+    top: float,
+    width: float,
+) -> float | None:
+    """Return the root by Newton's method, 0 where it lies below, or None where it is not for it.
+
+    Each step stays inside what is known of the root's place, and the last step is a plain one.
+    """
+    low, high, reach, x = 0.0, top, width, guess
+    for _ in range(_ITERATIONS):
+        here, rate = height(x), slope(x)
+        if rate is None or not rate < 0:
+            return None
+        if x == 0.0 and here <= 0:
+            return 0.0
+        low, high = (x, high) if here > 0 else (low, x)
+        move = -here / rate
+        if abs(move) <= _RELATIVE * x:
+            return x
+        if x + move >= high or move > reach:
+            fresh = min(x + reach, 0.5 * (low + high))
+            reach *= 2.0
+        else:
+            fresh = max(x + move, 0.0)
+            if 0.0 < fresh <= low:
+                fresh = 0.5 * (low + high)
+        if fresh == x:
+            return x
+        x = fresh
+    return None
 
 
 def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> Inverse:

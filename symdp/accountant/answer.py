@@ -17,7 +17,8 @@ class Answer:
 
     `log_delta` is log δ (−inf where δ = 0); `log_lower` and `log_upper` are the method's own
     bounds on it, None where it has none; `advice` says what to do where the method left its regime.
-    `log_complement` is log(1 − δ) where the method computes it without cancellation.
+    `log_complement` is log(1 − δ) where the method computes it without cancellation, and `slope`
+    is d log δ / dε where the method knows it.
     """
 
     log_delta: float
@@ -26,6 +27,7 @@ class Answer:
     kind: Kind
     advice: str = ""
     log_complement: float | None = None
+    slope: float | None = None
 
 
 class Accountant(Protocol):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import finite_sum
 from symdp.accountant.direct import convolved
 from symdp.accountant.lattice import find_lattice, lattice_kernel
+from symdp.accountant.line import Kernel, StripValue, continuous_kernel
+from symdp.accountant.lines import kept_line
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
-from symdp.accountant.strip import Kernel, StripValue, continuous_kernel, integrate
+from symdp.accountant.strip import integrate
 from symdp.accountant.tilts import Strip, log_add_exp, log_one_minus_exp, outside_range
 from symdp.errors import AccuracyError
 from symdp.numeric.law import SumLaw
@@ -64,22 +67,25 @@ class Contour:
             # Far in a tail the density is e to a large negative number, whose rounding counts.
             error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
             return _answer(log_add_exp(finite, log_escaped), complement, error)
+        kept = None if law.has_atoms else _on_kept_lines(law, epsilon, log_escaped)
+        if kept is not None and _margin(kept) <= _CLOSE:
+            return kept
         if law.count <= (_FEW if law.has_atoms else _FEWER):
             answer = _convolution(law, epsilon, log_escaped)
-            return answer or _integral(law, epsilon, log_escaped)
+            return answer or _integral(law, epsilon, log_escaped)[0]
         try:
-            answer = _integral(law, epsilon, log_escaped)
+            answer, assured = _integral(law, epsilon, log_escaped)
         except AccuracyError:
             answer = _convolution(law, epsilon, log_escaped)
             if answer is None:
                 raise
             return answer
         margin = _margin(answer)
-        if margin > _CLOSE and law.is_spread and law.count * _GROWTH < margin:
-            other = _convolution(law, epsilon, log_escaped)
-            if other is not None and _margin(other) < margin:
-                return other
-        return answer
+        if assured and not (margin > _CLOSE and law.count * _GROWTH < margin):
+            return answer
+        other = _convolution(law, epsilon, log_escaped)
+        better = other is not None and (not assured or _margin(other) < margin)
+        return other if other is not None and better else answer
 
 
 def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
@@ -101,8 +107,21 @@ def _margin(answer: Answer) -> float:
     return max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
 
 
-def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
-    """Return the answer by the contour integral, or by a finite sum of atoms."""
+def _on_kept_lines(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
+    """Return the answer from lines that are kept with the law, or None where there are none."""
+
+    def value(strip: Strip) -> StripValue | None:
+        line = kept_line(law, epsilon, strip)
+        return None if line is None else line.value(epsilon)
+
+    return _from_strips(law, log_escaped, value)
+
+
+def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, bool]:
+    """Return the answer by the contour integral, or by a finite sum of atoms.
+
+    With it comes whether all of the line was accounted for.
+    """
     kernel: Kernel = continuous_kernel
     period = math.inf
     if law.has_atoms:
@@ -113,45 +132,66 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
             listed = finite_sum(law, epsilon)
             if listed is not None:
                 log_delta = log_add_exp(listed[0], log_escaped)
-                return _answer(log_delta, listed[1], _LIST_ERROR * law.count)
+                return _answer(log_delta, listed[1], _LIST_ERROR * law.count), True
+    assured = True
+
+    def value(strip: Strip) -> StripValue:
+        nonlocal assured
+        line = _line(law, epsilon, strip)
+        found = integrate(law, epsilon, line, kernel, period, law.is_spread)
+        assured = assured and found.assured
+        return found
+
+    answer = _from_strips(law, log_escaped, value)
+    assert answer is not None
+    return answer, assured
+
+
+def _from_strips(
+    law: SumLaw, log_escaped: float, value: Callable[[Strip], StripValue | None]
+) -> Answer | None:
+    """Return the answer from the integrals right of the poles and, for large δ, between them."""
     above: StripValue | None = None
     if law.domain[1] > 0:
-        above = integrate(
-            law, epsilon, _line(law, epsilon, Strip.RIGHT), kernel, period, law.is_spread
-        )
+        above = value(Strip.RIGHT)
+        if above is None:
+            return None
         log_delta = log_add_exp(above.log_value, log_escaped)
         if log_delta < math.log(0.25):
-            return _answer(log_delta, log_one_minus_exp(log_delta), above.relative_error)
-    below = integrate(
-        law, epsilon, _line(law, epsilon, Strip.MIDDLE), kernel, period, law.is_spread
-    )
+            slope = above.slope * math.exp(above.log_value - log_delta)
+            return _answer(log_delta, log_one_minus_exp(log_delta), above.relative_error, slope)
+    below = value(Strip.MIDDLE)
+    if below is None:
+        return None
     complement = min(below.log_value, 0.0)
     if above is not None:
-        return _answer(
-            min(log_delta, 0.0), complement, max(above.relative_error, below.relative_error)
-        )
+        error = max(above.relative_error, below.relative_error)
+        slope = above.slope * math.exp(above.log_value - log_delta)
+        return _answer(min(log_delta, 0.0), complement, error, slope)
     # Only 1 − δ is to be had: the error is relative to it, not to δ.
     log_delta = log_one_minus_exp(complement)
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
-    return _answer(log_delta, complement, below.relative_error * max(1.0, scale))
+    slope = -below.slope * scale
+    return _answer(log_delta, complement, below.relative_error * max(1.0, scale), slope)
 
 
-def _answer(log_delta: float, log_complement: float, error: float) -> Answer:
+def _answer(
+    log_delta: float, log_complement: float, error: float, slope: float = math.nan
+) -> Answer:
     if log_delta == -math.inf:
         return Answer(log_delta, log_delta, log_delta, "exact", "", 0.0)
     margin = SAFETY * error
     margin += 4e-16 * abs(log_delta)  # the logarithm itself is rounded
-    if not margin < _TOO_WIDE:
-        advice = (
-            f"the contour reached a relative accuracy of only {margin:.0e} here; "
-            "the bounds say so, the digits do not"
-        )
-        lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf
-        upper = min(log_delta + math.log1p(margin), 0.0)
-        return Answer(float(log_delta), lower, upper, "estimate", advice)
-    lower = log_delta + math.log1p(-margin)
+    lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf
     upper = min(log_delta + math.log1p(margin), 0.0)
-    return Answer(float(log_delta), lower, upper, "exact", "", float(log_complement))
+    known = slope if math.isfinite(slope) else None
+    if margin < _TOO_WIDE:
+        return Answer(log_delta, lower, upper, "exact", "", log_complement, known)
+    advice = (
+        f"the contour reached a relative accuracy of only {margin:.0e} here; "
+        "the bounds say so, the digits do not"
+    )
+    return Answer(log_delta, lower, upper, "estimate", advice, None, known)
 
 
 def _line(law: SumLaw, epsilon: float, strip: Strip) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,6 +26,7 @@ _DROP = 50.0  # e^-50 of the answer is left out on either side
 _UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
 _MOST_FOLDS = 2e4  # e-folds of the tilt over the range that is kept
 _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend the mean
+_LESS = 0.5  # of the reach of a failed attempt is worth another one
 _ROUNDING = 1e-15  # of one interpolated density
 
 
@@ -51,10 +51,17 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
         densities are too rough.
     """
     plan = _Plan(law, epsilon)
-    kept = _totals.get(law)
+    kept: _Total | None = law.kept.get(_Total)
     if kept is None or not kept.plan.serves(plan):
-        kept = _Total(plan, *plan.total())
-        _totals[law] = kept
+        failed: _Failure | None = law.kept.get(_Failure)
+        if failed is not None and plan.asks_as_much_as(failed.plan):
+            raise AccuracyError(failed.reason)
+        try:
+            kept = _Total(plan, *plan.total())
+        except AccuracyError as error:
+            law.kept[_Failure] = _Failure(plan, str(error))
+            raise
+        law.kept[_Total] = kept
     return kept.profile(epsilon)
 
 
@@ -78,6 +85,13 @@ class _Plan:
         """Return whether what this plan keeps is enough for another one."""
         reaches = self.upper >= other.upper and self.floor <= other.floor
         return reaches and self.two_sided >= other.two_sided
+
+    def asks_as_much_as(self, failed: _Plan) -> bool:
+        """Return whether there is no point in trying where another plan has failed."""
+        start = self.law.mean
+        return self.two_sided >= failed.two_sided and (
+            self.upper - start >= _LESS * (failed.upper - start)
+        )
 
     def _upper_end(self, epsilon: float) -> float:
         """Where what lies beyond is e^−50 of δ(ε), by Chernoff's bound."""
@@ -233,7 +247,12 @@ class _Total:
             raise AccuracyError("the density of the privacy loss was cut off too early")
 
 
-_totals: WeakKeyDictionary[SumLaw, _Total] = WeakKeyDictionary()
+@dataclass(frozen=True)
+class _Failure:
+    """What could not be done, and why."""
+
+    plan: _Plan
+    reason: str
 
 
 def _lower_end(some: SumLaw, width: float, sign: float, weighed: float) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symdp.accountant.strip import Kernel
+from symdp.accountant.line import Kernel
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import LossLaw, SumLaw
 from symdp.numeric.step import Array

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -196,12 +197,18 @@ class SumLaw:
     ----------
     parts
         Pairs (law, count), counts ≥ 1.
+
+    Attributes
+    ----------
+    kept
+        What those who ask have worked out and keep with the law, by the type of their record.
     """
 
     def __init__(self, parts: Sequence[tuple[LossLaw, int]]) -> None:
         if not parts:
             raise InputError("a composition needs at least one step")
         self.parts = tuple(parts)
+        self.kept: dict[type, Any] = {}
         self.count = sum(count for _, count in parts)
         self.domain = (
             max(law.domain[0] for law, _ in parts),
@@ -259,14 +266,22 @@ class SumLaw:
         """Σ E L under P, given that L is finite."""
         return float(self._exact_mean)
 
-    def drift(self, epsilon: float, tilted: Sequence[Tilted] | None = None) -> float:
-        """Return Σ E L − ε, rounded once, with the origin for E L in laws that have one."""
+    def mean_parts(self, tilted: Sequence[Tilted] | None = None) -> tuple[float, float]:
+        """Return Σ E L as an unrounded sum of two doubles.
+
+        Given tilted laws, those with an origin count it in place of their E L.
+        """
         total = self._exact_mean
         for part, (law, count) in zip(tilted or (), self.parts, strict=bool(tilted)):
             if part.nodes.origin is not None:
                 mean = law.precise_mean if self.mean_is_precise else Fraction(law.base.mean)
                 total += count * (Fraction(part.nodes.origin) - mean)
-        return float(total - Fraction(epsilon))
+        return float(total), float(total - Fraction(float(total)))
+
+    def drift(self, epsilon: float, tilted: Sequence[Tilted] | None = None) -> float:
+        """Return Σ E L − ε, rounded once, with the origin for E L in laws that have one."""
+        mean, rest = self.mean_parts(tilted)
+        return float(Fraction(mean) + Fraction(rest) - Fraction(epsilon))
 
     def tilted(
         self, tilt: float, frequency: float = 0.0, window: float | None = None

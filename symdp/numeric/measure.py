@@ -19,6 +19,7 @@ MAX_BREAKS = 120
 _SAME = 1e-13
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
 _ROOTS = 80
+_TINY, _SMALL = 1e-8, 1e-5  # of a piece
 _NEGLIGIBLE = 60.0
 _TRIM = 0.05
 _MOST_COPIES = 6
@@ -89,7 +90,7 @@ def loss_measure(law: LossLaw, window: Window, floor: float) -> Measure:
     Raises
     ------
     AccuracyError
-        If the loss is not monotone on some piece, or lives on integers.
+        If the loss is not monotone on some piece or turns there, or lives on integers.
     """
     step = law.step
     finite = np.isfinite(step.point_loss)
@@ -109,6 +110,8 @@ def loss_measure(law: LossLaw, window: Window, floor: float) -> Measure:
                 weights.append(nodes.log_weight[here])
         else:
             branches.append(_Branch(outline))
+    if any(branch.turns() for branch in branches):
+        raise AccuracyError("the density of the privacy loss is infinite where the loss turns")
     places, logs = np.concatenate(atoms), np.concatenate(weights)
     ends = np.asarray([e for b in branches for e in b.range if math.isfinite(e)])
     breaks = merged(np.concatenate([places, ends]))
@@ -165,14 +168,30 @@ class _Branch:
         step = 0.05 * (high.max() - low.min())
         return float(low.min()) - step, float(high.max()) + step
 
+    def turns(self) -> bool:
+        """Return whether the slope of the loss falls to zero at an end where P has a density."""
+        low, high = self.piece.lower, self.piece.upper
+        for end, inward in ((low, 1.0), (high, -1.0)):
+            if not math.isfinite(end):
+                continue
+            length = min(high - low, max(1.0, abs(end)))
+            x = end + inward * length * np.asarray([_TINY, _SMALL])
+            near, far = np.abs(self._slope(x))
+            if far > near * math.sqrt(_SMALL / _TINY) and self.piece.log_p(x)[0] > -_NEGLIGIBLE:
+                return True
+        return False
+
+    def _slope(self, x: Array) -> Array:
+        step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
+        with np.errstate(all="ignore"):
+            return np.asarray(np.imag(self.piece.loss(x + 1j * step)) / step)
+
     def log_density(self, s: Array) -> Array:
         """Return log of P(x)/|ℓ′(x)| at the x with ℓ(x) = s."""
         x = self._inverse(s)
         inside = (s > self.range[0]) & (s < self.range[1])
         with np.errstate(all="ignore"):
-            step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
-            slope = np.imag(self.piece.loss(x + 1j * step)) / step
-            value = self.piece.log_p(x) - np.log(np.abs(slope))
+            value = self.piece.log_p(x) - np.log(np.abs(self._slope(x)))
         return np.asarray(np.where(inside, value, -np.inf))
 
     def _inverse(self, s: Array) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.numeric.outline import Outline, covering_tilts, tilted_log_density
-from symdp.numeric.panels import NEGLIGIBLE, build_rule
+from symdp.numeric.panels import NEGLIGIBLE, ORDER, Index, build_rule
 from symdp.numeric.step import Array, SmoothPiece, Step
 
 MAX_INTEGERS = 2_000_000
@@ -36,6 +36,8 @@ class NodeSet:
     centred: Array
     mass_at_infinity: float
     atomic: NDArray[np.bool_]
+    number: Index
+    log_spread: Array
     error: float
     origin: float | None = None
     partial: bool = False
@@ -76,24 +78,37 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
     return np.arange(first, last + 1.0)
 
 
+@dataclass(frozen=True)
+class _PieceNodes:
+    """ℓⱼ − origin, log weightⱼ and what a node set says of each, for one piece."""
+
+    loss: Array
+    log_weight: Array
+    number: Index
+    log_spread: Array
+    error: float
+
+
+def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
+    number = np.full(loss.size, -1, dtype=np.intp)
+    return _PieceNodes(loss, log_weight, number, np.full(loss.size, -np.inf), 0.0)
+
+
 def _piece_nodes(
     outline: Outline, masses: Mapping[float, float], frequency: float, origin: float
-) -> tuple[Array, Array, float]:
-    """Return (ℓⱼ − origin, log weightⱼ, error) of one piece."""
+) -> _PieceNodes:
     piece = outline.piece
     if piece.integer:
-        x = integer_nodes(piece, list(masses))
-        log_p, loss = piece.accurate(x, origin)
-        log_weight, error = log_p, 0.0
-    else:
-        rule = build_rule(outline, masses, 0.0 if piece.flat else frequency)
-        log_p, loss = piece.accurate(rule.x, origin)
-        log_weight, error = log_p + rule.log_weight, rule.error
+        log_p, loss = piece.accurate(integer_nodes(piece, list(masses)), origin)
+        return _atoms(loss, log_p)
+    rule = build_rule(outline, masses, 0.0 if piece.flat else frequency)
+    log_p, loss = piece.accurate(rule.x, origin)
+    log_weight = log_p + rule.log_weight
     if piece.flat and loss.size:
         top = log_weight.max()
-        log_weight = np.asarray([top + np.log(np.exp(log_weight - top).sum())])
-        loss = loss[:1]
-    return loss, log_weight, error
+        merged = _atoms(loss[:1], np.asarray([top + np.log(np.exp(log_weight - top).sum())]))
+        return replace(merged, error=rule.error)
+    return _PieceNodes(loss, log_weight, rule.number, rule.log_spread, rule.error)
 
 
 def build_nodes(
@@ -118,24 +133,22 @@ def build_nodes(
     finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
     masses = covering_tilts(finite, ends) if finite else {}
     start = 0.0 if origin is None else origin
-    losses, logs, error = [step.point_loss - start], [step.point_log_p], 0.0
-    marks = [np.ones(step.point_loss.size, dtype=bool)]
+    found = [_atoms(step.point_loss - start, step.point_log_p)]
     for outline, out in zip(outlines, escaping, strict=True):
-        loss, log_weight, piece_error = _piece_nodes(
-            outline, {0.0: 0.0} if out else masses, frequency, start
-        )
-        losses.append(loss)
-        logs.append(log_weight)
-        marks.append(np.full(loss.size, outline.piece.flat or outline.piece.integer))
-        error = max(error, piece_error)
-    loss, log_weight, atomic = np.concatenate(losses), np.concatenate(logs), np.concatenate(marks)
+        found.append(_piece_nodes(outline, {0.0: 0.0} if out else masses, frequency, start))
+    loss, log_weight, log_spread = (
+        np.concatenate([getattr(nodes, name) for nodes in found])
+        for name in ("loss", "log_weight", "log_spread")
+    )
+    number = _numbered([nodes.number for nodes in found])
+    error = max(nodes.error for nodes in found)
     infinite = np.isposinf(loss)
     escaped = float(np.exp(log_weight[infinite]).sum())
-    loss, log_weight, atomic = loss[~infinite], log_weight[~infinite], atomic[~infinite]
-    keep = np.isfinite(log_weight) & np.isfinite(loss)
-    loss, log_weight, atomic = loss[keep], log_weight[keep], atomic[keep]
-    order = np.argsort(loss)
-    loss, log_weight, atomic = loss[order], log_weight[order], atomic[order]
+    keep = np.flatnonzero(~infinite & np.isfinite(log_weight) & np.isfinite(loss))
+    order = keep[np.argsort(loss[keep])]
+    loss, log_weight = loss[order], log_weight[order]
+    number, log_spread = number[order], log_spread[order]
+    atomic = number < 0
     if reference is not None:
         return replace(
             reference,
@@ -144,6 +157,8 @@ def build_nodes(
             weight=np.exp(log_weight),
             centred=loss - reference.mean if origin is None else loss,
             atomic=atomic,
+            number=number,
+            log_spread=log_spread,
             error=error,
             origin=origin,
             partial=True,
@@ -158,7 +173,27 @@ def build_nodes(
     inside = weight.sum()
     mean = float(weight @ loss / inside) if inside > 0 else 0.0
     mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
-    return NodeSet(loss, log_weight, weight, mean, loss - mean, escaped / total, atomic, error)
+    return NodeSet(
+        loss,
+        log_weight,
+        weight,
+        mean,
+        loss - mean,
+        escaped / total,
+        atomic,
+        number,
+        log_spread,
+        error,
+    )
+
+
+def _numbered(counts: Sequence[Index]) -> Index:
+    """Return the pieces' node numbers one after the other, a panel left free between pieces."""
+    numbers, first = [], 0
+    for count in counts:
+        numbers.append(np.where(count < 0, count, count + first))
+        first += (int(count.max(initial=-1)) // ORDER + 2) * ORDER
+    return np.concatenate(numbers)
 
 
 def escapes(piece: SmoothPiece) -> bool:

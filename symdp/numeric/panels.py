@@ -30,11 +30,28 @@ SHELL_GROWTH = 2.0  # each shell is 2² times as wide as the one before it
 
 @dataclass(frozen=True)
 class Rule:
-    """Quadrature nodes of one piece: places, log weights, and the disagreement that was left."""
+    """Quadrature nodes of one piece: places, log weights, and the disagreement that was left.
+
+    `number` counts nodes from left to right, ORDER to a panel, those left out included, and
+    `log_spread` is the log of the stretch of losses a node stands for: its weight times |ℓ′|.
+    """
 
     x: Array
     log_weight: Array
+    number: Index
+    log_spread: Array
     error: float
+
+
+def _derivative() -> Array:
+    """Return the matrix that takes values at the nodes to slopes at the nodes."""
+    series = np.polynomial.legendre
+    degree = np.arange(ORDER)
+    coefficients = series.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (degree + 0.5)
+    return np.asarray(series.legval(NODES, series.legder(coefficients.T)), dtype=np.float64).T
+
+
+DERIVATIVE = _derivative()
 
 
 def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array:
@@ -227,10 +244,16 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     """
     panels, leftover = build_panels(outline, masses, frequency)
     if panels is None:
-        return Rule(np.empty(0), np.empty(0), 0.0)
+        return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
     nodes, weights = gauss_legendre(panels.lower, panels.upper)
     x, weight = nodes.ravel(), weights.ravel()
     log_masses = np.asarray(list(masses.values()))
     mass = tilted_log_density(outline.piece, x, list(masses)) - log_masses[:, None]
     keep = (mass + np.log(weight) > -NEGLIGIBLE).any(axis=0)
-    return Rule(x[keep], np.log(weight[keep]), float(leftover.max()))
+    keep = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
+    with np.errstate(all="ignore"):
+        loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
+        # Per unit of a panel's half width, which is in the weights as well.
+        spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
+    number = np.flatnonzero(keep)
+    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], float(leftover.max()))

@@ -1,0 +1,89 @@
+"""Whether a characteristic function that has died out stays dead.
+
+Losses that gather near equally spaced values, however closely, lift |φ_t(y)|ⁿ again beyond any
+point where it had fallen to nothing. Far out, the variation of the loss's density bounds it; up to
+there it is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from symdp.numeric.decay import decay
+from symdp.numeric.law import SumLaw
+from symdp.numeric.line import log_characteristic
+from symdp.numeric.step import Array
+
+_NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never looked at
+_AUDIBLE = 33.0  # the same for what is
+_FARTHEST = 300.0  # in standard deviations⁻¹ of one step
+_NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
+_FINEST = 0.25
+_GROWTH = 0.1
+_ZOOM = np.linspace(-1.0, 1.0, 17)
+
+
+def is_quiet(law: SumLaw, tilt: float, reach: float) -> bool | None:
+    """Return whether |φ_t(y)|ⁿ/|z(1+z)| stays negligible for all |y| ≥ `reach`.
+
+    None means that it was looked at as far as is reasonable, and was silent, but that the variation
+    of the densities leaves open what lies further out.
+    """
+    tilted = law.tilted(tilt)
+    widest = max(math.sqrt(x.variance) for x in tilted)
+    farthest = _FARTHEST / max(widest, _NARROWEST * _untilted_width(law))
+    audible = _last_audible(law, tilt, farthest)
+    end = farthest if audible is None else audible
+    if end <= reach:
+        return True if audible is not None else None
+    y = [reach]
+    while y[-1] < end:
+        y.append(y[-1] + min(_GROWTH * y[-1], _FINEST / widest))
+    places = np.asarray(y)
+    height = _log_modulus(law, tilt, places)
+    if (height > -_AUDIBLE).any():
+        return False
+    step = np.diff(places, append=2.0 * places[-1] - places[-2])
+    # Between samples a peak is higher by at most this, were it as narrow as the one at zero.
+    variance = math.fsum(n * x.variance for x, (_, n) in zip(tilted, law.parts, strict=True))
+    inner = np.flatnonzero((height[1:-1] >= height[:-2]) & (height[1:-1] >= height[2:])) + 1
+    doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > -_AUDIBLE]
+    for place, width in zip(places[doubtful].tolist(), step[doubtful].tolist(), strict=True):
+        if _peak(law, tilt, place, width) > -_AUDIBLE:
+            return False
+    return None if audible is None else True
+
+
+def _peak(law: SumLaw, tilt: float, place: float, width: float) -> float:
+    """Return the height of the peak next to a sample."""
+    for _ in range(3):
+        fine = place + width * _ZOOM
+        found = _log_modulus(law, tilt, fine)
+        place, width = float(fine[found.argmax()]), width / 8.0
+    return float(found.max())
+
+
+def _untilted_width(law: SumLaw) -> float:
+    """Return the largest standard deviation of one step's loss: finer nodes cost as it is."""
+    parts = (part.base for part, _ in law.parts)
+    return max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
+
+
+def _last_audible(law: SumLaw, tilt: float, most: float) -> float | None:
+    """Return the y beyond which the variation of the densities leaves nothing, at most `most`."""
+    places = np.geomspace(1e-3 * most, most, 60)
+    bound = np.zeros(places.size)
+    for part, (_, count) in zip(law.tilted(tilt), law.parts, strict=True):
+        bound += count * decay(part).log_bound(places)
+    beyond = np.flatnonzero(bound < -_NEGLIGIBLE)
+    return float(places[beyond[0]]) if beyond.size else None
+
+
+def _log_modulus(law: SumLaw, tilt: float, y: Array) -> Array:
+    """Return log of |φ_t(y)|ⁿ/|z(1+z)|, relative to its value at y = 0."""
+    height: Array = -np.log(np.hypot(1.0, y / tilt) * np.hypot(1.0, y / (1.0 + tilt)))
+    for part, (_, count) in zip(law.tilted(tilt, float(y[-1])), law.parts, strict=True):
+        height = height + count * log_characteristic(part, y).real
+    return height
