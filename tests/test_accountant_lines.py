@@ -13,7 +13,7 @@ from symdp.accountant import accountant
 from symdp.accountant.contour import Contour, _integral
 from symdp.accountant.line import Line
 from symdp.accountant.lines import kept_line
-from symdp.accountant.quiet import is_quiet
+from symdp.accountant.quiet import Silence, silence
 from symdp.accountant.tilts import Strip
 from symdp.numeric.decay import decay
 
@@ -84,11 +84,22 @@ def test_a_line_beyond_the_return_is_answered():
     assert proved.log_upper - proved.log_lower < 1e-3
 
 
-def test_quiet_where_it_is_known_to_be():
+def test_silence_begins_where_it_is_known_to():
     law = compose(mechanisms.gaussian(sigma=2), 50).law("remove")
-    assert is_quiet(law, 0.5, 10.0 / math.sqrt(50 / 4)) is True
-    # The characteristic function at a tenth of that is far from silent.
-    assert is_quiet(law, 0.5, 1.0 / math.sqrt(50 / 4)) is False
+    far, near = 10.0 / math.sqrt(50 / 4), 1.0 / math.sqrt(50 / 4)
+    assert silence(law, 0.5, far) == Silence(far, assured=True)
+    # At a tenth of that the characteristic function is far from silent, but only falls.
+    assert silence(law, 0.5, near).assured
+
+
+def test_a_line_cut_off_in_a_dip_goes_on():
+    # Both turning points of this loss make waves that cancel at some frequencies.
+    composition = compose(mechanisms.student_t(nu=3, s=2), 30)
+    heard = silence(composition.law("remove"), 0.61, 4.886)
+    assert 4.886 < heard.start < 50
+    answer = composition.delta(2.0, direction="remove")
+    proved = composition.certify(2.0, digits=13, direction="remove")
+    assert answer.delta == pytest.approx(float(proved.lower_decimal), rel=1e-12)
 
 
 @pytest.mark.parametrize(

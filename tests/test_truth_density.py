@@ -30,6 +30,12 @@ GOOD = [
     mechanisms.discrete_gaussian(sigma=3),
     mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"),
     Mechanism.additive(normal(0, 1) / 2 + normal(300, R(1, 100)) / 2, x, name="far peaks"),
+    Mechanism.from_pair(
+        normal(0, R(1, 10)) / 2 + normal(10, R(1, 10)) / 3 + normal(20, R(1, 10)) / 6,
+        normal(0, R(1, 10)) / 6 + normal(10, R(1, 10)) / 3 + normal(20, R(1, 10)) / 2,
+        x,
+        name="three narrow peaks",
+    ),
     Mechanism.additive(sp.sech(x), x, normalize=True, name="hyperbolic secant"),
     Mechanism.additive(sp.exp(-(x**4)), x, normalize=True, name="quartic"),
     Mechanism.additive(sp.exp(-x), x, support=(0, sp.oo), name="exponential"),

@@ -66,7 +66,7 @@ class Contour:
             finite, complement = log_profile(part, epsilon)
             # Far in a tail the density is e to a large negative number, whose rounding counts.
             error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
-            return _answer(log_add_exp(finite, log_escaped), complement, error)
+            return _answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
         kept = None if law.has_atoms else _on_kept_lines(law, epsilon, log_escaped)
         if kept is not None and _margin(kept) <= _CLOSE:
             return kept
@@ -97,7 +97,10 @@ def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | No
     except AccuracyError:
         return None
     log_delta = log_add_exp(found.log_delta, log_escaped)
-    return _answer(min(log_delta, 0.0), min(found.log_complement, 0.0), found.error)
+    slope = (
+        found.slope * math.exp(found.log_delta - log_delta) if log_delta > -math.inf else math.nan
+    )
+    return _answer(min(log_delta, 0.0), min(found.log_complement, 0.0), found.error, slope)
 
 
 def _margin(answer: Answer) -> float:
@@ -132,7 +135,8 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, 
             listed = finite_sum(law, epsilon)
             if listed is not None:
                 log_delta = log_add_exp(listed[0], log_escaped)
-                return _answer(log_delta, listed[1], _LIST_ERROR * law.count), True
+                error = _LIST_ERROR * law.count
+                return _answer(log_delta, listed[1], error, epsilon=epsilon), True
     assured = True
 
     def value(strip: Strip) -> StripValue:
@@ -176,10 +180,16 @@ def _from_strips(
 
 
 def _answer(
-    log_delta: float, log_complement: float, error: float, slope: float = math.nan
+    log_delta: float,
+    log_complement: float,
+    error: float,
+    slope: float = math.nan,
+    epsilon: float = 0.0,
 ) -> Answer:
     if log_delta == -math.inf:
-        return Answer(log_delta, log_delta, log_delta, "exact", "", 0.0)
+        # No loss was seen above ε; one may lie as far above as both are rounded.
+        most = math.log(_LIST_ERROR * max(abs(epsilon), _LIST_ERROR))
+        return Answer(log_delta, log_delta, most, "exact", "", 0.0)
     margin = SAFETY * error
     margin += 4e-16 * abs(log_delta)  # the logarithm itself is rounded
     lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf

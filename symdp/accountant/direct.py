@@ -23,6 +23,7 @@ from symdp.numeric.step import Array
 
 _NEAR = 3.0  # standard deviations
 _DROP = 50.0  # e^-50 of the answer is left out on either side
+_SPARE = 40.0  # and so much more is kept for smaller δ
 _UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
 _MOST_FOLDS = 2e4  # e-folds of the tilt over the range that is kept
 _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend the mean
@@ -32,11 +33,15 @@ _ROUNDING = 1e-15  # of one interpolated density
 
 @dataclass(frozen=True)
 class Direct:
-    """log δ(ε) and log(1 − δ(ε)) of the finite loss, with an estimate of the relative error."""
+    """log δ(ε) and log(1 − δ(ε)) of the finite loss, with an estimate of the relative error.
+
+    `slope` is d log δ / dε.
+    """
 
     log_delta: float
     log_complement: float
     error: float
+    slope: float
 
 
 def convolved(law: SumLaw, epsilon: float) -> Direct:
@@ -77,13 +82,15 @@ class _Plan:
         saddle = saddle_point(law, epsilon, strip, settled=0.1)
         fallback = 0.9 * min(law.domain[1], 1e3) if strip is Strip.RIGHT else -0.5
         self.tilt = saddle.tilt if saddle is not None else fallback
-        self.floor = -_DROP
-        self.upper = min(self._upper_end(epsilon), law.loss_bounds[1])
+        # What is needed for this ε, and what is kept, which serves smaller δ as well.
+        self.needed = self._ends(epsilon, 0.0)
+        self.upper, self.floor = self._ends(epsilon, _SPARE)
         self._firsts: dict[LossLaw, tuple[Measure, float]] = {}
 
     def serves(self, other: _Plan) -> bool:
         """Return whether what this plan keeps is enough for another one."""
-        reaches = self.upper >= other.upper and self.floor <= other.floor
+        upper, floor = other.needed
+        reaches = self.upper >= upper and self.floor <= floor
         return reaches and self.two_sided >= other.two_sided
 
     def asks_as_much_as(self, failed: _Plan) -> bool:
@@ -93,19 +100,19 @@ class _Plan:
             self.upper - start >= _LESS * (failed.upper - start)
         )
 
-    def _upper_end(self, epsilon: float) -> float:
-        """Where what lies beyond is e^−50 of δ(ε), by Chernoff's bound."""
+    def _ends(self, epsilon: float, spare: float) -> tuple[float, float]:
+        """Where what lies beyond is e^−50 of δ(ε), by Chernoff's bound, and its logarithm."""
+        law, most = self.law, self.law.loss_bounds[1]
         if self.tilt <= 0:
-            return -_lower_end(self.law, self.width, -1.0, 0.0)
-        law = self.law
+            return min(-_lower_end(law, self.width, -1.0, 0.0), most), -_DROP
         values = [law.cgf(self.tilt) - self.tilt * epsilon - 300.0]
         for part, _ in law.parts:  # hardly less than one step's large loss gives
             rest = epsilon - (law.mean - part.base.mean)
             if part.loss_bounds[0] < rest < part.loss_bounds[1]:
                 values.append(log_profile(part, rest)[0] - 20.0)
-        self.floor = max(values) - _DROP
-        reach = (law.cgf(self.tilt) - self.floor) / self.tilt
-        return max(reach, epsilon)
+        floor = max(values) - _DROP - spare
+        reach = (law.cgf(self.tilt) - floor) / self.tilt
+        return min(max(reach, epsilon), most), floor
 
     def total(self) -> tuple[Measure, float]:
         """Return the law of the total loss, and the summed mass defects."""
@@ -218,11 +225,12 @@ class _Total:
     def profile(self, epsilon: float) -> Direct:
         """Return δ and 1 − δ at one ε."""
         total, tilt = self.total, self.plan.tilt
-        gains, caps = [], []
+        gains, caps, above = [], [], []
         with np.errstate(divide="ignore"):
             gap = np.minimum(epsilon - total.atoms, 0.0)
             gains.append(total.log_weight - tilt * total.atoms + np.log(-np.expm1(gap)))
             caps.append(total.log_weight - tilt * total.atoms + gap)
+            above.append(caps[0][gap < 0])
         if total.density is not None:
             for low, high in ((-math.inf, epsilon), (epsilon, math.inf)):
                 s, weight = total.density.rule(tilt, low, high)
@@ -230,10 +238,13 @@ class _Total:
                 with np.errstate(divide="ignore"):
                     gains.append(weight + np.log(-np.expm1(gap)))
                 caps.append(weight + gap)
+            above.append(caps[-1])
         gain, cap = _log_sum(np.concatenate(gains)), _log_sum(np.concatenate(caps))
         self._check_end(epsilon, gain)
         size = 0.0 if total.density is None else float(np.abs(total.density.coefficients[0]).max())
-        return Direct(gain, cap, self.defect + 2.3e-16 * (8.0 + size + abs(gain)))
+        error = self.defect + 2.3e-16 * (8.0 + size + abs(gain))
+        slope = -math.exp(min(_log_sum(np.concatenate(above)) - gain, 700.0))
+        return Direct(gain, cap, error, slope)
 
     def _check_end(self, epsilon: float, gain: float) -> None:
         """Raise where the density was cut off while it still counted."""

@@ -29,19 +29,23 @@ class Lattice:
 
 def find_lattice(law: SumLaw) -> Lattice | None:
     """Return the lattice of a sum of purely atomic losses, or None where there is none."""
-    spacing, offset = math.inf, 0.0
+    spacing, offset, span = math.inf, 0.0, 0.0
     for part, count in law.parts:
         points = _points(part)
         if points is None:
             return None
         offset += count * points[0]
+        span = max(span, float(points[-1] - points[0]))
         gaps = np.diff(points)
         scale = float(np.abs(points).max())
         for gap in gaps[gaps > _TOLERANCE * max(scale, 1e-300)]:
             spacing = _common_measure(spacing, float(gap))
             if spacing < 1e-6 * scale:
                 return None
-    return Lattice(offset, spacing) if math.isfinite(spacing) else None
+    if not math.isfinite(spacing):
+        return None
+    # Differences of neighbours are rounded as much as the longest one, which counts many of them.
+    return Lattice(offset, span / round(span / spacing))
 
 
 def _points(law: LossLaw) -> Array | None:

@@ -22,7 +22,7 @@ from symdp.accountant.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.accountant.quiet import is_quiet
+from symdp.accountant.quiet import silence
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.tilts import Strip
 from symdp.errors import AccuracyError
@@ -99,12 +99,18 @@ def _trace(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | No
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
     gap = line.distance(epsilon) + line.shift
-    while True:
+    while line.places.size <= _LONGEST:
+        size, reach = line.places.size, line.step * line.places.size
         total = plain_sum((line.values * np.exp(1j * line.places * gap)).real)
-        if 4.0 * line.places.size * line.last <= SETTLED * abs(total):
-            break
-        if line.places.size > _LONGEST:
+        wanted = 2.0 * size
+        if 4.0 * size * line.last <= SETTLED * abs(total):
+            heard = silence(law, tilt, reach)
+            if not heard.assured:
+                return None
+            if heard.start <= reach:
+                return replace(line, assured=True)
+            wanted = heard.start / line.step + 1.0
+        if wanted > 2 * _LONGEST:
             return None
-        line = longer(law, line, 2 * line.places.size, continuous_kernel)
-    reach = line.step * line.places.size
-    return replace(line, assured=True) if is_quiet(law, tilt, reach) else None
+        line = longer(law, line, math.ceil(wanted), continuous_kernel)
+    return None

@@ -8,6 +8,7 @@ there it is looked at.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from symdp.numeric.step import Array
 
 _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never looked at
 _AUDIBLE = 33.0  # the same for what is
+_RISE = 0.5  # above the last values of the line
+_HALFWAY = 0.5  # what is heard beyond this part of all that is looked at may go on for ever
 _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
 _FINEST = 0.25
@@ -25,11 +28,27 @@ _GROWTH = 0.1
 _ZOOM = np.linspace(-1.0, 1.0, 17)
 
 
-def is_quiet(law: SumLaw, tilt: float, reach: float) -> bool | None:
-    """Return whether |φ_t(y)|ⁿ/|z(1+z)| stays negligible for all |y| ≥ `reach`.
+@dataclass(frozen=True)
+class Silence:
+    """From where on |φ_t(y)|ⁿ/|z(1+z)| stays negligible: inf where it was never seen to.
 
-    None means that it was looked at as far as is reasonable, and was silent, but that the variation
-    of the densities leaves open what lies further out.
+    `assured` says whether the variation of the densities excludes that it comes back further out
+    than was looked at.
+    """
+
+    start: float
+    assured: bool
+
+
+def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
+    """Return from where on a line's values stay negligible, the least being `reach`.
+
+    Parameters
+    ----------
+    law, tilt
+        The total loss, without atoms, and the line.
+    reach
+        The last y at which the values are known, and small.
     """
     tilted = law.tilted(tilt)
     widest = max(math.sqrt(x.variance) for x in tilted)
@@ -37,23 +56,30 @@ def is_quiet(law: SumLaw, tilt: float, reach: float) -> bool | None:
     audible = _last_audible(law, tilt, farthest)
     end = farthest if audible is None else audible
     if end <= reach:
-        return True if audible is not None else None
+        return Silence(reach, audible is not None)
     y = [reach]
     while y[-1] < end:
         y.append(y[-1] + min(_GROWTH * y[-1], _FINEST / widest))
     places = np.asarray(y)
     height = _log_modulus(law, tilt, places)
-    if (height > -_AUDIBLE).any():
-        return False
+    # What falls slowly was seen to be small enough; what rises again was not seen.
+    last = _log_modulus(law, tilt, reach * np.linspace(0.875, 1.0, 9))
+    level = max(-_AUDIBLE, float(last.max()) + _RISE)
     step = np.diff(places, append=2.0 * places[-1] - places[-2])
     # Between samples a peak is higher by at most this, were it as narrow as the one at zero.
     variance = math.fsum(n * x.variance for x, (_, n) in zip(tilted, law.parts, strict=True))
     inner = np.flatnonzero((height[1:-1] >= height[:-2]) & (height[1:-1] >= height[2:])) + 1
-    doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > -_AUDIBLE]
-    for place, width in zip(places[doubtful].tolist(), step[doubtful].tolist(), strict=True):
-        if _peak(law, tilt, place, width) > -_AUDIBLE:
-            return False
-    return None if audible is None else True
+    inner = inner[height[inner] <= level]
+    doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
+    for k in doubtful.tolist():
+        height[k] = _peak(law, tilt, float(places[k]), float(step[k]))
+    heard = np.flatnonzero(height > level)
+    if not heard.size:
+        return Silence(reach, audible is not None)
+    start = float(places[heard[-1]] + step[heard[-1]])
+    if audible is None and start > _HALFWAY * farthest:
+        return Silence(math.inf, False)
+    return Silence(start, audible is not None)
 
 
 def _peak(law: SumLaw, tilt: float, place: float, width: float) -> float:

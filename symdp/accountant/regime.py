@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from symdp.accountant.answer import Answer
 from symdp.accountant.moments import proved_instead
 from symdp.accountant.tilts import Strip, delta_from_strip
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -149,6 +149,8 @@ def standardised(cumulants: Iterable[float], root: float) -> list[float]:
     >>> standardised([5.0, 4.0, 16.0], 2.0)
     [0.0, 0.0, 1.0, 2.0]
     """
+    if not root > 0:
+        raise AccuracyError(f"the privacy loss does not vary; {REMEDY}")
     scaled, scale = [0.0, 0.0], 1.0 / root
     for cumulant in islice(cumulants, 1, None):
         scale /= root  # step by step: a product overflows to inf, where a power would raise

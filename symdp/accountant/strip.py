@@ -26,13 +26,14 @@ from symdp.accountant.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.accountant.quiet import is_quiet
+from symdp.accountant.quiet import Silence, silence
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import SumLaw, Tilted
 from symdp.numeric.step import Array
 
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
+_FARTHEST_RETURN = 1 << 17
 _CYCLES = 8.0
 _TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y
 
@@ -82,7 +83,7 @@ def integrate(
             revival = 0.0
     best = (math.inf, 0.0)
     terms = np.empty(0, dtype=np.complex128)
-    died = False
+    heard = Silence(math.inf, assured=False)
     while True:
         block = line.values[terms.size :] * np.exp(1j * gap * line.places[terms.size :])
         if single:
@@ -96,8 +97,20 @@ def integrate(
         best = min(best, (tail / abs(total) if total else math.inf, total))
         if best[0] <= SETTLED:
             died = end_size(last) * 2.0 * terms.size <= SETTLED * abs(total)
-            break
-        stop = min(2 * stop, limit)
+            if law.has_atoms or not died:
+                break
+            heard = silence(law, tilt, step * stop)
+            wanted = heard.start / step
+            if wanted <= stop:
+                break
+            if wanted > _FARTHEST_RETURN:
+                raise AccuracyError(
+                    "the losses gather near equally spaced values, and the characteristic function "
+                    f"comes back after {stop} nodes; the method prv gives proved bounds"
+                )
+            stop, best = math.ceil(wanted) + 1, (math.inf, 0.0)
+        else:
+            stop = min(2 * stop, limit)
         if terms.size >= stop:
             if best[0] <= TOLERABLE:
                 break
@@ -108,16 +121,8 @@ def integrate(
         line = longer(law, line, stop, kernel)
     tail, total = best
     tail, total = tail * abs(total), total + math.copysign(exact, tilt)
-    quiet = True if law.has_atoms else is_quiet(law, tilt, step * stop) if died else None
-    if quiet is False:
-        raise AccuracyError(
-            "the losses gather near equally spaced values, and the characteristic function comes "
-            f"back after {stop} nodes"
-        )
-    assured = quiet is True
-    line = replace(
-        line, values=terms, assured=assured
-    )  # the atoms' terms are exact, and count for no cancellation
+    # The atoms' terms are known exactly, and count for no cancellation.
+    line = replace(line, values=terms, assured=law.has_atoms or heard.assured)
     return line.sized(distance, total, tail, math.nan)
 
 

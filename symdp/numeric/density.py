@@ -83,7 +83,7 @@ class LogDensity:
         low, high = max(low, float(self.edges[0])), min(high, float(self.edges[-1]))
         if not low < high:
             return np.empty(0), np.empty(0)
-        edges = self.cells(max(abs(tilt), 1.0), low, high)
+        edges = np.unique(self.cells(max(abs(tilt), 1.0), low, high))
         half = 0.5 * np.diff(edges)
         s = ((0.5 * (edges[1:] + edges[:-1]))[:, None] + half[:, None] * NODES).ravel()
         return s, self(s) - tilt * s + np.log((half[:, None] * WEIGHTS).ravel())

@@ -25,6 +25,7 @@ NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest shell is far below a double's 
 ROUNDS = 120
 MAX_NODES = 4_000_000
 PANEL_TOLERANCE = 1e-16
+_LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
 SHELL_GROWTH = 2.0  # each shell is 2² times as wide as the one before it
 
 
@@ -85,7 +86,8 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
             if x.size == 0:
                 continue
             here = tilted_log_density(piece, np.asarray([inside]), tilts)
-            drop = np.abs(tilted_log_density(piece, x, tilts) - here).max(axis=0)
+            with np.errstate(invalid="ignore"):
+                drop = np.abs(tilted_log_density(piece, x, tilts) - here).max(axis=0)
             wide = np.flatnonzero(~(drop < 1.0))
             first = offsets[wide[0]] if wide.size else offsets[x.size - 1]
             count = int(np.ceil(max(np.log2((high - low) / first), 0.0) / SHELL_GROWTH))
@@ -146,7 +148,7 @@ class _Probe:
             loss = np.asarray(self.piece.loss(places)).reshape(x.shape)
         loss = np.where(np.isfinite(loss), loss, 0.0)
         values = density.reshape(len(self.tilts), *x.shape) * weight
-        tests = [values, values * np.tanh(loss)]
+        tests = [values, values * loss / (1.0 + np.abs(loss) / _LARGE_LOSS)]
         if self.frequency > 0:
             phase = np.fmod(self.frequency * loss, 2 * np.pi)
             tests += [values * np.cos(phase), values * np.sin(phase)]
@@ -245,15 +247,26 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     panels, leftover = build_panels(outline, masses, frequency)
     if panels is None:
         return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
-    nodes, weights = gauss_legendre(panels.lower, panels.upper)
+    # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
+    middle = 0.5 * (panels.lower + panels.upper)
+    nodes, weights = gauss_legendre(
+        np.stack([panels.lower, middle], axis=1).ravel(),
+        np.stack([middle, panels.upper], axis=1).ravel(),
+    )
     x, weight = nodes.ravel(), weights.ravel()
     log_masses = np.asarray(list(masses.values()))
     mass = tilted_log_density(outline.piece, x, list(masses)) - log_masses[:, None]
-    keep = (mass + np.log(weight) > -NEGLIGIBLE).any(axis=0)
-    keep = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
     with np.errstate(all="ignore"):
         loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.
         spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
+    keep = (mass + np.log(weight) > -NEGLIGIBLE).any(axis=0)
+    # Panels are kept whole, as far as they have values.
+    whole = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
+    keep |= whole
+    with np.errstate(all="ignore"):
+        keep &= np.isfinite(outline.piece.log_p(x)) & (loss.ravel() > -np.inf)
+    if not np.isposinf(loss).all():
+        keep &= np.isfinite(loss.ravel())
     number = np.flatnonzero(keep)
     return Rule(x[keep], np.log(weight[keep]), number, spread[keep], float(leftover.max()))

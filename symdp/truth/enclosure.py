@@ -178,10 +178,20 @@ def _cut_tails(
             finite[side], tail = _concave_cut(magnitude, steepness, origin, direction, tolerance)
         else:
             begin = arb(1) if origin is None else abs(origin).upper() + 1
-            cut, tail = find_cut(magnitude, begin, direction, tolerance)
+            try:
+                cut, tail = find_cut(magnitude, begin, direction, tolerance)
+            except AccuracyError:
+                # Over a wide ball a logarithm of a sum may reach zero, where its terms do not.
+                cut, tail = find_cut(_terms(exponent, x), begin, direction, tolerance)
             finite[side] = direction * cut
         tails += tail / 2 + arb(0, (tail / 2).abs_upper())
     return finite, tails
+
+
+def _terms(exponent: sp.Expr, x: sp.Symbol) -> Callable[[arb], arb]:
+    """Return e^g multiplied out, as a function of balls."""
+    compiled = compile_arb(sp.powsimp(sp.expand(sp.exp(exponent))), [x])
+    return lambda place: arb(compiled(place))
 
 
 def _concave_cut(
