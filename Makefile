@@ -3,6 +3,7 @@
 # make slow   the slow tests, about half an hour
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed, in out/docs/index.html
+# make figures  the published tables and figures computed anew, into docs/
 # make bench  symdp beside its peers, in an environment of their own
 # make clean  removes what the others made
 
@@ -12,7 +13,7 @@ BENCH := .venv-bench
 PIP := -m pip --disable-pip-version-check --quiet
 SOURCES := symdp tests examples benchmarks
 
-.PHONY: run test slow lint docs bench clean
+.PHONY: run test slow lint docs figures bench clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
@@ -31,6 +32,9 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs out/docs
 	@echo "documentation: out/docs/index.html"
+
+figures: $(VENV)/.plot
+	$(VENV)/bin/python benchmarks/reproduction
 
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/peers.py

@@ -113,6 +113,13 @@ _ALL = (
         2023, "Sankhya A, 2023", (("journal", "Sankhya A"),),
     ),
     Reference(
+        "Prawitz", "article", "prawitz1972limits",
+        "Limits for a Distribution, if the Characteristic Function is Given in a Finite Domain",
+        ("Prawitz, H.",),
+        1972, "Skandinavisk Aktuarietidskrift, 1972",
+        (("journal", "Skandinavisk Aktuarietidskrift"), ("pages", "138--154")),
+    ),
+    Reference(
         "Shevtsova2010", "article", "shevtsova2010improvement",
         "An Improvement of Convergence Rate Estimates in the Lyapunov Theorem", (_SHEVTSOVA,),
         2010, "Doklady Mathematics 82, 2010",

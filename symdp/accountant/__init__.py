@@ -9,6 +9,7 @@ from symdp.accountant.answer import Accountant, Answer
 from symdp.accountant.central_limit import CentralLimit, TiltedEdgeworth
 from symdp.accountant.contour import Contour
 from symdp.accountant.edgeworth import Edgeworth
+from symdp.accountant.eeai import EdgeworthInterval
 from symdp.accountant.fourier import Fourier
 from symdp.accountant.gaussian import Gaussian, GaussianEdgeworth
 from symdp.accountant.lugannani_rice import LugannaniRice
@@ -17,6 +18,7 @@ from symdp.accountant.prv import Prv
 from symdp.accountant.renyi import Renyi
 from symdp.accountant.saddlepoint import SaddlePoint
 from symdp.accountant.spa_bounds import SpaBounds
+from symdp.accountant.variance_bound import VarianceBound
 from symdp.errors import InputError, suggestion
 
 __all__ = ["Accountant", "Answer", "accountant", "names"]
@@ -27,11 +29,13 @@ _PLAIN: dict[str, Callable[[], Accountant]] = {
     "lugannani-rice": LugannaniRice,
     "moments": Moments,
     "moments-plain": lambda: Moments(plain=True),
+    "moments-variance": VarianceBound,
     "fourier": Fourier,
     "prv": Prv,
     "tilted-prv": lambda: Prv(tilted=True),
     "renyi": Renyi,
     "spa-bounds": SpaBounds,
+    "eeai": EdgeworthInterval,
     Gaussian().name: Gaussian,
     GaussianEdgeworth().name: GaussianEdgeworth,
 }
@@ -81,6 +85,6 @@ def accountant(name: str) -> Accountant:
         if len(digits) > 3 or int(digits) > _HIGHEST_ORDER:
             raise InputError(f"method '{name}': the highest order is {_HIGHEST_ORDER}")
         return _SERIES[family](int(digits))
-    known = [*_PLAIN, *(f"{series}:2" for series in _SERIES), "truth"]
+    known = [*_PLAIN, *(f"{series}:2" for series in _SERIES), "truth", "certified"]
     hint = suggestion(name, known) or f"; known: {', '.join(known)}"
     raise InputError(f"method '{name}' is unknown{hint}")

@@ -98,7 +98,7 @@ class Fourier:
             window = _Window(0.0, self.reach)
             found = _riemann_sum(law, epsilon, window, self.points)
             finer = _riemann_sum(law, epsilon, window, 2 * self.points)
-            error = max(2.0 * abs(found.value - finer.value), found.defect)
+            error = max(_halving_error(found, finer), found.defect)
             return _answer(law, epsilon, window, found, error)
         window = _automatic(law, epsilon)
         points = _FIRST_POINTS
@@ -116,6 +116,21 @@ class Fourier:
                 return _answer(law, epsilon, window, found, error)
 
 
+def halving_error(law: SumLaw, epsilon: float, reach: float, points: int) -> float:
+    """Return err(L, n) = 2|I_n − I_2n| of the grid of n points of [−L, L) [FA (7.4)].
+
+    Parameters
+    ----------
+    law, epsilon
+        the total loss and ε.
+    reach, points
+        L and n.
+    """
+    window = _Window(0.0, reach)
+    found, finer = (_riemann_sum(law, epsilon, window, n) for n in (points, 2 * points))
+    return _halving_error(found, finer)
+
+
 @dataclass(frozen=True)
 class _Window:
     """The grid's middle and half its length."""
@@ -131,6 +146,10 @@ class _Found:
     value: float
     defect: float
     floor: float
+
+
+def _halving_error(found: _Found, finer: _Found) -> float:
+    return 2.0 * abs(found.value - finer.value)
 
 
 _sums: WeakKeyDictionary[SumLaw, dict[tuple[_Window, int], tuple[GridSum, float]]]

@@ -6,14 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.moments import Moments
+from symdp.accountant.moments import Moments, complement_rounding
 from symdp.accountant.regime import REMEDY
 from symdp.accountant.tilts import log_add_exp, log_one_minus_exp
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
 
-_ROUNDING = 1e-14  # of K(−1), for each step
 _SLACK = 1e-12
 
 
@@ -29,7 +28,7 @@ def least_log_delta(law: SumLaw, epsilon: float) -> float:
     bounds = [-math.inf]
     if escaped > 0:
         bounds.append(math.log(escaped) - _SLACK)
-    complement = epsilon + min(law.cgf(-1.0), 0.0) + _SLACK + _ROUNDING * law.count
+    complement = epsilon + min(law.cgf(-1.0), 0.0) + complement_rounding(law)
     bounds.append(log_one_minus_exp(complement))
     return max(bounds)
 
@@ -50,13 +49,14 @@ def proved_answer(law: SumLaw, epsilon: float, low: float, high: float, name: st
         the method's name.
     """
     most, least = Moments().log_delta(law, epsilon).log_delta, least_log_delta(law, epsilon)
-    upper, lower = min(high, most, 0.0), max(low, least)
+    upper, lower = high, max(low, least)
     if epsilon < 0:
         # the strip left of the pole adds to 1 − e^{ε+K(−1)}, whose rounding grows with the steps
-        log_rounding = epsilon + math.log(_SLACK + _ROUNDING * (law.count + abs(law.mean)))
-        upper = min(log_add_exp(upper, log_rounding), 0.0)
+        log_rounding = epsilon + math.log(complement_rounding(law))
+        upper = log_add_exp(upper, log_rounding)
         kept = math.exp(lower) - math.exp(log_rounding)
         lower = math.log(kept) if kept > 0 else -math.inf
+    upper = min(upper, most, 0.0)
     advice = ""
     if high >= most and low <= least:
         advice = (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # must not push it below δ: K is relied on to twelve digits of the largest term.
 _SLACK = 1e-12
 _CLOSE = 1e-6
+_ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,28 @@ class Moments:
         best = 0.0
         for strip in (Strip.RIGHT, Strip.LEFT) if epsilon < 0 else (Strip.RIGHT,):
             log_integral = _log_integral_bound(law, epsilon, strip, plain=self.plain)
+            if strip is Strip.LEFT:  # δ = 1 − e^{ε+K(−1)} + I, where both terms round
+                log_integral += 2.0 * complement_rounding(law)
             found = delta_from_strip(law, epsilon, strip, log_integral)
             if found is not None:
                 value, complement = found
                 if complement is not None:
-                    value = log_one_minus_exp(complement - _SLACK)
+                    value = log_one_minus_exp(complement - complement_rounding(law))
                 best = min(best, value)
         return Answer(best, None, best, "bound")
+
+
+def complement_rounding(law: SumLaw) -> float:
+    """Return how far off log(1 − δ) = log(e^{ε+K(−1)} − I) may be where I hardly matters.
+
+    K(−1) is a sum over the steps, whose rounding grows with their number.
+
+    Parameters
+    ----------
+    law
+        the total privacy loss.
+    """
+    return _SLACK + _ROUNDING * (law.count + abs(float(law.cumulants(0.0, 1)[0])))
 
 
 def proved_instead(law: SumLaw, epsilon: float, reason: str) -> Answer:

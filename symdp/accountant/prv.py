@@ -22,6 +22,7 @@ _FEWEST, _MOST = 1 << 10, 1 << 23
 _MISSED = math.log(1e-5)  # of the answer: what the coupling's failure may cost
 _LOG_ROUND = 3.0  # so that nearby ε share a mesh
 _LEAST_SHARE, _LARGEST_SHARE = -36.0, -9.0  # below the first, rounding is larger
+_FINEST = 1e-12  # mesh, of the largest loss
 _SLACK = 1e-12  # of the terms of a logarithm, as far as K is relied on
 _LOSS_ROUNDING = 1e-15
 _WIDE = 2.0
@@ -161,7 +162,9 @@ def _mesh(law: SumLaw, tilt: float, share: float, points: int) -> _Mesh:
         raise AccuracyError(
             f"{points} points are too few for {law.count} steps; use more points or contour"
         )
-    spacing = max((high - low) / (points - 2.0 * factor - 4.0), 1e-300)
+    # A loss of no spread is on any mesh; its place must remain a whole number of cells.
+    spacing = max((high - low) / (points - 2.0 * factor - 4.0), _FINEST * max(abs(low), abs(high)))
+    spacing = spacing or _FINEST
     steps = []
     scale = 0.0
     for part, count in law.parts:

@@ -27,6 +27,8 @@ _ROUNDED_KINK = 0.05  # h
 _BLUR = 0.12  # s
 _LEAST_VARIANCE = 1e-80  # below this, powers of it leave the range of doubles
 _ROUNDING = 1e-12
+_UNIT = 2.3e-16  # of distances from a mean, relative to the largest
+_CLEAR = 1e10  # how far a variance must be above the square of their rounding
 
 # Constants of the Berry-Esseen inequality for identical and for merely independent summands.
 IDENTICAL_CONSTANT = 0.4690
@@ -91,13 +93,19 @@ def summands(law: SumLaw, tilt: float) -> Summands:
         the total privacy loss, and a tilt of its domain.
     """
     total = np.zeros(7)
+    noise = 0.0
     for tilted, (_, count) in zip(law.tilted(tilt), law.parts, strict=True):
         weight, deviation = tilted.weight, tilted.deviation
         square = deviation * deviation
         second, fourth = tilted.variance, float(weight @ (square * square))
-        smooth = np.sqrt(square + _ROUNDED_KINK**2 * second)
-        first = min(_blurred_mean(weight, deviation, second), math.sqrt(second))
+        # single values are summed, not integrated: their kinks are exact
+        spread = ~tilted.nodes.atomic
+        smooth = np.sqrt(square + _ROUNDED_KINK**2 * second * spread)
+        first = float(weight[~spread] @ np.abs(deviation[~spread]))
+        first += _blurred_mean(weight[spread], deviation[spread], second)
+        first = min(first, math.sqrt(second))
         third = min(float(weight @ (smooth * smooth * smooth)), math.sqrt(second * fourth))
+        noise += count * float(np.abs(deviation).max() * _UNIT) ** 2
         safety = 1.0 + _ROUNDING + 4.0 * tilted.error
         total += count * np.asarray(
             [
@@ -110,6 +118,8 @@ def summands(law: SumLaw, tilt: float) -> Summands:
                 first * second * safety,
             ]
         )
+    if not total[2] > _CLEAR * noise:
+        total[2] = 0.0  # a law that has all but collapsed on one loss: nothing is known of it
     return Summands(law.count, len(law.parts) == 1, *(float(x) for x in total))
 
 
