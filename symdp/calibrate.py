@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from symdp.calibration_grid import Grid, grid_of, search
 from symdp.composition import Composition, Direction
@@ -141,20 +141,23 @@ def calibrate(
     # One ulp below, so that the rounding of the logarithm is on the safe side too.
     limit = math.nextafter(math.log(delta), -math.inf)
 
-    def guarantee(value: sp.Rational) -> Guarantee:
-        answer = _worst(task.compose(value), epsilon, method, direction)
-        if answer.log_upper is None:
-            raise InputError(
-                f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
-                "use contour or moments"
-            )
-        return answer
+    def worst(value: sp.Rational) -> Guarantee:
+        return _bounded(_worst(task.compose(value), epsilon, method, direction), method)
 
     grid = grid_of(task.domain, digits)
     if between is not None:
         grid = _narrowed(grid, between, parameter)
     target = f"δ({epsilon:g}) ≤ {delta:g}"
-    found = search(grid, guarantee, limit, f"{task.name}: {parameter}", target)
+    what = f"{task.name}: {parameter}"
+    leading = _Leading(task, epsilon, method, direction)
+    found = search(grid, leading.guarantee, limit, what, target)
+    if leading.side is not None:
+        # Both directions count: what the search saw in one of them is asked in both.
+        safe = worst(found.safe)
+        if safe.log_upper is not None and safe.log_upper <= limit:
+            found = replace(found, guarantee=safe)
+        else:
+            found = search(grid, worst, limit, what, target)
     return Calibration(
         parameter,
         found.safe,
@@ -242,6 +245,39 @@ def _narrowed(grid: Grid, between: tuple[Number, Number], parameter: str) -> Gri
     if not (low.is_Rational and high.is_Rational and low < high):
         raise InputError(f"{parameter} between {low} and {high}: two numbers, the lower one first")
     return grid.between(low, high)
+
+
+class _Leading:
+    """δ(ε) in the direction that was the larger one at the first value, where both are asked for.
+
+    Parameters
+    ----------
+    task, epsilon, method, direction
+        As for `calibrate`.
+    """
+
+    def __init__(self, task: _Task, epsilon: float, method: str, direction: Direction) -> None:
+        self._task, self._epsilon, self._method = task, epsilon, method
+        self._direction = direction
+        self.side: Direction | None = None
+
+    def guarantee(self, value: sp.Rational) -> Guarantee:
+        """Return δ(ε) with its bounds at a value."""
+        composition = self._task.compose(value)
+        asked = self.side or self._direction
+        answer = _worst(composition, self._epsilon, self._method, asked)
+        if asked == "both":
+            self.side = cast("Direction", answer.direction)
+        return _bounded(answer, self._method)
+
+
+def _bounded(answer: Guarantee, method: str) -> Guarantee:
+    if answer.log_upper is None:
+        raise InputError(
+            f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
+            "use contour or moments"
+        )
+    return answer
 
 
 def _worst(

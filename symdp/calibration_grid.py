@@ -20,6 +20,7 @@ _NOISE = 1e-7  # of log δ: smaller differences against the trend are not held a
 _SATURATED = 35.0  # normal quantiles beyond this tell nothing about where the root is
 _APART = 1  # places on the coarse list between a bracket and the probes beyond it
 _WIDE = 8  # a bracket with ends of a larger ratio is halved on the logarithmic scale
+_POINTS = 4  # of the inverse interpolation
 _LEAST, _LARGEST = -6, 9  # decimal exponents of the coarse list
 
 
@@ -254,7 +255,11 @@ class _Walk:
         """Visit values beyond the bracket, whose answers must follow its trend."""
         if not self._grid.walks:
             return
-        for place in (pair[0] - _APART, pair[1] + _APART, *self._grid.probes):
+        beside = (pair[0] - _APART, pair[1] + _APART)
+        seen = [place for place in beside if 0 <= place < len(self._coarse)]
+        if any(self._coarse[place] in self.known for place in seen):
+            seen = []  # the walk came that way, and its trend is checked
+        for place in (*seen[:1], *self._grid.probes):
             if 0 <= place < len(self._coarse):
                 self._reaches(place)
         self.check_trend()
@@ -288,17 +293,37 @@ class _Walk:
         stalls = len(self._widths) > 3 and 2 * (last - first) > self._widths[-4]
         if stalls or max(abs(height) for height in ends.values()) > _SATURATED:
             return (first + last) // 2
-        near = min(ends, key=lambda index: abs(ends[index]))
-        others = {int(v / step): self.height(v) for v in self.known if v != near * step}
-        other = min(others, key=lambda index: abs(others[index]))
-        rise = others[other] - ends[near]
-        if rise == 0:
+        known = {round(float(v / step)): self.height(v) for v in self.known}
+        root, unsure = _inverse(known, logarithmic=first > 0)
+        if not first < root < last:
             return (first + last) // 2
-        move = -ends[near] * (other - near) / rise
-        # A tenth further than the secant says: that brings the far end in, too.
-        inward = 1 if near == first else -1
-        index = near + round(move + inward * 0.1 * abs(move))
+        # Just beyond the root, seen from the nearer end: that brings the far end in.
+        near, far = sorted(ends, key=lambda index: abs(index - root))
+        index = round(root + math.copysign(unsure + 0.5, far - near))
         return min(max(index, first + 1), last - 1)
+
+
+def _inverse(heights: dict[int, float], *, logarithmic: bool) -> tuple[float, float]:
+    """Return the index at height 0 by inverse interpolation, and how far it may be off."""
+    nearest = sorted(heights.items(), key=lambda item: abs(item[1]))
+    points: list[tuple[float, float]] = []
+    for index, height in nearest:
+        usable = index > 0 or not logarithmic
+        if usable and abs(height) < _SATURATED and all(height != h for h, _ in points):
+            points.append((height, math.log(index) if logarithmic else float(index)))
+    guesses = []
+    table: list[float] = []
+    for k, (height, place) in enumerate(points[:_POINTS]):
+        # Neville's scheme, a diagonal at a time.
+        row = [place]
+        for j in range(1, k + 1):
+            other = points[k - j][0]
+            row.append((other * row[j - 1] - height * table[j - 1]) / (other - height))
+        table = row
+        guesses.append(math.exp(min(row[-1], 700.0)) if logarithmic else row[-1])
+    if len(guesses) < 2:
+        return math.nan, math.inf
+    return guesses[-1], min(abs(guesses[-1] - guesses[-2]), 0.1 * abs(guesses[-1] - guesses[0]))
 
 
 def _where(flags: Iterable[bool]) -> list[int]:

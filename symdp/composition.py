@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from symdp.errors import InputError
 from symdp.guarantee import Curve, Guarantee
@@ -107,6 +108,8 @@ class Composition:
         AccuracyError
             If the method cannot reach its accuracy.
         """
+        if method == "certified":
+            return cast("Guarantee | Curve", self.certify(epsilon, direction=direction))
         if _is_array(epsilon):
             return Curve([self.delta(float(e), method, direction) for e in _flat(epsilon)])
         epsilon = _real(epsilon, "epsilon")
@@ -155,6 +158,8 @@ class Composition:
         """
         from symdp.invert import invert
 
+        if method == "certified":
+            return cast("Guarantee | Curve", self.certify_epsilon(delta, direction=direction))
         if _is_array(delta):
             return Curve([self.epsilon(float(d), method, direction) for d in _flat(delta)])
         delta = _real(delta, "delta")
@@ -183,19 +188,31 @@ class Composition:
             given_delta=delta,
         )
 
+    @overload
     def certify(
-        self, epsilon: float, digits: int = 15, direction: Direction = "both"
-    ) -> Certificate:
+        self, epsilon: float | Fraction, digits: int = ..., direction: Direction = ...
+    ) -> Certificate: ...
+    @overload
+    def certify(
+        self, epsilon: ArrayLike, digits: int = ..., direction: Direction = ...
+    ) -> Certificate | Curve: ...
+    def certify(
+        self, epsilon: Any, digits: int = 15, direction: Direction = "both"
+    ) -> Certificate | Curve:
         """Return δ(ε) between proved ends, every error bounded, floating point included.
 
         Parameters
         ----------
         epsilon
-            Any real number in nats.
+            Any real number in nats, taken exactly, or an array of them.
         digits
             Significant digits to which the ends agree, 1 to 1000.
         direction
             As for `delta`.
+
+        Returns
+        -------
+        Certificate, or a Curve of them for an array.
 
         Raises
         ------
@@ -213,7 +230,59 @@ class Composition:
         """
         from symdp.certify import certify_delta
 
-        return certify_delta(self.steps, _real(epsilon, "epsilon"), digits, _sides(direction))
+        if _is_array(epsilon):
+            return Curve([self.certify(e, digits, direction) for e in _flat(epsilon)])
+        exact = epsilon if isinstance(epsilon, Fraction) else _real(epsilon, "epsilon")
+        return certify_delta(self.steps, exact, digits, _sides(direction))
+
+    @overload
+    def certify_epsilon(
+        self, delta: float | Fraction, digits: int = ..., direction: Direction = ...
+    ) -> Certificate: ...
+    @overload
+    def certify_epsilon(
+        self, delta: ArrayLike, digits: int = ..., direction: Direction = ...
+    ) -> Certificate | Curve: ...
+    def certify_epsilon(
+        self, delta: Any, digits: int = 15, direction: Direction = "both"
+    ) -> Certificate | Curve:
+        """Return ε(δ) between proved ends: the sign of δ(ε) − δ is certified at both.
+
+        Parameters
+        ----------
+        delta
+            A number strictly between 0 and 1, taken exactly, or an array of them.
+        digits
+            Significant digits to which the ends agree, 1 to 1000.
+        direction
+            As for `delta`.
+
+        Returns
+        -------
+        Certificate, or a Curve of them for an array; the ends are 0 where δ(0) ≤ δ is proved.
+
+        Raises
+        ------
+        InputError
+            If δ, the digits or the direction are out of range, or no finite ε exists.
+        AccuracyError
+            If no proof is found for this mechanism at so many digits.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> proved = compose(mechanisms.gaussian(sigma=2), 3).certify_epsilon(1e-5, digits=8)
+        >>> proved.lower_decimal[:9], proved.upper_decimal[:9]
+        ('3.7086349', '3.7086349')
+        """
+        from symdp.certify import certify_epsilon
+
+        if _is_array(delta):
+            return Curve([self.certify_epsilon(d, digits, direction) for d in _flat(delta)])
+        exact = delta if isinstance(delta, Fraction) else _real(delta, "delta")
+        if not 0 < exact < 1:
+            raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
+        return certify_epsilon(self, exact, digits, _sides(direction))
 
     def trade_off(self, alpha: float, direction: Direction = "both") -> float:
         """Return the least miss rate at false alarm rate α, see `symdp.tradeoff.trade_off`."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
 import pytest
+from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import mechanisms
 from symdp.certify import enclose_delta
 from symdp.certify.march import March
 from symdp.certify.record import decimal_outward
-from symdp.certify.step import Parts, TiltedStep
+from symdp.certify.step import Parts, TiltedStep, tilted_step
 from symdp.composition import compose
 from symdp.errors import AccuracyError, InputError
 from symdp.truth import privacy_profile
@@ -34,6 +36,13 @@ FAST = {
     "gaussian": ([(mechanisms.gaussian(sigma=10), 100)], 2.0, "remove"),
     "gaussian tiny": ([(mechanisms.gaussian(sigma=10), 100)], 21.0, "add"),
     "laplace": ([(mechanisms.laplace(b=2), 300)], 20.0, "remove"),
+    "two laplace": ([(mechanisms.laplace(b=2), 2)], 0.7, "remove"),
+    "three laplace on a kink": ([(mechanisms.laplace(b=2), 3)], 0.5, "add"),
+    "few subsampled laplace": (
+        [(mechanisms.laplace(b=1).subsample("poisson", "1/10"), 4)],
+        0.2,
+        "add",
+    ),
     "gumbel": ([(mechanisms.gumbel(b=2), 50)], 5.0, "remove"),
     "heterogeneous": (HETEROGENEOUS, 3.0, "remove"),
     "response": ([(RESPONSE, 1000)], 150.0, "remove"),
@@ -150,13 +159,17 @@ def test_the_march_proves_no_level_that_is_not_true(start):
 
 def test_a_node_slightly_wrong_loses_the_truth(monkeypatch):
     steps = [(mechanisms.gaussian(sigma=10), 100)]
-    real = Parts.transform
+    real = Parts.nodes
 
-    def wrong(self, tilt, y, scale, tolerance):
-        return real(self, tilt, y, scale, tolerance) * (1 + arb(10) ** -16)
+    def wrong(self, *arguments):
+        found = real(self, *arguments)
+        weights = tuple(weight * (1 + arb(10) ** -17) for weight in found.weights)
+        return replace(found, weights=weights)
 
-    monkeypatch.setattr(Parts, "transform", wrong)
+    tilted_step.cache_clear()
+    monkeypatch.setattr(Parts, "nodes", wrong)
     ball = enclose_delta(pairs_of(steps, "remove"), 2.0, 15)
+    tilted_step.cache_clear()
     assert not contains(ball, steps, 2.0, "remove", 18)
 
 
@@ -171,7 +184,8 @@ def test_bounds_of_the_modulus_hold():
         with ctx.workprec(128):
             value = abs(step.transform(arb(y), arb(2) ** -60))
             assert value**2 < 1 - variance * y**2 + cube * arb(y) ** 3
-            assert value < step.decay(arb(y), small=False) or value > 1
+            for each in (0.9, 0.1, 1e-3, 1e-9):
+                assert value < step.decay(arb(y), each)
             if before is not None:
                 assert abs(value - before[1]) < step.deviation() * (y - before[0])
         before = y, value
@@ -179,7 +193,7 @@ def test_bounds_of_the_modulus_hold():
 
 def test_what_cannot_be_proved_is_refused():
     with pytest.raises(AccuracyError, match="fewer digits"):
-        enclose_delta([(mechanisms.laplace(b=2).pair(), 3)], 0.5, 15)
+        enclose_delta([(mechanisms.logistic(s=2).pair(), 2)], 0.5, 15)
 
 
 def test_bad_input():
@@ -224,3 +238,89 @@ def test_the_command(shell):
     shown = shell(words).out
     assert found["lower"] in shown
     assert found["upper"] in shown
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "count", "delta", "digits"),
+    [
+        (RESPONSE, 1000, 1e-6, 18),
+        (mechanisms.gaussian(sigma=10), 100, Fraction(1, 10**5), 25),
+        (mechanisms.gaussian(sigma=1), 1, 1e-9, 15),
+    ],
+)
+def test_epsilon_lies_between_proved_signs(mechanism, count, delta, digits):
+    found = compose(mechanism, count).certify_epsilon(delta, digits, "remove")
+    low, high = Fraction(found.lower_decimal), Fraction(found.upper_decimal)
+    assert 0 < high - low < low / 10**digits
+    pairs = [(mechanism.pair("remove"), count)]
+    with mpmath.workdps(60):
+        given = mpmath.mpf(Fraction(delta).numerator) / Fraction(delta).denominator
+        assert privacy_profile(pairs, low, digits + 8) > given
+        assert privacy_profile(pairs, high, digits + 8) < given
+    assert found.epsilon_lower <= low < high <= found.epsilon_upper
+    assert (found.asked, found.given_delta) == ("epsilon", float(delta))
+
+
+def test_epsilon_is_zero_where_delta_is_large_and_infinite_where_it_is_too_small():
+    found = compose(mechanisms.gaussian(sigma=10), 1).certify_epsilon(0.5)
+    assert (found.epsilon, found.lower_decimal, found.upper_decimal) == (0.0, "0", "0")
+    with pytest.raises(InputError, match="no finite epsilon"):
+        compose(ALL["uniform noise"].mechanism()(w=1), 1).certify_epsilon(0.1)
+
+
+def test_a_curve_of_certificates():
+    curve = compose(RESPONSE, 1000).certify([100.0, 150.0], 10)
+    assert [point.epsilon for point in curve] == [100.0, 150.0]
+    assert curve[1].lower_decimal == compose(RESPONSE, 1000).certify(150.0, 10).lower_decimal
+    inverse = compose(RESPONSE, 1000).certify_epsilon(curve.delta, 8)
+    assert list(inverse.epsilon) == pytest.approx([100.0, 150.0], rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [SUBSAMPLED, mechanisms.gumbel(b=2), mechanisms.laplace(b=2), GEOMETRIC],
+    ids=["subsampled", "gumbel", "laplace", "geometric"],
+)
+def test_nodes_serve_every_frequency_within_their_error(mechanism):
+    """Gauss–Legendre nodes against adaptive integration in balls, which knows nothing of them."""
+    import sympy as sp
+
+    from symdp.truth.enclosure import cgf_ball
+
+    tilt, pair = sp.Rational(3, 2), mechanism.pair()
+    step = TiltedStep(pair, tilt)
+    with ctx.workprec(160):
+        nodes = step.parts.nodes(tilt, step.scale, 30.0, arb(2) ** -90)
+        assert nodes.error < arb(2) ** -80
+        for y in (sp.S.Zero, sp.Rational(7, 3), sp.Integer(29)):
+            truth = (cgf_ball(pair, tilt + sp.I * y, 28) - step.scale).exp()
+            assert nodes.at(arb(int(y.p)) / int(y.q)).overlaps(truth)
+
+
+def test_without_the_bound_of_what_edges_leave_out_the_truth_is_lost(monkeypatch):
+    from symdp.certify import edges
+
+    steps = [(mechanisms.laplace(b=2), 3)]
+    monkeypatch.setattr(edges, "_FIRST", 6)
+    monkeypatch.setattr(edges.Tail, "bound", lambda *_: arb(0))
+    ball = enclose_delta(pairs_of(steps, "remove"), 0.7, 15)
+    assert not contains(ball, steps, 0.7, "remove", 18)
+
+
+def test_the_command_for_epsilon(shell):
+    words = "certify randomized_response epsilon_0=1/2 -n 1000 --delta 1e-6 --digits 18"
+    found = json.loads(shell(f"{words} --json").out)
+    pairs = [(RESPONSE.pair(), 1000)]
+    low, high = Fraction(found["lower"]), Fraction(found["upper"])
+    assert high - low < low / 10**18
+    assert enclose_delta(pairs, low, 25) > 1e-6 > enclose_delta(pairs, high, 25)
+    assert found["lower"] in shell(words).out
+    assert shell("certify laplace b=1 -n 1").code == 2
+
+
+def test_certified_is_a_method(shell):
+    steps = compose(RESPONSE, 1000)
+    assert steps.delta(150.0, "certified").lower == steps.certify(150.0).lower
+    assert steps.epsilon(1e-6, "certified").asked == "epsilon"
+    line = "delta randomized_response epsilon_0=1/2 -n 1000 --epsilon 150 --method certified --json"
+    assert json.loads(shell(line).out)["method"] == "certified"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -15,11 +16,12 @@ from symdp.certify.lattice import find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.lists import enumerate_sums
 from symdp.certify.single import enclose_single
-from symdp.certify.step import TiltedStep
+from symdp.certify.step import tilted_step
+from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
 from symdp.truth.law import step_law
 from symdp.truth.panels import DivergentError
-from symdp.truth.saddle import find_saddle
+from symdp.truth.saddle import Saddle, find_saddle
 
 if TYPE_CHECKING:
     from symdp.pair import Pair
@@ -29,6 +31,7 @@ _SPARE = 2.0  # digits beyond those asked, at first
 _TRIES = 4
 _BITS = 128
 _SMALLER = 5
+_NEAR_TOP = 1e-3
 
 
 def enclose_delta(
@@ -69,7 +72,11 @@ def enclose_delta(
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     if not math.isfinite(epsilon):
         raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
-    exact = Fraction(epsilon)
+    with limited(digits):
+        return _enclose(steps, Fraction(epsilon), digits)
+
+
+def _enclose(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb:
     size = math.log10(1 + sum(n for _, n in steps))
     spare = _SPARE
     for _ in range(_TRIES):
@@ -93,7 +100,8 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
     laws = [(step_law(pair), n) for pair, n in steps]
     with ctx.workprec(_BITS):
         top = sum((n * law.loss_range()[1] for law, n in laws), arb(0))
-        near_top = not float(epsilon) < float(top) - 1e-9 * abs(float(top))
+        room = float(top) - float(epsilon)
+        near_top = not room > 1e-9 * abs(float(top))
     if near_top and is_beyond(steps, sp.Rational(exact.numerator, exact.denominator)):
         return arb(0)
     if len(steps) == 1 and steps[0][1] == 1:
@@ -103,13 +111,17 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
     if is_discrete and lattice is None:
         return enumerate_sums(steps, epsilon)
     try:
-        with ctx.workprec(_BITS):
-            saddle = find_saddle(laws, float(epsilon), 0.0, math.inf)
+        about = float(epsilon)
+        if room > _NEAR_TOP * abs(about):
+            about = float(f"{about:.6g}")
+        saddle = _saddle(tuple(steps), about)
     except DivergentError:
         raise AccuracyError("the CGF of the loss is infinite at every t > 0") from None
-    tilt = _short(saddle.tilt)
-    tilted = [(TiltedStep(pair, tilt), n) for pair, n in steps]
-    width = math.sqrt(2 * _LN10 * digits / saddle.curvature)
+    # Tilt and width are rounded coarsely, so that close ε share nodes.
+    step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
+    tilt = sp.Rational(max(math.floor(saddle.tilt / step), 1)) * sp.Rational(step)
+    tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
+    width = step * 2.0 ** round(2 + math.log2(_LN10 * digits) / 2)
     goal = Goal(saddle.log_size, width, digits)
     with ctx.workprec(ctx.prec + int(max(0.0, -saddle.log_size) / math.log(2))):
         if lattice is not None:
@@ -129,7 +141,8 @@ def _single(pair: Pair, epsilon: arb, digits: float) -> arb:
     return ball
 
 
-def _short(value: float) -> sp.Rational:
-    """Return a rational of few digits below a positive number."""
-    scale = 2 ** max(9 - math.frexp(value)[1], 0)
-    return sp.Rational(math.floor(value * scale), scale)
+@lru_cache(maxsize=128)
+def _saddle(steps: tuple[tuple[Pair, int], ...], epsilon: float) -> Saddle:
+    """Return the saddle point, which decides about costs alone."""
+    with ctx.workprec(_BITS):
+        return find_saddle([(step_law(pair), n) for pair, n in steps], epsilon, 0.0, math.inf)

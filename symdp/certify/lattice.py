@@ -110,12 +110,14 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     count = sum(n for _, n in steps)
     tolerance = ((arb(log_goal) - height).exp() * t.min(arb(1)) / (4 * count)).mid()
     total = arb(0)
+    turn = 2 * arb.pi() / (points * spacing)
+    walks = [(step.walk(turn, tolerance), n) for step, n in steps]
     for index in range(points // 2 + 1):
-        y = 2 * arb.pi() * index / (points * spacing)
+        y = index * turn
         z = acb(t, y)
         value = _kernel(z, start, spacing, epsilon)
-        for step, n in steps:
-            value *= step.transform(y, tolerance) ** n
+        for walk, n in walks:
+            value *= walk[index] ** n
         total += value.real if index in (0, points - index) else 2 * value.real
     # `height` holds e^{−tε}, which the kernel has too.
     return (

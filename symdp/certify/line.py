@@ -9,18 +9,25 @@ bound near zero and integration by parts far out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.certify.alias import Steps, choose
+from symdp.certify.edges import find_tail
 from symdp.certify.march import March
+from symdp.certify.nodes import Walk
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
+Walks = Sequence[tuple[Walk, int]]
+
 _LN10 = math.log(10)
-_MOST_NODES = 3000
+_MOST_NODES = 20_000
+_FEW = 60  # steps
+_SPACING_BITS = 4
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,9 @@ def sum_line(steps: Steps, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
     height = sum((n * step.scale for step, n in steps), arb(0)) - t * epsilon
     log_goal = goal.log_size - goal.digits * _LN10 - math.log(8)
     period, anchors = choose(steps, tilt, epsilon, log_goal, goal.width)
-    spacing = (2 * arb.pi() / arb(period)).mid()
+    # Of few bits, so that close ε share nodes.
+    finest = 2.0 ** (math.floor(math.log2(2 * math.pi / period)) - _SPACING_BITS)
+    spacing = arb(finest * math.floor(2 * math.pi / period / finest))
     added = sum(
         (side.added(tilt, epsilon, 2 * arb.pi() / spacing) for side in anchors), arb(0)
     ).upper()
@@ -71,35 +80,70 @@ class _Line:
         tolerance = (goal * near.min(arb(1)) / (2 * count)).mid()
         precision = int(-float(tolerance.log().mid()) / math.log(2)) + 40
         with ctx.workprec(max(precision, ctx.prec)):
-            total = self._node(arb(0), tolerance).real / 2
-            march = March(self.steps)
-            last = _MOST_NODES * self.spacing
-            march.require_decay(arb.pi() * goal * last)
-            index, least = 1, 1
-            while True:
-                y = index * self.spacing
-                node = self._node(y, tolerance)
-                total += node.real
-                size = abs(node).upper() * abs(acb(self.tilt, y) * acb(1 + self.tilt, y)).upper()
-                weight = 1 / y + self.spacing / y**2
-                level = (arb.pi() * goal / weight).lower()
-                if index >= least and size < level:
-                    failed = march.failure(y, level)
-                    if failed is None:
-                        factor = march.excess * (level * weight / arb.pi()).upper()
-                        return total * self.spacing / arb.pi(), factor.upper()
-                    # Not proved to be small there: sum on, and ask again later.
-                    least = max(int(float(failed / self.spacing)), index + 1 + index // 8)
-                index += 1
-                if index > _MOST_NODES:
-                    raise AccuracyError(
-                        "the characteristic function of the loss falls too slowly to certify so "
-                        "many digits; ask for fewer digits, or compose more steps"
-                    )
+            walks = [(step.walk(self.spacing, tolerance), n) for step, n in self.steps]
+            # Of few steps φⁿ hardly falls, of many there are many sums of edges.
+            ways = [self._to_edges, self._to_level]
+            if count > _FEW:
+                ways.reverse()
+            refused: AccuracyError | None = None
+            for way in ways:
+                try:
+                    found = way(walks, goal)
+                except AccuracyError as error:
+                    # The level says what is wanted, edges only that they do not serve.
+                    refused = error if way == self._to_level else refused or error
+                    continue
+                if found is not None:
+                    return found
+        assert refused is not None
+        raise refused
 
-    def _node(self, y: arb, tolerance: arb) -> acb:
+    def _to_edges(self, walks: Walks, goal: arb) -> tuple[arb, arb] | None:
+        """Sum up to where atoms and edges of the loss say what follows, and add that."""
+        allowed = arb.pi() * goal / self.spacing
+        found = find_tail(self.steps, self.tilt, self.epsilon, self.spacing, allowed)
+        if found is None:
+            return None
+        tail, first = found
+        total = self._node(0, walks).real / 2
+        for index in range(1, first):
+            total += self._node(index, walks).real
+        total += tail.total(first, allowed)
+        front = self.spacing / arb.pi()
+        return total * front, (tail.bound(first) * front).upper()
+
+    def _to_level(self, walks: Walks, goal: arb) -> tuple[arb, arb]:
+        """Sum up to where the modulus is proved to stay small."""
+        total = self._node(0, walks).real / 2
+        march = March(self.steps)
+        last = _MOST_NODES * self.spacing
+        march.require_decay(arb.pi() * goal * last / (1 + self.spacing), last)
+        index, least = 1, 1
+        while True:
+            y = index * self.spacing
+            node = self._node(index, walks)
+            total += node.real
+            size = abs(node).upper() * abs(acb(self.tilt, y) * acb(1 + self.tilt, y)).upper()
+            weight = 1 / y + self.spacing / y**2
+            level = (arb.pi() * goal / weight).lower()
+            if index >= least and size < level:
+                failed = march.failure(y, level)
+                if failed is None:
+                    factor = march.excess * (level * weight / arb.pi()).upper()
+                    return total * self.spacing / arb.pi(), factor.upper()
+                # Not proved to be small there: sum on, and ask again later.
+                least = max(int(float(failed / self.spacing)), index + 1 + index // 8)
+            index += 1
+            if max(index, least) > _MOST_NODES:
+                raise AccuracyError(
+                    "the characteristic function of the loss falls too slowly to certify so many "
+                    "digits; ask for fewer digits, or compose more steps"
+                )
+
+    def _node(self, index: int, walks: Walks) -> acb:
+        y = index * self.spacing
         z = acb(self.tilt, y)
         value = acb(0, -self.epsilon * y).exp() / (z * (1 + z))
-        for step, count in self.steps:
-            value *= step.transform(y, tolerance) ** count
+        for walk, count in walks:
+            value *= walk[index] ** count
         return value

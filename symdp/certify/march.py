@@ -12,7 +12,6 @@ from symdp.errors import AccuracyError
 from symdp.truth.variation import REACH
 
 _MOST_PLACES = 1000
-_SMALL = 0.25
 _COARSE = 64  # bits of the nodes that only bound a modulus
 _LEAST_STEP = 1e-7
 
@@ -68,9 +67,12 @@ class March:
             place, guess = arb((place + room).lower()), (room * 0.9).mid()
         return place
 
-    def require_decay(self, level: arb) -> None:
-        """Raise AccuracyError where no bound falls below a level, however far out."""
-        if not self._decayed(REACH, level):
+    def require_decay(self, level: arb, last: arb) -> None:
+        """Raise AccuracyError where no bound falls below a level within marching distance."""
+        if not self._deviations:
+            self._deviations = [step.deviation() for step, _ in self.steps]
+        stride = min(self._each(level) / float(d) for d in self._deviations)
+        if not self._decayed((last + _MOST_PLACES * stride).mid(), level):
             raise AccuracyError(
                 "atoms of the loss, or its few steps, keep the characteristic function from "
                 "falling far enough to certify so many digits; ask for fewer digits, or compose "
@@ -88,7 +90,7 @@ class March:
         while not self._decayed(place, level):
             place = (2 * place).mid()
             if place > REACH:
-                self.require_decay(level)
+                raise AccuracyError("no bound of the characteristic function is small far out")
         low, high = float(place) / 2, float(place)
         for _ in range(12):
             middle = math.sqrt(low * high)
@@ -111,10 +113,10 @@ class March:
         return best
 
     def _decayed(self, place: arb, level: arb) -> bool:
-        small = self._each(level) < _SMALL
+        each = self._each(level)
         product = arb(1)
         for step, count in self.steps:
-            product *= step.decay(place, small) ** count
+            product *= step.decay(place, each) ** count
         return bool(product < level)
 
     def _room(self, place: arb, level: arb) -> arb:

@@ -1,6 +1,6 @@
 """One step's integrand e^{b + wℓ} between cuts that serve every tilt, and its real moments.
 
-The tails are cut once at the tilts −1 and l: for every s between them e^{sℓ} ≤ e^{−ℓ} + e^{lℓ}, and
+The tails are cut once at the tilts 0 and l: for every s between them e^{sℓ} ≤ 1 + e^{lℓ}, and
 |u|^d ≤ (d!/η^d)(e^{ηu} + e^{−ηu}) does the same for moments at tilts η inside.
 """
 
@@ -12,8 +12,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
-from flint import acb, arb, ctx
+from flint import arb, ctx
 
+from symdp.certify.nodes import Nodes, stretch_nodes
+from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, constant_ball
 from symdp.emit.enclose import find_cut
 from symdp.errors import AccuracyError
@@ -23,14 +25,15 @@ if TYPE_CHECKING:
     from symdp.derive.records import Piece
     from symdp.emit.arb import ArbFunction
 
-_EVALUATIONS = 200_000
 _MOST_TERMS = 200_000
 _MOST_TILT = 2**20
+_FINE = 1400
+_SHORT = 24  # operations of a log-density whose concavity SymPy may be asked about
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Finite ends of a piece, and a bound of ∫ (e^{−ℓ} + e^{lℓ}) dP beyond them."""
+    """Finite ends of a piece, and a bound of ∫ (1 + e^{lℓ}) dP beyond them."""
 
     lower: arb
     upper: arb
@@ -59,74 +62,148 @@ class Stretch:
                 for end in (piece.lower, piece.upper)
             ]
 
-    def cut(self, top: sp.Rational, bits: int) -> Cut:
-        """Return ends beyond which the masses at the tilts −1 and `top` are below 2^(−bits)."""
+    def exponent(self, place: Any, tilt: Any) -> Any:
+        """Return b + wℓ, the logarithm of e^{tℓ}P, at a real or complex place."""
+        spend(1.0)
+        return self._exponent(place, tilt + self.shift)
+
+    def height(self, place: arb, tilt: arb, scale: arb) -> arb:
+        """Bound e^{tℓ − scale}P over a ball."""
+        return arb((self.exponent(place, tilt) - scale).exp().upper())
+
+    def peak(self, cut: Cut, tilt: arb) -> float:
+        """Return about the largest value of b + wℓ between the cuts; it proves nothing."""
+
+        def height(place: arb) -> float:
+            value = float(self.exponent(place, tilt).mid())
+            return value if math.isfinite(value) else -math.inf
+
+        low, high = cut.lower.mid(), cut.upper.mid()
+        width = high - low
+        shares = [k / 32 for k in range(1, 32)]
+        shares += [s for k in range(6, 40) for s in (2.0**-k, 1 - 2.0**-k)]
+        places = [low + width * share for share in shares]
+        if low < 0 < high:
+            places += [sign * arb(2) ** k for k in range(-8, 9) for sign in (-1, 1)]
+        best = max((place.mid() for place in places if low < place < high), key=height)
+        top, stride = height(best), width / 32
+        for _ in range(40):
+            beside = [x.mid() for x in (best - stride, best + stride) if low < x < high]
+            better = max(beside, key=height, default=best)
+            if height(better) > top:
+                best, top = better, height(better)
+            else:
+                stride = stride / 2
+        return top
+
+    def cut(self, top: sp.Rational, bits: int, *, patient: bool = True) -> Cut:
+        """Return ends beyond which the masses at the tilts 0 and `top` are below 2^(−bits).
+
+        Where shells bound no tail, log-concavity is asked, if patient: SymPy takes long over it.
+        """
         key = (top, bits)
         if key not in self._cuts:
-            if None not in self._ends:
-                ends = [
-                    constant_ball(end, 2 * bits).real
-                    for end in (self.piece.lower, self.piece.upper)
-                ]
-                self._cuts[key] = Cut(ends[0], ends[1], arb(0))
-            else:
-                low, high = (self._one_cut(tilt, bits) for tilt in (sp.S.NegativeOne, top))
-                self._cuts[key] = Cut(
-                    low.lower if bool(low.lower < high.lower) else high.lower,
-                    low.upper if bool(low.upper > high.upper) else high.upper,
-                    arb((low.beyond + high.beyond).upper()),
-                )
+            ends = [
+                None if end is None else constant_ball(exact, 2 * bits).real
+                for end, exact in zip(self._ends, (self.piece.lower, self.piece.upper), strict=True)
+            ]
+            beyond = arb(0)
+            if None in ends:
+                low, high = (self._one_cut(tilt, bits, patient) for tilt in (sp.S.Zero, top))
+                if ends[0] is None:
+                    ends[0] = low.lower if bool(low.lower < high.lower) else high.lower
+                if ends[1] is None:
+                    ends[1] = low.upper if bool(low.upper > high.upper) else high.upper
+                beyond = low.beyond + high.beyond
+            for side in (0, 1):
+                if self._ends[side] is not None and not self._is_regular(ends[side]):
+                    ends[side], mass = self._inside(side, ends, top, bits)
+                    beyond += mass
+            assert ends[0] is not None
+            assert ends[1] is not None
+            self._cuts[key] = Cut(ends[0], ends[1], arb(beyond.upper()))
         return self._cuts[key]
 
+    def _is_regular(self, end: Any) -> bool:
+        """Whether log-density and loss are finite at an end, as they are not at a singular one."""
+        return self.x.is_integer or bool(self.base(end).is_finite() and self.loss(end).is_finite())
+
+    def _inside(
+        self, side: int, ends: list[arb | None], top: sp.Rational, bits: int
+    ) -> tuple[arb, arb]:
+        """Return a place inside a singular end, and a bound of the masses between the two.
+
+        With x = end ± 1/v the mass up to the end is a tail in v, where shells bound it.
+        """
+        end = constant_ball(self.piece.lower if side == 0 else self.piece.upper, _FINE).real
+        other = ends[1 - side]
+        inwards = 1 if side == 0 else -1
+        begin = arb(1)
+        if other is not None:
+            begin = begin.max(4 / abs(other - end).lower())
+        begin = begin.upper()
+        weights = [constant_ball(tilt + self.shift, ctx.prec).real for tilt in (sp.S.Zero, top)]
+
+        def magnitude(v: arb) -> arb:
+            spend(2.0)
+            place = end + inwards / v
+            logs = [self._exponent(place, weight) for weight in weights]
+            return arb(sum((log.exp() for log in logs), arb(0)) / v**2)
+
+        # Precise enough to tell the end from what lies 2^(−1024) inside it.
+        with ctx.workprec(_FINE):
+            place, mass = find_cut(magnitude, begin, 1, arb(2) ** -bits)
+            reach = (1 / place).mid()
+            while not reach * place <= 1:
+                reach = reach / 2
+            return end + inwards * reach, mass
+
     @lru_cache(maxsize=64)  # noqa: B019  (stretches are few and live as long as their cuts)
-    def _one_cut(self, tilt: sp.Rational, bits: int) -> Cut:
+    def _one_cut(self, tilt: sp.Rational, bits: int, patient: bool) -> Cut:
         exponent = self._base_expression + (tilt + self.shift) * self.piece.loss
         weight = constant_ball(tilt + self.shift, ctx.prec).real
 
         def magnitude(place: arb) -> arb:
+            spend(2.0)
             return arb((self.base(place) + weight * self.loss(place)).exp())
 
         with ctx.workprec(64):
             tolerance = arb(2) ** -bits
             if self.x.is_integer:
                 (low, high), beyond = _cut_sum(magnitude, self._ends, tolerance)
-            else:
+            elif patient and sp.count_ops(exponent) <= _SHORT:
                 (low, high), beyond = cut_tails(exponent, magnitude, self.x, self._ends, tolerance)
+            else:
+                (low, high), beyond = _cut_shells(magnitude, self._ends, tolerance)
         return Cut(low, high, beyond)
 
-    def integral(
+    def nodes(
         self,
-        z: acb,
-        scale: arb,
         cut: Cut,
+        tilt: arb,
+        scale: arb,
+        *,
+        reach: float = 0.0,
         tolerance: arb,
         power: int = 0,
         centre: arb | None = None,
-    ) -> acb:
-        """Enclose ∫ |ℓ − c|^d e^{b + wℓ − scale} between the cuts; signed for the first power."""
-        weight = z + self.shift
+    ) -> Nodes:
+        """Return nodes between the cuts for every |y| ≤ reach; integers are their own.
 
-        def integrand(x: Any, analytic: bool = False) -> Any:
-            value = (self._exponent(x, weight, analytic=analytic) - scale).exp()
-            if power:
-                loss = self.loss(x, analytic=analytic)
-                distance = loss - centre
-                if power % 2 and power > 1:
-                    distance = distance.real_abs(analytic=analytic)
-                value = value * distance**power
-            return value
-
-        if self.x.is_integer:
-            first, last = whole_ends(cut)
-            return sum((integrand(acb(k)) for k in range(first, last + 1)), acb(0))
-        return acb.integral(
-            integrand,
-            acb(cut.lower),
-            acb(cut.upper),
-            abs_tol=tolerance,
-            rel_tol=tolerance,
-            eval_limit=_EVALUATIONS,
-        )
+        With a power d the weights carry the factor (ℓ − c)^d.
+        """
+        if not self.x.is_integer:
+            return stretch_nodes(
+                self, cut, tilt, scale,
+                reach=reach, tolerance=tolerance, power=power, centre=centre,
+            )  # fmt: skip
+        first, last = whole_ends(cut)
+        places = [arb(k) for k in range(first, last + 1)]
+        losses = [self.loss(place) for place in places]
+        weights = [(self.exponent(place, tilt) - scale).exp() for place in places]
+        if power:
+            weights = [w * (x - centre) ** power for w, x in zip(weights, losses, strict=True)]
+        return Nodes(tuple(weights), tuple(losses), arb(0), reach, tuple(places))
 
 
 @lru_cache(maxsize=256)
@@ -154,13 +231,20 @@ def whole_ends(cut: Cut) -> tuple[int, int]:
 
 def _cut_sum(magnitude: Any, ends: list[arb | None], tolerance: arb) -> tuple[list[arb], arb]:
     """Return whole ends and a bound of the terms beyond them."""
+    return _cut_shells(magnitude, ends, tolerance, whole=True)
+
+
+def _cut_shells(
+    magnitude: Any, ends: list[arb | None], tolerance: arb, *, whole: bool = False
+) -> tuple[list[arb], arb]:
+    """Return ends and a bound of what lies beyond them, from shells alone."""
     cuts = [arb(0) if end is None else end for end in ends]
     total = arb(0)
     for side, direction in ((0, -1), (1, 1)):
         if ends[side] is None:
             other = ends[1 - side]
             begin = arb(1) if other is None else (abs(other) + 1).ceil()
-            cut, tail = find_cut(magnitude, begin, direction, tolerance, per_integer=True)
+            cut, tail = find_cut(magnitude, begin, direction, tolerance, per_integer=whole)
             cuts[side] = direction * cut
             total += tail
     return cuts, arb(total.upper())

@@ -7,14 +7,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flint import arb, ctx
 
 from symdp.certify.enclosure import enclose_delta
+from symdp.certify.inverse import enclose_epsilon
+from symdp.errors import AccuracyError
 from symdp.guarantee import Guarantee
 
 if TYPE_CHECKING:
+    from symdp.composition import Composition, Direction
     from symdp.mechanism import Mechanism
 
 CITATIONS = ("SPA (28)", "SPA (43)")
@@ -23,7 +26,7 @@ _MORE_DIGITS = 3
 
 @dataclass(frozen=True)
 class Certificate(Guarantee):
-    """A guarantee whose δ is proved to lie between two decimals, floating point included.
+    """A guarantee whose δ (or ε) is proved to lie between two decimals, floating point included.
 
     Attributes
     ----------
@@ -72,7 +75,7 @@ def certificate(
 
 def certify_delta(
     steps: Sequence[tuple[Mechanism, int]],
-    epsilon: float,
+    epsilon: float | Fraction,
     digits: int,
     directions: Sequence[str],
 ) -> Certificate:
@@ -98,7 +101,60 @@ def certify_delta(
         for ball in balls.values():
             largest = largest.max(ball)
     count = sum(n for _, n in steps)
-    return certificate(largest, epsilon, side, count, digits, time.perf_counter() - start)
+    return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
+
+
+def certify_epsilon(
+    composition: Composition, delta: float | Fraction, digits: int, directions: Sequence[str]
+) -> Certificate:
+    """Enclose ε(δ) in each direction and return the record of the larger one.
+
+    The contour says where to begin; what is returned does not rest on it.
+
+    Raises
+    ------
+    InputError
+        If δ or the digits are out of range, or no finite ε exists.
+    AccuracyError
+        If the sign of δ(ε) − δ is not proved on both sides of ε.
+    """
+    start = time.perf_counter()
+    ends: dict[str, tuple[Fraction, Fraction]] = {}
+    for side in directions:
+        pairs = [(mechanism.pair(side), count) for mechanism, count in composition.steps]
+        ends[side] = enclose_epsilon(pairs, delta, digits, _about(composition, delta, side))
+    # Symmetric noise gives the same in both directions: the first one is named.
+    side = directions[0]
+    for other in directions:
+        if ends[other][0] > ends[side][1]:
+            side = other
+    low = max(lower for lower, _ in ends.values())
+    high = max(upper for _, upper in ends.values())
+    shown = digits + _MORE_DIGITS
+    given = float(delta)
+    return Certificate(
+        float((low + high) / 2),
+        math.log(given) if given > 0 else -math.inf,
+        "exact",
+        "certified",
+        side,
+        composition.count,
+        "epsilon",
+        epsilon_lower=_double(low, -1),
+        epsilon_upper=_double(high, 1),
+        seconds=time.perf_counter() - start,
+        citations=CITATIONS,
+        given_delta=given,
+        lower_decimal=decimal_outward(low, shown, up=False),
+        upper_decimal=decimal_outward(high, shown, up=True),
+    )
+
+
+def _about(composition: Composition, delta: float | Fraction, side: str) -> float | None:
+    try:
+        return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
+    except AccuracyError:
+        return None
 
 
 def decimal_outward(value: Fraction, digits: int, *, up: bool) -> str:
@@ -130,6 +186,14 @@ def _fraction(end: arb) -> Fraction:
     mantissa, exponent = end.mid().man_exp()
     m, e = int(mantissa), int(exponent)
     return Fraction(m * 2**e) if e >= 0 else Fraction(m, 2**-e)
+
+
+def _double(end: Fraction, side: int) -> float:
+    """Return a fraction as a double, rounded outwards to the side given."""
+    value = float(end)
+    if (Fraction(value) - end) * side < 0:
+        value = math.nextafter(value, side * math.inf)
+    return value
 
 
 def _log(end: arb, side: int) -> float:

@@ -10,6 +10,7 @@ from flint import acb, arb, ctx
 
 from symdp.certify.moments import Cut, Stretch, whole_ends
 from symdp.certify.step import parts_of
+from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
@@ -54,6 +55,7 @@ def _share(part: Stretch, cut: Cut, epsilon: arb, bits: int) -> arb:
     shift = part.shift
 
     def integrand(x: Any, analytic: bool = False) -> Any:
+        spend(2.0)
         loss = part.loss(x, analytic=analytic)
         mass = (part.base(x, analytic=analytic) + shift * loss).exp()
         return mass * -(epsilon - loss).expm1()

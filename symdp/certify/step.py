@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import acb, arb, ctx
 
+from symdp.certify.decay import Decay
 from symdp.certify.moments import Stretch, stretch, top_tilt
+from symdp.certify.nodes import Nodes, Walk
+from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
-from symdp.truth.variation import Bound, LossDensity
 
 if TYPE_CHECKING:
     from symdp.derive.records import Point
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
 _CUBIC = arb("0.0991620")  # cos u ≤ 1 − u²/2 + χ|u|³ holds from χ = 0.09916191… on
 _COARSE = 96  # bits of what only bounds
 _COARSE_GOAL = arb(2) ** -50
-_ORDERS = (2, 3, 4, 6, 8)
 _CUT_BITS = 128
 _CLOSEST = 8
+_MOST_SCALES = 50
+_GROWTH = 1.5  # nodes are made for frequencies so much further than asked
+_MOST_WALKS = 4
 
 
 class Parts:
@@ -43,7 +48,7 @@ class Parts:
         if not self.points and not self.stretches:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
         self._reached: dict[sp.Rational, sp.Rational] = {}
-        self._refused: sp.Expr = sp.oo
+        self._refused: dict[bool, sp.Expr] = {False: sp.oo, True: sp.oo}
 
     def reach(self, tilt: sp.Rational) -> sp.Rational:
         """Return a tilt above the given one at which the tails are bounded, and so K finite.
@@ -54,15 +59,17 @@ class Parts:
             If there is none, as at the end of the domain of K.
         """
         if tilt not in self._reached:
-            closer = [tilt + sp.Rational(1, 2**k) for k in range(_CLOSEST)]
-            for top in (top_tilt(tilt), *closer):
-                if top >= self._refused:
+            tops = [top_tilt(tilt), *(tilt + sp.Rational(1, 2**k) for k in range(_CLOSEST))]
+            for patient, top in itertools.product((False, True), tops):
+                if top >= self._refused[patient]:
                     continue
                 try:
                     for part in self.stretches:
-                        part.cut(top, _CUT_BITS)
+                        part.cut(top, _CUT_BITS, patient=patient)
+                except OutOfWorkError:
+                    raise
                 except AccuracyError:
-                    self._refused = top
+                    self._refused[patient] = top
                     continue
                 self._reached[tilt] = top
                 break
@@ -72,43 +79,46 @@ class Parts:
                 )
         return self._reached[tilt]
 
-    def transform(self, tilt: sp.Rational, y: arb, scale: arb, tolerance: arb) -> acb:
-        """Enclose e^{−scale} M(t + iy) to about an absolute tolerance."""
-        z = acb(constant_ball(tilt, ctx.prec).real, y)
-        total = acb(0)
+    def nodes(self, tilt: sp.Rational, scale: arb, reach: float, tolerance: arb) -> Nodes:
+        """Return nodes of e^{−scale} M(t + iy) for every |y| ≤ reach, to about a tolerance."""
+        t = constant_ball(tilt, ctx.prec).real
+        weights: list[arb] = []
+        losses: list[arb] = []
         for point in self.points:
             mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
-            total += (z * loss + mass.log() - scale).exp()
+            weights.append((t * loss + mass.log() - scale).exp())
+            losses.append(loss)
         bits = max(int(-float(tolerance.log().mid()) / math.log(2)), 40) + 10
         bits = 128 * math.ceil(bits / 128)  # few cuts serve all
-        factor = (-scale).exp()
+        error = arb(0)
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
-            beyond = arb(0, (cut.beyond * factor).upper())
-            total += part.integral(z, scale, cut, tolerance) + acb(beyond, beyond)
-        return total
+            error += cut.beyond * (-scale).exp()
+            found = part.nodes(cut, t, scale, reach=reach, tolerance=tolerance)
+            weights += found.weights
+            losses += found.losses
+            error += found.error
+        return Nodes(tuple(weights), tuple(losses), arb(error.upper()), reach)
 
     def moment(self, tilt: sp.Rational, power: int, centre: arb, scale: arb) -> arb:
-        """Enclose e^{−scale} E|L − c|^d e^{tL}, signed for the first power."""
-        z = acb(constant_ball(tilt, ctx.prec).real)
+        """Enclose e^{−scale} E (L − c)^d e^{tL}, d even or 1."""
+        t = constant_ball(tilt, ctx.prec).real
         total = arb(0)
         for point in self.points:
             mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
-            distance = loss - centre
-            shape = distance if power == 1 else abs(distance) ** power
-            total += (z.real * loss - scale).exp() * mass * shape
-        room = constant_ball(min(self.reach(tilt) - tilt, sp.S.One), ctx.prec).real
+            total += (t * loss - scale).exp() * mass * (loss - centre) ** power
+        room = constant_ball(min(self.reach(tilt) - tilt, tilt, sp.S.One), ctx.prec).real
         turned = (room * centre).exp() + (-room * centre).exp()
         spread = math.factorial(power) / room**power * turned * (-scale).exp()
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), _CUT_BITS)
-            own = part.integral(z, scale, cut, _COARSE_GOAL, power, centre)
-            total += own.real + arb(0, (cut.beyond * spread).upper())
+            found = part.nodes(cut, t, scale, tolerance=_COARSE_GOAL, power=power, centre=centre)
+            total += found.total() + arb(0, (cut.beyond * spread).upper())
         return total
 
     @lru_cache(maxsize=256)  # noqa: B019  (parts are few and live as long as their numbers)
     def cgf(self, tilt: sp.Rational) -> arb:
-        """Enclose K(t), t ≥ −1, to about fifteen digits.
+        """Enclose K(t), t ≥ 0, to about fifteen digits.
 
         Raises
         ------
@@ -116,9 +126,9 @@ class Parts:
             If K is infinite there, or no bound of a tail is found.
         """
         with ctx.workprec(_COARSE):
-            scale = arb(0)
-            while True:
-                total = self.transform(tilt, arb(0), scale, _COARSE_GOAL).real
+            scale = self._height(tilt)
+            for _ in range(_MOST_SCALES):
+                total = self.nodes(tilt, scale, 0.0, _COARSE_GOAL).total()
                 if not total > 0:
                     raise AccuracyError("a tilted moment could not be enclosed")
                 found = scale + total.log()
@@ -126,6 +136,21 @@ class Parts:
                 if abs(found - scale) < 20:
                     return found
                 scale = found.mid()
+            raise AccuracyError("a tilted moment could not be enclosed")
+
+    def _height(self, tilt: sp.Rational) -> arb:
+        """Return about the largest logarithm of the tilted density, to begin with."""
+        t = constant_ball(tilt, ctx.prec).real
+        heights = [0.0]
+        for part in self.stretches:
+            if not part.x.is_integer:
+                heights.append(part.peak(part.cut(self.reach(tilt), _CUT_BITS), t))
+        return arb(max(heights, key=abs))
+
+
+def _bits(tolerance: arb) -> int:
+    """Return −log₂ of a tolerance, rounded up to a multiple of 16 so that few nodes serve all."""
+    return 16 * math.ceil(max(-float(tolerance.log().mid()) / math.log(2), 8.0) / 16)
 
 
 @lru_cache(maxsize=64)
@@ -149,10 +174,10 @@ class TiltedStep:
         self.pair, self.tilt = pair, tilt
         self.parts = parts_of(pair)
         self.scale = self.parts.cgf(tilt).mid()  # near K(t), and from here on an exact number
-        self._decay: LossDensity | None = None
-        self._known: dict[int, Bound] = {}
-        self._flat = arb(0)
+        self._decay: Decay | None = None
         self._moments: tuple[arb, arb] | None = None
+        self._nodes: list[tuple[int, int, Nodes]] = []
+        self._walks: dict[tuple[str, int, int], Walk] = {}
 
     @property
     def is_discrete(self) -> bool:
@@ -161,7 +186,39 @@ class TiltedStep:
 
     def transform(self, y: arb, tolerance: arb) -> acb:
         """Enclose e^{−scale} M(t + iy) to about an absolute tolerance."""
-        return self.parts.transform(self.tilt, y, self.scale, tolerance)
+        return self.nodes(float(abs(y).upper()), _bits(tolerance)).at(y)
+
+    def nodes(self, reach: float, bits: int) -> Nodes:
+        """Return nodes for every |y| ≤ reach, to about 2^(−bits); wider ones are kept."""
+        for precision, fine, found in self._nodes:
+            if precision >= ctx.prec and fine >= bits and found.reach >= reach:
+                return found
+        found = self.parts.nodes(self.tilt, self.scale, _GROWTH * reach, arb(2) ** -bits)
+        self._nodes = [
+            (precision, fine, old)
+            for precision, fine, old in self._nodes
+            if precision > ctx.prec or fine > bits
+        ]
+        self._nodes.append((ctx.prec, bits, found))
+        return found
+
+    def walk(self, spacing: arb, tolerance: arb) -> Walk:
+        """Return e^{−scale} M(t + iy) at y = 0, h, 2h, …, kept for whoever asks again."""
+        bits = _bits(tolerance)
+        key = (spacing.str(30), bits, ctx.prec)
+        if key not in self._walks:
+            if len(self._walks) >= _MOST_WALKS:
+                self._walks.clear()
+            self._walks[key] = Walk(lambda reach: self.nodes(reach, bits), spacing)
+        return self._walks[key]
+
+    def flat(self, part: Stretch) -> arb:
+        """Enclose e^{−scale} E e^{tL} over a piece on which the loss is constant."""
+        t = constant_ball(self.tilt, ctx.prec).real
+        bits = _bits(arb(2) ** -ctx.prec)
+        cut = part.cut(self.parts.reach(self.tilt), bits)
+        found = part.nodes(cut, t, self.scale, tolerance=arb(2) ** -bits)
+        return arb(found.total() + arb(0, (cut.beyond * (-self.scale).exp()).upper()))
 
     def log_excess(self) -> arb:
         """Return a bound of |K(t) − scale|."""
@@ -174,7 +231,9 @@ class TiltedStep:
                 total = (parts.cgf(t) - scale).exp()
                 mean = parts.moment(t, 1, arb(0), scale) / total
                 variance = parts.moment(t, 2, mean, scale) / total
-                self._moments = variance, parts.moment(t, 3, mean, scale) / total
+                fourth = parts.moment(t, 4, mean, scale) / total
+                # By Cauchy's inequality (E|u|³)² ≤ E u² E u⁴.
+                self._moments = variance, (variance * fourth).sqrt()
         return self._moments
 
     def deviation(self) -> arb:
@@ -191,13 +250,13 @@ class TiltedStep:
         cube = _CUBIC * (2 * third + 2 * variance ** arb("1.5"))
         return arb(variance.lower()), arb(cube.upper())
 
-    def decay(self, frequency: arb, small: bool) -> arb:
+    def decay(self, frequency: arb, each: float) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency: the atoms and V_k/y^k of what moves.
 
         Parameters
         ----------
-        small : bool
-            Whether a modulus far below 1 is wanted, for which orders above the first are tried.
+        each : float
+            The modulus that is wanted.
 
         Raises
         ------
@@ -207,35 +266,11 @@ class TiltedStep:
         if self.is_discrete:
             return arb(1)
         if self._decay is None:
-            self._decay = LossDensity(self.pair, self.tilt, self.parts.cgf(self.tilt))
-            self._flat = self._flat_mass()
-            try:
-                self._known[1] = self._decay.bound(1)
-            except AccuracyError:  # the loss turns: its constants depend on the frequency
-                self._known.clear()
-        if 1 not in self._known:
-            key = -max(int(math.log2(float(frequency))) // 2 * 2, 0)
-            if key not in self._known:
-                self._known[key] = self._decay.bound(1, arb(2) ** -key)
-            moving = self._known[key].at(frequency)
-        else:
-            moving = self._known[1].at(frequency)
-            for order in _ORDERS if small and not self._flat > 0 else ():
-                if order not in self._known:
-                    self._known[order] = self._decay.bound(order)
-                own = self._known[order].at(frequency)
-                if not own < moving:
-                    break
-                moving = own
-        return arb((self._flat + moving).min(arb(1)).upper())
+            self._decay = Decay(self.parts, self.tilt)
+        return self._decay.at(frequency, each)
 
-    def _flat_mass(self) -> arb:
-        """Bound the tilted mass of flat pieces, where the loss has atoms."""
-        total = arb(0)
-        z = acb(constant_ball(self.tilt, ctx.prec).real)
-        for part in self.parts.stretches:
-            if part.piece.slope == "constant":
-                cut = part.cut(self.parts.reach(self.tilt), _CUT_BITS)
-                own = part.integral(z, self.scale, cut, _COARSE_GOAL).real
-                total += own + cut.beyond * (-self.scale).exp()
-        return arb((total * self.log_excess().exp()).upper())
+
+@lru_cache(maxsize=64)
+def tilted_step(pair: Pair, tilt: sp.Rational) -> TiltedStep:
+    """Return a step at a tilt, whose nodes and bounds are kept."""
+    return TiltedStep(pair, tilt)

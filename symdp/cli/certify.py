@@ -1,4 +1,4 @@
-"""`symdp certify`: δ between proved ends, for people or as JSON."""
+"""`symdp certify`: δ or ε between proved ends, for people or as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def print_certificate(proved: Certificate, as_json: bool) -> None:
     from rich.text import Text
 
     screen = console()
-    head = f"δ({proved.epsilon:.12g}) lies between\n"
+    if proved.asked == "epsilon":
+        head = f"ε({proved.given_delta:.12g}) lies between\n"
+    else:
+        head = f"δ({proved.epsilon:.12g}) lies between\n"
     ends = f"  {proved.lower_decimal}\n  {proved.upper_decimal}"
     screen.print(Text(head).append(ends, style="bold"), soft_wrap=True)
     screen.print(Text("  proved, every rounding included"), soft_wrap=True)

@@ -1,0 +1,62 @@
+"""A bound of the work that one enclosure may cost, so that no question hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from symdp.errors import AccuracyError
+
+UNITS = 600_000.0  # a unit is about one value of a log-density in balls
+_PER_DIGIT = 4_000.0
+
+_left: ContextVar[list[float] | None] = ContextVar("left", default=None)
+
+
+class OutOfWorkError(AccuracyError):
+    """The work that a question may cost is done; a later one has its own."""
+
+    def __init__(self) -> None:
+        super().__init__("the proof takes too much work; ask for fewer digits or more steps")
+
+
+@contextmanager
+def limited(digits: int) -> Iterator[None]:
+    """Limit the work inside to what so many digits should cost at most."""
+    token = _left.set([UNITS + _PER_DIGIT * digits])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def spend(units: float) -> None:
+    """Take units off what is left; without a limit, do nothing.
+
+    Raises
+    ------
+    OutOfWorkError
+        When none are left.
+
+    Examples
+    --------
+    >>> with limited(15):
+    ...     spend(1e3)
+    """
+    left = _left.get()
+    if left is not None:
+        left[0] -= units
+        if left[0] < 0:
+            raise OutOfWorkError
+
+
+def metered(series: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    """Return a function of a place and a length, whose calls are counted by their length."""
+
+    def counted(place: Any, length: int) -> Any:
+        spend(1.0 + length * length / 4.0)
+        return series(place, length)
+
+    return counted

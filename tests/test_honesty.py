@@ -1,0 +1,79 @@
+"""The contour's bounds hold: random questions, each answer against a proved enclosure."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+
+import pytest
+from honest_cases import Case, answered, is_honest, judge, proved
+
+from symdp import compose, mechanisms
+from symdp.errors import AccuracyError
+
+QUICK = {
+    "subsampled": mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100"),
+    "gaussian": mechanisms.gaussian(sigma=5),
+    "laplace": mechanisms.laplace(b=2),
+    "gumbel": mechanisms.gumbel(b=3),
+    "response": mechanisms.randomized_response(epsilon_0="1/2"),
+    "geometric": mechanisms.discrete_laplace(b=2),
+}
+COUNTS = {"gaussian": (1, 4, 10**4), "subsampled": (1, 100, 10**5), "laplace": (1, 100, 10**5)}
+ROUNDS = 7
+
+
+def quick_case(name: str, turn: int) -> Case:
+    """Return one question about a mechanism whose law is built once for all."""
+    chance = random.Random(f"{name} {turn}")
+    count = chance.choice(COUNTS.get(name, (1, 50, 1000)))
+    direction = chance.choice(("remove", "add"))
+    law = compose(QUICK[name], count).law(direction)
+    mean, variance = (float(value) for value in law.cumulants(0.0, 2))
+    epsilon = mean + chance.uniform(-2.0, 12.0) * math.sqrt(variance)
+    top = law.loss_bounds[1]
+    if epsilon >= top:
+        epsilon = mean + (top - mean) * chance.random()
+    return Case(name, QUICK[name], count, epsilon, direction)
+
+
+@pytest.mark.parametrize("turn", range(ROUNDS))
+@pytest.mark.parametrize("name", QUICK)
+def test_bounds_hold(name, turn):
+    case = quick_case(name, turn)
+    answer = answered(case)
+    assert is_honest(answer, proved(case)), str(case)
+    assert answer.log_upper - answer.log_lower < 1e-9
+
+
+def test_bounds_that_do_not_hold_are_found():
+    """An answer moved by ten times its own margin must be caught."""
+    from dataclasses import replace
+
+    case = quick_case("subsampled", 0)
+    answer = answered(case)
+    width = answer.log_upper - answer.log_lower
+    for shift in (-10 * width, 10 * width):
+        moved = replace(
+            answer, log_lower=answer.log_lower + shift, log_upper=answer.log_upper + shift
+        )
+        assert not is_honest(moved, proved(case))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 1000, 50))
+def test_bounds_hold_for_every_mechanism(start):
+    """A thousand random mechanisms, parameters, samplings, counts, ε and directions."""
+    verdicts: Counter[str] = Counter()
+    violations = []
+    for seed in range(start, start + 50):
+        try:
+            verdict, words = judge(seed)
+        except AccuracyError:  # the law itself was refused
+            verdict, words = "refused", ""
+        verdicts[verdict] += 1
+        if verdict == "violated":
+            violations.append(f"seed {seed}: {words}")
+    assert not violations, "\n".join(violations)
+    assert verdicts["honest"] >= 20, verdicts  # the rest is mostly not proved
