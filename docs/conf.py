@@ -9,6 +9,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 import symdp
 
 HERE = Path(__file__).parent
@@ -17,7 +20,7 @@ project = "symdp"
 author = "the symdp developers"
 version = release = symdp.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "myst_nb"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb"]
 root_doc = "index"
 exclude_patterns = ["_ipython"]
 nitpicky = False
@@ -55,9 +58,8 @@ html_static_path = ["_static"]
 html_css_files = ["symdp.css"]
 html_copy_source = False
 html_show_sphinx = False
-# Formulas are set in the reader's browser; a copy of MathJax nearby serves readers without network.
-if local_mathjax := os.environ.get("SYMDP_MATHJAX"):
-    mathjax_path = local_mathjax
+# Formulas become MathML here, which browsers show without a script and without network.
+html_math_renderer = "mathml"
 
 
 _LITERAL = re.compile(r"(``.*?``|`[^`]*`(?:_|__)?|:\w+:`[^`]*`)")
@@ -87,6 +89,22 @@ def plain_text(app: Any, what: str, name: str, found: Any, options: Any, lines: 
             lines[place : place + 1] = [indent + error, f"{indent}    {why}"]
 
 
+def inline_formula(page: Any, node: Any) -> None:
+    """Write a formula within a line."""
+    page.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def displayed_formula(page: Any, node: Any) -> None:
+    """Write a formula on lines of its own; lines that are cut by a double backslash are aligned."""
+    formula = node.astext().strip()
+    formula = formula.replace("{aligned}", "{split}")  # what the converter calls it
+    if "\\\\" in formula and "\\begin{" not in formula:
+        formula = rf"\begin{{split}}{formula}\end{{split}}"
+    page.body.append(f'<div class="math">{convert(formula, display="block")}</div>')
+    raise SkipNode
+
+
 def mirror_derivations() -> None:
     """Copy the derivations below the source folder, outside of which Sphinx sees no page."""
     shown = HERE / "derivations"
@@ -100,6 +118,7 @@ def mirror_derivations() -> None:
 
 
 def setup(app: Any) -> None:
-    """Bring the pages together, and register the hook that comes before the one of napoleon."""
+    """Bring the pages together, register formulas, and the hook that comes before napoleon's."""
     mirror_derivations()
+    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=1)

@@ -30,7 +30,16 @@ from symdp.report.plot import Series, embedded, save
 from symdp.report.profile import default_range, spent
 from symdp.report.references import full
 from symdp.report.section import analyse, epsilon_truth, section
-from symdp.report.verification import Truth, check, is_broken, places, truth_at, verify
+from symdp.report.verification import (
+    Truth,
+    certified,
+    check,
+    is_broken,
+    judge,
+    places,
+    truth_at,
+    verify,
+)
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 STEPS = symdp.compose(symdp.mechanisms.gaussian(sigma=5), 10)
@@ -404,6 +413,31 @@ def test_an_accountant_cannot_swallow_the_end_of_its_time():
 
     with pytest.raises(symdp.AccuracyError, match="no answer within"):
         stubborn()
+
+
+def test_a_proved_enclosure_stands_in_for_truth():
+    pairs = {"remove": [(mechanism.pair("remove"), n) for mechanism, n in STEPS.steps]}
+    proved, truth = certified(pairs, 1.0, 15), judge(pairs, 1.0, 20)
+    assert proved.certified
+    assert not truth.certified
+    assert abs(proved.value / truth.value - 1) < 1e-14
+
+
+def test_a_truth_that_comes_too_late_is_replaced(monkeypatch):
+    with Judges(STEPS, 20, ("remove",), 60.0) as judges:
+        asked = judges._asked
+
+        def slow(what, epsilon, digits, deadline):
+            if what == "truth":
+                return Truth(epsilon, None, digits, reason="not reached within 60 s")
+            return asked(what, epsilon, digits, deadline)
+
+        monkeypatch.setattr(judges, "_asked", slow)
+        found = judges.ask(1.0).result()
+    assert found.certified
+    assert found.reason == "not reached within 60 s: a certified value stands in"
+    assert found.value == certified({"remove": [(m.pair("remove"), n) for m, n in STEPS.steps]},
+                                    1.0, 15).value  # fmt: skip
 
 
 def test_truth_is_stopped_when_its_time_is_up():

@@ -57,6 +57,12 @@ def derive(
         str,
         typer.Option("--format", metavar="FORMAT", help="text, latex, mathml, python, c or json."),
     ] = "text",
+    time_limit: Annotated[
+        str,
+        typer.Option(
+            "--time-limit", metavar="S", help="Seconds; what is not found by then stays numeric."
+        ),
+    ] = "20",
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
@@ -67,7 +73,8 @@ def derive(
     from symdp.cli.derivation import print_derivation
 
     job = Job(mechanism, values or [], sampling=sampling, rate=rate, batch=batch)
-    print_derivation(job, direction, words.whole(order, "--order", 1, 8), form)
+    terms = words.whole(order, "--order", 1, 8)
+    print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
 
 @app.command()
@@ -200,12 +207,17 @@ def verify(
 @app.command()
 def certify(
     *,
-    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="E", help="Prove δ at this ε.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option("--delta", metavar="D", help="Or prove ε at this δ.")
+    ] = None,
     mechanism: options.Mechanism = None,
     values: options.Values = None,
     count: options.Count = None,
     digits: Annotated[
-        str, typer.Option("--digits", metavar="D", help="Proved digits of δ, 1 to 200.")
+        str, typer.Option("--digits", metavar="D", help="Proved digits, 1 to 200.")
     ] = "15",
     sampling: options.Scheme = None,
     rate: options.Rate = None,
@@ -214,15 +226,21 @@ def certify(
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print two decimals between which δ is proved to lie, every rounding included."""
+    """Print two decimals between which δ (or ε) is proved to lie, every rounding included."""
     from symdp.cli import job as words
     from symdp.cli.certify import print_certificate
 
     job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
     side = words.direction(direction)
-    at = words.real(epsilon, "--epsilon")
+    if (epsilon is None) == (delta is None):
+        raise InputError("give --epsilon E or --delta D, one of the two")
     proved_digits = words.whole(digits, "--digits", 1, 200)
-    print_certificate(job.build().certify(at, proved_digits, side), as_json)
+    if epsilon is not None:
+        at = words.real(epsilon, "--epsilon")
+        print_certificate(job.build().certify(at, proved_digits, side), as_json)
+    elif delta is not None:
+        asked = words.delta(delta)
+        print_certificate(job.build().certify_epsilon(asked, proved_digits, side), as_json)
 
 
 @app.command()

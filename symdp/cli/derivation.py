@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from symdp.cli.display import one_line, print_json
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from symdp.cli.display import one_line
+from symdp.cli.guard import guarded
 from symdp.cli.job import Job, direction
 from symdp.errors import InputError, suggestion
 
+if TYPE_CHECKING:
+    from symdp.derive import Derivation
+    from symdp.mechanism import Mechanism
+
 FORMATS = ("text", "latex", "mathml", "python", "c", "json")
+_LONGEST = 1e6  # seconds
+_GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
+_TABLE = 40.0  # seconds more for a program, which may hold a table of the loss
 
 
-def print_derivation(job: Job, side: str, order: int, form: str) -> None:
+def print_derivation(job: Job, side: str, order: int, form: str, time_limit: float) -> None:
     """Derive and print.
 
     Raises
@@ -21,20 +33,34 @@ def print_derivation(job: Job, side: str, order: int, form: str) -> None:
     if form not in FORMATS:
         hint = suggestion(form, FORMATS) or f"; there are {', '.join(FORMATS)}"
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
+    if not 0 <= time_limit <= _LONGEST:
+        raise InputError(f"--time-limit {time_limit:g}: it must be from 0 to {_LONGEST:g} seconds")
     mechanism = job.build_mechanism()
+    seconds = time_limit + _GRACE + (_TABLE if form in ("python", "c") else 0.0)
+    text = guarded(lambda: _derived(mechanism, side, order, form, time_limit), seconds)
+    print(text, end="")
+
+
+def _derived(mechanism: Mechanism, side: str, order: int, form: str, time_limit: float) -> str:
     from symdp.derive import derive
 
-    derivation = derive(mechanism, side)
-    if form == "json":
-        print_json(derivation.to_json(order))
-    elif form == "latex":
-        print(derivation.to_latex(order))
-    elif form == "mathml":
-        print(derivation.to_mathml(order))
-    elif form == "python":
-        print(derivation.to_python(order), end="")
-    elif form == "c":
-        print(derivation.to_c(order), end="")
-    else:
-        for line in derivation.to_text(order).splitlines():
-            print("  " * line.startswith("  ") + one_line(line))
+    return _WRITERS[form](derive(mechanism, side, time_limit), order)
+
+
+def _text(derivation: Derivation, order: int) -> str:
+    lines = derivation.to_text(order).splitlines()
+    return "".join(f"{'  ' * line.startswith('  ')}{one_line(line)}\n" for line in lines)
+
+
+def _json(derivation: Derivation, order: int) -> str:
+    return json.dumps(derivation.to_json(order), allow_nan=False, ensure_ascii=False) + "\n"
+
+
+_WRITERS: dict[str, Callable[[Derivation, int], str]] = {
+    "text": _text,
+    "latex": lambda d, order: d.to_latex(order) + "\n",
+    "mathml": lambda d, order: d.to_mathml(order) + "\n",
+    "python": lambda d, order: d.to_python(order),
+    "c": lambda d, order: d.to_c(order),
+    "json": _json,
+}

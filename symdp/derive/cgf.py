@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import sympy as sp
 
-from symdp.derive import store
+from symdp.derive import store, tidy
 from symdp.derive.check import agrees, logs_agree, off_the_axis, random_values, tilts_to_check
 from symdp.derive.child import compute
 from symdp.derive.domain import Flank, cgf_domain
@@ -22,12 +22,17 @@ from symdp.derive.records import CGF
 from symdp.derive.signs import compare, interior_point
 from symdp.derive.simplify import log_of_total
 from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import attempt
 
 if TYPE_CHECKING:
     from symdp.pair import Pair
 
+T = TypeVar("T")
+
 _CHECK_ROUNDS = 2
 _LONGEST = 400
+_SHARE = 0.2  # of the time limit, for the domain
+_LEAST = 2.0  # seconds for the domain, the table of integrals and the check, one by one
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
     ----------
     pair : Pair
     time_limit : float
-        Seconds for SymPy's integrals together.
+        Seconds for everything together.
     below_one : names of parameters that are probabilities, so that the check respects it
 
     Examples
@@ -93,16 +98,28 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
 def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple[CGF, bool]:
     """Return the CGF, and whether another run with more time would find the same."""
     tilt = tilt_symbol(pair)
-    stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
-    domain = _domain(pair, stretches, below_one)
     deadline = time.monotonic() + time_limit
+    stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
+    domain = attempt(
+        lambda: _domain(pair, stretches, below_one), None, max(_LEAST, _SHARE * time_limit)
+    )
     try:
-        expression = _closed_form(pair, stretches, tilt, time_limit)
+        expression = _in_time(
+            lambda: _closed_form(pair, stretches, tilt, deadline),
+            "no closed form was found within the time limit",
+            max(_LEAST, time_limit),
+        )
         _refuse_unreadable(expression)
-        tilts, values = _checked(expression, pair, tilt, domain, below_one)
+        tilts, values = _in_time(
+            lambda: _checked(expression, pair, tilt, domain, below_one),
+            "a closed form was found, but not checked within the time limit",
+            max(_LEAST, deadline - time.monotonic()),
+        )
     except _NoClosedForm as reason:
         is_final = reason.is_final and time.monotonic() < deadline
-        return CGF(tilt, None, "numeric", domain, reason=str(reason)), is_final
+        seen = _seen_domain(pair) if domain is None else None
+        found = CGF(tilt, None, "numeric", domain or seen, reason=str(reason))
+        return replace(found, domain_is_numeric=seen is not None), is_final
     closed = CGF(
         tilt,
         expression,
@@ -113,6 +130,22 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
         removable=_removable(expression, tilt, domain),
     )
     return closed, True
+
+
+def _seen_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
+    """The domain in numbers, where no parameter is free."""
+    from symdp.derive.seen import seen_domain
+
+    if _symbols(pair):
+        return None
+    return attempt(lambda: seen_domain(pieces(pair), pair.variable), None, 2 * _LEAST)
+
+
+def _in_time(work: Callable[[], T], reason: str, seconds: float) -> T:
+    found = attempt(work, None, seconds)
+    if found is None:
+        raise _NoClosedForm(reason)
+    return found
 
 
 def tilt_symbol(pair: Pair) -> sp.Symbol:
@@ -156,7 +189,7 @@ def _domain(
         back = {next(iter(value.free_symbols)): 1 / r - 1 for r, value in odds.items()}
         concrete = _substituted(pair, odds)
         found = _domain(concrete, list(_stretches(concrete)))
-        return None if found is None else tuple(sp.simplify(end.subs(back)) for end in found)
+        return None if found is None else tuple(tidy.simplify(end.subs(back)) for end in found)
     flanks = [
         Flank(_forms(stretch.smooth.p_terms), _forms(stretch.smooth.q_terms), end)
         for stretch in stretches
@@ -171,9 +204,8 @@ def _forms(terms: Sequence[Term]) -> tuple[LogForm, ...]:
 
 
 def _closed_form(
-    pair: Pair, stretches: Sequence[_Stretch], tilt: sp.Symbol, time_limit: float
+    pair: Pair, stretches: Sequence[_Stretch], tilt: sp.Symbol, deadline: float
 ) -> sp.Expr:
-    deadline = time.monotonic() + time_limit
     if pair.support.kind == "points":
         finite = [point for point in points(pair) if not point.loss.is_infinite]
         if not finite:
@@ -335,7 +367,7 @@ def _removable(
     for power in expression.atoms(sp.Pow):
         base, exponent = power.as_base_exp()
         if exponent.is_negative and base.is_polynomial(tilt) and sp.degree(base, tilt) == 1:
-            root = sp.cancel(-base.subs(tilt, 0) / sp.diff(base, tilt))
+            root = tidy.cancel(-base.subs(tilt, 0) / sp.diff(base, tilt))
             inside = compare(root, domain[0]) == 1 and compare(domain[1], root) == 1
             if inside and root not in found:
                 found.append(root)

@@ -13,6 +13,8 @@ from typing import Any
 
 import sympy as sp
 
+from symdp.interrupt import time_left, undisturbed
+
 _JOIN_SECONDS = 1.0
 
 
@@ -49,6 +51,7 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
     >>> compute("integrate", (sp.exp(-2 * t), t, sp.S.Zero, sp.oo), 30.0)
     1/2
     """
+    seconds = min(seconds, time_left())
     if seconds <= 0:
         return None
     forking = (
@@ -91,8 +94,9 @@ def _by_fork(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr |
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_fork_main, args=(sender, task, arguments), daemon=True)
-    process.start()
-    sender.close()
+    with undisturbed():
+        process.start()
+        sender.close()
     try:
         if not receiver.poll(seconds):
             return None

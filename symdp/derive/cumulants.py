@@ -6,6 +6,8 @@ from functools import lru_cache
 
 import sympy as sp
 
+from symdp.derive import tidy
+
 _SHORT = 60  # operations up to which a cumulant is factored
 
 
@@ -25,7 +27,7 @@ def derivative_of(cgf: sp.Expr, tilt: sp.Symbol, order: int) -> sp.Expr:
         derivative = sp.Add(*(_slope(term, tilt) for term in sp.Add.make_args(cgf)))
     if sp.count_ops(derivative) > _SHORT:
         return derivative
-    candidates = (derivative, sp.factor(derivative))
+    candidates = (derivative, tidy.factor(derivative))
     return min(candidates, key=lambda e: (sp.count_ops(e), sp.default_sort_key(e)))
 
 

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import sympy as sp
 
-from symdp.derive.cgf import derive_cgf
-from symdp.derive.child import compute
-from symdp.derive.cumulants import cumulant_in_moments, derivative_of
+from symdp.derive.cgf import derive_cgf, tilt_symbol
 from symdp.derive.inverse import inverses, loss_symbol
 from symdp.derive.limits import loss_range
 from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, Atom, Piece, Point
+from symdp.derive.series import Series, check_order
 from symdp.derive.shown import Shown
 from symdp.derive.symmetry import Dominance, dominating_direction
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Clock, attempt
 
 if TYPE_CHECKING:
-    from symdp.derive.asymptotics import Expansion
     from symdp.derive.pld import LossLaw
     from symdp.derive.tails import Tails
     from symdp.mechanism import Mechanism
     from symdp.pair import Pair
 
-_SECONDS_OF_A_LIMIT = 5.0
+T = TypeVar("T")
 
-EPSILON = sp.Symbol("epsilon", real=True)
-COUNT = sp.Symbol("n", integer=True, positive=True)
+_LEAST_FOR_PIECES = 5.0  # seconds; without the pieces there is nothing to say at all
+_LEAST_FOR_CGF = 4.0  # seconds for the table of integrals and its check where the limit is short
+_FOR_CGF = 0.6  # of the time limit; the clock of the other parts has the rest
+_SHARE = 0.5  # of the clock, for each other part
+_LEAST = 0.25  # seconds for each
+_LATE = "it was not found within the time limit"
 
 
 def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0) -> Derivation:
@@ -43,13 +47,16 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     direction : {"remove", "add"}
         (P, Q) as given, or (Q, P).
     time_limit : float
-        Seconds that integrals for the closed-form CGF may take; used only when the CGF is asked.
+        Seconds that may be worked for all parts together, three fifths of them for the CGF.  What
+        is not found in time is left unsimplified, or absent with that reason.
 
     Raises
     ------
     InputError
         For an unknown direction, a time limit that is no positive number, or a density whose kinks
         cannot be located.
+    AccuracyError
+        If the pieces of the loss were not found in time.
 
     Examples
     --------
@@ -63,11 +70,19 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     if not 0 <= time_limit < float("inf"):
         raise InputError(f"time_limit must be a number of seconds from 0 up, not {time_limit}")
     pair = mechanism.pair(direction)
-    return Derivation(mechanism, direction, pair, time_limit, pieces(pair), points(pair))
+    clock = Clock((1 - _FOR_CGF) * time_limit)
+    found = clock.attempt(lambda: (pieces(pair), points(pair)), None, least=_LEAST_FOR_PIECES)
+    if found is None:
+        seconds = max(time_limit, _LEAST_FOR_PIECES)
+        raise AccuracyError(
+            f"the pieces of the loss of {mechanism.name} were not found within {seconds:g} s: give "
+            "values to its parameters, write its density more simply, or raise the time limit"
+        )
+    return Derivation(mechanism, direction, pair, time_limit, *found, clock)
 
 
 @dataclass(frozen=True)
-class Derivation(Shown):
+class Derivation(Series, Shown):
     """What `derive` found; each further part is computed when it is first asked for.
 
     Attributes
@@ -84,6 +99,11 @@ class Derivation(Shown):
     time_limit: float
     pieces: tuple[Piece, ...]
     points: tuple[Point, ...]
+    clock: Clock = field(repr=False, compare=False)
+
+    def _part(self, work: Callable[[], T], otherwise: T) -> T:
+        """One part of the derivation, or what stands in for it where its time is up."""
+        return self.clock.attempt(work, otherwise, _SHARE, _LEAST)
 
     @property
     def variable(self) -> sp.Symbol:
@@ -110,14 +130,24 @@ class Derivation(Shown):
     @cached_property
     def loss_range(self) -> tuple[sp.Expr, sp.Expr] | None:
         """Essential infimum and supremum of the finite loss; None where they were not found."""
-        if not self.points:
-            return loss_range(self.pieces, self.variable)
-        flat = [
+        parts = self.pieces or tuple(
             Piece(p.value, p.value, p.p, p.q, p.loss, "constant")
             for p in self.points
             if not p.loss.is_infinite
-        ]
-        return loss_range(flat, self.variable)
+        )
+        return self._part(lambda: loss_range(parts, self.variable), None)
+
+    @cached_property
+    def seen_range(self) -> tuple[sp.Expr, sp.Expr] | None:
+        """The range of the loss as numbers show it, where `loss_range` was not found.
+
+        Six digits, and no proof; None also where parameters are free.
+        """
+        from symdp.derive.seen import seen_range
+
+        if self.loss_range is not None or self.mechanism.parameters or self.points:
+            return None
+        return self._part(lambda: seen_range(self.pieces, self.variable), None)
 
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
@@ -141,34 +171,46 @@ class Derivation(Shown):
     @cached_property
     def inverse(self) -> tuple[tuple[Piece, sp.Expr | None], ...]:
         """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
-        found = inverses(self.pieces, self.variable, self._loss_value)
+        found = self._part(
+            lambda: inverses(self.pieces, self.variable, self._loss_value),
+            (None,) * len(self.pieces),
+        )
         return tuple(zip(self.pieces, found, strict=True))
 
     @cached_property
     def pld_density(self) -> LossLaw:
         """The density ω(s) of the loss under P, atoms apart [FA 5]."""
-        from symdp.derive.pld import pld_density
+        from symdp.derive.pld import LossLaw, pld_density
 
-        backs = [back for _, back in self.inverse]
-        return pld_density(self.pieces, backs, self.variable, self._loss_value)
+        backs, s = [back for _, back in self.inverse], self._loss_value
+        return self._part(
+            lambda: pld_density(self.pieces, backs, self.variable, s), LossLaw(s, None, _LATE)
+        )
 
     @cached_property
     def pld_cdf(self) -> LossLaw:
         """P(ℓ ≤ s) of the finite loss without its atoms."""
-        from symdp.derive.pld import pld_cdf
+        from symdp.derive.pld import LossLaw, pld_cdf
 
-        backs = [back for _, back in self.inverse]
-        return pld_cdf(self.pieces, backs, self.variable, self._loss_value)
+        backs, s = [back for _, back in self.inverse], self._loss_value
+        return self._part(
+            lambda: pld_cdf(self.pieces, backs, self.variable, s), LossLaw(s, None, _LATE)
+        )
 
     @cached_property
     def dominating_direction(self) -> Dominance:
         """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
-        return dominating_direction(self.mechanism.pair("remove"))
+        late = Dominance("unknown", f"{_LATE}: compare both directions in numbers")
+        return self._part(lambda: dominating_direction(self.mechanism.pair("remove")), late)
 
     @cached_property
     def cgf(self) -> CGF:
         """K(t) = log ∫ P^{1+t} Q^{−t}: closed and checked, or numeric with the reason."""
-        return derive_cgf(self.pair, self.time_limit, self._below_one)
+        limit = _FOR_CGF * self.time_limit
+        late = CGF(tilt_symbol(self.pair), None, "numeric", None, reason=_LATE)
+        return attempt(
+            lambda: derive_cgf(self.pair, limit, self._below_one), late, limit + _LEAST_FOR_CGF
+        )
 
     @property
     def _below_one(self) -> tuple[str, ...]:
@@ -191,7 +233,7 @@ class Derivation(Shown):
         InputError
             For another order, or where no closed form is known.
         """
-        _check_order(order, 2)
+        check_order(order, 2)
         return self.cgf_at(order - 1) / (order - 1)
 
     @cached_property
@@ -200,172 +242,3 @@ class Derivation(Shown):
         from symdp.derive.tails import derive_tails
 
         return derive_tails(self)
-
-    def cumulant(self, order: int) -> sp.Expr:
-        """Return the tilted cumulant K^(order)(t) as an expression of the tilt.
-
-        Without a closed form it is given by the tilted raw moments
-        m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}.
-
-        Parameters
-        ----------
-        order : int, 1 or more
-
-        Raises
-        ------
-        InputError
-            For an order below 1.
-        """
-        _check_order(order, 1)
-        tilt, expression = self.cgf.tilt, self.cgf.expression
-        if expression is None:
-            return cumulant_in_moments(order, tilt)
-        return derivative_of(expression, tilt, order)
-
-    def msd(self, order: int, substitute: bool = False) -> sp.Expr:
-        """Return MSD_order ≈ δ(ε), the method of steepest descent [SPA (60), (61)].
-
-        MSD_k = e^{F₀}/√(2πF₂)·(1 + corrections up to n^{−k}), F_j the j-th derivative of
-        F(z) = nK(z) − εz − log z − log(1+z) at t.
-
-        Parameters
-        ----------
-        order : int, 0 or more
-        substitute : bool
-            Put the closed-form CGF in, for n steps at ε and tilt t.
-
-        Raises
-        ------
-        InputError
-            For a negative order, or a substitution without a closed form.
-        """
-        from symdp.expansion import F, saddlepoint_series
-
-        _check_order(order, 0)
-        formula = sp.exp(F(0)) / sp.sqrt(2 * sp.pi * F(2)) * saddlepoint_series(order)
-        if not substitute:
-            return formula
-        tilt = self.cgf.tilt
-        z = sp.Symbol(tilt.name, positive=True)  # the saddle point lies right of 0
-        own = {j: derivative_of(self._closed(), tilt, j) for j in range(1, 2 * order + 3)}
-        rest = -EPSILON * z - sp.log(z) - sp.log(1 + z)
-        values = {F(0): COUNT * self._closed().subs(tilt, z) + rest}
-        for j, derivative in own.items():
-            values[F(j)] = COUNT * derivative.subs(tilt, z) + sp.diff(rest, z, j)
-        return formula.subs(values)
-
-    def edgeworth(self, order: int, substitute: bool = False, at: sp.Expr | int = 0) -> sp.Expr:
-        """Return E_order(x), the Edgeworth series of the standardised loss's distribution function.
-
-        E_k(x) = Φ(x) − φ(x) Σ_{j≤k} p_j(x) in λ_j = κ_j/κ₂^{j/2}, as behind [EA Prop 3.2].
-
-        Parameters
-        ----------
-        order : int, 0 or more
-        substitute : bool
-            Put the cumulants of n steps in: those under P for `at` = 0, under Q for `at` = −1.
-        at : the tilt of the cumulants
-
-        Raises
-        ------
-        InputError
-            For a negative order, or a substitution without a closed form.
-        """
-        from symdp.expansion import edgeworth_polynomials, standardised_cumulant
-
-        _check_order(order, 0)
-        x = sp.Symbol("x", real=True)
-        normal = (1 + sp.erf(x / sp.sqrt(2))) / 2
-        density = sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
-        formula = normal - density * sp.Add(*edgeworth_polynomials(order))
-        if not substitute:
-            return formula
-        self._closed()
-        kappa = {j: self.cumulant_at(j, at) for j in range(2, order + 3)}
-        half = sp.Rational(1, 2)
-        return formula.subs(
-            {
-                standardised_cumulant(j): COUNT ** (1 - j * half)
-                * kappa[j]
-                / kappa[2] ** (j * half)
-                for j in range(3, order + 3)
-            }
-        )
-
-    def cumulant_at(self, order: int, at: sp.Expr | int) -> sp.Expr:
-        """Return the closed-form cumulant at one tilt, as a limit where the formula reads 0/0.
-
-        Raises
-        ------
-        InputError
-            Where there is no closed form, or the limit was not found.
-        """
-        _check_order(order, 1)
-        derivative = derivative_of(self._closed(), self.cgf.tilt, order)
-        if not isinstance(at, int | sp.Expr):
-            raise InputError(f"the tilt must be a number or a SymPy expression, not {at!r}")
-        place = sp.sympify(at, strict=True)
-        value = derivative.subs(self.cgf.tilt, place)
-        if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
-            limit = compute("limit", (derivative, self.cgf.tilt, place, "+"), _SECONDS_OF_A_LIMIT)
-            if limit is None:
-                raise InputError(f"the cumulant of order {order} has no value found at {place}")
-            return limit
-        return sp.simplify(value)
-
-    def asymptotics(self, order: int = 1, substitute: bool = False) -> tuple[Expansion, ...]:
-        """Return how t₀ and log δ behave for many steps, in three regimes of ε.
-
-        "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.
-
-        Parameters
-        ----------
-        order : int, 0 or more
-            Terms after the leading one.
-        substitute : bool
-            Put the closed-form CGF in, and solve for the tilt s where a formula does.
-
-        Raises
-        ------
-        InputError
-            For a negative order, or a substitution without a closed form.
-
-        Examples
-        --------
-        >>> import symdp
-        >>> central, fixed, large = derive(symdp.mechanisms.gaussian).asymptotics(0, True)
-        >>> fixed.tilt, large.tilt
-        (2*sigma**2/n, level*sigma**2 - 1/2)
-        """
-        from symdp.derive.asymptotics import LEVEL, expansions, substituted
-        from symdp.derive.tails.constants import invert_slope
-
-        _check_order(order, 0)
-        found = expansions(order, self.pair.is_discrete)
-        if not substitute:
-            return found
-        levels = {"fixed": sp.S.Zero, "large": LEVEL}
-        places = {name: invert_slope(self, level) for name, level in levels.items()}
-        return tuple(
-            substituted(
-                expansion,
-                lambda j: self.cumulant_at(j, 0),
-                lambda j: self.cumulant(j) if j else self._closed(),
-                self.cgf.tilt,
-                places.get(expansion.regime),
-            )
-            for expansion in found
-        )
-
-    def _closed(self) -> sp.Expr:
-        if self.cgf.expression is None:
-            raise InputError(
-                f"{self.mechanism.name} has no closed-form CGF to substitute ({self.cgf.reason}); "
-                "leave substitute out"
-            )
-        return self.cgf.expression
-
-
-def _check_order(order: int, least: int) -> None:
-    if not isinstance(order, int) or isinstance(order, bool) or order < least:
-        raise InputError(f"the order must be a whole number, {least} or more, not {order!r}")

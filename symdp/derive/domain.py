@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.normal_form import LogForm, exponential_terms
 from symdp.derive.signs import compare, sign_of
 
@@ -77,10 +78,10 @@ def _below(constant: sp.Expr, slope: sp.Expr, limit: sp.Expr) -> tuple[sp.Expr, 
     if slope == 0:
         return (-sp.oo, sp.oo) if sign_of(limit - constant) == 1 else None
     sign = sign_of(slope)
-    edge = sp.factor_terms(sp.cancel((limit - constant) / slope))
+    edge = sp.factor_terms(tidy.cancel((limit - constant) / slope))
     if sign is None:  # both cases, told apart where the parameters have values
         open_part = sp.Mul(
-            *(f for f in sp.Mul.make_args(sp.factor(sp.together(slope))) if sign_of(f) != 1)
+            *(f for f in sp.Mul.make_args(tidy.factor(tidy.together(slope))) if sign_of(f) != 1)
         )
         return (
             sp.Piecewise((-sp.oo, sp.Ge(open_part, 0)), (edge, True)),

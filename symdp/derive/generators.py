@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import sympy as sp
+
+_HIGHEST = 64  # power of one exponential in a polynomial
 
 
 class Generators:
@@ -28,27 +30,25 @@ class Generators:
         )
         nodes = sorted(_exponentials(plain), key=sp.default_sort_key)
         parts = {node: _exponent_parts(node) for node in nodes}
-        # The unit of each key is the greatest rational that divides all its multiples.
-        units: dict[sp.Expr, sp.Rational] = {}
-        for terms in parts.values():
-            for key, rational in terms.items():
-                units[key] = _common_divisor(units.get(key, sp.S.Zero), rational)
-        self._meaning = {
-            key: (sp.Dummy(f"y{i}", positive=True), key * unit)
-            for i, (key, unit) in enumerate(units.items())
-        }
+        exponents = [term for terms in parts.values() for term in terms.items()]
+        self._meaning = _symbols(exponents)
         self._units = dict(self._meaning.values())
         self._back = {symbol: _exponential(unit) for symbol, unit in self._units.items()}
         rules = {
-            node: sp.Mul(
-                *(
-                    self._meaning[key][0] ** (rational / units[key])
-                    for key, rational in terms.items()
-                )
-            )
+            node: sp.Mul(*(self._power(key, rational) for key, rational in terms.items()))
             for node, terms in parts.items()
         }
         self.reduced: sp.Expr = plain.xreplace(rules)
+
+    def _power(self, key: sp.Expr, rational: sp.Rational) -> sp.Expr:
+        """exp(rational·key) as a power of its symbol."""
+        whole = key if key in self._meaning else abs(rational) * key
+        symbol, unit = self._meaning[whole]
+        return symbol ** (rational * key / unit)
+
+    def restored(self, expression: sp.Expr) -> sp.Expr:
+        """Put the exponentials back."""
+        return expression.xreplace(self._back)
 
     def factors(self, product: sp.Expr, *, with_hyperbolics: bool) -> list[sp.Expr]:
         """Return the factors of a product of the generators in terms of exponentials again."""
@@ -80,6 +80,31 @@ class Generators:
                 yield from (2 * a, sp.exp(sp.expand((u + v) / 2)), function(half))
                 return
         yield sp.Add(*(c * _exponential(exponent) for c, exponent in terms))
+
+
+def _symbols(
+    exponents: Iterable[tuple[sp.Expr, sp.Rational]],
+) -> dict[sp.Expr, tuple[sp.Symbol, sp.Expr]]:
+    """Give each key a symbol for the exponential of its unit.
+
+    The unit is the greatest rational of which all multiples are whole, unless one of them would be
+    a power so high that a polynomial could not be written down: then each multiple has a symbol.
+    """
+    multiples: dict[sp.Expr, dict[sp.Rational, None]] = {}
+    for key, rational in exponents:
+        multiples.setdefault(key, {})[abs(rational)] = None
+    units: dict[sp.Expr, sp.Expr] = {}
+    for key, found in multiples.items():
+        unit = sp.S.Zero
+        for rational in found:
+            unit = _common_divisor(unit, rational)
+        if max(found) / unit <= _HIGHEST:
+            units[key] = key * unit
+        else:
+            units.update({rational * key: rational * key for rational in found})
+    return {
+        key: (sp.Dummy(f"y{i}", positive=True), unit) for i, (key, unit) in enumerate(units.items())
+    }
 
 
 def _exponential(exponent: sp.Expr) -> sp.Expr:

@@ -18,6 +18,7 @@ from symdp.derive import (
     rules_power,
     rules_sum,
     rules_wave,
+    tidy,
 )
 from symdp.derive.integrand import Integrand
 from symdp.derive.substitution import logarithmic
@@ -48,7 +49,7 @@ def definite(integrand: Integrand) -> sp.Expr | None:
             _substituted(replace(integrand, **{end: sp.S.Zero})) for end in ("upper", "lower")
         ]
         total = None if None in halves else sp.Add(*halves)
-        return None if total is None or sp.simplify(total) == 0 else total
+        return None if total is None or tidy.simplify(total) == 0 else total
     return _substituted(integrand)
 
 

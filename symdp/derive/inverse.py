@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import mpmath
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.check import random_values
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.records import Piece
@@ -83,7 +84,7 @@ def _solutions(node: sp.Expr, value: sp.Expr, x: sp.Symbol, depth: int) -> list[
 
 def _rational(node: sp.Expr, value: sp.Expr, x: sp.Symbol, depth: int) -> list[sp.Expr]:
     """Solve node = value where both are rational of degree 1 or 2 in x, or in one e^{kx}."""
-    numerator, denominator = sp.fraction(sp.together(node))
+    numerator, denominator = sp.fraction(tidy.together(node))
     gap = sp.expand(numerator - value * denominator)
     if gap.is_polynomial(x):
         return _quadratic(sp.Poly(gap, x))
@@ -104,11 +105,11 @@ def _rational(node: sp.Expr, value: sp.Expr, x: sp.Symbol, depth: int) -> list[s
 def _quadratic(polynomial: sp.Poly) -> list[sp.Expr]:
     if polynomial.degree() == 1:
         a, b = polynomial.all_coeffs()
-        return [sp.cancel(-b / a)]
+        return [tidy.cancel(-b / a)]
     if polynomial.degree() != 2:
         return []
     a, b, c = polynomial.all_coeffs()
-    root = sp.sqrt(sp.factor(sp.expand(b**2 - 4 * a * c)))
+    root = sp.sqrt(tidy.factor(sp.expand(b**2 - 4 * a * c)))
     return [(-b + root) / (2 * a), (-b - root) / (2 * a)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.records import Piece
 from symdp.derive.signs import compare, sign_of
 
@@ -118,11 +119,11 @@ def _power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr | None:
 
 
 def _rational_limit(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
-    numerator, denominator = (sp.Poly(part, x) for part in sp.fraction(sp.together(node)))
+    numerator, denominator = (sp.Poly(part, x) for part in sp.fraction(tidy.together(node)))
     excess = numerator.degree() - denominator.degree()
     if excess < 0:
         return sp.S.Zero
-    leading = sp.cancel(numerator.LC() / denominator.LC())
+    leading = tidy.cancel(numerator.LC() / denominator.LC())
     if excess == 0:
         return leading
     sign = sign_of(leading)

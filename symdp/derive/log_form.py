@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.normal_form import (
     Coefficients,
     LogForm,
@@ -151,7 +152,13 @@ class _Builder:
         if terms is not None:
             self.add_exponentials(terms, power)
             return
-        together = sp.factor_terms(sp.together(total))
+        numerator, denominator = sp.fraction(tidy.together(total))
+        short = sp.expand(numerator)
+        if denominator != 1 and exponential_terms(short, self.x) is not None:
+            self.add(short, power)  # 1 − tanh², say, as exponentials over one denominator
+            self.add(denominator, -power)
+            return
+        together = sp.factor_terms(tidy.together(total))
         if isinstance(together, sp.Mul | sp.Pow):
             self.add(together, power)
         else:
@@ -168,7 +175,7 @@ class _Builder:
             leading = factor.LC()
             self.add(leading, power * multiplicity)
             if leading != 1:
-                quotients = {m: sp.cancel(c / leading) for m, c in factor.terms()}
+                quotients = {m: tidy.cancel(c / leading) for m, c in factor.terms()}
                 monic = sp.Add(*(c * self.x ** m[0] for m, c in quotients.items()))
             else:
                 monic = factor.as_expr()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.log_form import log_form
 from symdp.derive.normal_form import LogForm
 from symdp.derive.roots import RootsUnknownError, roots_between
@@ -93,7 +94,7 @@ def log_ratio(
         (only,) = q_terms
         if len(p_terms) == 1:
             ratio = p_terms[0].form.minus(only.form).to_expression()
-            weight = sp.cancel(p_terms[0].weight / only.weight)
+            weight = tidy.cancel(p_terms[0].weight / only.weight)
             return ratio + _log_weight(weight)
         return log_of_sum(relative_sum(_scaled(p_terms, only.weight), only.form), x)
     if len(p_terms) == 1:
@@ -108,7 +109,7 @@ def log_ratio(
 def _scaled(terms: tuple[Term, ...], divisor: sp.Expr) -> tuple[Term, ...]:
     if divisor == 1:
         return terms
-    return tuple(replace(term, weight=sp.cancel(term.weight / divisor)) for term in terms)
+    return tuple(replace(term, weight=tidy.cancel(term.weight / divisor)) for term in terms)
 
 
 def additive_terms(

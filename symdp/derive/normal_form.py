@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.shapes import (
     exponential_polynomial,
     log_of_product,
@@ -95,7 +96,7 @@ def combined(first: Coefficients, second: Coefficients, factor: sp.Expr) -> Coef
     for key, coefficient in second.items():
         value = sp.expand(total.get(key, sp.S.Zero) + factor * coefficient)
         if value != 0 and value.free_symbols and not value.is_Symbol:
-            value = sp.cancel(value) if not value.has(sp.exp, sp.log) else value
+            value = tidy.cancel(value) if not value.has(sp.exp, sp.log) else value
         if value == 0:
             total.pop(key, None)
         else:

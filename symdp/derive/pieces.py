@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
+from symdp.derive.check import random_values
 from symdp.derive.log_form import log_form
 from symdp.derive.mixture import Term, additive_terms, log_mixture, log_ratio
 from symdp.derive.normal_form import LogForm
@@ -140,7 +142,24 @@ def _point_loss(p: sp.Expr, q: sp.Expr) -> sp.Expr:
         return sp.oo
     if p == 0:
         return -sp.oo
-    return sp.log(sp.powsimp(sp.factor(sp.cancel(sp.together(p / q)))))
+    return sp.log(_turned(sp.powsimp(tidy.factor(tidy.cancel(tidy.together(p / q))))))
+
+
+def _turned(ratio: sp.Expr) -> sp.Expr:
+    """Write (r − 1)/(s − 1) as (1 − r)/(1 − s): factors turned to be positive for r, s below 1.
+
+    What is raised to a power that holds a tilt, later on, must be positive.
+    """
+    values = random_values(ratio.free_symbols, 1, [str(s.name) for s in ratio.free_symbols])
+    turned, sign = sp.S.One, 1
+    for factor in sp.Mul.make_args(ratio):
+        base, power = factor.as_base_exp()
+        if base.is_Add and power.is_Integer and sign_of(base.subs(values)) == -1:
+            sign *= (-1) ** int(power)
+            turned *= sp.expand(-base) ** power
+        else:
+            turned *= factor
+    return turned if sign == 1 else ratio
 
 
 def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:

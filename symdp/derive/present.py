@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 SCHEMA = "symdp/derivation/1"
 _DIGITS = 12
 _LONG = 60
+
+# SymPy takes K^{(2)}(t), which is one name here, for a power.
+_DERIVATIVE = re.compile(r"<mi>\{\((\d+)\)\}\((\w+)\)</mi></msup>")
+_DERIVATIVE_NAME = (
+    r"<mrow><mo>(</mo><mn>\1</mn><mo>)</mo></mrow></msup>"
+    r"<mrow><mo>(</mo><mi>\2</mi><mo>)</mo></mrow>"
+)
 
 # The left side of a formula in LaTeX, or in parts of which some are expressions; and the right.
 _Left: TypeAlias = str | tuple[str | sp.Basic, ...]
@@ -61,12 +69,12 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
         "variable": d.variable.name,
         "parameters": {p.name: p.domain for p in d.mechanism.declared},
         "values": {name: str(value) for name, value in d.mechanism.values.items()},
-        "loss": str(d.loss),
+        "loss": plain(d.loss),
         "pieces": [
             {
-                "lower": str(piece.lower),
-                "upper": str(piece.upper),
-                "loss": str(piece.loss),
+                "lower": plain(piece.lower),
+                "upper": plain(piece.upper),
+                "loss": plain(piece.loss),
                 "slope": piece.slope,
             }
             for piece in d.pieces
@@ -75,27 +83,30 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
             {"value": str(p.value), "p": str(p.p), "q": str(p.q), "loss": str(p.loss)}
             for p in d.points
         ],
-        "loss_range": None if d.loss_range is None else [str(end) for end in d.loss_range],
-        "atoms": [{"loss": str(atom.loss), "mass": str(atom.mass)} for atom in d.atoms],
-        "mass_at_infinity": str(d.mass_at_infinity),
+        "loss_range": None if d.loss_range is None else [plain(end) for end in d.loss_range],
+        "loss_range_seen": None if d.seen_range is None else [str(end) for end in d.seen_range],
+        "atoms": [{"loss": plain(atom.loss), "mass": plain(atom.mass)} for atom in d.atoms],
+        "mass_at_infinity": plain(d.mass_at_infinity),
         "dominating_direction": {
             "value": d.dominating_direction.value,
             "proof": d.dominating_direction.proof,
         },
-        "inverse": [None if back is None else str(back) for _, back in d.inverse],
+        "inverse": [None if back is None else plain(back) for _, back in d.inverse],
         "pld_density": _law(d.pld_density),
         "pld_cdf": _law(d.pld_cdf),
         "cgf": {
             "tilt": cgf.tilt.name,
             "form": cgf.form,
-            "expression": None if cgf.expression is None else str(cgf.expression),
-            "domain": None if cgf.domain is None else [str(end) for end in cgf.domain],
+            "expression": None if cgf.expression is None else plain(cgf.expression),
+            "domain": None if cgf.domain is None else [plain(end) for end in cgf.domain],
+            "domain_is_numeric": cgf.domain_is_numeric,
             "checked_at": [str(at) for at in cgf.checked_at],
             "removable": [str(at) for at in cgf.removable],
             "reason": cgf.reason or None,
         },
         "cumulants": {str(j): str(d.cumulant(j)) for j in range(1, order + 2)},
         "msd": {str(k): str(d.msd(k)) for k in range(order + 1)},
+        "msd_terms": {str(f): str(own) for f, own in d.saddle_terms(order, substitute=False)},
         "edgeworth": {str(k): str(d.edgeworth(k)) for k in range(order + 1)},
         "tails": tails.to_json(d.tails),
     }
@@ -105,7 +116,7 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
 def _law(law: LossLaw) -> dict[str, str | None]:
     return {
         "loss": law.loss.name,
-        "expression": None if law.expression is None else str(law.expression),
+        "expression": None if law.expression is None else plain(law.expression),
         "reason": law.reason or None,
     }
 
@@ -147,6 +158,7 @@ def _formulas(derivation: Derivation, order: int) -> Iterator[tuple[str, sp.Basi
         yield from ((f"cgf.{name}.{i}", one) for i, one in enumerate(several))
     yield from ((f"cumulants.{j}", d.cumulant(j)) for j in range(1, order + 2))
     yield from ((f"msd.{k}", d.msd(k)) for k in range(order + 1))
+    yield from ((f"msd_terms.{f}", own) for f, own in d.saddle_terms(order, substitute=False))
     yield from ((f"edgeworth.{k}", d.edgeworth(k)) for k in range(order + 1))
 
 
@@ -193,6 +205,8 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
     loss: list[_Row] = [(rf"\ell({x})", d.loss)]
     if d.loss_range is not None:
         loss += [(r"\inf \ell", d.loss_range[0]), (r"\sup \ell", d.loss_range[1])]
+    elif d.seen_range is not None:
+        loss += [(r"\inf \ell", seen(d.seen_range[0])), (r"\sup \ell", seen(d.seen_range[1]))]
     loss += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         loss.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
@@ -201,9 +215,14 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
         (f"K({t})", f"numerically: {cgf.reason}" if cgf.expression is None else cgf.expression)
     ]
     if cgf.domain is not None:
-        transform += [(f"{t}_-", cgf.domain[0]), (f"{t}_+", cgf.domain[1])]
+        ends = [seen(end) if cgf.domain_is_numeric else end for end in cgf.domain]
+        transform += [(f"{t}_-", ends[0]), (f"{t}_+", ends[1])]
     transform += [(f"K^{{({j})}}({t})", d.cumulant(j)) for j in range(1, order + 2)]
     series: list[_Row] = [(rf"\mathrm{{MSD}}_{k}", d.msd(k)) for k in range(order + 1)]
+    series += [
+        (sp.latex(f), own.xreplace(_named(t, order)))
+        for f, own in d.saddle_terms(order, substitute=False)
+    ]
     series += [(f"E_{k}(x)", d.edgeworth(k)) for k in range(1, order + 1)]
     return [
         ("Privacy loss", loss),
@@ -212,6 +231,27 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
         ("Series", series),
         ("Tails", list(tails.rows(d.tails))),
     ]
+
+
+def _named(tilt: str, order: int) -> dict[sp.Basic, sp.Basic]:
+    """κ_j as K^(j)(t), the name that its own row has."""
+    names = [f"K({tilt})", *(f"K^{{({j})}}({tilt})" for j in range(1, 2 * order + 3))]
+    return {
+        sp.Symbol(f"kappa_{j}", real=True): sp.Symbol(name, real=True)
+        for j, name in enumerate(names)
+    }
+
+
+def seen(end: sp.Expr) -> str:
+    """Return an end that numbers show, in words.
+
+    Examples
+    --------
+    >>> seen(sp.Rational(3, 2)), seen(-sp.oo)
+    ('1.50000, as numbers show it', '-∞, as numbers show it')
+    """
+    number = end if end.is_infinite else sp.Float(end, 6)
+    return f"{str(number).replace('oo', '∞')}, as numbers show it"
 
 
 def _law_rows(d: Derivation) -> list[_Row]:
@@ -241,10 +281,13 @@ def to_text(derivation: Derivation, order: int) -> str:
     for title, rows in _rows(derivation, order):
         lines += ["", title]
         for left, right in rows:
-            lines.append(
-                f"  {_text_name(left)} = {right if isinstance(right, str) else plain(right)}"
-            )
+            value = right if isinstance(right, str) else _text_value(right)
+            lines.append(f"  {_text_name(left)} = {value}")
     return "\n".join(lines)
+
+
+def _text_value(right: sp.Basic) -> str:
+    return plain(right).replace("^{(", "(").replace(")}", ")")  # K^{(2)}(t) as on the left
 
 
 def _text_name(left: _Left) -> str:
@@ -290,6 +333,7 @@ def _mathml(row: _Row) -> str:
     parts = (left,) if isinstance(left, str) else left
     name = "".join(mathml_of_name(p) if isinstance(p, str) else mathml(_rounded(p)) for p in parts)
     value = f"<mtext>{escape(right)}</mtext>" if isinstance(right, str) else mathml(_rounded(right))
+    value = _DERIVATIVE.sub(_DERIVATIVE_NAME, value)
     return f'<math displaystyle="true"><mrow>{name}<mo>=</mo>{value}</mrow></math>'
 
 

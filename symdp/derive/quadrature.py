@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,8 @@ import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
 from symdp.derive.records import Piece, Point
-from symdp.emit.arb import compile_arb
+from symdp.emit.arb import ArbFunction, compile_arb
+from symdp.errors import InputError
 
 BITS = 480
 _DROP = 60.0  # integrals are cut where e^−60 of them is left
@@ -20,6 +22,8 @@ _FAR = 1000  # cuts are sought as far out as 2^1000
 _MOST_EVALUATIONS = 50_000
 _MOST_TERMS = 20_000
 _ZOOMS = 24
+_CLIMBS = 8
+_DEEP, _NOTHING = -1e6, -1e300  # logs of sizes that do not count
 
 Height = Callable[[Fraction], float]
 Smooth = Callable[[Fraction, Fraction], bool]
@@ -88,22 +92,47 @@ class _PieceMoment:
     def __init__(self, piece: Piece, z: sp.Expr, x: sp.Symbol) -> None:
         assert piece.log_p is not None
         self.log_p, self.loss = compile_arb(piece.log_p, [x]), compile_arb(piece.loss, [x])
+        self.formulas = (piece.log_p, piece.loss, x)
         self.z = _ball(z)
         self.low, self.high = as_fraction(piece.lower), as_fraction(piece.upper)
         self.is_sum = bool(x.is_integer)
+
+    @cached_property
+    def slopes(self) -> tuple[ArbFunction, ArbFunction] | None:
+        """The derivatives of log P and of the loss, None where they have no ball arithmetic."""
+        log_p, loss, x = self.formulas
+        try:
+            return compile_arb(sp.diff(log_p, x), [x]), compile_arb(sp.diff(loss, x), [x])
+        except InputError:
+            return None
 
     def integrand(self, point: Any, analytic: bool) -> Any:
         exponent = self.log_p(point, analytic=analytic) + self.z * self.loss(
             point, analytic=analytic
         )
-        return exponent.exp()
+        wide = exponent.is_finite() and not bool(exponent.real.rad() < 1)
+        return (self._centred(point, exponent, analytic) if wide else exponent).exp()
+
+    def _centred(self, point: acb, exponent: acb, analytic: bool) -> acb:
+        """The exponent by the mean value theorem: log P and z·ℓ may be large and cancel."""
+        if self.slopes is None:
+            return exponent
+        middle = acb(point.real.mid(), point.imag.mid())
+        log_p, loss = (slope(point, analytic=analytic) for slope in self.slopes)
+        at_middle = self.log_p(middle) + self.z * self.loss(middle)
+        found = at_middle + (log_p + self.z * loss) * (point - middle)
+        return found if bool(found.real.rad() < exponent.real.rad()) else exponent
 
     def height(self, point: Fraction) -> float:
         """Log of the integrand's size, −∞ where balls overflow."""
         place = exactly(point)
         ball = (self.log_p(place) + self.z.real * self.loss(place)).real
-        known = ball.is_finite() and bool(ball.rad() < 1)
-        return float(ball) if known else -math.inf
+        if not ball.is_finite():
+            return -math.inf
+        if bool(ball.rad() < 1):
+            return max(float(ball), _NOTHING)
+        # Far down a bound is as good as the value, which may cancel below the precision.
+        return max(float(ball.upper()), _NOTHING) if bool(ball < _DEEP) else -math.inf
 
     def is_smooth(self, end: Fraction, other: Fraction) -> bool:
         """Whether the integrand is analytic around an end, as far as a small ball there shows."""
@@ -152,10 +181,24 @@ def cut_marks(
     -------
     The marks, and the log of what the integral is at least, as far as a unimodal integrand tells.
     """
-    anchor = low if low is not None else high if high is not None else Fraction(0)
-    heights = _heights(height, anchor, low, high)
-    peak = _zoomed(height, heights)
-    heights |= _heights(height, peak, low, high)
+    heights: dict[Fraction, float] = {}
+    for anchor in [end for end in (low, high) if end is not None] or [Fraction(0)]:
+        heights |= _heights(height, anchor, low, high)
+    singular = [end for end in (low, high) if end is not None and not math.isfinite(heights[end])]
+
+    def mass(point: Fraction) -> float:
+        """The height, less near a singular end, where what is high is narrow."""
+        own = heights[point] if point in heights else height(point)
+        return own + min([0.0, *(_log(abs(point - end)) for end in singular if point != end)])
+
+    peak = _zoomed(mass, {point: mass(point) for point in heights})
+    for _ in range(_CLIMBS):  # from a slope so steep that the first grid saw its foot alone
+        heights |= _heights(height, peak, low, high)
+        higher = _zoomed(mass, {point: mass(point) for point in heights})
+        if mass(higher) <= mass(peak):
+            break
+        peak = higher
+    heights[peak] = height(peak)
     ordered = sorted(heights)
     size = _log_size(heights, ordered)
     floor = size - _DROP
@@ -166,10 +209,10 @@ def cut_marks(
         raise CheckError("the integrand of the check falls too slowly")
     marks = {start, peak, stop, *_far_marks(peak, start, stop)}
     for end, other in ((start, min(marks - {start})), (stop, max(marks - {stop}))):
-        singular = not math.isfinite(height(end))
-        if not singular and is_smooth is not None and end in (low, high):
-            singular = not is_smooth(end, other)
-        if singular:
+        is_rough = not math.isfinite(height(end))
+        if not is_rough and is_smooth is not None and end in (low, high):
+            is_rough = not is_smooth(end, other)
+        if is_rough:
             marks.discard(end)
             marks.update(_shells(height, end, other, floor))
     return sorted(marks), size
@@ -199,6 +242,8 @@ def _heights(
                 break
             own = height(point)
             lowest = max(heights.values()) - 2 * _DROP
+            if own == -math.inf and last == _NOTHING:
+                break  # so far down that balls overflow
             if own == -math.inf and last >= lowest + _DROP:
                 raise CheckError("the integrand of the check grows beyond all bounds")
             heights[point] = last = own

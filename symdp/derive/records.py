@@ -82,6 +82,8 @@ class CGF:
         Why there is no closed form; empty where there is one.
     removable
         Tilts at which the expression reads 0/0 and means its limit.
+    domain_is_numeric
+        Whether the domain was read off numbers, to six digits or two, rather than derived.
     """
 
     tilt: sp.Symbol
@@ -92,6 +94,7 @@ class CGF:
     parameters_checked: tuple[tuple[tuple[str, sp.Expr], ...], ...] = ()
     reason: str = ""
     removable: tuple[sp.Expr, ...] = ()
+    domain_is_numeric: bool = False
 
     @property
     def is_elementary(self) -> bool:

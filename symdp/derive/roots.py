@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.isolation import IsolationError, isolated_roots
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.shapes import exponential_polynomial
@@ -111,7 +112,7 @@ def _exact_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | Non
     if terms is not None:
         return _exponential_roots(terms, x)
     if expression.is_rational_function(x):
-        numerator, denominator = sp.fraction(sp.together(expression))
+        numerator, denominator = sp.fraction(tidy.together(expression))
         top = _exact_roots(sp.expand(numerator), x) if x in numerator.free_symbols else ()
         bottom = _exact_roots(sp.expand(denominator), x) if x in denominator.free_symbols else ()
         return None if top is None or bottom is None else (*top, *bottom)
@@ -128,7 +129,7 @@ def _algebraic_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] |
     """
     if expression.atoms(sp.exp, sp.log, sp.NumberSymbol) or sp.count_ops(expression) > _LONG:
         return None  # resultants over such coefficients take minutes
-    numerator, denominator = sp.fraction(sp.together(expression))
+    numerator, denominator = sp.fraction(tidy.together(expression))
     found: list[sp.Expr] = []
     for part in (numerator, denominator):
         radicals = {
@@ -215,7 +216,7 @@ def _polynomial_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
     (tail,) = polynomial.monoms()[-1]
     if tail:  # a factor x^tail, as symmetric densities give
         rest = _polynomial_roots(
-            sp.Poly(sp.cancel(polynomial.as_expr() / polynomial.gen**tail), polynomial.gen)
+            sp.Poly(tidy.cancel(polynomial.as_expr() / polynomial.gen**tail), polynomial.gen)
         )
         return None if rest is None else (sp.S.Zero, *rest)
     return None
@@ -224,7 +225,7 @@ def _polynomial_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
 def _small_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
     coefficients = polynomial.all_coeffs()
     if len(coefficients) == 2:
-        return (sp.cancel(-coefficients[1] / coefficients[0]),)
+        return (tidy.cancel(-coefficients[1] / coefficients[0]),)
     a, b, c = coefficients
     discriminant = sp.factor_terms(sp.expand(b**2 - 4 * a * c))
     sign = sign_of(discriminant)
@@ -234,7 +235,7 @@ def _small_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
         return ()
     middle = -b / (2 * a)
     if sign == 0:
-        return (sp.cancel(middle),)
+        return (tidy.cancel(middle),)
     offset = sp.sqrt(discriminant) / (2 * a)
     return tuple(sp.factor_terms(sp.expand(root)) for root in (middle - offset, middle + offset))
 

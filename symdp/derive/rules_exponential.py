@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.integrand import Integrand
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.shapes import exponential_polynomial
@@ -22,7 +23,7 @@ def gamma(integrand: Integrand) -> sp.Expr | None:
         return None
     alpha, rate, ((power, c),) = read[0], read[1], tuple(read[2].items())
     k = power * rate
-    a = sp.cancel(alpha / k)
+    a = tidy.cancel(alpha / k)
     if integrand.is_line:
         return sp.gamma(a) * c ** (-a) / abs(power) / rate
     if not (a.is_Integer and 1 <= a <= _MOST_POWERS):
@@ -49,8 +50,8 @@ def bessel(integrand: Integrand) -> sp.Expr | None:
     if low != -high:
         return None
     rate *= high
-    order = sp.cancel(alpha / rate)
-    argument = 2 * sp.sqrt(sp.factor(sp.expand(a * b)))
+    order = tidy.cancel(alpha / rate)
+    argument = 2 * sp.sqrt(tidy.factor(sp.expand(a * b)))
     front = 1 if order == 0 else sp.sqrt(b) ** order / sp.sqrt(a) ** order
     return 2 / rate * front * _second_kind(order, argument)
 
@@ -80,7 +81,7 @@ def _double_exponential(integrand: Integrand) -> _Read | None:
         return None
     terms = [(sp.S.One, rate * x) for rate in rest]
     unit = next(iter(rest))
-    ratios = [sp.cancel(rate / unit) for rate in rest]
+    ratios = [tidy.cancel(rate / unit) for rate in rest]
     sign = sign_of(unit)
     if not terms or not sign or not all(ratio.is_Rational for ratio in ratios):
         return None
@@ -115,7 +116,7 @@ def beta(integrand: Integrand) -> sp.Expr | None:
     direction = sign_of(rate)
     if not direction or any(sign_of(v) != 1 for c, d, _ in factors for v in (c, d)):
         return None
-    a = sp.cancel(integrand.form.smooth.get(integrand.x, sp.S.Zero) / rate)
+    a = tidy.cancel(integrand.form.smooth.get(integrand.x, sp.S.Zero) / rate)
     scale = direction * rate
     if len(factors) == 1:
         ((c, d, power),) = factors
@@ -130,7 +131,7 @@ def beta(integrand: Integrand) -> sp.Expr | None:
         # ₂F₁(−s, ½; 1; 1 − r) is a Legendre function, symmetric under r → 1/r.
         balanced = sp.sqrt(ratio) ** second * sp.pi
         middle = (sp.sqrt(ratio) + 1 / sp.sqrt(ratio)) / 2
-        return front * balanced * sp.legendre(second, sp.simplify(middle))
+        return front * balanced * sp.legendre(second, tidy.simplify(middle))
     whole = sp.gamma(a) * sp.gamma(total - a) / sp.gamma(total)
     return front * whole * sp.hyper((-second, a), (total,), 1 - ratio)
 
@@ -144,13 +145,13 @@ def beta_from_zero(integrand: Integrand) -> sp.Expr | None:
     rate, ((c, d, power),) = lines
     (start,) = (end for end in ends if not end.is_infinite)
     direction = sign_of(rate)
-    if not direction or sp.simplify(c + d * sp.exp(rate * start)) != 0:
+    if not direction or tidy.simplify(c + d * sp.exp(rate * start)) != 0:
         return None
     alpha = integrand.form.smooth.get(integrand.x, sp.S.Zero)
     scale = direction * rate
     # u = e^{k(x − start)} runs from 1 to 0 or to ∞.
     falls = (integrand.upper is sp.oo) == (direction < 0)
-    a = sp.cancel(sp.expand(alpha / rate))
+    a = tidy.cancel(sp.expand(alpha / rate))
     a = a if falls else sp.expand(-a - power)
     whole = sp.beta(a, power + 1).rewrite(sp.gamma)
     return sp.Abs(c) ** power * sp.exp(sp.expand(alpha * start)) * whole / scale
@@ -163,10 +164,10 @@ def line_power(integrand: Integrand) -> sp.Expr | None:
         return None
     rate, ((c, d, power),) = lines
     rise = integrand.form.smooth.get(integrand.x, sp.S.Zero)
-    a = sp.cancel(sp.expand(rise / rate))
+    a = tidy.cancel(sp.expand(rise / rate))
     if not a.is_Integer:  # the other way round: c + du = u(d + c/u)
         c, d, rate, rise = d, c, -rate, rise + power * rate
-        a = sp.cancel(sp.expand(rise / rate))
+        a = tidy.cancel(sp.expand(rise / rate))
     if not (a.is_Integer and 1 <= a <= _MOST_POWERS):
         return None
     total = sp.S.Zero
@@ -175,7 +176,7 @@ def line_power(integrand: Integrand) -> sp.Expr | None:
         if end.is_infinite and not falls:
             continue  # a power of ∞ vanishes wherever the integral converges
         base = c if falls else c + d * sp.exp(sp.expand(rate * end))
-        if sp.simplify(base) == 0:
+        if tidy.simplify(base) == 0:
             continue
         for j in range(int(a)):
             share = sp.binomial(a - 1, j) * (-c) ** (a - 1 - j)

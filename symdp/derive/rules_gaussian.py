@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.integrand import Integrand
 from symdp.derive.signs import sign_of
 
@@ -34,7 +35,7 @@ def gaussian(integrand: Integrand) -> sp.Expr | None:
     finite = not (integrand.lower.is_infinite or integrand.upper.is_infinite)
     if finite and sign_of(a) != 1:
         return None  # a changes its sign with the tilt: no real formula serves everywhere
-    peak = sp.sqrt(sp.pi) / sp.sqrt(a) * sp.exp(sp.factor(b**2 / (4 * a)))
+    peak = sp.sqrt(sp.pi) / sp.sqrt(a) * sp.exp(tidy.factor(b**2 / (4 * a)))
     if integrand.is_line:
         return peak
     ends = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.integrand import Integrand
 from symdp.derive.signs import sign_of
 
@@ -60,14 +61,14 @@ def two_quadratics(integrand: Integrand) -> sp.Expr | None:
         if not base.is_polynomial(x) or sp.degree(base, x) != 2:
             return None
         a, b, c = sp.Poly(base, x).all_coeffs()
-        square = sp.factor(sp.cancel((4 * a * c - b**2) / (4 * a**2)))
+        square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
         if sign_of(square) != 1 or sign_of(a) != 1:
             return None
         found.append((a, -b / (2 * a), sp.sqrt(square), power))
     (a, m, g, first), (c, n, h, second) = found
     if sp.expand(first + second) != -1:
         return None
-    place = sp.factor(sp.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
+    place = tidy.factor(tidy.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
     scale = a**first * c**second * g**first * h**second
     return sp.pi * scale * sp.legendre(second, place)
 
@@ -81,7 +82,7 @@ def one_quadratic(integrand: Integrand) -> sp.Expr | None:
     if not base.is_polynomial(x) or sp.degree(base, x) != 2:
         return None
     a, b, c = sp.Poly(base, x).all_coeffs()
-    square = sp.factor(sp.cancel((4 * a * c - b**2) / (4 * a**2)))
+    square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
     if sign_of(square) != 1 or sign_of(a) != 1:
         return None
     ratio = sp.gamma(-power - sp.S.Half) / sp.gamma(-power)

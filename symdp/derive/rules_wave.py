@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.integrand import Integrand
 
 
@@ -16,11 +17,11 @@ def circle(integrand: Integrand) -> sp.Expr | None:
     total = sp.expand_trig(sp.Add(*(c * m for m, c in form.smooth.items())))
     total = sp.expand(total)
     waves = {w for w in total.atoms(sp.cos, sp.sin) if x in w.free_symbols}
-    rates = {sp.cancel(wave.args[0] / x) for wave in waves}
+    rates = {tidy.cancel(wave.args[0] / x) for wave in waves}
     if len(rates) != 1:
         return None
     (rate,) = rates
-    periods = sp.cancel(width * rate / (2 * sp.pi))
+    periods = tidy.cancel(width * rate / (2 * sp.pi))
     if x in rate.free_symbols or not periods.is_Integer or periods == 0:
         return None
     even, odd = (sp.expand(total.coeff(wave(rate * x))) for wave in (sp.cos, sp.sin))
@@ -28,7 +29,7 @@ def circle(integrand: Integrand) -> sp.Expr | None:
         return None
     if x in (even.free_symbols | odd.free_symbols):
         return None
-    square = sp.factor(sp.trigsimp(sp.expand(even**2 + odd**2)))
+    square = tidy.factor(sp.trigsimp(sp.expand(even**2 + odd**2)))
     return width * sp.besseli(0, sp.sqrt(square))
 
 
@@ -43,8 +44,8 @@ def wave_power(integrand: Integrand) -> sp.Expr | None:
         return None
     wave, phase = base, base.args[0]
     rate = sp.diff(phase, x)
-    if x in rate.free_symbols or sp.simplify(rate * (integrand.upper - integrand.lower)) != sp.pi:
+    if x in rate.free_symbols or tidy.simplify(rate * (integrand.upper - integrand.lower)) != sp.pi:
         return None
-    if any(sp.simplify(wave.subs(x, end)) != 0 for end in (integrand.lower, integrand.upper)):
+    if any(tidy.simplify(wave.subs(x, end)) != 0 for end in (integrand.lower, integrand.upper)):
         return None
     return sp.sqrt(sp.pi) * sp.gamma((power + 1) / 2) / (rate * sp.gamma(power / 2 + 1))

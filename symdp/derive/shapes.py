@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.signs import sign_of
 
 # Beyond this the completed square has lost more digits to cancellation than its shortness is worth.
@@ -67,7 +68,7 @@ def _short(expression: sp.Expr) -> sp.Expr:
         return sp.logcombine(expression, force=True)
     if not expression.free_symbols:
         return expression
-    return sp.factor_terms(sp.factor(expression))
+    return sp.factor_terms(tidy.factor(expression))
 
 
 def _line(slope: sp.Expr, constant: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -77,7 +78,7 @@ def _line(slope: sp.Expr, constant: sp.Expr, x: sp.Symbol) -> sp.Expr:
         return slope * x + constant
     if constant.has(sp.exp, sp.log) or slope.has(sp.exp, sp.log):
         return slope * x + constant
-    factored = sp.factor(slope * x + constant)
+    factored = tidy.factor(slope * x + constant)
     return factored if occurrences(factored, x) == 1 else slope * x + constant
 
 
@@ -189,7 +190,7 @@ def _ratio(moving: sp.Expr, reference: sp.Expr, x: sp.Symbol) -> sp.Expr:
         return sp.S.Zero
     first, second = sp.Add.make_args(moving)[0], sp.Add.make_args(reference)
     for candidate in second:
-        quotient = sp.cancel(first / candidate)
+        quotient = tidy.cancel(first / candidate)
         if x not in quotient.free_symbols:
             return quotient if sp.expand(moving - quotient * reference) == 0 else sp.nan
     return sp.nan

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.errors import InputError
 
 _DIGITS = 40
@@ -38,7 +39,7 @@ def sign_of(expression: sp.Expr) -> int | None:
     known = _assumed(expression)
     if known is not None or unclear:
         return known
-    factored = sp.factor_terms(sp.factor(sp.together(expression)))
+    factored = sp.factor_terms(tidy.factor(tidy.together(expression)))
     if factored != expression:
         known = _of_product(factored)
         if known is not None:
@@ -164,7 +165,7 @@ def interior_point(lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
         return -_rational_below(-lower)
     middle = (lower + upper) / 2
     if middle.free_symbols or middle.is_Rational:
-        return sp.together(middle)
+        return tidy.together(middle)
     width = (upper - lower).evalf(_DIGITS)
     return _near(middle, sp.Rational(str(width)) / 8)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.child import compute
 from symdp.derive.generators import Generators
 from symdp.derive.shapes import log_of_product
@@ -50,7 +51,7 @@ def _products(total: sp.Expr, deadline: float) -> Iterable[list[sp.Expr]]:
     plain = generators.reduced
     yield generators.factors(plain, with_hyperbolics=False)
     if sp.count_ops(plain) <= _QUICK:
-        factored: sp.Expr | None = sp.factor(sp.together(plain))
+        factored: sp.Expr | None = tidy.factor(tidy.together(plain))
     else:
         seconds = min(_SECONDS, deadline - time.monotonic())
         factored = compute("factor", (plain,), seconds)
@@ -76,13 +77,13 @@ class _Log:
         """Put the parts together."""
         fixed, moving = [], []
         for base, coefficient in self.logs.items():
-            short = sp.factor(sp.expand(coefficient))
+            short = tidy.factor(sp.expand(coefficient))
             if self.tilt in short.free_symbols:
                 moving.append(short * sp.log(base))
             else:
                 fixed.append((base, short))
         expanded = sp.expand(self.exponent)
-        exponent = min((expanded, sp.factor(expanded)), key=sp.count_ops)
+        exponent = min((expanded, tidy.factor(expanded)), key=sp.count_ops)
         return sp.Add(exponent, self._inside(), self.outside, log_of_product(fixed), *moving)
 
     def _inside(self) -> sp.Expr:
@@ -160,7 +161,7 @@ class _Log:
 
     def _root(self, factor: sp.Expr, power: sp.Expr) -> None:
         """A power such as a square root, whose base is positive wherever K is finite."""
-        numerator, denominator = sp.fraction(sp.factor(sp.together(factor)))
+        numerator, denominator = sp.fraction(tidy.factor(tidy.together(factor)))
         for part, sign in ((numerator, 1), (denominator, -1)):
             constant, moving = part.as_independent(self.tilt, as_Add=False)
             if sign_of(constant) == -1:  # −t is positive where it matters, t is not

@@ -25,7 +25,7 @@ from symdp.derive.records import CGF
 if TYPE_CHECKING:
     from symdp.pair import Pair
 
-_LAYOUT = 1
+_LAYOUT = 2
 _LARGEST = 200_000  # characters of one file
 _LARGEST_ARGUMENT = 10_000
 _FACTS = {"commutative", "real", "positive", "negative", "nonnegative", "nonpositive", "integer"}
@@ -195,6 +195,7 @@ def _encoded(cgf: CGF) -> dict[str, Any]:
         ],
         "reason": cgf.reason,
         "removable": [sp.srepr(at) for at in cgf.removable],
+        "domain_is_numeric": cgf.domain_is_numeric,
     }
 
 
@@ -224,4 +225,5 @@ def _decoded(data: Any) -> CGF:
         ),
         reason,
         several(data["removable"]),
+        data["domain_is_numeric"] is True,
     )

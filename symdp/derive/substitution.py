@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.integrand import Integrand
 from symdp.derive.log_form import log_form
 from symdp.derive.signs import interior_point
@@ -49,7 +50,7 @@ def logarithmic(integrand: Integrand) -> Iterator[Integrand]:
             logs *= sp.expand(moved, log=False) ** power
         if not plain or not _only_exponentials(body, logs, y):
             continue
-        top = sp.oo if other.is_infinite else sp.log(sp.factor(side * (other - end)))
+        top = sp.oo if other.is_infinite else sp.log(tidy.factor(side * (other - end)))
         inside = sp.S.Zero if top is sp.oo else interior_point(-sp.oo, top)
         form = log_form(sp.exp(sp.expand(body) + y) * logs, y, inside)
         yield Integrand(form, -sp.oo, top, False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.check import random_values
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _exchange(pair: Pair, first: int, second: int) -> str:
     f, g = pair.components[first], pair.components[second]
     if isinstance(f, tuple) and isinstance(g, tuple):
         # Sorting the pairs (f, g) and (g, f) must give the same list.
-        there = sorted((sp.srepr(sp.simplify(a)), sp.srepr(sp.simplify(b)))
+        there = sorted((sp.srepr(tidy.simplify(a)), sp.srepr(tidy.simplify(b)))
                        for a, b in zip(f, g, strict=True))  # fmt: skip
         back = sorted((b, a) for a, b in there)
         return "an exchange of points" if there == back else ""
@@ -97,7 +98,7 @@ def _exchange(pair: Pair, first: int, second: int) -> str:
         image = centre - x
         if pair.support.lower + pair.support.upper not in (centre, sp.nan):
             both = pair.support.lower is -sp.oo and pair.support.upper is sp.oo
-            if not both and sp.simplify(pair.support.lower + pair.support.upper - centre) != 0:
+            if not both and tidy.simplify(pair.support.lower + pair.support.upper - centre) != 0:
                 continue
         if _equal(f.subs(x, image), g, x) and _equal(g.subs(x, image), f, x):
             return f"the reflection {x} → {image}"
@@ -109,7 +110,7 @@ def _mirrored_mixture(pair: Pair) -> bool:
     if isinstance(pair.P, tuple) or isinstance(pair.Q, tuple):
         return False
     x = pair.variable
-    symmetric = sp.simplify(pair.support.lower + pair.support.upper) in (0, sp.nan)
+    symmetric = tidy.simplify(pair.support.lower + pair.support.upper) in (0, sp.nan)
     return bool(symmetric) and _equal(pair.P.subs(x, -x), pair.Q, x)
 
 
@@ -122,7 +123,7 @@ def _centres(pair: Pair, f: sp.Expr, g: sp.Expr) -> list[sp.Expr]:
     for density in (f, g):
         for node in density.atoms(sp.Add):
             if node.is_polynomial(x) and sp.degree(node, x) == 1:
-                found.append(sp.cancel(-node.subs(x, 0) / sp.diff(node, x)))
+                found.append(tidy.cancel(-node.subs(x, 0) / sp.diff(node, x)))
     found.append(sp.S.Zero)
     return list(dict.fromkeys(found))
 
@@ -146,7 +147,7 @@ def _equal(a: sp.Expr, b: sp.Expr, x: sp.Symbol) -> bool:
 
 def _provably_zero(gap: sp.Expr, x: sp.Symbol) -> bool:
     """Whether a difference vanishes by algebra on each side of its kinks."""
-    return bool(_canonical(gap, x) == 0 or sp.simplify(gap) == 0)
+    return bool(_canonical(gap, x) == 0 or tidy.simplify(gap) == 0)
 
 
 def _canonical(gap: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -154,7 +155,7 @@ def _canonical(gap: sp.Expr, x: sp.Symbol) -> sp.Expr:
         lambda node: isinstance(node, sp.Abs),
         lambda node: sp.Abs(-node.args[0] if _turn(node.args[0], x) else node.args[0]),
     )
-    return sp.simplify(sp.expand(sp.powsimp(sp.expand(even.rewrite(sp.exp)))))
+    return tidy.simplify(sp.expand(sp.powsimp(sp.expand(even.rewrite(sp.exp)))))
 
 
 def _turn(argument: sp.Expr, x: sp.Symbol) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.signs import compare, sign_of
 
 
@@ -109,7 +110,7 @@ def _sign_on(base: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> int
         return -1
     if base.is_polynomial(x) and sp.degree(base, x) == 1:
         slope = sign_of(base.coeff(x, 1) if base.is_Add else sp.diff(base, x))
-        root = sp.cancel(-base.subs(x, 0) / sp.diff(base, x))
+        root = tidy.cancel(-base.subs(x, 0) / sp.diff(base, x))
         if slope:
             if (compare(root, lower) or 0) < 0 or root == lower:
                 return slope

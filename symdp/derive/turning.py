@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.records import Slope
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import compare, interior_point, sign_of
@@ -152,13 +153,13 @@ def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     slope = sp.diff(loss, x)
     if sp.count_ops(slope) > _LONG:
         return slope  # expanding it would take longer than its zeros are worth
-    numerator, _ = sp.fraction(sp.together(slope))
+    numerator, _ = sp.fraction(tidy.together(slope))
     expanded = sp.powsimp(sp.expand(numerator, log=False), combine="exp")
     expanded = expanded.xreplace(
         {node: sp.exp(sp.expand(node.args[0])) for node in expanded.atoms(sp.exp)}
     )
     merged = sp.expand(expanded, power_exp=False, log=False)
     if merged.is_polynomial(x):
-        merged = sp.factor(merged)
+        merged = tidy.factor(merged)
     _, primitive = sp.factor_terms(merged).as_independent(x, as_Add=False)
     return sp.expand(primitive, power_exp=False, log=False)

@@ -33,7 +33,8 @@ _NAMES = {
     "ell": "ℓ", "delta": "δ", "epsilon": "ε", "tau": "τ", "eta": "η", "nu": "ν", "alpha": "α",
     "sigma": "σ", "lambda": "λ", "mu": "μ", "beta": "β", "infty": "∞", "inf": "inf", "sup": "sup",
     "min": "min", "max": "max", "Lambda": "Λ", "psi": "ψ", "phi": "φ", "rho": "ρ", "kappa": "κ",
-    "pi": "π", "chi": "χ", "Phi": "Φ", "theta": "θ", "omega": "ω", "le": "≤", "ge": "≥",
+    "pi": "π", "chi": "χ", "Phi": "Φ", "theta": "θ", "omega": "ω", "varepsilon": "ε",
+    "varphi": "φ", "le": "≤", "ge": "≥",
 }  # fmt: skip
 _NAME_TOKEN = re.compile(r"\\([A-Za-z]+)\*?|([A-Za-z]+|\d+(?:\.\d+)?)|(\S)|\s+")
 _UPRIGHT = {"mathrm", "text", "operatorname"}

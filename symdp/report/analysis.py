@@ -29,13 +29,17 @@ GUIDES = ("contour", "clt", "moments")
 
 @dataclass(frozen=True)
 class EpsilonTruth:
-    """The true ε at δ: where the many-digit profile, in its larger direction, meets δ."""
+    """The true ε at δ: where the many-digit profile, in its larger direction, meets δ.
+
+    `certified` says that proved enclosures of δ stood in for a truth that took too long.
+    """
 
     epsilon: float
     exact: Any
     digits: int
     direction: str
     reason: str = ""
+    certified: bool = False
 
 
 @dataclass
@@ -207,7 +211,9 @@ def _settle(
             exact = mpmath.mpf(epsilon) - gap / slope
             if abs(exact - epsilon) <= _SETTLED * max(1.0, abs(epsilon)):
                 # The next step would change it by about the square of this one.
-                return EpsilonTruth(float(exact), exact, truth.digits, truth.direction)
+                return EpsilonTruth(
+                    float(exact), exact, truth.digits, truth.direction, certified=truth.certified
+                )
             epsilon = float(exact)
         truth = ask(epsilon)
     return EpsilonTruth(epsilon, None, truth.digits, "", "Newton's method did not settle")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from symdp.errors import AccuracyError
+from symdp.interrupt import limit
 
 MOST_SECONDS = 4.0  # for one answer, where there is a limit at all
 _LEAST = 1e-3  # seconds; a timer set to zero would never ring
@@ -37,10 +35,6 @@ class Deadline:
         return self.left is not None and not self.left > 0
 
 
-class _TimeUpError(Exception):
-    """Raised where the time is up; no accountant takes it for a failure that it can work round."""
-
-
 @contextmanager
 def within(deadline: Deadline, most: float | None = None) -> Iterator[None]:
     """Interrupt what runs inside when the time is up, as far as the system has timers for that.
@@ -65,21 +59,11 @@ def within(deadline: Deadline, most: float | None = None) -> Iterator[None]:
     symdp.errors.AccuracyError: no answer within 0.01 s
     """
     left = deadline.left
-    has_timers = hasattr(signal, "setitimer")
-    if left is None or not has_timers or threading.current_thread() is not threading.main_thread():
+    if left is None:
         yield
         return
     seconds = max(_LEAST, left if most is None else min(left, most))
-
-    def stop(*_: Any) -> None:
-        raise _TimeUpError
-
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
+    with limit(seconds) as outcome:
         yield
-    except _TimeUpError:
-        raise AccuracyError(f"no answer within {seconds:.2g} s") from None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, previous)
+    if outcome.late:
+        raise AccuracyError(f"no answer within {seconds:.2g} s")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.derive.present import seen
 from symdp.emit.mathml import mathml_of_name
 from symdp.report.mathml import mathml
 
@@ -81,6 +82,10 @@ def loss(derivation: Derivation) -> list[Formula]:
         low, high = d.loss_range
         rows.append(_bound("inf", low))
         rows.append(_bound("sup", high))
+    elif d.seen_range is not None:
+        low, high = d.seen_range
+        rows.append(_bound("inf", None, seen(low)))
+        rows.append(_bound("sup", None, seen(high)))
     for atom in d.atoms:
         value = _rounded(atom.loss)
         rows.append(
@@ -155,7 +160,7 @@ def tails(derivation: Derivation, values: Mapping[str, str]) -> list[Formula]:
 
 def _symbol(latex: str) -> str:
     """The MathML of a constant's symbol, with exponent and index one above the other."""
-    name = mathml_of_name(latex.replace(r"\varepsilon", r"\epsilon"))
+    name = mathml_of_name(latex)
     return _TOWER.sub(r"<msubsup>\1\3\2</msubsup>", name)
 
 
@@ -164,8 +169,14 @@ def domain(derivation: Derivation) -> list[Formula]:
     if derivation.cgf.domain is None:
         return []
     signs = (("-", "−"), ("+", "+"))
+    numeric = derivation.cgf.domain_is_numeric
     return [
-        Formula(f"t_{latex}", f"<msub><mi>t</mi><mo>{sign}</mo></msub>", end)
+        Formula(
+            f"t_{latex}",
+            f"<msub><mi>t</mi><mo>{sign}</mo></msub>",
+            None if numeric else end,
+            seen(end) if numeric else "",
+        )
         for (latex, sign), end in zip(signs, derivation.cgf.domain, strict=True)
     ]
 
@@ -191,9 +202,9 @@ def _of(latex: str, letter: str, argument: sp.Symbol, right: sp.Basic) -> Formul
     )
 
 
-def _bound(word: str, value: sp.Expr) -> Formula:
+def _bound(word: str, value: sp.Expr | None, words: str = "") -> Formula:
     name = f"<mrow><mo>{word}</mo><mspace width='0.2em'/><mi>ℓ</mi></mrow>"
-    return Formula(rf"\{word} \ell", name, value)
+    return Formula(rf"\{word} \ell", name, value, words)
 
 
 def _shown(end: sp.Expr) -> str:

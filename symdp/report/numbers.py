@@ -24,8 +24,9 @@ def epsilon_table(results: Results) -> list[Block]:
     truth = results.truth
     known = truth is not None and truth.exact is not None
     if truth is not None and known:
-        value = str(mpmath.nstr(truth.exact, 17))
-        rows.append(["truth", f"{truth.digits} digits", value, "", ""])
+        value = str(mpmath.nstr(truth.exact, min(17, truth.digits)))
+        name = "certified" if truth.certified else "truth"
+        rows.append([name, f"{truth.digits} digits", value, "", ""])
     elif truth is not None:
         rows.append(["truth", "not reached", "", "", ""])
     notes = [f"truth: {truth.reason}"] if truth is not None and not known else []
@@ -67,9 +68,12 @@ def check_blocks(results: Results, name: str) -> list[Block]:
     values = [_row(own, [_answer(c) for c in own]) for own in by_method]
     bad = frozenset(place + 1 for place, own in enumerate(by_method) if any(c.broken for c in own))
     digits = min((t.digits for t in truths if t.value is not None), default=0)
-    first = ["truth", f"{digits} digits" if digits else "not reached", *map(_value, truths)]
+    proved = " or certified" if any(t.certified for t in truths) else ""
+    what = f"{digits} digits{proved}" if digits else "not reached"
+    first = ["truth", what, *map(_value, truths)]
     head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
-    caption = "Relative error of δ against an independent quadrature; * marks a method's advice."
+    judge = f"an independent quadrature{', or a proved enclosure' if proved else ''}"
+    caption = f"Relative error of δ against {judge}; * marks a method's advice."
     table = Table(head, [first, *errors], caption, 2, strong=frozenset({0}), bad=bad)
     blocks: list[Block] = [*_figure(by_method, name), table]
     if bad:

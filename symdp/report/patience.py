@@ -1,4 +1,7 @@
-"""Truth within a given time: child processes compute it and are stopped when the time is up."""
+"""Truth within a given time: child processes compute it and are stopped when the time is up.
+
+A proved enclosure stands in for a truth that takes too long.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,20 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from tempfile import TemporaryFile
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from symdp.report.deadline import Deadline
-from symdp.report.verification import Truth, judge
+from symdp.report.verification import Truth, certified, judge
 
 if TYPE_CHECKING:
     from symdp.composition import Composition
+
+_CERTIFIED_DIGITS = 15
+_FOR_CERTIFICATE = 0.5  # of the time for the truth, for a proved enclosure in its place
 
 
 class Judges:
@@ -55,14 +62,25 @@ class Judges:
         return self._pool.submit(self._answer, epsilon)
 
     def _answer(self, epsilon: float) -> Truth:
-        seconds = self._deadline.seconds or 0.0
-        late = Truth(epsilon, None, self._digits, reason=f"not reached within {seconds:g} s")
+        found = self._asked("truth", epsilon, self._digits, self._deadline)
+        if found.value is not None or self._deadline.seconds is None:
+            return found
+        more = Deadline(_FOR_CERTIFICATE * self._deadline.seconds)
+        proved = self._asked("certificate", epsilon, _CERTIFIED_DIGITS, more)
+        if proved.value is None:
+            also = f", {proved.reason}" if proved.reason.startswith("nor ") else ""
+            return replace(found, reason=found.reason + also)
+        return replace(proved, reason=f"{found.reason}: a certified value stands in")
+
+    def _asked(self, what: str, epsilon: float, digits: int, deadline: Deadline) -> Truth:
+        seconds = deadline.seconds or 0.0
+        late = Truth(epsilon, None, digits, reason=f"not reached within {seconds:g} s")
         # A file for its input, since a pipe to a child that is stopped may be left half written.
         with TemporaryFile() as question:
-            pickle.dump((self._pairs, epsilon, self._digits), question)
+            pickle.dump((what, self._pairs, epsilon, digits), question)
             question.seek(0)
             with self._lock:
-                if self._closed or self._deadline.is_past:
+                if self._closed or deadline.is_past:
                     return late
                 child = subprocess.Popen(
                     [sys.executable, "-m", "symdp.report.patience"],
@@ -74,7 +92,7 @@ class Judges:
         try:
             with child:
                 try:
-                    answer, _ = child.communicate(timeout=self._deadline.left)
+                    answer, _ = child.communicate(timeout=deadline.left)
                 except subprocess.TimeoutExpired:
                     child.kill()
                     return late
@@ -82,7 +100,7 @@ class Judges:
             with self._lock:
                 self._running.discard(child)
         if child.returncode != 0:
-            return Truth(epsilon, None, self._digits, reason="its computation broke off")
+            return Truth(epsilon, None, digits, reason="its computation broke off")
         found: Truth = pickle.loads(answer)
         return found
 
@@ -104,7 +122,8 @@ class Judges:
 
 def _main() -> None:
     question: Any = pickle.loads(sys.stdin.buffer.read())
-    sys.stdout.buffer.write(pickle.dumps(judge(*question)))
+    answer = {"truth": judge, "certificate": certified}[question[0]]
+    sys.stdout.buffer.write(pickle.dumps(answer(*question[1:])))
 
 
 if __name__ == "__main__":

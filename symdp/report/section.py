@@ -116,7 +116,9 @@ def _summary(delta: float, results: Results) -> str:
         text += f"; the tightened moments bound gives {bound.epsilon:.12g}"
     truth = results.truth
     if truth is not None and truth.exact is not None:
-        text += f"; the truth begins {mpmath.nstr(truth.exact, 17)}"
+        shown = mpmath.nstr(truth.exact, min(17, truth.digits))
+        what = "certified values of δ give" if truth.certified else "the truth begins"
+        text += f"; {what} {shown}"
     return f"{text}."
 
 

@@ -27,13 +27,18 @@ _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
 
 @dataclass(frozen=True)
 class Truth:
-    """δ(ε) to many digits; `value` is None where it could not be reached, for a `reason`."""
+    """δ(ε) to many digits; `value` is None where it could not be reached, for a `reason`.
+
+    `certified` says that not the truth was reached in time but a proved enclosure, of which
+    `value` is the middle.
+    """
 
     epsilon: float
     value: Any
     digits: int
     direction: Direction = "both"
     reason: str = ""
+    certified: bool = False
 
     @property
     def log(self) -> float:
@@ -133,6 +138,25 @@ def judge(
         side = max(values, key=values.__getitem__)
         return Truth(epsilon, values[side], attempt, side)
     return Truth(epsilon, None, digits, reason=reason)
+
+
+def certified(
+    pairs: Mapping[Direction, Sequence[tuple[Pair, int]]], epsilon: float, digits: int
+) -> Truth:
+    """Return the middle of a proved enclosure of the largest δ(ε), in place of the truth."""
+    from symdp.certify import enclose_delta
+
+    try:
+        balls = {side: enclose_delta(steps, epsilon, digits) for side, steps in pairs.items()}
+    except FAILURES as error:
+        return Truth(epsilon, None, digits, reason=f"nor certified: {reason_of(error)}")
+    with mpmath.workdps(digits + 10):
+        values = {
+            side: mpmath.mpf(ball.mid().str(digits + 5, radius=False))
+            for side, ball in balls.items()
+        }
+    side = max(values, key=values.__getitem__)
+    return Truth(epsilon, values[side], digits, side, certified=True)
 
 
 def check(composition: Composition, method: str, direction: Direction, truth: Truth) -> Check:

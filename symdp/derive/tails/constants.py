@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.signs import compare
 from symdp.derive.tails import evaluate
@@ -20,8 +22,12 @@ if TYPE_CHECKING:
 
 ORDERS = (1, 2, 3)
 _FEW_POINTS = 4
+_CERTAIN = "the loss takes one value alone"
 _NO_CLOSED = "the CGF has no closed form"
 _Formula = tuple[sp.Expr | None, str]
+_LATE: _Formula = (None, "no formula was found within the time limit")
+_SHARE, _LEAST = 0.2, 0.1  # of the clock, and seconds, for each formula
+T = TypeVar("T")
 
 
 def derive_tails(derivation: Derivation) -> Tails:
@@ -45,14 +51,22 @@ def derive_tails(derivation: Derivation) -> Tails:
     >>> tails["chernoff_p"].evaluate(epsilon=2, count=5, b=2).str(5, radius=False)
     '-1.2911'
     """
+    # First what they rest on: asked for within a formula's time it would have that alone.
+    _ = derivation.cgf, derivation.loss_range
     parts = (_sums, _squares, _exponential, _of_one_tilt)
     return Tails(tuple(constant for part in parts for constant in part(derivation)))
 
 
+def _tried(d: Derivation, work: Callable[[], T], otherwise: T) -> T:
+    """What the work finds within its share of the derivation's time."""
+    return d.clock.attempt(work, otherwise, _SHARE, _LEAST)
+
+
 def _sums(d: Derivation) -> Iterator[TailConstant]:
-    width = loss_width(d)
+    width = _tried(d, lambda: loss_width(d), None)
     tau: _Formula = (width, "") if width is not None else (None, "its range was not found")
-    drift = _mean(d, "Q")
+    means = {under: _tried(d, partial(_mean, d, under), None) for under in ("P", "Q")}
+    drift = means["Q"]
     yield TailConstant(
         "loss_width", r"\tau", "sup ℓ − inf ℓ of the finite loss", *tau, (),
         evaluate.FromFormula(d),
@@ -67,7 +81,7 @@ def _sums(d: Derivation) -> Iterator[TailConstant]:
             f"chernoff_{under.lower()}",
             rf"\log {under}_{{\mathrm{{Chernoff}}}}(\varepsilon)",
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ min_s nK(s) − sε, ε above the mean",
-            *_legendre(d, under),
+            *_tried(d, partial(_legendre, d, under), _LATE),
             ("epsilon", "count"),
             evaluate.Chernoff(d, under),
         )
@@ -76,14 +90,17 @@ def _sums(d: Derivation) -> Iterator[TailConstant]:
             f"hoeffding_{under.lower()}",
             rf"\log {under}_{{\mathrm{{Hoeffding}}}}(\varepsilon)",
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ −2(ε − n E_{under} ℓ)²/(nτ²), ε above the mean",
-            *_quadratic(square, _mean(d, under), under, "the loss is unbounded"),
+            *_quadratic(square, means[under], under, "the loss is unbounded"),
             ("epsilon", "count"),
             evaluate.QuadraticTail(d, under, square, under),
         )
 
 
 def _squares(d: Derivation) -> Iterator[TailConstant]:
-    squares = {under: sub_gaussian_square(d, under) for under in ("P", "Q")}
+    squares = {
+        under: _tried(d, partial(sub_gaussian_square, d, under), _LATE) for under in ("P", "Q")
+    }
+    variance = _tried(d, partial(normal_variance, d), None)
     for under in ("P", "Q"):
         low = under.lower()
         square, reason = squares[under]
@@ -95,7 +112,8 @@ def _squares(d: Derivation) -> Iterator[TailConstant]:
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
         known = "Q" if crossed else under
-        formula, why = _quadratic(squares[known][0], _mean(d, known), known, reason)
+        mean = _tried(d, partial(_mean, d, known), None)
+        formula, why = _quadratic(squares[known][0], mean, known, reason)
         if crossed and formula is not None:
             formula += EPSILON
         yield TailConstant(
@@ -111,7 +129,7 @@ def _squares(d: Derivation) -> Iterator[TailConstant]:
             f"sub_gaussian_within_{low}",
             rf"s^2_{under}[a, b]",
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]",
-            *_everywhere(normal_variance(d)),
+            *_everywhere(variance),
             ("low", "high"),
             evaluate.Within(d, under),
         )
@@ -124,8 +142,9 @@ def _everywhere(variance: sp.Expr | None) -> _Formula:
 
 
 def _exponential(d: Derivation) -> Iterator[TailConstant]:
+    variance = _tried(d, partial(normal_variance, d), None)
     for under in ("P", "Q"):
-        scale, reason = _scale(d, 0 if under == "P" else -1)
+        scale, reason = _tried(d, partial(_scale, d, 0 if under == "P" else -1), _LATE)
         yield TailConstant(
             f"sub_exponential_scale_{under.lower()}",
             rf"\alpha_{under}",
@@ -137,7 +156,7 @@ def _exponential(d: Derivation) -> Iterator[TailConstant]:
             f"sub_exponential_{under.lower()}",
             rf"\nu^2_{under}",
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α",
-            *(_everywhere(normal_variance(d)) if scale is not None else (None, reason)),
+            *(_everywhere(variance) if scale is not None else (None, reason)),
             (),
             evaluate.SubExponential(d, under, scale),
         )
@@ -146,11 +165,13 @@ def _exponential(d: Derivation) -> Iterator[TailConstant]:
 def _scale(d: Derivation, base: int) -> _Formula:
     if d.cgf.domain is None:
         return None, "the domain of the CGF was not found"
+    if d.cgf.domain_is_numeric:
+        return None, "the domain of the CGF is known in numbers alone"
     lower, upper = d.cgf.domain
     ends = [gap for gap in (base - lower, upper - base) if not gap.is_infinite]
     if not ends:
         return sp.S.One, ""
-    if any(sp.simplify(end) == 0 for end in ends):
+    if any(tidy.simplify(end) == 0 for end in ends):
         return None, "the loss has no exponential moments on one side"
     nearest = ends[0]
     if len(ends) > 1:
@@ -160,14 +181,14 @@ def _scale(d: Derivation, base: int) -> _Formula:
 
 
 def _of_one_tilt(d: Derivation) -> Iterator[TailConstant]:
-    third, reason = _third(d)
-    ratio = None if third is None else third / d.cumulant(2) ** sp.Rational(3, 2)
+    third, reason = _tried(d, partial(_third, d), _LATE)
+    ratio, why = (None, reason) if third is None else _standardised(third, d.cumulant(2))
     yield TailConstant(
         "third_moment", "P_t", "E_t|ℓ − E_t ℓ|³ under dP_t ∝ e^(tℓ)dP", third, reason, ("t",),
         evaluate.Tilted(d, "third"),
     )  # fmt: skip
     yield TailConstant(
-        "berry_esseen", r"P_t/K''(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, reason,
+        "berry_esseen", r"P_t/K''(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, why,
         ("t",), evaluate.Tilted(d, "ratio"),
     )  # fmt: skip
     for order in ORDERS:
@@ -175,7 +196,7 @@ def _of_one_tilt(d: Derivation) -> Iterator[TailConstant]:
             f"van_der_corput_{order}",
             f"V_{order}",
             f"|φ_t(y) − Σ atoms| ≤ V/|y|^{order}; values are proved for 0 < |y| ≤ 2⁴⁰",
-            *van_der_corput_formula(d, order),
+            *_tried(d, partial(van_der_corput_formula, d, order), _LATE),
             ("t",),
             evaluate.Tilted(d, "variation", order),
         )
@@ -185,6 +206,12 @@ def _of_one_tilt(d: Derivation) -> Iterator[TailConstant]:
         "|φ_t(y) − Σ atoms| at one frequency y, also where the loss turns", None, why,
         ("t", "frequency"), evaluate.Tilted(d, "split"),
     )  # fmt: skip
+
+
+def _standardised(third: sp.Expr, variance: sp.Expr) -> _Formula:
+    if variance == 0:
+        return None, _CERTAIN
+    return third / variance ** sp.Rational(3, 2), ""
 
 
 def _mean(d: Derivation, under: str) -> sp.Expr | None:
@@ -201,6 +228,8 @@ def _quadratic(square: sp.Expr | None, mean: sp.Expr | None, under: str, reason:
     """−(ε − n·mean)²/(2ns²); a mean without a formula stays a symbol."""
     if square is None:
         return None, reason
+    if square == 0:
+        return None, _CERTAIN
     if mean is None:
         mean = sp.Symbol(f"E_{under}", real=True)
     return -((EPSILON - COUNT * mean) ** 2) / (2 * COUNT * sp.factor_terms(square)), ""
@@ -234,15 +263,15 @@ def invert_slope(d: Derivation, level: sp.Expr) -> sp.Expr | None:
     if d.cgf.expression is None:
         return None
     slope = d.cumulant(1).rewrite(sp.exp)
-    return _inverse(sp.numer(sp.together(slope - level)), d.cgf.tilt)
+    return _inverse(sp.numer(tidy.together(slope - level)), d.cgf.tilt)
 
 
 def _shortest(value: sp.Expr) -> sp.Expr:
     """Tidy a formula; logs keep to themselves, since combined ones take powers of symbols."""
-    tidied = value.replace(sp.log, lambda inside: sp.log(sp.factor(sp.together(inside))))
+    tidied = value.replace(sp.log, lambda inside: sp.log(tidy.factor(tidy.together(inside))))
     forms = [value, tidied]
     if not value.has(sp.log):
-        forms.append(sp.simplify(value))
+        forms.append(tidy.simplify(value))
     return min(forms, key=sp.count_ops)
 
 
@@ -252,21 +281,21 @@ def _inverse(equation: sp.Expr, tilt: sp.Symbol) -> sp.Expr | None:
     if expanded.is_polynomial(tilt):
         if sp.degree(expanded, tilt) != 1:
             return None
-        return sp.factor(-expanded.coeff(tilt, 0) / expanded.coeff(tilt, 1))
+        return tidy.factor(-expanded.coeff(tilt, 0) / expanded.coeff(tilt, 1))
     terms = exponential_terms(expanded, tilt)
     if terms is None:
         return None
     collected: dict[sp.Expr, sp.Expr] = {}
     for coefficient, exponent in terms:
         rate = sp.expand(exponent).coeff(tilt, 1)
-        rest = sp.simplify(exponent - rate * tilt)
+        rest = tidy.simplify(exponent - rate * tilt)
         if tilt in rest.free_symbols:
             return None
         collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(rest)
     if len(collected) != 2:
         return None
     (a, b), (c, e) = collected.items()
-    return sp.simplify(sp.log(sp.simplify(-e / b)) / (a - c))
+    return tidy.simplify(sp.log(tidy.simplify(-e / b)) / (a - c))
 
 
 def _third(d: Derivation) -> _Formula:

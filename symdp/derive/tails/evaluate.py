@@ -166,7 +166,7 @@ class QuadraticTail:
         from symdp.truth.tails import crossed_tail, quadratic_tail
 
         request = Request.read(self.derivation, constant, values)
-        if self.square is None:
+        if self.square is None or constant.expression is None:
             raise AccuracyError(f"{constant.name} is not known here: {constant.reason}")
         square = request.number(self.square)
         epsilon, count = request.numbers["epsilon"], int(request.numbers["count"])
@@ -224,9 +224,13 @@ class Tilted:
 
     def __call__(self, constant: TailConstant, values: Mapping[str, Any]) -> arb:
         """Return the value."""
+        from flint import arb
+
         from symdp.truth import tails, variation
 
         request = Request.read(self.derivation, constant, values)
+        if constant.expression == 0:  # nothing moves: there is no integral to enclose
+            return arb(0)
         tilt, pair = request.numbers["t"], request.pair
         law = tails.tilted_law(pair)
         if self.what == "third":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.limits import limit_at
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import sign_of
@@ -81,23 +82,31 @@ def _of_normal(variance: sp.Expr, order: int) -> sp.Expr:
     density = sp.exp(-(z**2) / 2) / sp.sqrt(2 * sp.pi)
     height = sp.Abs(hermite(order - 1, z)) * density
     total = 2 * sp.Add(*(height.subs(z, zero) for zero in zeros))
-    return sp.simplify(total / sp.sqrt(variance) ** order)
+    return tidy.simplify(total / sp.sqrt(variance) ** order)
 
 
 def _turning_point(moving: list[Piece], x: sp.Symbol) -> sp.Expr | None:
     """Return an inner end at which the slope of the loss vanishes."""
     for piece in moving:
-        for end in (piece.lower, piece.upper):
-            if end.is_infinite:
-                continue
-            slope = sp.diff(piece.loss, x).subs(x, end)
-            if slope.free_symbols:
-                vanishes = sign_of(slope) == 0 or sp.simplify(slope) == 0
-            else:
-                vanishes = bool(abs(slope.evalf(60, maxn=400)) < sp.Float(10) ** -30)
-            if vanishes:
+        for end, from_left in ((piece.lower, False), (piece.upper, True)):
+            if not end.is_infinite and _vanishes(sp.diff(piece.loss, x), x, end, from_left):
                 return end
     return None
+
+
+def _vanishes(slope: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -> bool:
+    """Whether a slope vanishes at an end; where nothing tells, it may."""
+    found: sp.Expr | None = slope.subs(x, end)
+    if found is None or found.has(sp.nan, sp.zoo):
+        found = limit_at(slope, x, end, from_left)
+    if found is None or found.has(sp.nan, sp.zoo):
+        return True
+    if found.is_infinite:
+        return False
+    if found.free_symbols:
+        return sign_of(found) == 0 or tidy.simplify(found) == 0
+    size = abs(found.evalf(60, maxn=400))
+    return not size.is_comparable or bool(size < sp.Float(10) ** -30)
 
 
 def _unimodal(piece: Piece, derivation: Derivation) -> sp.Expr | None:
@@ -126,4 +135,4 @@ def _unimodal(piece: Piece, derivation: Derivation) -> sp.Expr | None:
     if len(places) > 1 or any(end is not -sp.oo for end in ends):
         return None
     # Between two ends where it vanishes, the only stationary point of a density is its mode.
-    return 2 * sp.exp(sp.simplify(height.subs(x, places[0])))
+    return 2 * sp.exp(tidy.simplify(height.subs(x, places[0])))

@@ -1,0 +1,277 @@
+"""The series of a derivation: cumulants, saddle point, Edgeworth, asymptotics for many steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import sympy as sp
+
+from symdp.derive import tidy
+from symdp.derive.child import compute
+from symdp.derive.cumulants import cumulant_in_moments, derivative_of
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.derive.asymptotics import Expansion
+    from symdp.derive.derivation import Derivation
+
+EPSILON = sp.Symbol("epsilon", real=True)
+COUNT = sp.Symbol("n", integer=True, positive=True)
+_SECONDS_OF_A_LIMIT = 5.0
+_SHARE = 0.4  # of the clock, for one derivative
+_LEAST = 0.25  # seconds
+
+
+class Series:
+    """Methods of a `Derivation` that expand; all in the cumulants K^(j)(t) of one step."""
+
+    def _of(self) -> Derivation:
+        return cast("Derivation", self)
+
+    def cumulant(self, order: int) -> sp.Expr:
+        """Return the tilted cumulant K^(order)(t) as an expression of the tilt.
+
+        Where neither it nor K has a closed form it is given by the tilted raw moments
+        m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}.
+
+        Parameters
+        ----------
+        order : int, 1 or more
+
+        Raises
+        ------
+        InputError
+            For an order below 1.
+        """
+        check_order(order, 1)
+        found = self._derivative(order)
+        return cumulant_in_moments(order, self._of().cgf.tilt) if found is None else found
+
+    def _derivative(self, order: int) -> sp.Expr | None:
+        """K^(order) where K has a closed form, and it has derivatives in closed form, in time."""
+        d = self._of()
+        tilt, expression = d.cgf.tilt, d.cgf.expression
+        if expression is None:
+            return None
+        found = d.clock.attempt(
+            lambda: derivative_of(expression, tilt, order), None, _SHARE, _LEAST
+        )
+        # A special function may have no derivative by its parameters.
+        return None if found is None or found.has(sp.Derivative, sp.Subs) else found
+
+    def msd(self, order: int, substitute: bool = False) -> sp.Expr:
+        """Return MSD_order ≈ δ(ε), the method of steepest descent [SPA (60), (61)].
+
+        MSD_k = e^{F₀}/√(2πF₂)·(1 + corrections up to n^{−k}), F_j the j-th derivative of
+        F(z) = nK(z) − εz − log z − log(1+z) at t.
+
+        Parameters
+        ----------
+        order : int, 0 or more
+        substitute : bool
+            Put the closed-form CGF in, for n steps at ε and tilt t.
+
+        Raises
+        ------
+        InputError
+            For a negative order, or a substitution without a closed form.
+        """
+        from symdp.expansion import F, saddlepoint_series
+
+        check_order(order, 0)
+        formula = sp.exp(F(0)) / sp.sqrt(2 * sp.pi * F(2)) * saddlepoint_series(order)
+        if not substitute:
+            return formula
+        return formula.xreplace(dict(self.saddle_terms(order)))
+
+    def saddle_terms(
+        self, order: int, substitute: bool = True
+    ) -> tuple[tuple[sp.Symbol, sp.Expr], ...]:
+        """Return what F₀, F₁, … of `msd` mean: F_j = nK⁽ʲ⁾(t) + (d/dt)ʲ(−εt − log t − log(1+t)).
+
+        F_j for j ≤ 2·order + 2 and t > 0 [SPA (48)].
+
+        Parameters
+        ----------
+        order : int, 0 or more
+            Of the series that they are for.
+        substitute : bool
+            Put this mechanism's own K and its derivatives in; otherwise they stay κ₀, κ₁, …,
+            which `cumulant` gives, so that the terms are short whatever K is.
+
+        Raises
+        ------
+        InputError
+            For a negative order, or a substitution without a closed form.
+
+        Examples
+        --------
+        >>> import symdp
+        >>> from symdp.derive import derive
+        >>> derive(symdp.mechanisms.gaussian).saddle_terms(0)[2]
+        (F_2, n/sigma**2 + (t + 1)**(-2) + t**(-2))
+        """
+        from symdp.expansion import F
+
+        check_order(order, 0)
+        tilt = self._of().cgf.tilt
+        z = sp.Symbol(tilt.name, positive=True)  # the saddle point lies right of 0
+        rest = -EPSILON * z - sp.log(z) - sp.log(1 + z)
+        terms = []
+        for j in range(2 * order + 3):
+            own: sp.Expr = sp.Symbol(f"kappa_{j}", real=True)
+            if substitute:
+                found = self.closed_derivative(j) if j else self.closed_form()
+                own = found.xreplace({tilt: z})
+            terms.append((F(j), COUNT * own + sp.diff(rest, z, j)))
+        return tuple(terms)
+
+    def edgeworth(self, order: int, substitute: bool = False, at: sp.Expr | int = 0) -> sp.Expr:
+        """Return E_order(x), the Edgeworth series of the standardised loss's distribution function.
+
+        E_k(x) = Φ(x) − φ(x) Σ_{j≤k} p_j(x) in λ_j = κ_j/κ₂^{j/2}, as behind [EA Prop 3.2].
+
+        Parameters
+        ----------
+        order : int, 0 or more
+        substitute : bool
+            Put the cumulants of n steps in: those under P for `at` = 0, under Q for `at` = −1.
+        at : the tilt of the cumulants
+
+        Raises
+        ------
+        InputError
+            For a negative order, or a substitution without a closed form.
+        """
+        from symdp.expansion import edgeworth_polynomials, standardised_cumulant
+
+        check_order(order, 0)
+        x = sp.Symbol("x", real=True)
+        normal = (1 + sp.erf(x / sp.sqrt(2))) / 2
+        density = sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
+        formula = normal - density * sp.Add(*edgeworth_polynomials(order))
+        if not substitute:
+            return formula
+        kappa = {j: self.cumulant_at(j, at) for j in range(2, order + 3)}
+        half = sp.Rational(1, 2)
+        return formula.xreplace(
+            {
+                standardised_cumulant(j): COUNT ** (1 - j * half)
+                * kappa[j]
+                / kappa[2] ** (j * half)
+                for j in range(3, order + 3)
+            }
+        )
+
+    def cumulant_at(self, order: int, at: sp.Expr | int) -> sp.Expr:
+        """Return the closed-form cumulant at one tilt, as a limit where the formula reads 0/0.
+
+        Raises
+        ------
+        InputError
+            Where there is no closed form, or the limit was not found.
+        """
+        check_order(order, 1)
+        if not isinstance(at, int | sp.Expr):
+            raise InputError(f"the tilt must be a number or a SymPy expression, not {at!r}")
+        d, derivative = self._of(), self.closed_derivative(order)
+        place = sp.sympify(at, strict=True)
+        value = derivative.subs(d.cgf.tilt, place)
+        if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+            seconds = min(_SECONDS_OF_A_LIMIT, max(_LEAST, d.clock.left))
+            limit = compute("limit", (derivative, d.cgf.tilt, place, "+"), seconds)
+            if limit is None:
+                raise InputError(f"the cumulant of order {order} has no value found at {place}")
+            return limit
+        return tidy.simplify(value)
+
+    def asymptotics(self, order: int = 1, substitute: bool = False) -> tuple[Expansion, ...]:
+        """Return how t₀ and log δ behave for many steps, in three regimes of ε.
+
+        "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.
+
+        Parameters
+        ----------
+        order : int, 0 or more
+            Terms after the leading one.
+        substitute : bool
+            Put the closed-form CGF in, and solve for the tilt s where a formula does.
+
+        Raises
+        ------
+        InputError
+            For a negative order, or a substitution without a closed form.
+
+        Examples
+        --------
+        >>> import symdp
+        >>> from symdp.derive import derive
+        >>> central, fixed, large = derive(symdp.mechanisms.gaussian).asymptotics(0, True)
+        >>> fixed.tilt, large.tilt
+        (2*sigma**2/n, level*sigma**2 - 1/2)
+        """
+        from symdp.derive.asymptotics import LEVEL, expansions, substituted
+        from symdp.derive.tails.constants import invert_slope
+
+        check_order(order, 0)
+        d = self._of()
+        found = expansions(order, d.pair.is_discrete)
+        if not substitute:
+            return found
+        levels = {"fixed": sp.S.Zero, "large": LEVEL}
+        places = {name: invert_slope(d, level) for name, level in levels.items()}
+        return tuple(
+            substituted(
+                expansion,
+                lambda j: self.cumulant_at(j, 0),
+                lambda j: self.closed_derivative(j) if j else self.closed_form(),
+                d.cgf.tilt,
+                places.get(expansion.regime),
+            )
+            for expansion in found
+        )
+
+    def closed_form(self) -> sp.Expr:
+        """Return K(t).
+
+        Raises
+        ------
+        InputError
+            Where it has no closed form.
+        """
+        d = self._of()
+        if d.cgf.expression is None:
+            raise InputError(
+                f"{d.mechanism.name} has no closed-form CGF to substitute ({d.cgf.reason}); "
+                "leave substitute out"
+            )
+        return d.cgf.expression
+
+    def closed_derivative(self, order: int) -> sp.Expr:
+        """Return K^(order)(t).
+
+        Raises
+        ------
+        InputError
+            Where K or its derivative has no closed form.
+        """
+        self.closed_form()
+        found = self._derivative(order)
+        if found is None:
+            raise InputError(
+                f"the derivative of order {order} of {self._of().mechanism.name}'s CGF has no "
+                "closed form; leave substitute out"
+            )
+        return found
+
+
+def check_order(order: int, least: int) -> None:
+    """Refuse an order that is no whole number, or below the least.
+
+    Raises
+    ------
+    InputError
+        For such an order.
+    """
+    if not isinstance(order, int) or isinstance(order, bool) or order < least:
+        raise InputError(f"the order must be a whole number, {least} or more, not {order!r}")

@@ -1,0 +1,243 @@
+"""Limits of time: work that is stopped when its time is up, and what stands in for it then."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_LEAST = 1e-3  # seconds; a timer set to zero would never ring
+_AGAIN = 1.0  # seconds until it rings again where its first ring was lost, as in a destructor
+
+
+class _TimeUpError(BaseException):
+    """The time of the attempt at a depth is up; nothing that catches errors may catch it."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__(depth)
+        self.depth = depth
+
+
+class _Ends(threading.local):
+    """When the attempts that this thread is in must end, the outermost first."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+
+_ends = _Ends()
+_foreign: list[tuple[float, Any]] = []  # end and handler of a timer that was set before ours
+
+
+def time_left() -> float:
+    """Return the seconds until the first of the attempts around must end, ∞ outside of any.
+
+    Examples
+    --------
+    >>> time_left(), attempt(time_left, 0.0, 30.0) <= 30.0
+    (inf, True)
+    """
+    return max(0.0, min(_ends.times, default=math.inf) - time.monotonic())
+
+
+@dataclass
+class Outcome:
+    """How a `limit` ended: `late` where the time was up before the work was done."""
+
+    late: bool = False
+
+
+@contextmanager
+def limit(seconds: float) -> Iterator[Outcome]:
+    """Leave the block when its time is up, as if it had ended there.
+
+    Limits may stand within limits; the shortest time counts.  Only the main thread of a system
+    with timers can be interrupted: elsewhere the work goes on to its end, but `time_left` tells it
+    to hurry.
+
+    Parameters
+    ----------
+    seconds : a positive number
+
+    Examples
+    --------
+    >>> with limit(0.01) as outcome:
+    ...     time.sleep(5)
+    >>> outcome.late
+    True
+    """
+    depth, outcome = len(_ends.times), Outcome()
+    _ends.times.append(time.monotonic() + max(_LEAST, seconds))
+    state = _numeric_state()
+    try:
+        with _ringing(depth):
+            yield outcome
+    except (_TimeUpError, SystemError) as error:
+        late = _time_up(error)
+        if late is None:
+            raise
+        _restore(state)
+        if late.depth != depth:
+            raise late from None
+        outcome.late = True
+    finally:
+        del _ends.times[depth:]
+        if depth and _can_ring():
+            _arm()
+
+
+def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
+    """Return what the work returns, or `otherwise` where its time was up first; see `limit`.
+
+    Parameters
+    ----------
+    work : a function of no arguments
+    otherwise : what to return when time is up
+    seconds : no more than that; nothing is tried where it is not positive
+
+    Examples
+    --------
+    >>> attempt(lambda: 6 * 7, 0, 5.0), attempt(lambda: time.sleep(5), "late", 0.01)
+    (42, 'late')
+    """
+    if seconds > 0:
+        with limit(seconds):
+            return work()
+    return otherwise
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let no timer ring inside, as where a process forks; one that is due rings afterwards."""
+    if not _can_ring():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Clock:
+    """Seconds that may be worked altogether, in attempts that need not follow each other at once.
+
+    Examples
+    --------
+    >>> clock = Clock(5.0)
+    >>> clock.attempt(lambda: "done", "late"), 0 < clock.left < 5
+    ('done', True)
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._spent = 0.0
+        self._since: float | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        running = 0.0 if self._since is None else time.monotonic() - self._since
+        return max(0.0, self.seconds - self._spent - running)
+
+    def attempt(
+        self, work: Callable[[], T], otherwise: T, share: float = 1.0, least: float = 0.0
+    ) -> T:
+        """Return what the work returns, or `otherwise` where its time was up first.
+
+        Parameters
+        ----------
+        work, otherwise : as for `attempt`
+        share : of all seconds, so much at most
+        least : seconds that are granted even where none are left
+        """
+        seconds = max(least, min(share * self.seconds, self.left))
+        if self._since is not None:
+            return attempt(work, otherwise, seconds)
+        self._since = time.monotonic()
+        try:
+            return attempt(work, otherwise, seconds)
+        finally:
+            self._spent += time.monotonic() - self._since
+            self._since = None
+
+
+def _time_up(error: BaseException | None) -> _TimeUpError | None:
+    """The end of time behind an error: C code that calls Python back reports it as its own."""
+    while error is not None and not isinstance(error, _TimeUpError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _can_ring() -> bool:
+    return hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def _ringing(depth: int) -> Iterator[None]:
+    """Set the timer; the outermost limit keeps one that was set before, which goes on later."""
+    if depth or not _can_ring():
+        if _can_ring():
+            _arm()
+        yield
+        return
+    handler = signal.signal(signal.SIGALRM, _ring)
+    seconds, interval = signal.setitimer(signal.ITIMER_REAL, 0.0)
+    if seconds > 0:
+        _foreign.append((time.monotonic() + seconds, handler))
+    try:
+        _arm()
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
+        if _foreign:
+            end, _ = _foreign.pop()
+            signal.setitimer(signal.ITIMER_REAL, max(_LEAST, end - time.monotonic()), interval)
+
+
+def _arm() -> None:
+    first = min([*_ends.times, *(end for end, _ in _foreign)], default=math.inf)
+    if math.isfinite(first):
+        signal.setitimer(signal.ITIMER_REAL, max(_LEAST, first - time.monotonic()), _AGAIN)
+
+
+def _ring(number: int, frame: FrameType | None) -> None:
+    now = time.monotonic()
+    for depth, end in enumerate(_ends.times):
+        if now >= end:
+            raise _TimeUpError(depth)
+    if _foreign and now >= _foreign[0][0]:
+        _, handler = _foreign.pop()
+        if callable(handler):
+            handler(number, frame)
+    _arm()
+
+
+def _numeric_state() -> tuple[int | None, int | None]:
+    """Working precisions that interrupted work may leave behind."""
+    mpmath, flint = sys.modules.get("mpmath"), sys.modules.get("flint")
+    return (
+        None if mpmath is None else mpmath.mp.prec,
+        None if flint is None else flint.ctx.prec,
+    )
+
+
+def _restore(state: tuple[int | None, int | None]) -> None:
+    """Set the precisions back, and forget what SymPy may have half worked out."""
+    mpmath, flint, sympy = (sys.modules.get(name) for name in ("mpmath", "flint", "sympy"))
+    if mpmath is not None and state[0] is not None:
+        mpmath.mp.prec = state[0]
+    if flint is not None and state[1] is not None:
+        flint.ctx.prec = state[1]
+    if sympy is not None:
+        sympy.core.cache.clear_cache()

@@ -1,0 +1,145 @@
+"""Limits of time: what stops, what stands in for it, and what must be left as it was."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import flint
+import mpmath
+import pytest
+
+from symdp.cli.guard import guarded
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Clock, attempt, limit, time_left
+
+AGES = 60.0  # seconds that no test waits
+
+
+def sleep() -> str:
+    time.sleep(AGES)
+    return "awake"
+
+
+def test_work_in_time_is_returned() -> None:
+    assert attempt(lambda: 42, 0, AGES) == 42
+    assert attempt(lambda: 42, 0, 0.0) == 0
+
+
+def test_the_shortest_of_nested_limits_counts() -> None:
+    assert attempt(lambda: attempt(sleep, "inner", 0.05), "outer", AGES) == "inner"
+    assert attempt(lambda: attempt(sleep, "inner", AGES), "outer", 0.05) == "outer"
+
+
+def test_work_goes_on_after_an_inner_limit() -> None:
+    def work() -> tuple[str, str]:
+        return attempt(sleep, "first", 0.05), attempt(sleep, "second", 0.05)
+
+    assert attempt(work, ("", ""), AGES) == ("first", "second")
+
+
+def test_what_catches_errors_does_not_catch_the_end() -> None:
+    def stubborn() -> str:
+        try:
+            return sleep()
+        except Exception:
+            return "caught"
+
+    assert attempt(stubborn, "late", 0.05) == "late"
+
+
+def test_an_error_of_the_work_comes_through() -> None:
+    def fail() -> None:
+        raise InputError("no such thing")
+
+    with pytest.raises(InputError, match="no such thing"):
+        attempt(fail, None, AGES)
+
+
+def test_precisions_are_restored() -> None:
+    digits, bits = mpmath.mp.dps, flint.ctx.prec
+
+    def work() -> None:
+        mpmath.mp.dps, flint.ctx.prec = 99, 999
+        sleep()
+
+    assert attempt(work, "late", 0.05) == "late"
+    assert (mpmath.mp.dps, flint.ctx.prec) == (digits, bits)
+
+
+def test_c_code_that_calls_back_is_interrupted() -> None:
+    def work() -> None:
+        while True:
+            flint.acb.integral(lambda z, _: (z * z).exp().sin().exp(), 0, 5, eval_limit=50_000)
+
+    assert attempt(work, "late", 0.1) == "late"
+
+
+def test_a_system_error_that_is_not_the_end_of_time_comes_through() -> None:
+    def fail() -> None:
+        raise SystemError("another one")
+
+    with pytest.raises(SystemError, match="another one"):
+        attempt(fail, None, AGES)
+
+
+def test_a_timer_that_was_set_before_still_rings() -> None:
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        assert attempt(sleep, "late", 0.05) == "late"
+        assert not rung
+        for _ in range(200):
+            if rung:
+                break
+            time.sleep(0.05)
+        assert rung
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_thread_works_to_its_end_and_knows_the_time() -> None:
+    found = []
+    worker = threading.Thread(
+        target=lambda: found.append(attempt(lambda: time_left() <= 0.5, "late", 0.5))
+    )
+    worker.start()
+    worker.join()
+    assert found == [True]
+
+
+def test_a_clock_counts_what_was_worked() -> None:
+    clock = Clock(0.4)
+    assert clock.attempt(lambda: time.sleep(0.1), "late") is None
+    assert clock.left < 0.31
+    assert clock.attempt(sleep, "late") == "late"
+    assert clock.left == 0.0
+    assert clock.attempt(lambda: "more", "late") == "late"
+    assert clock.attempt(lambda: "more", "late", least=AGES) == "more"
+
+
+def test_a_block_tells_whether_it_was_left() -> None:
+    with limit(AGES) as quick:
+        pass
+    with limit(0.02) as slow:
+        sleep()
+    assert (quick.late, slow.late) == (False, True)
+
+
+def test_the_guard_returns_text_and_errors() -> None:
+    def fail() -> str:
+        raise InputError("no such thing")
+
+    assert guarded(lambda: "é" * 200_000, AGES) == "é" * 200_000
+    with pytest.raises(InputError, match="no such thing"):
+        guarded(fail, AGES)
+    with pytest.raises(ZeroDivisionError):
+        guarded(lambda: str(1 // 0), AGES)
+
+
+def test_the_guard_ends_what_hears_no_signal() -> None:
+    with pytest.raises(AccuracyError, match="not done within"):
+        guarded(lambda: str(3 ** (10**9)), 0.2)
