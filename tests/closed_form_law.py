@@ -46,6 +46,19 @@ class ClosedFormLaw:
         with mp.workdps(DIGITS):
             return float(mp.re(self.exact_cgf(mp.mpf(tilt))))
 
+    @property
+    def log_finite_mass(self) -> float:
+        return self.cgf(0.0)
+
+    def log_transform(self, tilts: np.ndarray, epsilon: float, window: float) -> np.ndarray:
+        with mp.workdps(DIGITS):
+            values = [self.exact_cgf(mp.mpf(t)) - mp.mpf(t) * mp.mpf(epsilon) for t in tilts]
+            return np.array([float(mp.re(v)) for v in values])
+
+    def drift(self, epsilon: float) -> float:
+        with mp.workdps(DIGITS):
+            return float(self.exact_cumulants(mp.mpf(0), 1)[0] - mp.mpf(epsilon))
+
     def exact_cumulants(self, tilt: mp.mpf, order: int) -> list[mp.mpf]:
         moments = mp.taylor(self.moment, mp.mpf(tilt), order)
         scaled = [m / moments[0] for m in moments]

@@ -22,7 +22,7 @@ from symdp.accountant.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.accountant.quiet import silence
+from symdp.accountant.quiet import is_assured, silence
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.tilts import Strip
 from symdp.errors import AccuracyError
@@ -80,7 +80,7 @@ def _line(law: SumLaw, strip: Strip, centre: float, half: float) -> Line | Liter
         saddle = saddle_point(law, centre, strip, settled=_NEAR)
         if saddle is None or half > _HALF * math.sqrt(saddle.curvature):
             return True
-        return _trace(law, centre, saddle.tilt, half)
+        return _trace(law, centre, saddle.tilt, half) if is_assured(law, saddle.tilt) else None
     except AccuracyError:
         return None
 

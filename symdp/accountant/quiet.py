@@ -52,7 +52,7 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     """
     tilted = law.tilted(tilt)
     widest = max(math.sqrt(x.variance) for x in tilted)
-    farthest = _FARTHEST / max(widest, _NARROWEST * _untilted_width(law))
+    farthest = _farthest(law, tilt)
     audible = _last_audible(law, tilt, farthest)
     end = farthest if audible is None else audible
     if end <= reach:
@@ -91,10 +91,17 @@ def _peak(law: SumLaw, tilt: float, place: float, width: float) -> float:
     return float(found.max())
 
 
-def _untilted_width(law: SumLaw) -> float:
-    """Return the largest standard deviation of one step's loss: finer nodes cost as it is."""
-    parts = (part.base for part, _ in law.parts)
-    return max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
+def is_assured(law: SumLaw, tilt: float) -> bool:
+    """Return whether the variation of the densities bounds what lies far out on a line."""
+    return _last_audible(law, tilt, _farthest(law, tilt)) is not None
+
+
+def _farthest(law: SumLaw, tilt: float) -> float:
+    """Return how far out a line is looked at: as finer nodes than the untilted law's would cost."""
+    widest = max(math.sqrt(x.variance) for x in law.tilted(tilt))
+    parts = [part.base for part, _ in law.parts]
+    untilted = max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
+    return _FARTHEST / max(widest, _NARROWEST * untilted)
 
 
 def _last_audible(law: SumLaw, tilt: float, most: float) -> float | None:

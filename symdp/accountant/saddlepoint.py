@@ -16,7 +16,7 @@ from symdp.errors import AccuracyError
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
 
-_SETTLED = 1e-13  # of a standard deviation of the integrand
+_SETTLED = 1e-11  # of a standard deviation of the integrand
 
 
 @dataclass(frozen=True, slots=True)

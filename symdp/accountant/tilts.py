@@ -149,7 +149,7 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
         escaped = law.mass_at_infinity
         if epsilon < upper + _ROUNDING * abs(upper):
             # The true end may lie above ε, by the rounding of either.
-            most = math.log(escaped + 2.0 * _ROUNDING * abs(upper))
+            most = math.log(min(1.0, escaped + 2.0 * _ROUNDING * abs(upper)))
             value = math.log(escaped) if escaped > 0 else -math.inf
             return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
         if not escaped > 0:

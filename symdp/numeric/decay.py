@@ -50,7 +50,10 @@ class Decay:
     joined: NDArray[np.bool_]
 
     def log_bound(self, y: Array) -> Array:
-        """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|."""
+        """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order.
+
+        What lies beyond the last y is bounded as if it were of the last one's size.
+        """
         best = np.ones(y.size)
         for order, variation in zip(_ORDERS, self.variation, strict=True):
             powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
@@ -68,7 +71,7 @@ class Decay:
                 total += np.where(where, size, 0.0).sum(axis=1)
             total += np.where(inner, jump, 0.0).sum(axis=1)
             best = np.minimum(best, total)
-        return np.asarray(np.log(best))
+        return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
 
 
 def decay(tilted: Tilted) -> Decay:

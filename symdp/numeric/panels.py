@@ -156,7 +156,9 @@ class _Probe:
         # density that no refinement removes.
         reach = np.abs(np.asarray(self.tilts))[:, None, None] + self.frequency
         exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * abs(loss), 0)
-        noise = 2.3e-16 * (values * (4 + 2 * exponent)).sum(axis=2)
+        # The second test function is as large as the loss, and so is its rounding.
+        size = 1.0 + np.minimum(np.abs(loss), _LARGE_LOSS)
+        noise = 2.3e-16 * (values * size * (4 + 2 * exponent)).sum(axis=2)
         return _Panels(lower, upper, np.stack([t.sum(axis=2) for t in tests]), noise)
 
 
