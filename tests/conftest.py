@@ -13,6 +13,38 @@ from shell import Shell
 # Nothing that a user's own derivations left on the disk may decide a test.
 os.environ["SYMDP_CACHE"] = "off"
 
+# Single cases of quick tests that were measured to take over about eight seconds.
+SLOW_CASES = (
+    "test_contains_the_contour[gumbel-1]",
+    "test_contains_the_contour[with replacement-10]",
+    "test_contains_the_contour[logistic-10]",
+    "test_contains_the_contour[mixture noise-10]",
+    "test_contains_the_contour[two variances-10]",
+    "test_contains_the_contour[student-10]",
+    "test_always_a_number_and_advice_where_it_is_wrong[gumbel-1]",
+    "test_always_a_number_and_advice_where_it_is_wrong[with replacement-10]",
+    "test_always_a_number_and_advice_where_it_is_wrong[logistic-10]",
+    "test_always_a_number_and_advice_where_it_is_wrong[mixture noise-10]",
+    "test_always_a_number_and_advice_where_it_is_wrong[two variances-10]",
+    "test_always_a_number_and_advice_where_it_is_wrong[student-10]",
+    "test_python_gives_the_package_s_series[subsampled gaussian-1]",
+    "test_python_gives_the_package_s_series[gumbel added-1]",
+    "test_convolution_agrees_with_the_contour",
+    "test_far_below_every_double",
+    "test_densities_pass[three narrow peaks]",
+    "test_against_truth[add-two variances]",
+    "test_gaussian_closed_form[36.5-2-1/2]",
+    "test_profile_decreases_and_is_kept",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow cases."""
+    for item in items:
+        if item.name in SLOW_CASES:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(autouse=True)
 def _restored_precision() -> Iterator[None]:
