@@ -9,9 +9,9 @@ import pytest
 from proved_bounds import COUNTS, MECHANISMS, assert_contains, composition
 
 from symdp.accountant import accountant
+from symdp.accountant.base import outside_range
 from symdp.accountant.contour import Contour
 from symdp.accountant.prv import Prv
-from symdp.accountant.tilts import outside_range
 from symdp.errors import AccuracyError
 
 QUICK = ("moments", "moments-plain", "moments-variance", "renyi", "spa-bounds", "eeai")

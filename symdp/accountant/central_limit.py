@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.mills import mills_differences, mills_moments
 from symdp.accountant.regime import Series, check_order, estimate, far_line, standardised
 from symdp.accountant.saddlepoint import best_saddle
-from symdp.accountant.tilts import Strip, outside_range
+from symdp.accountant.tilts import Strip
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -99,9 +100,6 @@ def payoff_integrals(
 def _tilted_series(law: SumLaw, epsilon: float, order: int, name: str) -> Answer:
     from symdp.expansion.graded import graded_value
 
-    exact = outside_range(law, epsilon)
-    if exact is not None:
-        return exact
     saddle = best_saddle(law, epsilon)
     cumulants = law.cumulants(saddle.tilt, order + 4)
     gap = float(cumulants[0]) - epsilon
@@ -135,7 +133,7 @@ def _tilted_series(law: SumLaw, epsilon: float, order: int, name: str) -> Answer
 
 
 @dataclass(frozen=True)
-class CentralLimit:
+class CentralLimit(FloatAccountant):
     """SP-CLT: the loss tilted to the saddle point taken as Gaussian [SPA (66), (79)].
 
     The answer is an estimate of relative error n^{−1/2}; its yardstick is the next two
@@ -157,21 +155,13 @@ class CentralLimit:
         """What the method rests on."""
         return ("SPA (66)", "SPA (79)")
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return SP-CLT at one ε.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return SP-CLT at one ε."""
         return _tilted_series(law, epsilon, 0, self.name)
 
 
 @dataclass(frozen=True)
-class TiltedEdgeworth:
+class TiltedEdgeworth(FloatAccountant):
     """The Edgeworth series of the tilted loss, integrated in closed form [SPA (62)-(64)].
 
     The poles are kept exact, unlike in steepest descent; the answer is an estimate of relative
@@ -208,14 +198,6 @@ class TiltedEdgeworth:
         """What the method rests on."""
         return ("SPA (64)",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the tilted Edgeworth estimate at one ε.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the tilted Edgeworth estimate at one ε."""
         return _tilted_series(law, epsilon, self.order, self.name)

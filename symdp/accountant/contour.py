@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import finite_sum
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.direct import convolved
 from symdp.accountant.lattice import find_lattice, lattice_kernel
 from symdp.accountant.line import Kernel, StripValue, continuous_kernel
@@ -15,7 +16,7 @@ from symdp.accountant.lines import kept_line
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import integrate
-from symdp.accountant.tilts import Strip, log_add_exp, log_one_minus_exp, outside_range
+from symdp.accountant.tilts import Strip, log_add_exp, log_one_minus_exp
 from symdp.errors import AccuracyError
 from symdp.numeric.law import SumLaw
 
@@ -31,7 +32,7 @@ SAFETY = 4.0  # an error estimate is widened by this before it becomes an interv
 
 
 @dataclass(frozen=True)
-class Contour:
+class Contour(FloatAccountant):
     """δ(ε) = (1/2πi) ∫ e^{K(z)−εz}/(z(1+z)) dz by the trapezoidal rule [SPA (28), (48)].
 
     The answer is the exact formula evaluated in double precision; its bounds are an estimate of
@@ -41,26 +42,15 @@ class Contour:
     name: str = "contour"
     citations: tuple[str, ...] = ("SPA",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.
-
-        Parameters
-        ----------
-        law
-            The composition's loss in one direction.
-        epsilon
-            Any real number, in nats.
 
         Raises
         ------
         AccuracyError
             If the integral cannot be evaluated to ten digits.
         """
-        outside = outside_range(law, epsilon)
-        if outside is not None:
-            return outside
-        escaped = law.mass_at_infinity
-        log_escaped = math.log(escaped) if escaped > 0 else -math.inf
+        log_escaped = law.log_mass_at_infinity
         if law.count == 1:
             part = law.parts[0][0]
             finite, complement = log_profile(part, epsilon)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.mills import mills_moments
 from symdp.accountant.moments import proved_instead
 from symdp.accountant.regime import REMEDY, Series, check_order, estimate, far_line, standardised
-from symdp.accountant.tilts import Strip, outside_range
+from symdp.accountant.tilts import Strip
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -36,7 +37,7 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class Edgeworth:
+class Edgeworth(FloatAccountant):
     """AEA_k: δ = 1 − F_Y(ε) − e^ε(1 − F_X(ε)) [EA Prop 3.2] with F_Y, F_X expanded to order k.
 
     Y is the loss under P with cumulants K^{(j)}(0), X the loss under Q with cumulants K^{(j)}(−1).
@@ -78,19 +79,8 @@ class Edgeworth:
         """What the method rests on."""
         return ("EA Prop 3.2",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the Edgeworth estimate at one ε.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the Edgeworth estimate at one ε."""
         p = _side(law, epsilon, 0.0, self.order)
         q = _side(law, epsilon, -1.0, self.order)
         if p is None or q is None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.edgeworth_error import edgeworth_error
 from symdp.accountant.interval import proved_answer
 from symdp.accountant.moments import complement_rounding
 from symdp.accountant.smoothing_error import smoothing_error
 from symdp.accountant.standard_moments import Summands, summands
 from symdp.accountant.tail_bounds import log_tail
-from symdp.accountant.tilts import log_one_minus_exp, outside_range
+from symdp.accountant.tilts import log_one_minus_exp
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -32,7 +33,7 @@ class _Tail:
 
 
 @dataclass(frozen=True)
-class EdgeworthInterval:
+class EdgeworthInterval(FloatAccountant):
     """δ± = 1 − E_Y ± Δ_Y − e^ε(1 − E_X ∓ Δ_X) [EA Def 4.2] with proved Δ ≥ |F − E₁|.
 
     Y is the loss under P, X the loss under Q, each expanded to first order; steps may differ, at a
@@ -62,19 +63,8 @@ class EdgeworthInterval:
             "SPA (43)",
         )  # fmt: skip
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the proved interval at one ε; its value is the upper end.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the proved interval at one ε; its value is the upper end."""
         under_p, under_q = _tail(law, epsilon, 0.0), _tail(law, epsilon, -1.0)
         escaped, mass = law.mass_at_infinity, math.exp(law.log_finite_mass)
         log_factor = epsilon + min(law.cgf(-1.0), 0.0)

@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.grid_reach import log_beyond, reach, step_beyond
 from symdp.accountant.grid_sum import GridSum, Lumps, grid_sum
 from symdp.accountant.moments import Moments, proved_instead
-from symdp.accountant.tilts import outside_range
 from symdp.errors import InputError
 from symdp.numeric.cells import has_smooth_density, loss_cells, loss_density, loss_span
 from symdp.numeric.law import LossLaw, SumLaw
@@ -32,7 +32,7 @@ _LEAST_SHARE = -45.0
 
 
 @dataclass(frozen=True)
-class Fourier:
+class Fourier(FloatAccountant):
     """δ(ε) ≈ Δx Σ_{s>ε} (1 − e^{ε−s}) C_s, C the periodic k-fold convolution [FA Alg. 1].
 
     The density of the loss of each step is taken at the n points −L + iΔx, Δx = 2L/n. Where the
@@ -76,24 +76,14 @@ class Fourier:
                 f"fourier: points = {self.points!r} must be even, from 2 to {_MOST_POINTS}"
             )
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the estimate at one ε with its own error in the bounds, of kind "estimate".
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
 
         Raises
         ------
         AccuracyError
             If the loss has no moments from which a grid could be chosen.
         """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
         if self.reach is not None and self.points is not None:
             window = _Window(0.0, self.reach)
             found = _riemann_sum(law, epsilon, window, self.points)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.mills import mills_differences
 from symdp.accountant.moments import proved_instead
 from symdp.accountant.regime import LARGEST_ERROR, REMEDY, far_line
-from symdp.accountant.tilts import log_add_exp, outside_range
+from symdp.accountant.tilts import log_add_exp
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -68,7 +69,7 @@ def _shifted(law: SumLaw, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(FloatAccountant):
     """The central limit theorem: δ of μ-GDP at μ = (E_P L − E_Q L)/√v.
 
     An estimate that may lie below δ. Its yardstick is the first Edgeworth correction
@@ -84,19 +85,8 @@ class Gaussian:
     name: str = __name__.rpartition(".")[2]
     citations: tuple[str, ...] = ("IND 3.2",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the estimate at one ε.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the estimate at one ε."""
         mu = central_limit_mu(law)
         if not mu > 0:
             return proved_instead(law, epsilon, f"the privacy loss has no variance; {REMEDY}")
@@ -107,7 +97,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class GaussianEdgeworth:
+class GaussianEdgeworth(FloatAccountant):
     """GDP-E: the Gaussian limit with the first Edgeworth correction.
 
     The trade-off between the two errors of a test at the threshold h, 1 − E_Y(h) against
@@ -124,19 +114,8 @@ class GaussianEdgeworth:
     name: str = "gdp-e"
     citations: tuple[str, ...] = ("EA 4.1",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the estimate at one ε.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the estimate at one ε."""
         shifted = _shifted(law, epsilon)
         value = _refined(law, shifted, order=1)
         if not _LEAST < value < 1.0:
@@ -148,8 +127,7 @@ class GaussianEdgeworth:
 
 def _estimate(law: SumLaw, epsilon: float, log_finite: float, share: float, name: str) -> Answer:
     """Return the answer for δ of the finite part, and what its next term says of it."""
-    escaped = law.mass_at_infinity
-    log_escaped = math.log(escaped) if escaped > 0 else -math.inf
+    log_escaped = law.log_mass_at_infinity
     value = min(log_add_exp(log_escaped, log_finite + law.log_finite_mass), 0.0)
     advice = ""
     # δ never exceeds P{L > ε}; both limits may, as they give up the true mean under P

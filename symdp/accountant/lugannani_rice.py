@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.central_limit import payoff_integrals
 from symdp.accountant.mills import mills_differences, mills_moments
 from symdp.accountant.moments import proved_instead
 from symdp.accountant.regime import REMEDY, Series, estimate, far_line, standardised
-from symdp.accountant.tilts import Probe, Strip, increasing_root, outside_range
+from symdp.accountant.tilts import Probe, Strip, increasing_root
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -31,7 +32,7 @@ class _Tail:
 
 
 @dataclass(frozen=True)
-class LugannaniRice:
+class LugannaniRice(FloatAccountant):
     """δ ≈ Φ̄(w) − e^ε Φ̄(w_Q) + φ(w)(1/u − 1/w − 1/u_Q + 1/w_Q) at K′(t̂) = ε [Daniels 1987, §4].
 
     w = sgn(t̂)√(2(t̂ε − K(t̂))), u = t̂√K″(t̂) for the tail under P, and with t̂ + 1 for t̂ in the
@@ -57,22 +58,12 @@ class LugannaniRice:
         """What the method rests on."""
         return ("Daniels 1987", "SPA (48)")
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the Lugannani–Rice estimate at one ε.
 
         Where no tilt moves the mean to ε, or where the formula leaves no δ in (0, 1], the answer is
         the interval up to the moments bound, of kind "bound", with advice.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
         """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
         found = _tilt_to_mean(law, epsilon)
         if found is None:
             return proved_instead(law, epsilon, f"no tilt moves the mean loss to epsilon; {REMEDY}")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.tilts import (
     Probe,
     Strip,
     delta_from_strip,
     increasing_root,
     log_one_minus_exp,
-    outside_range,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(FloatAccountant):
     """δ ≤ min_t e^{K(t) − εt} t^t/(1+t)^{1+t} [SPA (43)], or without the factor [SPA (40)].
 
     The factor is the largest value of (1 − e^{−x})e^{−tx} on x > 0; without it the bound is the
@@ -57,19 +57,8 @@ class Moments:
         """What the method rests on."""
         return ("SPA (40)",) if self.plain else ("SPA (43)",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1."""
         best = 0.0
         for strip in (Strip.RIGHT, Strip.LEFT) if epsilon < 0 else (Strip.RIGHT,):
             log_integral = _log_integral_bound(law, epsilon, strip, plain=self.plain)

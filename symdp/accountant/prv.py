@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.grid_reach import reach
 from symdp.accountant.grid_sum import GridSum, Lumps, grid_sum
 from symdp.accountant.moments import Moments
 from symdp.accountant.saddlepoint import saddle_point
-from symdp.accountant.tilts import Strip, outside_range
+from symdp.accountant.tilts import Strip
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.cells import loss_cells, loss_span
 from symdp.numeric.law import LossLaw, SumLaw
@@ -30,7 +31,7 @@ _KEPT = 4
 
 
 @dataclass(frozen=True)
-class Prv:
+class Prv(FloatAccountant):
     """δ(ε + e) − η ≤ δ̃(ε) ≤ δ(ε − e) + η from losses rounded to a mesh [PRV Thm 5.5].
 
     Each step is cut to a range, rounded to the mesh, and shifted so that its mean stays; the sum
@@ -81,24 +82,14 @@ class Prv:
         """What the method rests on."""
         return ("PRV", "SPA") if self.tilted else ("PRV",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the interval at one ε, of kind "bound"; the value is its upper end.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
 
         Raises
         ------
         AccuracyError
             If the loss has no moments that bound its tails, or the mesh has too few points.
         """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
         tilt, share = self._tilt_and_share(law, epsilon)
         points = self.points or _FEW_POINTS
         lower, upper, floor = _bounds(law, epsilon, _mesh(law, tilt, share, points))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.tilts import Probe, increasing_root, log_add_exp, outside_range
+from symdp.accountant.base import FloatAccountant
+from symdp.accountant.tilts import Probe, increasing_root, log_add_exp
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def log_conversion(divergence: float, order: float, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class Renyi:
+class Renyi(FloatAccountant):
     """δ ≤ min_α e^{(α−1)(D_α − ε)} (1 − 1/α)^{α−1}/α over all real orders α > 1 [IND (C.3)].
 
     With t = α − 1 this is the tightened moments bound [SPA (43)], which restates it through the
@@ -110,26 +111,14 @@ class Renyi:
         """What the method rests on."""
         return ("IND (C.3)",)
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1."""
         tilts = [order - 1.0 for order in self.orders if order - 1.0 < law.domain[1]]
         if self.orders:
             best = min((_log_bound(law, epsilon, t) for t in tilts), default=math.inf)
         else:
             best = _least(law, epsilon)
-        escaped = law.mass_at_infinity
-        value = min(log_add_exp(math.log(escaped) if escaped > 0 else -math.inf, best), 0.0)
+        value = min(log_add_exp(law.log_mass_at_infinity, best), 0.0)
         return Answer(value, None, value, "bound")
 
 

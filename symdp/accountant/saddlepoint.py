@@ -9,8 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.regime import Series, check_order, estimate, far_line, standardised
-from symdp.accountant.tilts import Probe, Strip, increasing_root, outside_range
+from symdp.accountant.tilts import Probe, Strip, increasing_root
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def standardised_exponent(law: SumLaw, saddle: Saddle, order: int) -> list[float
 
 
 @dataclass(frozen=True)
-class SaddlePoint:
+class SaddlePoint(FloatAccountant):
     """MSD_k: e^F/√(2πF₂) times the series of steepest descent to relative order n^{−k}.
 
     k = 0 is [SPA (60)] and k = 1 is [SPA (61)]. The answer is an estimate. Its yardstick is the
@@ -181,22 +182,12 @@ class SaddlePoint:
         """What the method rests on."""
         return ("SPA (60)",) if self.order == 0 else ("SPA (59)", "SPA (61)")
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return MSD_k at one ε, on the logarithmic scale.
 
         Where 1 + corrections is not positive, or where the strip's integral leaves no δ in (0, 1],
         the answer is the interval up to the moments bound, of kind "bound", with advice.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
         """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
         saddle = best_saddle(law, epsilon)
         derivatives = standardised_exponent(law, saddle, 2 * self.order + 4)
         terms = _corrections(self.order + 1)(derivatives)

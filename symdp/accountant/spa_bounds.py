@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.central_limit import payoff_integrals
 from symdp.accountant.interval import proved_answer
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.standard_moments import summands
-from symdp.accountant.tilts import Strip, delta_from_strip, outside_range
+from symdp.accountant.tilts import Strip, delta_from_strip
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _SLACK = 1e-9  # far above rounding in the Gaussian integral, far below any Berr
 
 
 @dataclass(frozen=True)
-class SpaBounds:
+class SpaBounds(FloatAccountant):
     """|δ − δ_CLT(t)| ≤ 2 C e^{K(t)−εt} t^t/(1+t)^{1+t} P_t/K″(t)^{3/2} for every t > 0 [SPA Thm 5].
 
     P_t = Σ E_t|Lᵢ − E_t Lᵢ|³, taken never too small; C = 0.4690 for identical steps and 0.56 for
@@ -56,19 +57,8 @@ class SpaBounds:
         """What the method rests on."""
         return ("SPA Thm 5", "SPA (43)", "Shevtsova2010")
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the proved interval at one ε; its value is the upper end.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the proved interval at one ε; its value is the upper end."""
         low, high = -math.inf, 0.0
         for strip in (Strip.RIGHT, Strip.MIDDLE, Strip.LEFT):
             if strip is Strip.LEFT and epsilon >= 0:

@@ -19,9 +19,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from symdp.accountant.answer import Answer
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 _ITERATIONS = 200
 _OUTWARD = 1.5  # largest step in the logarithm of the tilt: far tilts cost a law new nodes
 _RESOLUTION = 1e-13  # of the logarithm of the tilt: closer than this, rounding decides
-_ROUNDING = 5e-16
 _EDGE = 1e-3  # how closely the end of what can be evaluated is approached
 
 
@@ -139,40 +135,6 @@ def increasing_root(probe: Callable[[float], Probe], end: float, start: float) -
     raise AccuracyError("the tilt of the privacy loss did not settle; use the method contour")
 
 
-def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return the exact answer where ε lies outside the range of the finite loss, else None.
-
-    δ = δ∞ at and above the largest loss, δ = 1 − e^{ε+K(−1)} at and below the smallest.
-    """
-    lower, upper = law.loss_bounds
-    if epsilon >= upper:
-        escaped = law.mass_at_infinity
-        if epsilon < upper + _ROUNDING * abs(upper):
-            # The true end may lie above ε, by the rounding of either.
-            most = math.log(min(1.0, escaped + 2.0 * _ROUNDING * abs(upper)))
-            value = math.log(escaped) if escaped > 0 else -math.inf
-            return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
-        if not escaped > 0:
-            return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
-        return _with_margin(math.log(escaped), law.log_finite_mass, _ROUNDING * 8.0)
-    if epsilon <= lower:
-        log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon, -1.0)[0])
-        value = log_one_minus_exp(log_complement)
-        if value == -math.inf:
-            return Answer(value, value, value, "exact", log_complement=0.0)
-        # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
-        error = _ROUNDING * (8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement))
-        return _with_margin(value, log_complement, error * math.exp(log_complement - value))
-    return None
-
-
-def _with_margin(value: float, log_complement: float, error: float) -> Answer:
-    """Return an exact answer whose bounds allow for rounding."""
-    margin = _ROUNDING * (8.0 + 2.0 * abs(value)) + error
-    upper = min(0.0, value + margin)
-    return Answer(value, value - margin, upper, "exact", log_complement=log_complement)
-
-
 def log_one_minus_exp(x: float) -> float:
     """Return log(1 − e^x) for x ≤ 0, −inf at x ≥ 0.
 
@@ -213,8 +175,7 @@ def delta_from_strip(
         where I was computed, and its logarithm.
     """
     if strip is Strip.RIGHT:
-        escaped = law.mass_at_infinity
-        value = log_add_exp(math.log(escaped) if escaped > 0 else -math.inf, log_integral)
+        value = log_add_exp(law.log_mass_at_infinity, log_integral)
         return (value, None) if value <= 0 else None
     if strip is Strip.MIDDLE:
         return (log_one_minus_exp(log_integral), log_integral) if log_integral < 0 else None

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.base import FloatAccountant
 from symdp.accountant.moments import Moments
 from symdp.accountant.saddlepoint import saddle_point
-from symdp.accountant.tilts import Strip, log_add_exp, outside_range
+from symdp.accountant.tilts import Strip, log_add_exp
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _OUTER, _INNER = 16, 20
 
 
 @dataclass(frozen=True)
-class VarianceBound:
+class VarianceBound(FloatAccountant):
     """δ ≤ min_{t,a} e^{K(t)−εt} (v + (m + a)²) max_{x>0} (1 − e^{−x})e^{−tx}/(x + a)², a > 0.
 
     m = K′(t) − ε and v = K″(t) are mean and variance of L − ε under P_t. The parabola
@@ -49,19 +50,8 @@ class VarianceBound:
         """What the method rests on."""
         return ("SPA (43)", "SPA (46)")
 
-    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return the bound at one ε, of kind "bound"; it never exceeds the moments bound.
-
-        Parameters
-        ----------
-        law
-            the total privacy loss.
-        epsilon
-            any real ε.
-        """
-        exact = outside_range(law, epsilon)
-        if exact is not None:
-            return exact
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the bound at one ε, of kind "bound"; it never exceeds the moments bound."""
         best = Moments().log_delta(law, epsilon).log_delta
         saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=_NEAR)
         if saddle is not None:
@@ -71,9 +61,7 @@ class VarianceBound:
                 math.log(_WIDTHS[1] * saddle.tilt),
                 _OUTER,
             )
-            escaped = law.mass_at_infinity
-            log_escaped = math.log(escaped) if escaped > 0 else -math.inf
-            best = min(best, log_add_exp(log_escaped, least))
+            best = min(best, log_add_exp(law.log_mass_at_infinity, least))
         return Answer(best, None, best, "bound")
 
 

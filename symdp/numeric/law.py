@@ -246,6 +246,12 @@ class SumLaw:
         return -math.expm1(self.log_finite_mass)
 
     @property
+    def log_mass_at_infinity(self) -> float:
+        """log δ∞, −inf where the loss is always finite."""
+        escaped = self.mass_at_infinity
+        return math.log(escaped) if escaped > 0 else -math.inf
+
+    @property
     def mean_is_precise(self) -> bool:
         """Whether the mean is carried beyond double precision, as many steps need it."""
         return self.count > _MANY_STEPS

@@ -22,11 +22,15 @@ class NodeSet:
 
     `mass_at_infinity` is P(Q = 0); the pⱼ add up to one less it. `error` is the quadrature's own
     estimate of its relative error. `atomic` marks single values of positive probability, which no
-    frequency averages out. `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is
-    only accurate relative to itself when built around the mean. Far tilts see only losses next to
-    the end of the range, whose distance from it a difference from the mean would lose: their
-    `origin` is that end, and `loss` and `centred` are ℓⱼ − origin. Such sets are `partial`: they
-    leave out what only tilts nearer to 0 see.
+    frequency averages out. `number` counts the nodes along the axis of outcomes, those left out
+    included (−1 for an atom), and `log_spread` is the log of the stretch of losses that a node
+    stands for (−∞ for an atom): from them the decay of the characteristic function is bounded.
+
+    `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is only accurate relative to itself
+    when built around the mean. Far tilts see only losses next to the end of the range, whose
+    distance from it a difference from the mean would lose: their `origin` is that end, and `loss`
+    and `centred` are ℓⱼ − origin. Such sets are `partial`: they leave out what only tilts nearer to
+    0 see.
     """
 
     loss: Array

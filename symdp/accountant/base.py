@@ -1,0 +1,89 @@
+"""What the accountants in floating point share: no method is needed outside the loss range."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symdp.accountant.answer import Answer
+from symdp.accountant.tilts import log_one_minus_exp
+
+if TYPE_CHECKING:
+    from symdp.numeric.law import SumLaw
+
+_ROUNDING = 5e-16
+
+
+class FloatAccountant(ABC):
+    """An accountant in floating point: exact outside the range of the loss, a method inside."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name people ask for it by."""
+
+    @property
+    @abstractmethod
+    def citations(self) -> tuple[str, ...]:
+        """What the method rests on."""
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε) in the direction of the law.
+
+        Where no finite loss exceeds ε, or none falls below it, δ needs no method and is exact.
+
+        Parameters
+        ----------
+        law
+            the total privacy loss.
+        epsilon
+            any real ε, in nats.
+
+        Raises
+        ------
+        AccuracyError
+            If the method cannot answer to the accuracy it promises.
+        """
+        exact = outside_range(law, epsilon)
+        return self.inside_range(law, epsilon) if exact is None else exact
+
+    @abstractmethod
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the method's own answer, for ε between the least and the largest loss."""
+
+
+def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return the exact answer where ε lies outside the range of the finite loss, else None.
+
+    δ = δ∞ at and above the largest loss, δ = 1 − e^{ε+K(−1)} at and below the smallest.
+    """
+    lower, upper = law.loss_bounds
+    if epsilon >= upper:
+        escaped = law.mass_at_infinity
+        if epsilon < upper + _ROUNDING * abs(upper):
+            # The true end may lie above ε, by the rounding of either.
+            most = math.log(min(1.0, escaped + 2.0 * _ROUNDING * abs(upper)))
+            value = law.log_mass_at_infinity
+            return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
+        if not escaped > 0:
+            return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
+        return _with_margin(math.log(escaped), law.log_finite_mass, _ROUNDING * 8.0)
+    if epsilon <= lower:
+        log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon, -1.0)[0])
+        value = log_one_minus_exp(log_complement)
+        if value == -math.inf:
+            return Answer(value, value, value, "exact", log_complement=0.0)
+        # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
+        error = _ROUNDING * (8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement))
+        return _with_margin(value, log_complement, error * math.exp(log_complement - value))
+    return None
+
+
+def _with_margin(value: float, log_complement: float, error: float) -> Answer:
+    """Return an exact answer whose bounds allow for rounding."""
+    margin = _ROUNDING * (8.0 + 2.0 * abs(value)) + error
+    upper = min(0.0, value + margin)
+    return Answer(value, value - margin, upper, "exact", log_complement=log_complement)
