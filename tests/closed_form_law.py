@@ -39,6 +39,10 @@ class ClosedFormLaw:
         self.has_atoms = has_atoms or is_lattice
         self.cumulants = lru_cache(maxsize=4096)(self._cumulants)
 
+    @property
+    def log_mass_at_infinity(self) -> float:
+        return math.log(self.mass_at_infinity) if self.mass_at_infinity else -math.inf
+
     def exact_cgf(self, z: mp.mpc) -> mp.mpc:
         return self.count * mp.log(self.moment(z))
 
@@ -50,7 +54,7 @@ class ClosedFormLaw:
     def log_finite_mass(self) -> float:
         return self.cgf(0.0)
 
-    def log_transform(self, tilts: np.ndarray, epsilon: float, window: float) -> np.ndarray:
+    def log_transform(self, tilts: np.ndarray, epsilon: float) -> np.ndarray:
         with mp.workdps(DIGITS):
             values = [self.exact_cgf(mp.mpf(t)) - mp.mpf(t) * mp.mpf(epsilon) for t in tilts]
             return np.array([float(mp.re(v)) for v in values])
@@ -88,6 +92,7 @@ class SubsampledGaussianLaw:
 
     domain = (-math.inf, math.inf)
     mass_at_infinity = 0.0
+    log_mass_at_infinity = -math.inf
     is_lattice = False
     has_atoms = False
 

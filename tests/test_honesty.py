@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
 
+import mpmath
 import pytest
+from catalogue import ALL
 from honest_cases import Case, answered, is_honest, judge, proved
 
 from symdp import compose, mechanisms
@@ -45,6 +48,46 @@ def test_bounds_hold(name, turn):
     answer = answered(case)
     assert is_honest(answer, proved(case)), str(case)
     assert answer.log_upper - answer.log_lower < 1e-9
+
+
+FAR = {
+    "lattice, many steps": (ALL["poisson counts"].mechanism("counts")(a=2, c=1), 10**4, 3496.73),
+    "lattice, very many steps": (mechanisms.randomized_response(epsilon_0="1/3"), 10**6, 58400.0),
+    "integers, far in a tail": (mechanisms.discrete_gaussian(sigma=1), 1, 10.148),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_bounds_hold_far_out_on_single_values(name):
+    """What is negligible near the mean, or rounded in every step, makes up δ here."""
+    mechanism, count, epsilon = FAR[name]
+    case = Case(name, mechanism, count, epsilon, "add")
+    answer = answered(case)
+    assert is_honest(answer, proved(case)), str(case)
+    assert answer.log_upper - answer.log_lower < 1e-9
+
+
+def test_bounds_hold_far_out_for_sums_of_atoms():
+    """Two steps off any lattice, δ near 1e-55: the sum over all pairs of integers is the truth."""
+    epsilon = 21.3
+    step = mechanisms.discrete_gaussian(sigma=1).subsample("poisson", "1/3")
+    answer = compose(step, 2).delta(epsilon, direction="remove")
+    with mpmath.workdps(40):
+        reach = range(-40, 60)
+        total = mpmath.fsum(mpmath.exp(-(mpmath.mpf(k) ** 2) / 2) for k in reach)
+        ratio = [(2 + mpmath.exp(k - mpmath.mpf(1) / 2)) / 3 for k in reach]
+        p = [
+            r * mpmath.exp(-(mpmath.mpf(k) ** 2) / 2) / total
+            for k, r in zip(reach, ratio, strict=False)
+        ]
+        price = mpmath.exp(mpmath.mpf(epsilon))
+        pairs = zip(itertools.product(p, p), itertools.product(ratio, ratio), strict=True)
+        truth = mpmath.fsum(
+            a * b * (1 - price / (r * s)) for (a, b), (r, s) in pairs if r * s > price
+        )
+        log_truth = float(mpmath.log(truth))
+    assert answer.log_lower <= log_truth <= answer.log_upper
+    assert answer.log_upper - answer.log_lower < 1e-11
 
 
 def test_bounds_that_do_not_hold_are_found():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,19 +11,39 @@ from symdp.numeric.law import LossLaw, SumLaw
 from symdp.numeric.step import Array
 
 MAX_SUMS = 2_000_000
+_ERROR = 1e-15  # rounding of one convolution of positive numbers
 _SAME = 1e-13  # sums closer than this, relative to the largest loss, are one value
 _Atoms = tuple[Array, Array]
 
 
-def finite_sum(law: SumLaw, epsilon: float, *, atomic: bool = False) -> tuple[float, float] | None:
-    """Return (log δ(ε), log(1 − δ(ε))) of the finite part, or None where there are too many sums.
+@dataclass(frozen=True)
+class FiniteSum:
+    """log δ and log(1 − δ) of the finite part, and how far off the first is by rounding."""
 
-    δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms. With
-    `atomic`, only those sums count in which every step's loss is an atom.
+    log_delta: float
+    log_complement: float
+    error: float
+
+
+def finite_sum(
+    law: SumLaw, epsilon: float, tilt: float, *, atomic: bool = False
+) -> FiniteSum | None:
+    """Return δ(ε) of the finite part as a finite sum, or None where there are too many terms.
+
+    δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms.
+
+    Parameters
+    ----------
+    law, epsilon
+        the total loss and ε.
+    tilt
+        where the law is looked at: values that are negligible there and near 0 are left out.
+    atomic
+        count only those sums in which every step's loss is an atom.
     """
     total: _Atoms | None = None
     for part, count in law.parts:
-        power = _power(part, count, atomic)
+        power = _power(part, count, tilt, atomic)
         if power is None:
             return None
         total = power if total is None else _add(total, power)
@@ -33,20 +54,25 @@ def finite_sum(law: SumLaw, epsilon: float, *, atomic: bool = False) -> tuple[fl
     gap = epsilon - loss
     with np.errstate(divide="ignore"):
         gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
-    return _log_total(gain), _log_total(log_weight + np.minimum(gap, 0.0))
+    log_delta, slope = _log_total(gain), _log_total((log_weight + gap)[gap < 0])
+    # Every loss is rounded, which counts where ε lies just below one that makes up δ.
+    size = float(np.abs(loss).max()) + abs(epsilon)
+    error = _ERROR * (law.count + size * math.exp(min(slope - log_delta, 700.0)))
+    return FiniteSum(log_delta, _log_total(log_weight + np.minimum(gap, 0.0)), error)
 
 
 def _log_total(values: Array) -> float:
-    top = float(values.max())
+    top = float(values.max(initial=-math.inf))
     if top == -math.inf:
         return top
     return top + math.log(float(np.exp(values - top).sum()))
 
 
-def _power(law: LossLaw, count: int, atomic: bool) -> _Atoms | None:
+def _power(law: LossLaw, count: int, tilt: float, atomic: bool) -> _Atoms | None:
     """Return the law of `count` copies by repeated doubling."""
-    kept = law.base.atomic if atomic else slice(None)
-    square: _Atoms | None = (law.base.loss[kept], law.base.log_weight[kept])
+    nodes = law.nodes(tilt, 0.0)
+    kept = nodes.atomic if atomic else slice(None)
+    square: _Atoms | None = (nodes.loss[kept], nodes.log_weight[kept])
     result: _Atoms | None = None
     while True:
         if count & 1:

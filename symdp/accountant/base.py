@@ -72,7 +72,7 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
             return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
         return _with_margin(math.log(escaped), law.log_finite_mass, _ROUNDING * 8.0)
     if epsilon <= lower:
-        log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon, -1.0)[0])
+        log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon)[0])
         value = log_one_minus_exp(log_complement)
         if value == -math.inf:
             return Answer(value, value, value, "exact", log_complement=0.0)

@@ -25,7 +25,7 @@ _FEW = 20  # the same where the losses have atoms
 _CLOSE = 2e-11  # bounds wider than this are worth a second way
 _GROWTH = 1e-14  # the least that bounds of added densities can be, for each step
 _MOST_DOUBLED = 2_000_000
-_LIST_ERROR = 1e-15  # rounding of one convolution of positive numbers
+_ROUNDED = 1e-15  # how far off sums of losses may be, relative to the largest
 _NEAR = 0.02  # standard deviations of the integrand
 _TOO_WIDE = 1e-6  # beyond this the answer is no longer called exact
 SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
@@ -120,13 +120,14 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, 
     if law.has_atoms:
         lattice = find_lattice(law)
         if lattice is not None:
-            kernel, period = lattice_kernel(lattice, epsilon), 2.0 * math.pi / lattice.spacing
+            kernel = lattice_kernel(lattice, epsilon)
+            period = 2.0 * math.pi / float(lattice.spacing)
         elif not law.is_spread:
-            listed = finite_sum(law, epsilon)
+            listed = finite_sum(law, epsilon, _line(law, epsilon, Strip.RIGHT))
             if listed is not None:
-                log_delta = log_add_exp(listed[0], log_escaped)
-                error = _LIST_ERROR * law.count
-                return _answer(log_delta, listed[1], error, epsilon=epsilon), True
+                log_delta = log_add_exp(listed.log_delta, log_escaped)
+                error = listed.error
+                return _answer(log_delta, listed.log_complement, error, epsilon=epsilon), True
     assured = True
 
     def value(strip: Strip) -> StripValue:
@@ -178,7 +179,7 @@ def _answer(
 ) -> Answer:
     if log_delta == -math.inf:
         # No loss was seen above ε; one may lie as far above as both are rounded.
-        most = math.log(_LIST_ERROR * max(abs(epsilon), _LIST_ERROR))
+        most = math.log(_ROUNDED * max(abs(epsilon), _ROUNDED))
         return Answer(log_delta, log_delta, most, "exact", "", 0.0)
     margin = SAFETY * error
     margin += 4e-16 * abs(log_delta)  # the logarithm itself is rounded

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -21,21 +22,26 @@ _TOLERANCE = 1e-11
 
 @dataclass(frozen=True)
 class Lattice:
-    """The set offset + spacing·ℤ that the total loss is certain to lie in."""
+    """The set offset + spacing·ℤ that the total loss is certain to lie in.
 
-    offset: float
-    spacing: float
+    Both are kept beyond double precision: n steps multiply their rounding by n, and ε lies between
+    two points of the lattice at a distance that has to be right.
+    """
+
+    offset: Fraction
+    spacing: Fraction
 
 
 def find_lattice(law: SumLaw) -> Lattice | None:
     """Return the lattice of a sum of purely atomic losses, or None where there is none."""
-    spacing, offset, span = math.inf, 0.0, 0.0
+    spacing, offset, widest = math.inf, Fraction(0), Fraction(0)
     for part, count in law.parts:
         points = _points(part)
         if points is None:
             return None
-        offset += count * points[0]
-        span = max(span, float(points[-1] - points[0]))
+        low, high = part.precise_ends
+        offset += count * low
+        widest = max(widest, high - low)
         gaps = np.diff(points)
         scale = float(np.abs(points).max())
         for gap in gaps[gaps > _TOLERANCE * max(scale, 1e-300)]:
@@ -45,7 +51,7 @@ def find_lattice(law: SumLaw) -> Lattice | None:
     if not math.isfinite(spacing):
         return None
     # Differences of neighbours are rounded as much as the longest one, which counts many of them.
-    return Lattice(offset, span / round(span / spacing))
+    return Lattice(offset, widest / round(float(widest) / spacing))
 
 
 def _points(law: LossLaw) -> Array | None:
@@ -77,8 +83,8 @@ def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
     With r the distance from ε up to the next point, the two geometric series combine to
     e^{−zr}[(1 − e^{−r}) + e^{−zΔ}(e^{−r} − e^{−Δ})]/((1 − e^{−zΔ})(1 − e^{−(z+1)Δ})).
     """
-    spacing = lattice.spacing
-    distance = (lattice.offset - epsilon) % spacing
+    spacing = float(lattice.spacing)
+    distance = float((lattice.offset - Fraction(epsilon)) % lattice.spacing)
 
     def kernel(z: Complex) -> Complex:
         first = -math.expm1(-distance)

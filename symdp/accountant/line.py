@@ -157,10 +157,10 @@ def _spacing(
     for asked in (below, above):
         side = asked
         try:
-            bound = law.log_transform(side, epsilon, float(max(side.max(), tilt)))
+            bound = law.log_transform(side, epsilon)
         except AccuracyError:  # too far out for a quadrature: half as far will do
             side = 0.5 * (asked + tilt)
-            bound = law.log_transform(side, epsilon, float(max(side.max(), tilt)))
+            bound = law.log_transform(side, epsilon)
         if tilt > 0:
             bound = bound + _log_payoff_bound(side)
         room = np.maximum(accuracy + bound - log_answer + beside * np.abs(side - tilt), 1.0)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from symdp.numeric.law import LossLaw
+from symdp.numeric.nodes import inner_place, integer_nodes
 from symdp.numeric.outline import Outline
 from symdp.numeric.panels import build_rule
 from symdp.numeric.step import Array, SmoothPiece
@@ -28,13 +30,11 @@ def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float]:
     for outline in law.outlines:
         piece = outline.piece
         if piece.integer:
-            x = law.integers(piece)
-            log_p, loss = piece.accurate(x)
-            _add(gains, log_p + _log_gain(loss, epsilon))
-            _add(losses, log_p + _log_cap(loss, epsilon))
+            _add(gains, _at_integers(piece, lambda loss: _log_gain(loss, epsilon)))
+            _add(losses, _at_integers(piece, lambda loss: _log_cap(loss, epsilon)))
             continue
         for part in _split(outline, epsilon):
-            middle = part.loss(np.asarray([_between(part.lower, part.upper)]))[0]
+            middle = part.loss(np.asarray([inner_place(part)]))[0]
             if np.isposinf(middle):
                 continue
             if middle > epsilon:
@@ -69,14 +69,6 @@ def _log_total(parts: list[float]) -> float:
     return top + math.log(math.fsum(math.exp(p - top) for p in parts))
 
 
-def _between(low: float, high: float) -> float:
-    if math.isfinite(low) and math.isfinite(high):
-        return 0.5 * (low + high)
-    if math.isfinite(low):
-        return low + 1.0
-    return high - 1.0 if math.isfinite(high) else 0.0
-
-
 def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
     """Return the piece cut at the roots of ℓ(x) = ε."""
     piece = outline.piece
@@ -96,20 +88,21 @@ def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
         same = (np.asarray(piece.loss(middle)) > epsilon) == left
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     cuts = [piece.lower, *np.unique(low).tolist(), piece.upper]
-    return [_part(piece, a, b) for a, b in itertools.pairwise(cuts) if a < b]
+    return [replace(piece, lower=a, upper=b) for a, b in itertools.pairwise(cuts) if a < b]
 
 
-def _part(piece: SmoothPiece, lower: float, upper: float) -> SmoothPiece:
-    return SmoothPiece(
-        lower,
-        upper,
-        piece.log_p,
-        piece.log_q,
-        piece.loss,
-        piece.accurate,
-        piece.log_terms,
-        piece.flat,
-    )
+def _payoff(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> SmoothPiece:
+    """Return the piece with P times the payoff in place of P."""
+    return replace(piece, log_p=lambda x: piece.log_p(x) + log_factor(np.asarray(piece.loss(x))))
+
+
+def _at_integers(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
+    """Return log contributions of the integers where P, Q or the payoff is not negligible."""
+    x = integer_nodes(piece, [-1.0, 0.0])
+    # Far in a tail, what makes up all of δ is negligible against P.
+    x = np.union1d(x, integer_nodes(_payoff(piece, log_factor), [0.0]))
+    log_p, loss = piece.accurate(x)
+    return np.asarray(log_p + log_factor(loss))
 
 
 def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
@@ -117,16 +110,7 @@ def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
     if part.flat:
         rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
     else:
-        payoff = SmoothPiece(
-            part.lower,
-            part.upper,
-            lambda x: part.log_p(x) + log_factor(part.loss(x)),
-            part.log_q,
-            part.loss,
-            part.accurate,
-            part.log_terms,
-        )
-        outline = Outline(payoff, tilts=(0.0,))
+        outline = Outline(_payoff(part, log_factor), tilts=(0.0,))
         log_mass = outline.log_mass(0.0)
         if not np.isfinite(log_mass):
             return np.empty(0)

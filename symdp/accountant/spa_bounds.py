@@ -97,7 +97,7 @@ def log_interval(
         variance=steps.variance,
         count=1,
     )
-    front = float(law.log_transform(np.asarray([tilt]), epsilon, tilt)[0])
+    front = float(law.log_transform(np.asarray([tilt]), epsilon)[0])
     log_error = math.log(2.0 * steps.berry_esseen) + _log_largest_payoff(strip, distance)
     log_centre = log_factor + math.log(integrals[0]) if integrals[0] > 0 else -math.inf
     top = max(log_centre, log_error)

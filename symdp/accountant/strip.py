@@ -73,11 +73,11 @@ def integrate(
     single = revival > SETTLED and tilt > -1.0
     if single:
         # What comes back again and again is the sum of atoms alone, which is known exactly.
-        listed = finite_sum(law, epsilon, atomic=True)
+        listed = finite_sum(law, epsilon, tilt, atomic=True)
         if listed is None:
             single = False
         else:
-            log_exact = listed[0] if tilt > 0 else listed[1]
+            log_exact = listed.log_delta if tilt > 0 else listed.log_complement
             log_front = tilt * distance + line.excess
             exact = math.exp(min(log_exact - log_front, 700.0)) * 2.0 * math.pi / step
             revival = 0.0

@@ -40,12 +40,12 @@ def log_tail(law: SumLaw, epsilon: float, origin: float, *, upper: bool) -> floa
     best = min(0.0, log_hoeffding(law, gap))
     if not end > 0:
         return best
-    start = float(law.log_transform(np.asarray([origin]), epsilon, origin)[0])
+    start = float(law.log_transform(np.asarray([origin]), epsilon)[0])
 
     def probe(s: float) -> Probe:
         nonlocal best
         t = origin + sign * s
-        value = float(law.log_transform(np.asarray([t]), epsilon, t)[0])
+        value = float(law.log_transform(np.asarray([t]), epsilon)[0])
         best = min(best, value - start + _SLACK * (1.0 + abs(value) + abs(start)))
         first, second = (float(x) for x in law.cumulants(t, 2))
         slope = sign * (first - epsilon)

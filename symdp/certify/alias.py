@@ -78,7 +78,7 @@ def choose(
     Raises
     ------
     AccuracyError
-        If K is not enclosed at any tilt beyond t.
+        If K is not enclosed at any tilt on one side of t.
     """
     above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(f * width) for f in _FACTORS])
     reach = float(tilt)
@@ -90,7 +90,8 @@ def choose(
         if tries > _MOST_TRIES:
             raise AccuracyError("the cumulant generating function is not finite beyond the tilt")
         above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(width)])
-    assert below is not None
+    if below is None:
+        raise AccuracyError("the cumulant generating function is not enclosed below the tilt")
     period = max(side.period(tilt, epsilon, log_goal) for side in (above, below))
     return period, (above, below)
 

@@ -16,6 +16,8 @@ DEGREE = 15
 MAX_PANELS = 1500
 _ROUNDS = 46
 _FIT = 2e-15  # of the last coefficients, for logarithms of ordinary size
+_VANISHING = 1500.0  # e-folds below the highest of the panels' mean heights
+_MOST_CELLS = 1 << 20
 _VARIATION = 6.0  # how far log f may move over an interval of one quadrature rule
 
 _ANGLES = (np.arange(DEGREE + 1) + 0.5) * np.pi / (DEGREE + 1)
@@ -70,7 +72,13 @@ class LogDensity:
         steep = np.arange(1, DEGREE + 1) ** 2 @ sizes
         movement = 2.0 * np.minimum(sizes.sum(axis=0)[panel], (steep[panel] * share))
         movement += abs(tilt) * (upper - lower)
-        parts = np.maximum(np.ceil(movement / _VARIATION), 1.0).astype(int)
+        # Where f is below the last digit that a double's exponent can hold, nothing is resolved.
+        highest = self.coefficients[0] + sizes.sum(axis=0)
+        movement[highest[panel] < self.coefficients[0].max() - _VANISHING] = 0.0
+        parts = np.maximum(np.ceil(movement / _VARIATION), 1.0)
+        if not parts.sum() < _MOST_CELLS:
+            raise AccuracyError("the density of the loss falls too steeply to integrate")
+        parts = parts.astype(int)
         which = np.repeat(np.arange(parts.size), parts)
         place = np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)
         return np.append(lower[which] + (upper - lower)[which] * place / parts[which], high)

@@ -14,15 +14,15 @@ import numpy as np
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.domain import tilt_domain
 from symdp.numeric.elementary import exponential_remainder
-from symdp.numeric.mean import precise_mean
-from symdp.numeric.nodes import NodeSet, build_nodes, integer_nodes
+from symdp.numeric.mean import precise_ends, precise_mean
+from symdp.numeric.nodes import NodeSet, build_nodes, escapes
 from symdp.numeric.outline import Outline
-from symdp.numeric.step import Array, SmoothPiece, Step
+from symdp.numeric.step import Array, Step
 
 _OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
 _LEVELS = 60
-_FAR_LEVEL = 4  # from here on a window of tilts with frequencies no longer reaches back to 0
-_WORTHWHILE = 8.0  # e-folds from the mean to the end of the range, for that to be the origin
+_FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
+_WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 
 
@@ -99,6 +99,11 @@ class LossLaw:
         return precise_mean(self.step, self.outlines)
 
     @cached_property
+    def precise_ends(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest of losses that are all single values, beyond doubles."""
+        return precise_ends(self.step, self.outlines)
+
+    @cached_property
     def is_spread(self) -> bool:
         """Whether the loss has a continuous part."""
         return any(not (p.flat or p.integer) for p in self.step.pieces)
@@ -108,10 +113,6 @@ class LossLaw:
         """Whether some single loss value has positive probability."""
         pieces = self.step.pieces
         return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
-
-    def integers(self, piece: SmoothPiece) -> Array:
-        """Return the integers of a piece on which P or Q is not negligible."""
-        return integer_nodes(piece, [-1.0, 0.0])
 
     def _edge(self, level: int, upper: bool) -> float:
         """Return the tilt at the end of window `level`, always inside the domain."""
@@ -153,23 +154,43 @@ class LossLaw:
         if found is None:
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
             reference, origin = None, None
-            if band and max(lower, upper) > _FAR_LEVEL:
+            far, level = upper > lower, max(lower, upper)
+            local = sorted(self._edge(k, upper=far) for k in (level - 1, level))
+            if level > _FAR_LEVEL and (band or self._log_moment(local) > _WORTHWHILE):
                 # At far tilts most of P has no weight, and would oscillate too fast to resolve.
-                far = upper > lower
-                level = max(lower, upper)
-                ends = sorted(self._edge(k, upper=far) for k in (level - 1, level))
+                ends = local
                 reference, bound = self.base, self.loss_bounds[int(far)]
                 reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
-                origin = bound if _WORTHWHILE < reach < math.inf else None
+                origin = bound if band and _WORTHWHILE < reach < math.inf else None
             found = build_nodes(
                 self.step, self.outlines, ends, 0.25 * 4.0**band if band else 0.0, reference, origin
             )
             self._sets[key] = found
         return found
 
-    def tilted(self, tilt: float, frequency: float = 0.0, window: float | None = None) -> Tilted:
-        """Return the law tilted by `tilt`; `window` names another tilt whose node set to share."""
-        nodes = self.nodes(tilt if window is None else window, frequency)
+    def _log_moment(self, tilts: Sequence[float]) -> float:
+        """Return the least of log E e^{t(L − E L)} at several tilts, to within a few units."""
+        outlines = [o for o in self.outlines if not escapes(o.piece)]
+        logs = [[o.log_mass(t) - t * self.base.mean for o in outlines] for t in tilts]
+        return min((max(values, default=-math.inf) for values in logs), default=-math.inf)
+
+    def transform(self, tilts: Array) -> Array:
+        """Return K(t) − t·E L for several tilts."""
+        tilts = np.asarray(tilts, dtype=np.float64)
+        result = np.full(tilts.size, np.nan)
+        for t in tilts[np.argsort(-np.abs(tilts))]:
+            waiting = np.isnan(result)
+            if waiting[tilts == t].any():
+                nodes = self.nodes(float(t), 0.0)
+                # A window that reaches back to 0 serves what lies between.
+                served = (tilts >= min(t, -1.0)) & (tilts <= max(t, 0.0))
+                chosen = waiting & ((tilts == t) if nodes.partial else served)
+                result[chosen] = excess(nodes, tilts[chosen])
+        return result
+
+    def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
+        """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency."""
+        nodes = self.nodes(tilt, frequency)
         exponent = nodes.log_weight + tilt * nodes.centred
         top = float(exponent.max())
         weight = np.exp(exponent - top)
@@ -289,17 +310,15 @@ class SumLaw:
         mean, rest = self.mean_parts(tilted)
         return float(Fraction(mean) + Fraction(rest) - Fraction(epsilon))
 
-    def tilted(
-        self, tilt: float, frequency: float = 0.0, window: float | None = None
-    ) -> list[Tilted]:
+    def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:
         """Return every distinct step's law tilted by `tilt`."""
-        return [law.tilted(tilt, frequency, window) for law, _ in self.parts]
+        return [law.tilted(tilt, frequency) for law, _ in self.parts]
 
-    def log_transform(self, tilts: Array, epsilon: float, window: float) -> Array:
+    def log_transform(self, tilts: Array, epsilon: float) -> Array:
         """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
         result = np.asarray(tilts) * self.drift(epsilon)
         for law, count in self.parts:
-            result = result + count * excess(law.nodes(window, 0.0), np.asarray(tilts))
+            result = result + count * law.transform(tilts)
         return result
 
     def cgf(self, tilt: float) -> float:

@@ -1,4 +1,4 @@
-"""The mean of the loss beyond double precision.
+"""The mean and the ends of the loss beyond double precision.
 
 n steps shift the total loss by n times the mean, while δ depends on ε minus that shift. For many
 steps a double's rounding of the mean is therefore no longer small, so it is summed in balls.
@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from flint import arb, ctx
 
-from symdp.numeric.nodes import escapes, integer_nodes
+from symdp.numeric.nodes import escapes, inner_place, integer_nodes
 from symdp.numeric.outline import Outline, covering_tilts
 from symdp.numeric.panels import build_panels
 from symdp.numeric.step import Step
@@ -46,9 +46,30 @@ def precise_mean(step: Step, outlines: Sequence[Outline]) -> Fraction:
                 log_p, loss = piece.accurate.ball(place)
                 share = weight * log_p.exp()
                 mass, total = mass + share, total + share * loss
-        ratio = (total / mass).mid()
-        mantissa, exponent = ratio.man_exp()
-        return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+        return _fraction(total / mass)
+
+
+def precise_ends(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, Fraction]:
+    """Return the least and the largest loss of a step whose finite losses are all single values.
+
+    Of integer noise, these are the ends of what is not negligible.
+    """
+    with ctx.workprec(_BITS):
+        ends = [_fraction(loss) for _, loss in step.point_balls]
+        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
+            if piece.integer:
+                x = integer_nodes(piece, [-1.0, 0.0])
+                loss = np.asarray(piece.loss(x))
+                places = x[[loss.argmin(), loss.argmax()]].tolist()
+            else:
+                places = [inner_place(piece)]
+            ends += [_fraction(piece.accurate.ball(arb(place))[1]) for place in places]
+        return min(ends), max(ends)
+
+
+def _fraction(ball: arb) -> Fraction:
+    mantissa, exponent = ball.mid().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 def _weighted_places(outline: Outline, masses: dict[float, float]) -> list[tuple[arb, arb]]:

@@ -48,7 +48,10 @@ class NodeSet:
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
-    """Return all integers of the piece on which some tilted mass function is not negligible."""
+    """Return all integers of the piece on which some tilted mass function is not negligible.
+
+    None are returned where all of them vanish.
+    """
     offsets = np.unique(np.round(np.exp2(np.arange(0, 62, 0.125))))
     low, high = piece.lower, piece.upper
     finite = [e for e in (low, high) if np.isfinite(e)]
@@ -73,6 +76,8 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
     if grid.size > 1:
         mass = mass + np.log(np.maximum(np.gradient(grid), 1.0))
     essential = np.flatnonzero((mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE).any(axis=0))
+    if essential.size == 0:
+        return np.empty(0)
     first, last = grid[max(essential[0] - 1, 0)], grid[min(essential[-1] + 1, grid.size - 1)]
     if last - first > MAX_INTEGERS:
         raise AccuracyError(
@@ -202,10 +207,10 @@ def _numbered(counts: Sequence[Index]) -> Index:
 
 def escapes(piece: SmoothPiece) -> bool:
     """Return whether Q vanishes on the piece, so that its loss is infinite."""
-    return bool(np.isposinf(piece.loss(np.asarray([_inside(piece)]))).all())
+    return bool(np.isposinf(piece.loss(np.asarray([inner_place(piece)]))).all())
 
 
-def _inside(piece: SmoothPiece) -> float:
+def inner_place(piece: SmoothPiece) -> float:
     """Return some point of the piece."""
     low, high = piece.lower, piece.upper
     if np.isfinite(low) and np.isfinite(high):
