@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from catalogue import ALL
 
 from symdp import compose, mechanisms
 from symdp.accountant import accountant
@@ -108,3 +109,33 @@ def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():
         assert convolved(law, epsilon).log_delta == pytest.approx(
             convolved(fresh, epsilon).log_delta, rel=1e-13
         )
+
+
+def test_two_heavy_steps_against_an_integral_over_one():
+    """Noise of two scales: the loss has no upper end, and its density a step at the lower one."""
+    rate, wide, narrow, epsilon = (mpmath.mpf(v) for v in ("0.01", "5", "2", "1.39616"))
+    noise = ALL["laplace scales"].mechanism("scales")(a=5, c=2).subsample("poisson", "1/100")
+    law = compose(noise, 2).law("remove")
+    with mpmath.workdps(25):
+        growth = 1 / narrow - 1 / wide
+
+        def ratio(t):
+            return 1 - rate + rate * narrow / wide * mpmath.exp(growth * t)
+
+        def place(loss):
+            return mpmath.log((mpmath.exp(loss) - 1 + rate) * wide / (rate * narrow)) / growth
+
+        def gain(t):
+            rest = epsilon - mpmath.log(ratio(t))
+            u = place(rest) if rest > mpmath.log(ratio(0)) else mpmath.mpf(0)
+            under_q = mpmath.exp(-u / narrow)
+            under_p = (1 - rate) * under_q + rate * mpmath.exp(-u / wide)
+            density = mpmath.exp(-t / narrow) / narrow
+            return density * (ratio(t) * under_p - mpmath.exp(epsilon) * under_q)
+
+        end = place(epsilon - mpmath.log(ratio(0)))
+        cuts = [0, 1, 3, 6, 10, 15, 20, end / 2, 3 * end / 4, 9 * end / 10, end]
+        truth = mpmath.quad(gain, sorted(cuts))
+        truth += mpmath.quad(gain, [end, end + 5, end + 20, end + 60, end + 200, mpmath.inf])
+        log_truth = float(mpmath.log(truth))
+    assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=1e-13)

@@ -16,6 +16,7 @@ from symdp.numeric.step import Array, SmoothPiece
 
 MAX_ATOMS = 4000
 MAX_BREAKS = 120
+_ROUNDED = 1e-14  # how far off a sum of ends is, relative to the largest
 _SAME = 1e-13
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
 _ROOTS = 80
@@ -113,7 +114,11 @@ def loss_measure(law: LossLaw, window: Window, floor: float) -> Measure:
     if any(branch.turns() for branch in branches):
         raise AccuracyError("the density of the privacy loss is infinite where the loss turns")
     places, logs = np.concatenate(atoms), np.concatenate(weights)
-    ends = np.asarray([e for b in branches for e in b.range if math.isfinite(e)])
+    # An end far outside would only widen the tolerance with which places count as the same.
+    slack = window.upper - window.lower
+    ends = np.asarray(
+        [e for b in branches for e in b.range if -slack < e - window.lower < 2.0 * slack]
+    )
     breaks = merged(np.concatenate([places, ends]))
     density = None
     if branches:
@@ -222,7 +227,10 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
     atoms, logs = _add_atoms(first, second)
     inside = (atoms >= window.lower) & (atoms <= window.upper)
     breaks = merged(np.add.outer(first.breaks, second.breaks).ravel())
-    breaks = breaks[(breaks >= window.lower) & (breaks <= window.upper)]
+    # A sum of ends is an end of the window but for rounding.
+    slack = _ROUNDED * max(abs(window.lower), abs(window.upper))
+    breaks = breaks[(breaks >= window.lower - slack) & (breaks <= window.upper + slack)]
+    breaks = np.unique(np.clip(breaks, window.lower, window.upper))
     if breaks.size > MAX_BREAKS or atoms.size > MAX_ATOMS:
         raise AccuracyError("too many single values of the privacy loss to convolve")
     shifts: list[tuple[LogDensity, float, float]] = []
