@@ -24,6 +24,8 @@ _FEWER = 8  # steps for which densities are added at once
 _FEW = 20  # the same where the losses have atoms
 _CLOSE = 2e-11  # bounds wider than this are worth a second way
 _GROWTH = 1e-14  # the least that bounds of added densities can be, for each step
+_NEARBY = 0.1  # of the distance to the mean
+_SLACK = 2.0  # how much wider than nearby an answer may be to be taken at once
 _MOST_DOUBLED = 2_000_000
 _ROUNDED = 1e-15  # how far off sums of losses may be, relative to the largest
 _NEAR = 0.02  # standard deviations of the integrand
@@ -63,19 +65,49 @@ class Contour(FloatAccountant):
         if law.count <= (_FEW if law.has_atoms else _FEWER):
             answer = _convolution(law, epsilon, log_escaped)
             return answer or _integral(law, epsilon, log_escaped)[0]
+        valley: _Valley = law.kept.setdefault(_Valley, _Valley())
+        if valley.holds(epsilon, law.mean):
+            nearby = _convolution(law, epsilon, log_escaped)
+            if nearby is not None and _margin(nearby) <= valley.margin:
+                return nearby
         try:
             answer, assured = _integral(law, epsilon, log_escaped)
         except AccuracyError:
             answer = _convolution(law, epsilon, log_escaped)
             if answer is None:
                 raise
+            valley.grow(epsilon, _margin(answer))
             return answer
         margin = _margin(answer)
         if assured and not (margin > _CLOSE and law.count * _GROWTH < margin):
             return answer
         other = _convolution(law, epsilon, log_escaped)
-        better = other is not None and (not assured or _margin(other) < margin)
-        return other if other is not None and better else answer
+        if other is None or (assured and _margin(other) >= margin):
+            return answer
+        valley.grow(epsilon, _margin(other))
+        return other
+
+
+@dataclass
+class _Valley:
+    """Between which ε adding densities has been better than the integral, and how good it was.
+
+    Between the bulk and a rare large loss no tilt makes ε typical, and the integral cancels.
+    """
+
+    low: float = math.inf
+    high: float = -math.inf
+    margin: float = 0.0
+
+    def holds(self, epsilon: float, mean: float) -> bool:
+        """Return whether ε lies among these or close by, measured by the distance to the mean."""
+        reach = _NEARBY * abs(epsilon - mean)
+        return self.low - reach <= epsilon <= self.high + reach
+
+    def grow(self, epsilon: float, margin: float) -> None:
+        """Note another ε, and the margin of the answer there."""
+        self.low, self.high = min(self.low, epsilon), max(self.high, epsilon)
+        self.margin = max(self.margin, _SLACK * margin)
 
 
 def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
