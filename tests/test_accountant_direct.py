@@ -139,3 +139,18 @@ def test_two_heavy_steps_against_an_integral_over_one():
         truth += mpmath.quad(gain, [end, end + 5, end + 20, end + 60, end + 200, mpmath.inf])
         log_truth = float(mpmath.log(truth))
     assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "3", "10.519", "40"])
+def test_tails_too_heavy_for_the_saddle_point(epsilon):
+    """Lomax tails of indices 1 and 2: the loss is log(1 + x) − log 2, a shifted exponential."""
+    noise = ALL["lomax shapes"].mechanism("shapes")(a=2, c=1)
+    law = compose(noise, 3).law("add")
+    with mpmath.workdps(40):
+        price, start = mpmath.mpf(epsilon), mpmath.mpf(epsilon) + 3 * mpmath.log(2)
+        under_p = mpmath.gammainc(3, start) / 2
+        delta = under_p - mpmath.exp(price) * mpmath.gammainc(3, 2 * start) / 2
+        log_truth = float(mpmath.log(delta))
+    answer = accountant("contour").log_delta(law, float(epsilon))
+    assert answer.log_lower <= log_truth <= answer.log_upper
+    assert answer.log_delta == pytest.approx(log_truth, abs=1e-12)

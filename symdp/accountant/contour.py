@@ -16,7 +16,7 @@ from symdp.accountant.lines import kept_line
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import integrate
-from symdp.accountant.tilts import Strip, log_add_exp, log_one_minus_exp
+from symdp.accountant.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp
 from symdp.errors import AccuracyError
 from symdp.numeric.law import SumLaw
 
@@ -232,5 +232,4 @@ def _line(law: SumLaw, epsilon: float, strip: Strip) -> float:
     saddle = saddle_point(law, epsilon, strip, settled=_NEAR)
     if saddle is not None:
         return saddle.tilt
-    # K ends, with a finite slope, before the saddle point: stay inside its domain.
-    return strip.position(0.9 * min(strip.width(law), 1e3))[0]
+    return far_tilt(law, strip)

@@ -15,7 +15,7 @@ import numpy as np
 
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
-from symdp.accountant.tilts import Strip
+from symdp.accountant.tilts import Strip, far_tilt
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw, SumLaw
 from symdp.numeric.measure import Measure, Window, add, loss_measure
@@ -80,8 +80,7 @@ class _Plan:
         self.two_sided = epsilon < law.mean + _NEAR * self.width
         strip = Strip.MIDDLE if epsilon < law.mean else Strip.RIGHT
         saddle = saddle_point(law, epsilon, strip, settled=0.1)
-        fallback = 0.9 * min(law.domain[1], 1e3) if strip is Strip.RIGHT else -0.5
-        self.tilt = saddle.tilt if saddle is not None else fallback
+        self.tilt = far_tilt(law, strip) if saddle is None else saddle.tilt
         # What is needed for this ε, and what is kept, which serves smaller δ as well.
         self.needed = self._ends(epsilon, 0.0)
         self.upper, self.floor = self._ends(epsilon, _SPARE)

@@ -12,7 +12,7 @@ from symdp.accountant.grid_reach import reach
 from symdp.accountant.grid_sum import GridSum, Lumps, grid_sum
 from symdp.accountant.moments import Moments
 from symdp.accountant.saddlepoint import saddle_point
-from symdp.accountant.tilts import Strip
+from symdp.accountant.tilts import Strip, far_tilt
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.cells import loss_cells, loss_span
 from symdp.numeric.law import LossLaw, SumLaw
@@ -112,10 +112,10 @@ class Prv(FloatAccountant):
         tilt = 0.0
         if self.tilted and law.domain[1] > 0:
             saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
-            farthest = 0.9 * min(law.domain[1], 1e3)
             if saddle is None:
-                tilt = farthest
+                tilt = far_tilt(law, Strip.RIGHT)
             else:
+                farthest = 0.9 * min(law.domain[1], 1e3)
                 tilt = min(2.0 ** (round(8.0 * math.log2(saddle.tilt)) / 8.0), farthest)
                 moments = saddle.log_leading
             moments -= law.cgf(tilt) - tilt * epsilon + _log_largest(tilt)
