@@ -5,6 +5,7 @@ import math
 import mpmath
 import pytest
 import sympy as sp
+from catalogue import ALL
 
 from symdp import compose, mechanisms
 from symdp.mechanism import Mechanism
@@ -235,3 +236,18 @@ def test_fifty_steps_on_and_off_a_sum_of_atoms(b, epsilon):
     if (b, epsilon) in known:
         fifty = compose(mechanisms.laplace(b=b), 50).delta(epsilon)
         assert fifty.log_delta == pytest.approx(known[b, epsilon], abs=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_sampled_even_densities_with_a_turning_loss(direction):
+    """Cauchy noise against Student's with three degrees: δ(0) is q times the total variation."""
+    step = ALL["student shapes"].mechanism("shapes").subsample("poisson", "1/100")
+    with mpmath.workdps(30):
+        gap = mpmath.quad(
+            lambda v: abs(1 / (1 + v * v) - 2 / (1 + v * v) ** 2) / mpmath.pi,
+            [-mpmath.inf, -10, -1, 0, 1, 10, mpmath.inf],
+        )
+        exact = float(gap / 200)
+    got = compose(step, 1).delta(0.0, direction=direction)
+    assert got.delta == pytest.approx(exact, rel=1e-12)
+    assert compose(step, 1).law(direction).loss_bounds[0] < -0.009

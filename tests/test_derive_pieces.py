@@ -26,6 +26,7 @@ from test_derive_examples import (
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import Piece
 from symdp.derive.shapes import occurrences
+from symdp.derive.turning import monotone_cuts
 from symdp.errors import InputError
 from symdp.pair import Pair, Support
 
@@ -256,3 +257,32 @@ def test_finitely_many_waves_are_fine() -> None:
     assert any(piece.upper == 0 for piece in found) or any(
         abs(sp.N(piece.upper, 30)) < R(1, 10**25) for piece in found
     )
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        -sp.log(x**2 + 1),
+        sp.log(1 + 1 / (x**2 + 1)),
+        -sp.log(sp.Rational(99, 100) + 1 / (50 * (x**2 + 1))),
+        sp.log(sp.Rational(1, 2) + (x**2 + 1) ** -2),
+        sp.log(1 + x**2 * sp.exp(-x)),
+        sp.log(2 + x**3 * sp.exp(-(x**2))),
+        sp.log(3 + x / (1 + x**2)),
+        sp.log(1 + (x - 1) ** 4) - x,
+        sp.log(sp.exp(x) + sp.exp(-2 * x)),
+        sp.log(sp.Rational(1, 3) + sp.exp(-((x - 1) ** 2)) * 2 / 3),
+    ],
+)
+def test_named_slopes_are_what_numbers_show(loss):
+    """Between the cuts of (−∞, ∞) the loss moves the way that its name says."""
+    parts = monotone_cuts(loss, x, -sp.oo, sp.oo)
+    assert [low for low, _, _ in parts[1:]] == [high for _, high, _ in parts[:-1]]
+    function = sp.lambdify(x, loss, "mpmath")
+    for lower, upper, slope in parts:
+        low, high = max(float(lower), -9.0), min(float(upper), 9.0)
+        with mpmath.workdps(60):
+            values = [function(low + (high - low) * mpmath.mpf(k) / 40) for k in range(1, 40)]
+            moves = [after - before for before, after in pairwise(values)]
+        if slope != "unknown":
+            assert all(move > 0 if slope == "increasing" else move < 0 for move in moves)

@@ -58,8 +58,7 @@ def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> li
         return None
     cuts = {}
     for term in terms:
-        own = sp.expand_log(sp.log(term.as_independent(x, as_Add=False)[1]), force=True)
-        cuts[term] = monotone_cuts(own, x, lower, upper)
+        cuts[term] = monotone_cuts(_moving_part(term, x), x, lower, upper)
         if any(slope == "unknown" for _, _, slope in cuts[term]):
             return None
     ordered = _ordered(tuple(high for parts in cuts.values() for _, high, _ in parts[:-1]))
@@ -78,6 +77,15 @@ def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> li
         else:
             found.append((low, high, _NAMES[direction]))
     return found
+
+
+def _moving_part(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return what moves in a product: its log where every factor is positive, else itself."""
+    moving = term.as_independent(x, as_Add=False)[1]
+    # log x² is 2 log x on one side of 0 only, and would seem to rise on both.
+    if all(factor.as_base_exp()[0].is_positive for factor in sp.Mul.make_args(moving)):
+        return sp.expand_log(sp.log(moving), force=True)
+    return moving
 
 
 def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[_Part]:

@@ -23,6 +23,7 @@ _OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmic
 _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
+_SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 
 
@@ -78,9 +79,9 @@ class LossLaw:
 
     def __init__(self, step: Step, loss_bounds: tuple[float, float]) -> None:
         self.step = step
-        self.loss_bounds = loss_bounds
         self.domain = tilt_domain(step)
         self.outlines = [Outline(piece) for piece in step.pieces]
+        self.loss_bounds = _widened(loss_bounds, self.outlines)
         self._sets: dict[tuple[int, int, int], NodeSet] = {}
 
     @cached_property
@@ -209,6 +210,18 @@ class LossLaw:
             deviation,
             float(weight[nodes.atomic].sum()) if self.has_atoms else 0.0,
         )
+
+
+def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
+    """Return bounds that hold every loss seen, whatever was derived of them."""
+    low, high = bounds
+    for outline in outlines:
+        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
+        if seen.size:
+            least, most = float(seen.min()), float(seen.max())
+            low = least if least < low - _SEEN_BEYOND * (1.0 + abs(low)) else low
+            high = most if most > high + _SEEN_BEYOND * (1.0 + abs(high)) else high
+    return low, high
 
 
 class SumLaw:
