@@ -4,7 +4,7 @@
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed, in out/docs/index.html
 # make figures  the published tables and figures computed anew, into docs/
-# make bench  symdp beside its peers, in an environment of their own
+# make bench  symdp beside its peers, in an environment of their own, into docs/; a quarter of an hour
 # make clean  removes what the others made
 
 PYTHON ?= python3
@@ -37,7 +37,7 @@ figures: $(VENV)/.plot
 	$(VENV)/bin/python benchmarks/reproduction
 
 bench: $(BENCH)/.installed
-	$(BENCH)/bin/python benchmarks/peers.py
+	$(BENCH)/bin/python -m benchmarks.peers
 
 clean:
 	rm -rf $(VENV) $(BENCH) out docs/derivations build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -62,7 +62,7 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	@$(PYTHON) -m venv $(BENCH)
 	@echo "installing symdp and its peers into $(BENCH)"
-	@$(BENCH)/bin/python $(PIP) install --editable .
+	@$(BENCH)/bin/python $(PIP) install --editable '.[plot]'
 	@$(BENCH)/bin/python $(PIP) install --requirement benchmarks/requirements.txt
 	@touch $@
 

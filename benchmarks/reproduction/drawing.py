@@ -52,12 +52,17 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page: file name, heading, what it shows, its panels and what was found."""
+    """A figure of the page: file name, heading, what it shows, its panels and what was found.
+
+    `given` and `chosen` tell the paper's parameters from those that are our own.
+    """
 
     name: str
     heading: str
     text: str
     panels: Sequence[Panel]
+    given: str
+    chosen: str
     rows: Sequence[tuple[str, ...]] = field(default=())
     header: tuple[str, ...] = ()
 

@@ -46,6 +46,9 @@ def _estimates() -> Figure:
         "EA Figure 2: second-order Edgeworth estimates",
         "ε at fixed δ over the number of steps. Relative errors of ε along the curves:",
         (left, right),
+        "q = 0.01, σ = 0.8, δ = 0.015; q = 0.05, σ = 1, δ = 1e-5, 10 epochs",
+        "the numbers of steps, 100 to 2000 on the left; `prv` and `renyi` in place of the software "
+        "that the paper compares with",
         rows,
         ("setting", "method", "least", "largest", "at the end"),
     )
@@ -98,6 +101,8 @@ def _intervals() -> Figure:
         "σ = 0.8, δ = 0.1, the rate q falling with the number m of steps. The interval holds the "
         "exact ε at every point drawn.",
         panels,
+        "σ = 0.8, δ = 0.1, and q over the number of steps",
+        "the numbers of steps, 1000 to 10 000 000",
         rows,
         ("q", "m", "lower", "exact ε", "upper", "`renyi`"),
     )

@@ -58,9 +58,12 @@ def reproduction(
         "Rényi curve gives 420 steps.\n",
         table(("what", "paper says", "symdp gets"), gaussian),
         "## Figures\n",
+        "With each figure stand the parameters that the paper prints with it, and those that are "
+        "our own because it prints none, or because its text has not kept them.\n",
     ]
     for figure in figures:
         parts.append(f"### {figure.heading}\n\n{figure.text}\n")
+        parts.append(f"The paper's: {figure.given}. Our own: {figure.chosen}.\n")
         if figure.rows:
             parts.append(table(figure.header, figure.rows))
         parts.append(f"![{figure.heading}](figures/{figure.name}.svg)\n")

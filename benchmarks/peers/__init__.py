@@ -1,0 +1,1 @@
+"""symdp beside its peers: accuracy against time, ratios and intervals, measured in one run."""

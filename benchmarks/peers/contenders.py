@@ -1,0 +1,63 @@
+"""Who takes part, with which settings."""
+
+from __future__ import annotations
+
+from benchmarks.peers.answers import Contender
+from symdp.accountant import names
+
+DOTS = "Google PLD, connect the dots"
+BUCKETS = "Google PLD, privacy buckets"
+OPTIMISTIC = "Google PLD, buckets rounded down"
+RDP = "Google RDP"
+PRV = "prv-accountant"
+DOT_INTERVALS = (1e-2, 1e-3, 1e-4, 1e-5)
+BUCKET_INTERVALS = (1e-3, 1e-4)
+EPS_ERRORS = (1.0, 0.1, 0.01)
+
+
+def dots(interval: float) -> Contender:
+    return Contender("google", (interval, "dots"), f"{DOTS}, {interval:g}", DOTS)
+
+
+def buckets(interval: float) -> Contender:
+    return Contender("google", (interval, "buckets"), f"{BUCKETS}, {interval:g}", BUCKETS)
+
+
+def optimistic(interval: float) -> Contender:
+    # It shares its construction with the pessimistic one, and so its ladder.
+    return Contender("google", (interval, "optimistic"), f"{OPTIMISTIC}, {interval:g}", BUCKETS)
+
+
+def rdp() -> Contender:
+    return Contender("google rdp", (), RDP, RDP)
+
+
+def prv(eps_error: float) -> Contender:
+    return Contender("prv", (eps_error,), f"{PRV}, ε error {eps_error:g}", PRV)
+
+
+def ours(method: str, direction: str = "remove") -> Contender:
+    return Contender("symdp", (method, direction), f"`{method}`", method)
+
+
+def grid(reach: float, points: int) -> Contender:
+    label = f"`fourier`, {points:,} points of [−{reach:g}, {reach:g})"
+    return Contender("symdp grid", (reach, points), label, "grid")
+
+
+def peers() -> list[Contender]:
+    """Every peer with its settings, from coarse to fine."""
+    found = [dots(interval) for interval in DOT_INTERVALS]
+    for interval in BUCKET_INTERVALS:
+        found += [buckets(interval), optimistic(interval)]
+    return [*found, rdp(), *(prv(error) for error in EPS_ERRORS)]
+
+
+def methods() -> list[Contender]:
+    """Every method of symdp, and its proof."""
+    return [ours(name) for name in (*names(), "certified")]
+
+
+def defaults() -> list[Contender]:
+    """One setting of each program: its default, or where it has none that of its documentation."""
+    return [ours("contour"), ours("fourier"), dots(1e-4), buckets(1e-4), rdp(), prv(0.1)]

@@ -1,0 +1,210 @@
+"""How many times longer the others take: δ, ε and a curve, in four situations, and many steps."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass, replace
+
+from benchmarks.peers import contenders
+from benchmarks.peers.answers import Answer, Contender, Outcome, Question
+from benchmarks.peers.jobs import JOBS, Job
+from benchmarks.peers.page import duration, number, ratio, table
+from benchmarks.peers.programs import CHECKED
+from benchmarks.peers.runner import Runner
+from benchmarks.peers.verdict import Ends, relative_error
+
+JOB = JOBS[0]
+DELTA = 1e-5
+CURVE = [0.1 + 2.9 * k / 199 for k in range(200)]
+QUESTIONS: tuple[tuple[Question, str, object, float], ...] = (  # and what is aimed at
+    ("delta", "δ at ε = 1", JOB.epsilon, 1000.0),
+    ("epsilon", f"ε at δ = {DELTA:g}", DELTA, 300.0),
+    ("curve", "δ at 200 ε", CURVE, 100.0),
+)
+AIM = 1e6  # times smaller error
+SITUATIONS = {
+    "parameters": "parameters never seen",
+    "composition": "a new number of steps",
+    "next": "the same composition, a new {0} near by",
+    "same": "the same composition, the same {0}",
+}
+COUNTS = (10**3, 10**6, 10**9, 10**12)
+LONG_SITUATIONS = ("composition", "next", "same")
+COLD = "a new process, imports included"
+COLD_RUNS = 3
+MIXED = "unlike: symdp's composition kept, the others from parameters never seen"
+FINEST = 1.1e-16  # what a double can say of any number
+
+
+def pairs() -> list[tuple[Contender, Contender]]:
+    """Each other program beside symdp asked for the same directions."""
+    both, remove = contenders.ours("contour", "both"), contenders.ours("contour")
+    return [
+        (contenders.dots(1e-4), both),
+        (contenders.prv(0.1), remove),
+        (contenders.ours("fourier"), remove),
+    ]
+
+
+@dataclass
+class Race:
+    """One question: its proved answers, and what came of everyone by label and direction."""
+
+    question: Question
+    title: str
+    aim: float
+    truths: list[Ends | None]
+    outcomes: dict[Contender, Outcome]
+
+
+def measure(runner: Runner, judge: Runner) -> list[Race]:
+    races = []
+    everyone = dict.fromkeys(c for pair in pairs() for c in reversed(pair))
+    for question, title, at, aim in QUESTIONS:
+        places = [CURVE[k] for k in CHECKED] if question == "curve" else [at]
+        asked: Question = "epsilon" if question == "epsilon" else "delta"
+        truths = [judge.truth(JOB, asked, place) for place in places]
+        found = {c: runner.ask(c, JOB, question, at, tuple(SITUATIONS)) for c in everyone}
+        if question == "delta":
+            for contender, outcome in found.items():
+                outcome.seconds["cold"] = _cold(contender)
+        races.append(Race(question, title, aim, truths, found))
+    return races
+
+
+def _cold(contender: Contender) -> float:
+    """Return the seconds from starting a process to its first δ."""
+    seconds = []
+    for _ in range(COLD_RUNS):
+        start = time.perf_counter()
+        with Runner() as fresh:
+            fresh.ask(contender, JOB, "delta", JOB.epsilon, ())
+            seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def error(outcome: Outcome, truths: list[Ends | None]) -> float:
+    """Return the largest relative error over the places checked, nan where one is unknown."""
+    if outcome.answer is None or any(t is None for t in truths):
+        return float("nan")
+    value = outcome.answer.value
+    values = value if isinstance(value, tuple) else (value,)
+    errors = [
+        abs(relative_error(v, t)) for v, t in zip(values, truths, strict=True) if t is not None
+    ]
+    return max(errors)
+
+
+def section(races: list[Race]) -> str:
+    """Return tables of times, ratios and errors."""
+    parts = []
+    for race in races:
+        parts.append(f"### {race.title}\n")
+        given = {"delta": "ε", "epsilon": "δ", "curve": "ε"}[race.question]
+        header = ["what is kept", *_heads()]
+        rows = []
+        if race.question == "delta":
+            rows.append((COLD, *_cells(race, "cold")))
+        for situation, text in SITUATIONS.items():
+            rows.append((text.format(given), *_cells(race, situation)))
+        rows += [(MIXED, *_cells(race, "next", "parameters")), ("relative error", *_errors(race))]
+        parts.append(table(header, rows))
+        parts.append(
+            f"Bold: at least {race.aim:,.0f} times longer, or an error at least {AIM:,.0f} times "
+            "larger, which is what symdp aims at.\n"
+        )
+    return "\n".join(parts)
+
+
+def _heads() -> list[str]:
+    heads, seen = [], set()
+    for other, own in pairs():
+        if own not in seen:
+            seen.add(own)
+            direction = "both directions" if own.setting[1] == "both" else "remove"
+            heads.append(f"`contour`, {direction}")
+        name = f"{other.label}, remove" if other.program == "symdp" else other.label
+        heads += [name, "ratio"]
+    return heads
+
+
+def _cells(race: Race, situation: str, elsewhere: str = "") -> list[str]:
+    """Return the times in a situation, of the others in another one where that is given."""
+    cells, seen = [], set()
+    for other, own in pairs():
+        mine = race.outcomes[own].seconds.get(situation)
+        theirs = race.outcomes[other].seconds.get(elsewhere or situation)
+        if own not in seen:
+            seen.add(own)
+            cells.append(duration(mine) or race.outcomes[own].failure)
+        cells.append(duration(theirs) or race.outcomes[other].failure)
+        cells.append(_bold(theirs / mine, race.aim) if mine and theirs else "")
+    return cells
+
+
+def _errors(race: Race) -> list[str]:
+    cells, seen = [], set()
+    for other, own in pairs():
+        mine, theirs = (error(race.outcomes[c], race.truths) for c in (own, other))
+        if own not in seen:
+            seen.add(own)
+            cells.append(f"{mine:.1e}")
+        cells += [f"{theirs:.1e}", _bold(theirs / max(mine, FINEST), AIM)]
+    return cells
+
+
+def _bold(value: float, aim: float) -> str:
+    return f"**{ratio(value)}**" if value >= aim else ratio(value)
+
+
+def many_steps(runner: Runner, judge: Runner) -> str:
+    """Return the times of δ over the number of steps, at the ε where δ is about 1e-5."""
+    own = contenders.ours("contour")
+    rows: list[tuple[str, ...]] = []
+    medians: dict[int, dict[str, float]] = {}
+    for count in COUNTS:
+        job = replace(JOB, count=count)
+        found = runner.ask(own, job, "epsilon", DELTA, ("same",))
+        if found.answer is None:
+            rows.append((f"{count:,}", found.failure, "", "", "", "", ""))
+            continue
+        assert isinstance(found.answer.value, float)
+        job = replace(job, epsilon=float(f"{found.answer.value:.12g}"))
+        asked = _near(runner, own, job)
+        truth = judge.truth(job, "delta", job.epsilon)
+        medians[count] = asked.seconds
+        off = error(asked, [truth])
+        rows.append(
+            (f"{count:,}", f"{job.epsilon:.12g}", _value(asked.answer),
+             *(duration(asked.seconds.get(s)) for s in LONG_SITUATIONS),
+             f"{off:.1e}" if truth else "no proof")
+        )  # fmt: skip
+    header = ("n", "ε", "δ", "a new number of steps", "a new ε near by", "the same ε", "error of δ")
+    return table(header, rows) + "\n" + _growth(medians)
+
+
+def _growth(medians: dict[int, dict[str, float]]) -> str:
+    """Return how much longer the most steps take than fewer ones."""
+    last = COUNTS[-1]
+    rows = []
+    for count in COUNTS[:-1]:
+        ends = [
+            (medians.get(last, {}).get(s), medians.get(count, {}).get(s)) for s in LONG_SITUATIONS
+        ]
+        rows.append((f"{count:,}", *("" if not a or not b else ratio(a / b) for a, b in ends)))
+    header = ("n", "a new number of steps", "a new ε near by", "the same ε")
+    return (
+        f"The time at n = {last:,} divided by that at fewer steps; the aim is at most 1.5 for "
+        "n = 1,000.\n\n" + table(header, rows)
+    )
+
+
+def _near(runner: Runner, own: Contender, job: Job) -> Outcome:
+    return runner.ask(own, job, "delta", job.epsilon, LONG_SITUATIONS)
+
+
+def _value(answer: Answer | None) -> str:
+    if answer is None or not isinstance(answer.value, float):
+        return ""
+    return number(answer.value, 6)

@@ -1,0 +1,138 @@
+"""The page docs/benchmarks.md, written from what was measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from benchmarks.peers import accuracy, intervals, ratios
+from benchmarks.peers.accuracy import Measured
+from benchmarks.peers.intervals import Side
+from benchmarks.peers.ratios import Race
+from benchmarks.peers.runner import LIMIT
+from benchmarks.peers.verdict import words
+from benchmarks.peers.worker import MEMORY, MOST_CALLS
+
+PACKAGES = ("symdp", "dp-accounting", "prv-accountant", "numpy", "scipy")
+LIMITS = (1e-2, 1e-4, 1e-8)
+
+HEAD = """# symdp beside its peers
+
+`make bench` measures everything on this page and writes it, in one run and an environment of its
+own: {versions}; Python {python}, {cores} cores ({processor}), one thread.
+
+The peers are Google's `dp-accounting`, its privacy loss distributions by either of its
+discretisations and its Rényi accountant, and Microsoft's `prv-accountant`. symdp takes part with
+each of its methods. What a program answers is compared with an enclosure of the true δ or ε by
+`certify`, proved with floating point included, to 16 digits.
+
+- Every program runs in a process that is warm: it has imported what it needs. **One δ** is the
+  median time from the parameters to δ over up to {calls} calls, fewer where one takes long, each
+  at an ε slightly beside the last. symdp keeps compiled mechanisms, and so has compiled this one;
+  the section on ratios says what that costs. **Next ε** is the time for δ at an ε near by, of a
+  composition that is kept: its object, its grid, its composed losses, whatever the program can
+  keep.
+- The directions are those of each program: Google's answers are the larger of both, the others'
+  are for removal, which is the larger here.
+- A call may take {limit:g} s and a process {memory} GB. What goes past that is said in words,
+  and finer settings of the same program are left out.
+- **Memory** is what the first call added to its process at most.
+- An upper bound below the true δ is an error, and set in bold. An estimate below it is not, but it
+  promises more privacy than there is, and so it is named too.
+"""
+
+
+def page(
+    races: Sequence[Race], many: str, measured: list[Measured], sides: list[Side], seconds: float
+) -> str:
+    """Return the text of the page."""
+    return "\n".join(
+        (
+            HEAD.format(
+                versions=versions(),
+                python=platform.python_version(),
+                cores=os.cpu_count(),
+                processor=_processor(),
+                calls=MOST_CALLS,
+                limit=LIMIT,
+                memory=MEMORY >> 30,
+            ),
+            "## At a glance\n",
+            "The relative error of δ, at the default settings or, where there is none, that of "
+            "the program's documentation.\n",
+            accuracy.summary(measured),
+            f"At how many of the {sum(m.truth is not None for m in measured)} jobs with a proof "
+            "each program is how close, answers below the true δ (lower bounds aside, and exact "
+            "methods, whose last digits have no side), and does not answer:\n",
+            accuracy.counts(measured, LIMITS),
+            "### Numbers that must not be relied on\n",
+            _wrong(measured),
+            "## How many times longer\n",
+            f"{_capital(ratios.JOB.setting)}; ε at δ = {ratios.DELTA:g}, and a curve of "
+            f"{len(ratios.CURVE)} points between ε = {ratios.CURVE[0]:g} and "
+            f"{ratios.CURVE[-1]:g}, compared with proved values at {len(ratios.CHECKED)} of them. "
+            "Each program at its defaults, or the setting of its documentation. Ratios are the "
+            "program's time over symdp's in the same situation and the same directions; of the "
+            "error, its error over symdp's, or over the rounding of a double where that is "
+            "larger.\n",
+            ratios.section(list(races)),
+            "### Over the number of steps\n",
+            "The same mechanism at the ε where δ is about 1e-5.\n",
+            many,
+            "## Intervals and bounds side by side\n",
+            "The settings of the Fourier accountant's tables and of its code's tests, the latter "
+            "also for substitution. Of a bound only one end is given. `fourier` is on the grid of "
+            "the published values.\n",
+            _missed(sides),
+            "\n".join(intervals.section(side) for side in sides),
+            "## Job by job\n",
+            "In the figures symdp's exact values are stars, its bounds and estimates circles; "
+            "peers have other shapes, joined from coarse to fine. Errors above 1e4 or below 1e-17 "
+            "are drawn at the edge.\n",
+            "\n".join(accuracy.section(m) for m in measured),
+            f"The whole run took {seconds / 60.0:.0f} minutes.\n",
+        )
+    )
+
+
+def versions() -> str:
+    """Return the packages that take part, with their versions."""
+    return ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
+
+
+def _wrong(measured: list[Measured]) -> str:
+    """List every answer in bold: 0, negative, or on the wrong side of what it claims."""
+    lines = []
+    for one in measured:
+        if one.truth is None:
+            continue
+        for contender, outcome in one.outcomes:
+            said = words(outcome, one.truth)
+            if "**" in said:
+                lines.append(f"- {one.job.heading}: {contender.label} {said}.")
+    return "\n".join(lines or ["There are none."]) + "\n"
+
+
+def _missed(sides: list[Side]) -> str:
+    found = intervals.misses(sides)
+    total = sum(side.truth is not None for side in sides)
+    if not found:
+        return f"In all {total} settings every interval and bound holds the proved δ.\n"
+    listed = ", ".join(f"{label} in {count}" for label, count in found.items())
+    return f"Of {total} settings the proved δ is outside of what was claimed by: {listed}.\n"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _processor() -> str:
+    if sys.platform.startswith("linux"):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()

@@ -1,0 +1,107 @@
+"""Keep one worker, ask it within a limit of time, and start another when it does not answer."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from fractions import Fraction
+from types import TracebackType
+
+from benchmarks.peers.answers import Contender, Outcome, Question
+from benchmarks.peers.jobs import Job
+from benchmarks.peers.worker import Request, TruthRequest, serve
+
+LIMIT = 30.0  # seconds for one call
+BUDGET = 1.0  # seconds for the calls of one median
+DIGITS = 16
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Runner:
+    """A worker process behind a pipe; use it as a context manager."""
+
+    def __init__(self, limit: float = LIMIT) -> None:
+        self.limit = limit
+        for name in ONE_THREAD:
+            os.environ[name] = "1"
+        self._context = multiprocessing.get_context("spawn")
+        self._start()
+
+    def __enter__(self) -> Runner:
+        """Return itself, with its process running."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process."""
+        self._stop()
+
+    def ask(
+        self,
+        contender: Contender,
+        job: Job,
+        question: Question,
+        at: object,
+        situations: tuple[str, ...] = ("first",),
+        budget: float = BUDGET,
+    ) -> Outcome:
+        """Return what came of one question; a call past the limit is a failure in words."""
+        outcome = Outcome()
+        for kind, found in self._talk(Request(contender, job, question, at, situations, budget)):
+            if kind == "answer":
+                outcome.answer, first, outcome.megabytes = found
+                outcome.seconds["once"] = first
+            elif kind == "seconds":
+                outcome.seconds[found[0]] = found[1]
+            elif kind in {"time", "memory"} and outcome.answer is None:
+                outcome.failure, outcome.out_of_reach = str(found), True
+            elif outcome.answer is None:
+                outcome.failure = str(found)
+        return outcome
+
+    def truth(
+        self, job: Job, question: Question, at: float, direction: str = "remove"
+    ) -> tuple[Fraction, Fraction] | None:
+        """Return proved ends of δ or ε, None where no proof was found."""
+        for kind, found in self._talk(TruthRequest(job, question, at, DIGITS, direction)):
+            if kind == "truth":
+                return Fraction(found[0]), Fraction(found[1])
+        return None
+
+    def _talk(self, request: Request | TruthRequest) -> list[tuple[str, object]]:
+        """Return the worker's messages; the clock starts anew with each of them."""
+        self._pipe.send(request)
+        messages: list[tuple[str, object]] = []
+        end = time.monotonic() + self.limit
+        while self._pipe.poll(max(end - time.monotonic(), 0.0)):
+            try:
+                message = self._pipe.recv()
+            except EOFError:
+                self._restart()
+                return [*messages, ("memory", "the process was ended, for want of memory or worse")]
+            if message[0] == "done":
+                return messages
+            messages.append(message)
+            end = time.monotonic() + self.limit
+        self._restart()
+        return [*messages, ("time", f"over {self.limit:g} s")]
+
+    def _start(self) -> None:
+        self._pipe, other = self._context.Pipe()
+        self._process = self._context.Process(target=serve, args=(other,), daemon=True)
+        self._process.start()
+        other.close()
+
+    def _stop(self) -> None:
+        self._pipe.close()
+        self._process.kill()
+        self._process.join()
+
+    def _restart(self) -> None:
+        self._stop()
+        self._start()

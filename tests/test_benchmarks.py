@@ -1,0 +1,236 @@
+"""What can be tested of the benchmarks without the programs they compare: words, limits, pages."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import re
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # benchmarks/ is no part of what is installed
+
+from benchmarks.peers import (  # noqa: E402
+    accuracy,
+    contenders,
+    drawing,
+    intervals,
+    page,
+    programs,
+    ratios,
+    report,
+    verdict,
+    worker,
+)
+from benchmarks.peers.answers import Answer, Contender, NotCoveredError, Outcome  # noqa: E402
+from benchmarks.peers.jobs import JOBS, Job  # noqa: E402
+from benchmarks.peers.runner import Runner  # noqa: E402
+
+HALF = (Fraction(1, 2), Fraction(1, 2))
+PLAIN = Job("plain", "Plain noise", "No sampling.", "gaussian", "2", "1", 3, 1.5)
+
+
+def outcome(value, kind="estimate", lower=None, upper=None, note=""):
+    return Outcome(Answer(value, kind, lower, upper, note), seconds={"once": 1.0, "first": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        (0.0, "estimate", "returns 0"),
+        (0.0, "upper", "returns 0"),
+        (-1e-20, "estimate", "negative"),
+        (math.inf, "upper", "inf"),
+        (math.nan, "upper", "nan"),
+        (0.49, "upper", "**below the truth**"),
+        (0.51, "lower", "**above the truth**"),
+        (0.25, "estimate", "half of it is missing"),
+        (0.5 * (1 - 1e-5), "estimate", "by 1.0e-05 of it"),
+        (1e-9, "estimate", "5e+08 times too small"),
+    ],
+)
+def test_what_is_wrong_is_said(value, kind, said):
+    assert said in verdict.words(outcome(value, kind), HALF)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(0.5, "upper"), (0.51, "upper"), (0.49, "lower"), (0.6, "estimate"), (0.5 - 1e-16, "exact")],
+)
+def test_what_is_right_needs_no_word(value, kind):
+    assert verdict.words(outcome(value, kind), HALF) == ""
+
+
+def test_a_double_that_rounds_the_truth_is_not_called_wrong():
+    third = (Fraction(1, 3) - Fraction(1, 10**20), Fraction(1, 3) + Fraction(1, 10**20))
+    assert verdict.below(1 / 3, third)
+    assert verdict.words(outcome(1 / 3), third) == ""
+    assert abs(verdict.relative_error(1 / 3, third)) < 1e-16
+
+
+def test_a_trivial_bound_says_nothing_and_a_failure_speaks_for_itself():
+    tiny = (Fraction(1, 10**100), Fraction(1, 10**100))
+    assert "says nothing" in verdict.words(outcome(1.0, "upper"), tiny)
+    assert verdict.words(Outcome(failure="over 30 s"), HALF) == "over 30 s"
+    assert verdict.shown_error(1.0, tiny).startswith("×")
+
+
+def test_intervals_hold_the_truth_or_not():
+    assert intervals.verdict(outcome(0.5, "estimate", 0.4, 0.6), HALF) == "yes"
+    assert intervals.verdict(outcome(0.7, "estimate", 0.6, 0.8), HALF).startswith("**no**")
+    assert intervals.verdict(outcome(0.4, "upper"), HALF).startswith("**no**")
+    assert intervals.verdict(outcome(0.4, "lower"), HALF) == "yes"
+    assert intervals.verdict(outcome(0.4), HALF) == "claims no interval"
+    missed = outcome(0.5, "estimate", Fraction(3, 5), 0.8)
+    assert "**its interval misses the truth**" in verdict.words(missed, HALF)
+
+
+@pytest.mark.parametrize("module", [page, verdict])
+def test_examples_in_docstrings(module):
+    failed, tried = doctest.testmod(module)
+    assert failed == 0
+    assert tried > 0
+
+
+def test_numbers_as_they_are_printed():
+    assert page.number(1.5912463e-109, 4) == "1.591e-109"
+    assert page.duration(2.5e-5) == "0.025 ms"
+    assert page.duration(0.0997) == "100 ms"
+    assert page.ratio(1_234_567.0) == "1,200,000"
+    assert page.ratio(math.nan) == "–"
+    assert page.table(("a",), [("|x|",)]).splitlines()[-1] == "| /x/ |"
+
+
+def test_jobs_are_what_they_say():
+    names = [job.name for job in JOBS]
+    assert len(set(names)) == len(names) >= 12
+    assert {job.noise for job in JOBS} == {"gaussian", "laplace", "logistic"}
+    tutorial = next(job for job in JOBS if job.name == "tutorial")
+    assert tutorial.q == 256 / 60000
+    assert "q = 256/60000, σ = 1.12, n = 14,063, ε = 2.31" in tutorial.setting
+    moved = tutorial.moved(3)
+    assert Fraction(moved.scale) == Fraction("1.12") * Fraction(10_003, 10_000)
+    assert moved.mechanism().require_concrete()
+    assert len(intervals.jobs()) == 1 + 2 * len(intervals.ROWS)
+
+
+def test_contenders_come_from_coarse_to_fine():
+    for ladder in {c.ladder for c in contenders.peers()}:
+        fineness = [c.setting[0] for c in contenders.peers() if c.ladder == ladder and c.setting]
+        assert fineness == sorted(fineness, reverse=True)
+    labels = [c.label for c in (*contenders.methods(), *contenders.peers())]
+    assert len(set(labels)) == len(labels)
+    assert {c.label for c in contenders.defaults()} <= set(labels)
+    assert all(c.program in programs.PROGRAMS for c in contenders.peers())
+
+
+def test_symdp_answers_in_three_stages():
+    exact, bound = programs.Symdp("contour"), programs.Symdp("moments")
+    composed = exact.composed(exact.step(PLAIN), PLAIN.count)
+    found = exact.delta(composed, PLAIN.epsilon)
+    assert found.kind == "exact"
+    assert found.value == pytest.approx(0.028882245552, rel=1e-10)  # from the package's doctest
+    assert found.lower <= found.value <= found.upper
+    assert bound.delta(composed, PLAIN.epsilon).kind == "upper"
+    assert exact.epsilon(composed, found.value).value == pytest.approx(PLAIN.epsilon, rel=1e-10)
+    curve = exact.curve(composed, [1.0 + k / 200 for k in range(200)]).value
+    assert list(curve) == sorted(curve, reverse=True)
+    proved = programs.Symdp("certified").delta(composed, PLAIN.epsilon)
+    assert isinstance(proved.lower, Fraction)
+    assert verdict.holds(found, (proved.lower, proved.upper))
+
+
+def test_the_median_stops_at_its_budget():
+    assert worker.median_seconds(lambda: time.sleep(0.01), 0.0) >= 0.01
+    calls = []
+    worker.median_seconds(lambda: calls.append(1), 60.0)
+    assert len(calls) == worker.MOST_CALLS
+
+
+def test_a_worker_answers_fails_and_is_replaced():
+    with Runner(limit=60.0) as runner:
+        truth = runner.truth(PLAIN, "delta", PLAIN.epsilon)
+        assert float(truth[0]) == pytest.approx(0.028882245552, rel=1e-10)
+        found = runner.ask(contenders.ours("clt"), PLAIN, "delta", PLAIN.epsilon, ("next",), 0.0)
+        assert found.answer.kind == "estimate"
+        assert found.seconds["next"] > 0
+        unknown = Contender("symdp", ("no-such-method",), "unknown", "unknown")
+        failed = runner.ask(unknown, PLAIN, "delta", 1.0)
+        assert failed.failure.startswith("InputError")
+        assert not failed.out_of_reach
+        runner.limit = 0.0
+        late = runner.ask(contenders.ours("clt"), PLAIN, "delta", 1.0)
+        assert late.out_of_reach
+        assert late.failure == "over 0 s"
+        runner.limit = 60.0
+        again = runner.ask(contenders.ours("clt"), PLAIN, "delta", PLAIN.epsilon)
+        assert again.answer.value == found.answer.value
+
+
+def measured():
+    found = [
+        (contenders.ours("contour"), outcome(0.5, "exact", 0.5, 0.5)),
+        (contenders.ours("fourier"), outcome(0.5)),
+        (contenders.dots(1e-3), outcome(1.0, "upper")),
+        (contenders.dots(1e-4), outcome(0.4, "upper")),
+        (contenders.buckets(1e-4), Outcome(failure="over 30 s", out_of_reach=True)),
+        (contenders.rdp(), Outcome(failure="no such mechanism")),
+        (contenders.prv(0.1), outcome(0.0, "estimate", -0.1, 0.1)),
+    ]
+    return accuracy.Measured(PLAIN, HALF, found)
+
+
+def test_the_figure_is_drawn_and_says_who_is_below(tmp_path):
+    points = accuracy.points(measured())
+    assert [p.below for p in points] == [False, False, False, True, True]
+    assert {p.group for p in points} <= set(drawing.STYLES)
+    drawing.save(points, "a title", "bench-plain", tmp_path, tmp_path)
+    first = (tmp_path / "bench-plain.svg").read_text()
+    assert "contour" in first
+    assert "a title" in first
+    drawing.save(points, "a title", "bench-plain", tmp_path, tmp_path)
+    assert (tmp_path / "bench-plain.svg").read_text() == first
+
+
+def test_the_page_names_what_must_not_be_relied_on():
+    seconds = dict.fromkeys((*ratios.SITUATIONS, "cold"), 0.25)
+    own = {c for pair in ratios.pairs() for c in pair}
+    outcomes = {c: Outcome(Answer(0.5, "exact"), seconds=dict(seconds)) for c in own}
+    race = ratios.Race("delta", "δ at ε = 1", 1000.0, [HALF], outcomes)
+    for contender, found in outcomes.items():
+        if contender.program != "symdp":
+            found.seconds["next"] = 250.0
+            found.answer = Answer(0.75, "upper")
+    side = intervals.Side(PLAIN, HALF, [(contenders.dots(1e-4), outcome(0.4, "upper"))])
+    text = accuracy.section(measured()) + ratios.section([race]) + intervals.section(side)
+    assert "**1,000**" in text
+    assert "| over 30 s |" in text
+    assert intervals.misses([side]) == {contenders.dots(1e-4).label: 1}
+    whole = report._wrong([measured()])
+    assert whole.count("\n") == 2
+    assert "Google PLD, connect the dots, 0.0001 **below the truth**" in whole
+    assert "prv-accountant, ε error 0.1 **returns 0**" in whole
+
+
+def test_peers_say_what_they_have_not(monkeypatch):
+    monkeypatch.setattr(programs, "import_module", lambda name: SimpleNamespace())
+    with pytest.raises(NotCoveredError, match="distribution function"):
+        programs.PrvAccountant(0.1).step(JOBS[-1])
+    with pytest.raises(NotCoveredError, match="no such mechanism"):
+        programs.GoogleRdp().step(JOBS[-1])
+
+
+def test_the_page_is_whole():
+    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    for job in JOBS:
+        assert f"### {job.heading}\n" in text
+    pictures = re.findall(r"\(figures/(bench-[\w-]+\.svg)\)", text)
+    assert len(pictures) >= 10
+    for name in pictures:
+        assert (ROOT / "docs" / "figures" / name).read_text().lstrip().startswith("<?xml")
