@@ -60,12 +60,12 @@ class Contour(FloatAccountant):
             error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
             return _answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
         kept = None if law.has_atoms else _on_kept_lines(law, epsilon, log_escaped)
-        if kept is not None and _margin(kept) <= _CLOSE:
+        valley: _Valley = law.kept.setdefault(_Valley, _Valley())
+        if kept is not None and _margin(kept) <= max(_CLOSE, valley.inherent):
             return kept
         if law.count <= (_FEW if law.has_atoms else _FEWER):
             answer = _convolution(law, epsilon, log_escaped)
             return answer or _integral(law, epsilon, log_escaped)[0]
-        valley: _Valley = law.kept.setdefault(_Valley, _Valley())
         if valley.holds(epsilon, law.mean):
             nearby = _convolution(law, epsilon, log_escaped)
             if nearby is not None and _margin(nearby) <= valley.margin:
@@ -80,6 +80,8 @@ class Contour(FloatAccountant):
             return answer
         margin = _margin(answer)
         if assured and not (margin > _CLOSE and law.count * _GROWTH < margin):
+            if kept is not None and _margin(kept) < _SLACK * margin:
+                valley.inherent = max(valley.inherent, _SLACK * _margin(kept))
             return answer
         other = _convolution(law, epsilon, log_escaped)
         if other is None or (assured and _margin(other) >= margin):
@@ -93,11 +95,13 @@ class _Valley:
     """Between which ε adding densities has been better than the integral, and how good it was.
 
     Between the bulk and a rare large loss no tilt makes ε typical, and the integral cancels.
+    `inherent` is a margin of shared lines that a line of its own was seen not to improve on.
     """
 
     low: float = math.inf
     high: float = -math.inf
     margin: float = 0.0
+    inherent: float = 0.0
 
     def holds(self, epsilon: float, mean: float) -> bool:
         """Return whether ε lies among these or close by, measured by the distance to the mean."""

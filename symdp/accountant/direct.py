@@ -9,7 +9,7 @@ costs a time that grows with log n only; it is used where the contour cannot ans
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -55,8 +55,11 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
         If the loss of a step is not monotone on its pieces or lives on integers, or if the
         densities are too rough.
     """
-    plan = _Plan(law, epsilon)
     kept: _Total | None = law.kept.get(_Total)
+    served = None if kept is None else kept.at_once(epsilon)
+    if served is not None:
+        return served
+    plan = _Plan(law, epsilon)
     if kept is None or not kept.plan.serves(plan):
         failed: _Failure | None = law.kept.get(_Failure)
         if failed is not None and plan.asks_as_much_as(failed.plan):
@@ -67,6 +70,7 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
             law.kept[_Failure] = _Failure(plan, str(error))
             raise
         law.kept[_Total] = kept
+    kept.asked.append(epsilon)
     return kept.profile(epsilon)
 
 
@@ -215,11 +219,30 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Total:
-    """The law of the total loss as it is kept between questions."""
+    """The law of the total loss as it is kept between questions, and which ε it is known to serve.
+
+    What an ε needs grows with its distance from the bulk, so that all between two ε are served.
+    """
 
     plan: _Plan
     total: Measure
     defect: float
+    asked: list[float] = field(default_factory=list)
+
+    def at_once(self, epsilon: float) -> Direct | None:
+        """Return the answer where it is certain without a plan of its own that all is kept for it.
+
+        What was left out is below e^floor by Chernoff's bound, of which the answer itself can tell
+        whether it is enough.
+        """
+        if not epsilon >= min(self.asked):
+            return None
+        try:
+            found = self.profile(epsilon)
+        except AccuracyError:
+            return None
+        enough = self.plan.floor <= found.log_delta - _DROP or epsilon <= max(self.asked)
+        return found if enough else None
 
     def profile(self, epsilon: float) -> Direct:
         """Return δ and 1 − δ at one ε."""

@@ -33,7 +33,8 @@ _HALF = 0.6  # half a cell, in the same unit: off the saddle point by this costs
 _FINEST = 5  # halvings of the first cells: closer to the end of the range, lines are not shared
 _FROM_END = 0.5  # next to the end of the range the integrand is about as wide as it is far from it
 _MOST_KEPT = 2048
-_LONGEST = 1 << 12
+_MOST_NODES = 1 << 20  # of all lines together, 24 bytes each
+_LONGEST = 1 << 15
 
 
 class _Lines:
@@ -42,6 +43,16 @@ class _Lines:
     def __init__(self, law: SumLaw) -> None:
         self.top = math.frexp(math.sqrt(float(law.cumulants(0.0, 2)[1])))[1]
         self.cells: dict[tuple[Strip, int, int], Line | Literal[True] | None] = {}
+        self.nodes = 0
+
+    def keep(self, cell: tuple[Strip, int, int], found: Line | Literal[True] | None) -> None:
+        """Keep what was found for a cell; what was kept before makes room."""
+        size = found.places.size if isinstance(found, Line) else 0
+        if len(self.cells) >= _MOST_KEPT or self.nodes + size > _MOST_NODES:
+            self.cells.clear()
+            self.nodes = 0
+        self.cells[cell] = found
+        self.nodes += size
 
 
 def kept_line(law: SumLaw, epsilon: float, strip: Strip) -> Line | None:
@@ -63,9 +74,8 @@ def kept_line(law: SumLaw, epsilon: float, strip: Strip) -> Line | None:
         cell = (strip, level, index)
         found = lines.cells.get(cell, False)
         if found is False:
-            if len(lines.cells) >= _MOST_KEPT:
-                lines.cells.clear()
-            found = lines.cells[cell] = _line(law, strip, (index + 0.5) * width, 0.5 * width)
+            found = _line(law, strip, (index + 0.5) * width, 0.5 * width)
+            lines.keep(cell, found)
         if found is not True:
             return found
     return None

@@ -25,7 +25,7 @@ from symdp.derive.records import CGF
 if TYPE_CHECKING:
     from symdp.pair import Pair
 
-_LAYOUT = 2
+_LAYOUT = 3
 _LARGEST = 200_000  # characters of one file
 _LARGEST_ARGUMENT = 10_000
 _FACTS = {"commutative", "real", "positive", "negative", "nonnegative", "nonpositive", "integer"}
