@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symdp.accountant.tilts import log_add_exp
 from symdp.numeric.law import LossLaw, SumLaw
 from symdp.numeric.step import Array
 
@@ -18,11 +19,11 @@ _Atoms = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class FiniteSum:
-    """log δ and log(1 − δ) of the finite part, and how far off the first is by rounding."""
+    """log δ and log(1 − δ) of the finite part, and the log of how far off δ is by rounding."""
 
     log_delta: float
     log_complement: float
-    error: float
+    log_error: float
 
 
 def finite_sum(
@@ -56,9 +57,10 @@ def finite_sum(
         gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
     log_delta, slope = _log_total(gain), _log_total((log_weight + gap)[gap < 0])
     # Every loss is rounded, which counts where ε lies just below one that makes up δ.
-    size = float(np.abs(loss).max()) + abs(epsilon)
-    error = _ERROR * (law.count + size * math.exp(min(slope - log_delta, 700.0)))
-    return FiniteSum(log_delta, _log_total(log_weight + np.minimum(gap, 0.0)), error)
+    size = float(np.abs(loss).max()) + abs(epsilon) + _ERROR
+    exposed = math.log(size) + (slope if slope > -math.inf else 0.0)
+    log_error = math.log(_ERROR) + log_add_exp(math.log(law.count) + log_delta, exposed)
+    return FiniteSum(log_delta, _log_total(log_weight + np.minimum(gap, 0.0)), log_error)
 
 
 def _log_total(values: Array) -> float:

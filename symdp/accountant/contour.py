@@ -162,7 +162,8 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, 
             listed = finite_sum(law, epsilon, _line(law, epsilon, Strip.RIGHT))
             if listed is not None:
                 log_delta = log_add_exp(listed.log_delta, log_escaped)
-                error = listed.error
+                known = log_delta > -math.inf
+                error = math.exp(min(listed.log_error - log_delta, 0.0)) if known else 0.0
                 return _answer(log_delta, listed.log_complement, error, epsilon=epsilon), True
     assured = True
 
