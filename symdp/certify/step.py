@@ -189,16 +189,18 @@ class TiltedStep:
         return self.nodes(float(abs(y).upper()), _bits(tolerance)).at(y)
 
     def nodes(self, reach: float, bits: int) -> Nodes:
-        """Return nodes for every |y| ≤ reach, to about 2^(−bits); wider ones are kept."""
-        for precision, fine, found in self._nodes:
-            if precision >= ctx.prec and fine >= bits and found.reach >= reach:
-                return found
-        found = self.parts.nodes(self.tilt, self.scale, _GROWTH * reach, arb(2) ** -bits)
-        self._nodes = [
-            (precision, fine, old)
-            for precision, fine, old in self._nodes
-            if precision > ctx.prec or fine > bits
+        """Return the fewest nodes that serve every |y| ≤ reach, to about 2^(−bits).
+
+        All are kept: a walk that starts again at y = 0 would pay for the widest at every step.
+        """
+        serving = [
+            nodes
+            for precision, fine, nodes in self._nodes
+            if precision >= ctx.prec and fine >= bits and nodes.reach >= reach
         ]
+        if serving:
+            return min(serving, key=lambda nodes: len(nodes.losses))
+        found = self.parts.nodes(self.tilt, self.scale, _GROWTH * reach, arb(2) ** -bits)
         self._nodes.append((ctx.prec, bits, found))
         return found
 
