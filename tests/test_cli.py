@@ -318,3 +318,17 @@ def test_a_closed_pipe_is_quiet():
     os.close(writing)
     assert done.stderr == ""
     assert done.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("contour", "exact formula in floating point"),
+        ("truth", "quadrature at arbitrary precision"),
+        ("certified", "proved, every rounding included"),
+    ],
+)
+def test_the_answer_says_what_it_rests_on(shell, method, words):
+    text = shell(f"delta {GAUSSIAN} --epsilon 40 --method {method}").out
+    assert words in text
+    assert ("own estimate" in text) == (method != "certified")

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from symdp.guarantee import Guarantee
 
 _WIDE = 200  # columns of a table that no terminal wraps
+_EXACTLY = {
+    "truth": "quadrature at arbitrary precision, done in two ways",
+    "certified": "proved, every rounding included",
+}
 _HAIR = 1e-6  # bounds that are closer than this, relatively, are shown as an error
 
 
@@ -115,7 +119,7 @@ def meaning(answer: Guarantee) -> str:
     """Return in words what the number is: exact, a proved bound, or an estimate."""
     bounds = _bounds(answer)
     if answer.kind == "exact":
-        return f"exact formula in floating point{bounds}"
+        return f"{_EXACTLY.get(answer.method, 'exact formula in floating point')}{bounds}"
     if answer.kind == "bound":
         return f"proved upper bound: the true value is not larger{bounds}"
     return f"estimate, not a guarantee{bounds}"
@@ -137,7 +141,8 @@ def _bounds(answer: Guarantee) -> str:
     if error <= 0.0:
         return ""
     if error < _HAIR:
-        return f", relative error at most {error:.1g} by its own estimate"
+        proved = "" if answer.method == "certified" else " by its own estimate"
+        return f", relative error at most {error:.1g}{proved}"
     return f", between {ends[0]} and {ends[1]}"
 
 
