@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from symdp.accountant.answer import Accountant, Answer
+from symdp.accountant.base import HIGHEST_ORDER
 from symdp.accountant.central_limit import CentralLimit, TiltedEdgeworth
 from symdp.accountant.contour import Contour
 from symdp.accountant.edgeworth import Edgeworth
@@ -45,7 +46,6 @@ _SERIES: dict[str, Callable[[int], Accountant]] = {
     "tilted-edgeworth": TiltedEdgeworth,
 }
 _SHOWN_ORDERS = {"msd": (0, 1, 2), "edgeworth": (1, 2, 4), "tilted-edgeworth": (2,)}
-_HIGHEST_ORDER = 12
 
 
 def names() -> tuple[str, ...]:
@@ -82,8 +82,8 @@ def accountant(name: str) -> Accountant:
     if family in _SERIES:
         if not digits:
             raise InputError(f"method '{name}' needs an order, for example {family}:2")
-        if len(digits) > 3 or int(digits) > _HIGHEST_ORDER:
-            raise InputError(f"method '{name}': the highest order is {_HIGHEST_ORDER}")
+        if len(digits) > 3 or int(digits) > HIGHEST_ORDER:
+            raise InputError(f"method '{name}': the highest order is {HIGHEST_ORDER}")
         return _SERIES[family](int(digits))
     known = [*_PLAIN, *(f"{series}:2" for series in _SERIES), "truth", "certified"]
     hint = suggestion(name, known) or f"; known: {', '.join(known)}"

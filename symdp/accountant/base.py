@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from symdp.accountant.answer import Answer
 from symdp.accountant.tilts import log_one_minus_exp
+from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
 
+HIGHEST_ORDER = 12  # of every series
 _ROUNDING = 5e-16
 
 
@@ -53,6 +56,37 @@ class FloatAccountant(ABC):
     @abstractmethod
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the method's own answer, for ε between the least and the largest loss."""
+
+
+@dataclass(frozen=True)
+class SeriesAccountant(FloatAccountant):
+    """A family of accountants, one for each order of a series.
+
+    Parameters
+    ----------
+    order
+        k, from 0 to 12.
+
+    Raises
+    ------
+    InputError
+        If the order is not an integer from 0 to 12.
+    """
+
+    family: ClassVar[str]
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        if type(self.order) is not int or not 0 <= self.order <= HIGHEST_ORDER:
+            raise InputError(
+                f"order {self.order!r} of {self.family}: an integer from 0 to {HIGHEST_ORDER} "
+                "is needed"
+            )
+
+    @property
+    def name(self) -> str:
+        """The family, a colon and the order."""
+        return f"{self.family}:{self.order}"
 
 
 def outside_range(law: SumLaw, epsilon: float) -> Answer | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.base import FloatAccountant
+from symdp.accountant.base import FloatAccountant, SeriesAccountant
 from symdp.accountant.mills import mills_differences, mills_moments
-from symdp.accountant.regime import Series, check_order, estimate, far_line, standardised
+from symdp.accountant.regime import Series, estimate, far_line, standardised
 from symdp.accountant.saddlepoint import best_saddle
 from symdp.accountant.tilts import Strip
 
@@ -161,7 +161,7 @@ class CentralLimit(FloatAccountant):
 
 
 @dataclass(frozen=True)
-class TiltedEdgeworth(FloatAccountant):
+class TiltedEdgeworth(SeriesAccountant):
     """The Edgeworth series of the tilted loss, integrated in closed form [SPA (62)-(64)].
 
     The poles are kept exact, unlike in steepest descent; the answer is an estimate of relative
@@ -183,15 +183,8 @@ class TiltedEdgeworth(FloatAccountant):
     'tilted-edgeworth:2'
     """
 
+    family: ClassVar[str] = "tilted-edgeworth"
     order: int = 2
-
-    def __post_init__(self) -> None:
-        check_order("tilted-edgeworth", self.order)
-
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return f"tilted-edgeworth:{self.order}"
 
     @property
     def citations(self) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.base import FloatAccountant
+from symdp.accountant.base import SeriesAccountant
 from symdp.accountant.mills import mills_moments
 from symdp.accountant.moments import proved_instead
-from symdp.accountant.regime import REMEDY, Series, check_order, estimate, far_line, standardised
+from symdp.accountant.regime import REMEDY, Series, estimate, far_line, standardised
 from symdp.accountant.tilts import Strip
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class Edgeworth(FloatAccountant):
+class Edgeworth(SeriesAccountant):
     """AEA_k: δ = 1 − F_Y(ε) − e^ε(1 − F_X(ε)) [EA Prop 3.2] with F_Y, F_X expanded to order k.
 
     Y is the loss under P with cumulants K^{(j)}(0), X the loss under Q with cumulants K^{(j)}(−1).
@@ -64,15 +64,8 @@ class Edgeworth(FloatAccountant):
     'edgeworth:3'
     """
 
+    family: ClassVar[str] = "edgeworth"
     order: int = 2
-
-    def __post_init__(self) -> None:
-        check_order("edgeworth", self.order)
-
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return f"edgeworth:{self.order}"
 
     @property
     def citations(self) -> tuple[str, ...]:

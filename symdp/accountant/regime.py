@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from symdp.accountant.answer import Answer
 from symdp.accountant.moments import proved_instead
 from symdp.accountant.tilts import Strip, delta_from_strip
-from symdp.errors import AccuracyError, InputError
+from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.numeric.law import SumLaw
@@ -24,7 +24,6 @@ Array = NDArray[np.float64]
 # An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
 # leaves not one decimal digit to rely on.
 LARGEST_ERROR = 0.1
-HIGHEST_ORDER = 12
 REMEDY = "use the method contour"
 _GRID = np.geomspace(1.0, 10.0, 40)
 _FARTHEST = 1000.0
@@ -156,25 +155,3 @@ def standardised(cumulants: Iterable[float], root: float) -> list[float]:
         scale /= root  # step by step: a product overflows to inf, where a power would raise
         scaled.append(float(cumulant) * scale)
     return scaled
-
-
-def check_order(family: str, order: int) -> None:
-    """Raise InputError unless an order is an integer that every series offers.
-
-    Parameters
-    ----------
-    family
-        the methods' common name.
-    order
-        the order asked for.
-
-    Examples
-    --------
-    >>> check_order("msd", -1)
-    Traceback (most recent call last):
-    symdp.errors.InputError: order -1 of msd: an integer from 0 to 12 is needed
-    """
-    if type(order) is not int or not 0 <= order <= HIGHEST_ORDER:
-        raise InputError(
-            f"order {order!r} of {family}: an integer from 0 to {HIGHEST_ORDER} is needed"
-        )

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.base import FloatAccountant
-from symdp.accountant.regime import Series, check_order, estimate, far_line, standardised
+from symdp.accountant.base import SeriesAccountant
+from symdp.accountant.regime import Series, estimate, far_line, standardised
 from symdp.accountant.tilts import Probe, Strip, increasing_root
 from symdp.errors import AccuracyError
 
@@ -144,7 +144,7 @@ def standardised_exponent(law: SumLaw, saddle: Saddle, order: int) -> list[float
 
 
 @dataclass(frozen=True)
-class SaddlePoint(FloatAccountant):
+class SaddlePoint(SeriesAccountant):
     """MSD_k: e^F/√(2πF₂) times the series of steepest descent to relative order n^{−k}.
 
     k = 0 is [SPA (60)] and k = 1 is [SPA (61)]. The answer is an estimate. Its yardstick is the
@@ -167,15 +167,8 @@ class SaddlePoint(FloatAccountant):
     'msd:1'
     """
 
+    family: ClassVar[str] = "msd"
     order: int = 1
-
-    def __post_init__(self) -> None:
-        check_order("msd", self.order)
-
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return f"msd:{self.order}"
 
     @property
     def citations(self) -> tuple[str, ...]:
