@@ -89,6 +89,7 @@ class _Plan:
         self.needed = self._ends(epsilon, 0.0)
         self.upper, self.floor = self._ends(epsilon, _SPARE)
         self._firsts: dict[LossLaw, tuple[Measure, float]] = {}
+        self._moments: dict[tuple[LossLaw, float], float] = {}
 
     def serves(self, other: _Plan) -> bool:
         """Return whether what this plan keeps is enough for another one."""
@@ -162,9 +163,16 @@ class _Plan:
         best = math.inf
         scale = max(abs(self.tilt), 1.0 / self.width)
         for tilt in (scale * np.exp2(np.arange(-2.0, 11.0))).tolist():
-            growth = sum(c * self._firsts[p][0].log_moment(self.tilt - tilt) for p, c in parts)
+            growth = sum(c * self._log_moment(p, tilt) for p, c in parts)
             best = min(best, (growth - self.floor) / tilt)
         return best
+
+    def _log_moment(self, part: LossLaw, tilt: float) -> float:
+        """Return log E e^{tL} of one step as its density is kept, which every sum asks again."""
+        key = part, tilt
+        if key not in self._moments:
+            self._moments[key] = self._firsts[part][0].log_moment(self.tilt - tilt)
+        return self._moments[key]
 
     def _power(self, part: LossLaw, count: int) -> tuple[Measure, float]:
         """Return the law of `count` copies by repeated doubling, and its summed mass defects."""

@@ -47,12 +47,17 @@ class LogDensity:
         return np.where(np.abs(u) <= 1.0 + 1e-9, value, -np.inf)
 
     def _clenshaw(self, u: Array, panel: np.ndarray) -> Array:
-        double = u + u
-        rows = self.coefficients
-        second, first = np.zeros_like(u), rows[DEGREE][panel]
+        # Most of the time goes into fetching coefficients; written in place, it halves.
+        rows, double = self.coefficients, u + u
+        second, first = np.zeros_like(u), rows[DEGREE].take(panel, mode="clip")
+        here, spare = np.empty_like(u), np.empty_like(u)
         for k in range(DEGREE - 1, 0, -1):
-            second, first = first, double * first - second + rows[k][panel]
-        return np.asarray(u * first - second + rows[0][panel])
+            rows[k].take(panel, mode="clip", out=here)
+            np.multiply(double, first, out=spare)
+            spare -= second
+            spare += here
+            second, first, spare = first, spare, second
+        return np.asarray(u * first - second + rows[0].take(panel, mode="clip"))
 
     @cached_property
     def fine_edges(self) -> Array:
