@@ -120,3 +120,12 @@ def test_bounds_hold_for_every_mechanism(start):
             violations.append(f"seed {seed}: {words}")
     assert not violations, "\n".join(violations)
     assert verdicts["honest"] >= 20, verdicts  # the rest is mostly not proved
+
+
+def test_an_atom_without_weight_does_not_stop_a_proof():
+    """At the proof's tilts one of the two losses weighs less than the smallest double."""
+    step = mechanisms.randomized_response(epsilon_0=10).subsample("poisson", "1/100")
+    case = Case("rare answer", step, 3, 0.0301438, "add")
+    answer = answered(case)
+    assert is_honest(answer, proved(case))
+    assert answer.log_upper - answer.log_lower < 1e-9

@@ -204,7 +204,11 @@ def first_line(
     curvature = variance + 1.0 / (tilt * tilt) + 1.0 / ((1.0 + tilt) * (1.0 + tilt))
     # With the mean exact, quadrature errs relative to the curvature part of K only.
     lean = 0.0 if law.mean_is_precise else abs(tilt)
-    spread = math.fsum(n * math.sqrt(x.variance) for n, x in zip(counts, tilted, strict=True))
+    # Next to the end of the range the rounding of the losses counts, not how far they spread.
+    spread = math.fsum(
+        n * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
+        for n, x in zip(counts, tilted, strict=True)
+    )
     size = math.fsum(2.0 * n * x.excess for n, x in zip(counts, tilted, strict=True))
     line = Line(
         tilt=tilt,

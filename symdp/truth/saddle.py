@@ -33,7 +33,10 @@ class Saddle:
 
 @dataclass(frozen=True)
 class _Local:
-    """The nodes of all steps at one tilt, in doubles, from which nearby tilts follow."""
+    """The nodes of all steps at one tilt, from which nearby tilts follow.
+
+    Of each step: the scale, the logs of the weights relative to it, the losses and the count.
+    """
 
     tilt: float
     laws: tuple[tuple[float, list[float], list[float], int], ...]
@@ -43,8 +46,9 @@ class _Local:
         shift = tilt - self.tilt
         totals, spread = [0.0, 0.0, 0.0], 0.0
         for height, weights, losses, count in self.laws:
-            top = max(shift * x for x in losses)
-            turned = [w * math.exp(shift * x - top) for w, x in zip(weights, losses, strict=True)]
+            logs = [w + shift * x for w, x in zip(weights, losses, strict=True)]
+            top = max(logs)
+            turned = [math.exp(log - top) for log in logs]
             mass = math.fsum(turned)
             mean = math.fsum(w * x for w, x in zip(turned, losses, strict=True)) / mass
             square = (
@@ -134,12 +138,18 @@ def coarse(steps: Steps, tilt: float) -> _Local:
             laws.append(
                 (
                     float(nodes.height),
-                    [float(w) for w in nodes.weights],
+                    [_log(w) for w in nodes.weights],
                     [float(x) for x in nodes.losses],
                     count,
                 )
             )
     return _Local(tilt, tuple(laws))
+
+
+def _log(weight: arb) -> float:
+    """Return the log of a weight, which may lie far outside the range of doubles."""
+    middle = weight.mid()
+    return float(middle.log()) if middle > 0 else -math.inf
 
 
 def _model_root(tilt: float, mean: float, variance: float, low: float, high: float) -> float:
