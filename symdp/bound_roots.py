@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from symdp.accountant.answer import Accountant
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _CLOSE = 1e-10
 _MOST = 60

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from symdp.accountant.answer import Accountant, Answer
     from symdp.certify import Certificate
     from symdp.mechanism import Mechanism
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 Direction = Literal["remove", "add", "both"]
 DIRECTIONS = ("remove", "add")
@@ -49,13 +49,16 @@ class Composition:
     """
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
+        from symdp.family import representatives
+
         merged: dict[Mechanism, int] = {}
         for mechanism, count in steps:
             concrete = mechanism.require_concrete()
-            _check_densities(replace(concrete, sampling=None))
             merged[concrete] = merged.get(concrete, 0) + _checked_count(count)
         if not merged:
             raise InputError("a composition needs at least one step")
+        for mechanism in representatives(merged):
+            _check_densities(replace(mechanism, sampling=None))
         self.steps = tuple(merged.items())
         self.count = sum(merged.values())
         self._laws: dict[str, SumLaw] = {}
@@ -66,16 +69,13 @@ class Composition:
 
     def law(self, direction: str) -> SumLaw:
         """Return the law of the total privacy loss in one direction, built once."""
-        found = self._laws.get(direction)
-        if found is None:
-            from symdp.compile import loss_law
-            from symdp.numeric.law import SumLaw
+        if direction not in self._laws:
+            from symdp.family import total_law
 
             if direction not in DIRECTIONS:
                 raise InputError(f"direction '{direction}': it is 'remove' or 'add'")
-            found = SumLaw([(loss_law(m, direction), n) for m, n in self.steps])
-            self._laws[direction] = found
-        return found
+            self._laws[direction] = total_law(self.steps, direction)
+        return self._laws[direction]
 
     @overload
     def delta(self, epsilon: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...

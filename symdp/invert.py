@@ -12,7 +12,7 @@ from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
     from symdp.accountant.answer import Accountant, Answer
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _RELATIVE = 4e-15
 _ITERATIONS = 100

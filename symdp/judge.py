@@ -10,7 +10,7 @@ from symdp.accountant.answer import Answer
 
 if TYPE_CHECKING:
     from symdp.composition import Composition
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _DIGITS = 30
 

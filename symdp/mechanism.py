@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import sympy as sp
-from sympy.concrete.expr_with_limits import ExprWithLimits
-from sympy.core.function import AppliedUndef
 
 from symdp.errors import InputError, suggestion
-from symdp.pair import Component, Pair, Support, kind_of, substitute
-from symdp.parser import parse
+from symdp.intake import Intake
+from symdp.pair import Component, Pair, Support, substitute
 from symdp.sampling import (
     Laws,
     Noise,
@@ -23,9 +21,6 @@ from symdp.sampling import (
     declare,
     dominating_pair,
     exact,
-    infer,
-    variable_symbol,
-    without_floats,
 )
 
 __all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
@@ -54,6 +49,7 @@ class Mechanism:
     title: str = ""
     description: str = ""
     citation: str = ""
+    template: Mechanism | None = None
 
     def __post_init__(self) -> None:
         self.support.checked()
@@ -90,7 +86,7 @@ class Mechanism:
         ------
         InputError : an input that breaks one of these rules.
         """
-        intake = _Intake(variable, support, parameters)
+        intake = Intake(variable, support, parameters)
         f = intake.read(density, "the density")
         size = intake.constant(sensitivity, "the sensitivity")
         noise = Noise(intake.normalized(f) if normalize else f, size)
@@ -130,7 +126,7 @@ class Mechanism:
         >>> coin(e=sp.log(3)).pair().P
         (3/4, 1/4)
         """
-        intake = _Intake(variable, support, parameters)
+        intake = Intake(variable, support, parameters)
         laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"))
         if normalize:
             laws = Laws(intake.normalized(laws.P), intake.normalized(laws.Q))
@@ -185,6 +181,7 @@ class Mechanism:
                 source=self.source.substitute(symbols),
                 sampling=self.sampling.substitute(symbols) if self.sampling else None,
                 bound=(*self.bound, *new),
+                template=self.template or self._unsampled,
             )
         except InputError as error:
             bound = ", ".join(f"{name}={value}" for name, value in new)
@@ -212,7 +209,7 @@ class Mechanism:
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
         new = alone and str(rate) not in {parameter.name for parameter in self.declared}
         rates = (declare(str(rate), "probability"),) if new else ()
-        intake = _Intake(self.variable, self.support, None, (*self.declared, *rates))
+        intake = Intake(self.variable, self.support, None, (*self.declared, *rates))
         expr = intake.formula(rate, "the sampling rate")
         expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
         return replace(self, sampling=Sampling(scheme, expr, batch), declared=intake.declared)
@@ -232,6 +229,10 @@ class Mechanism:
     @cached_property
     def _pair(self) -> Pair:
         return dominating_pair(self.source, self.variable, self.support, self.sampling)
+
+    @cached_property
+    def _unsampled(self) -> Mechanism:
+        return replace(self, sampling=None)
 
     @cached_property
     def key(self) -> str:
@@ -266,135 +267,3 @@ class Mechanism:
             scheme = self.sampling.scheme.replace("_", r"\ ")
             lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(self.sampling.rate)}")
         return r"$\displaystyle " + r",\quad ".join(lines) + "$"
-
-
-class _Intake:
-    """What a caller hands in, with the mechanism's own symbols and exact numbers."""
-
-    def __init__(
-        self,
-        variable: object,
-        support: object,
-        words: Mapping[str, str] | None,
-        known: Iterable[Parameter] = (),
-    ) -> None:
-        kind = kind_of(support)
-        if not isinstance(variable, sp.Symbol | str):
-            raise InputError(f"the variable must be a SymPy symbol, not {variable!r:.60}")
-        self.variable = variable_symbol(str(variable), kind)
-        declared = (declare(name, word) for name, word in (words or {}).items())
-        self._known = {parameter.name: parameter for parameter in (*known, *declared)}
-        self._infers, self._inferred = words is None, set[str]()
-        if self.variable.name in self._known:
-            raise InputError(f"'{self.variable.name}' is both the variable and a parameter")
-        self.support = self._read_support(support, kind)
-
-    @property
-    def declared(self) -> tuple[Parameter, ...]:
-        return tuple(self._known.values())
-
-    @property
-    def symbols(self) -> dict[str, sp.Symbol]:
-        return {name: parameter.symbol for name, parameter in self._known.items()}
-
-    def read(self, value: object, what: str) -> sp.Expr:
-        """Return a number or an expression, exact and in the mechanism's own symbols."""
-        if not isinstance(value, sp.Expr) or not value.free_symbols:
-            if isinstance(value, str):
-                raise InputError(f"{what} is text; pass a SymPy expression, or load a file")
-            return exact(value, what)
-        expr = without_floats(value)
-        if expr.has(AppliedUndef, sp.DiracDelta, sp.I, sp.nan, sp.zoo) or expr.is_Matrix:
-            raise InputError(f"{what} must be an ordinary real function, not {value!s:.60}")
-        for inner in expr.atoms(ExprWithLimits):
-            if self.variable.name in {symbol.name for symbol in inner.bound_symbols}:
-                raise InputError(
-                    f"{what} sums or integrates over the variable {self.variable} itself;"
-                    " pass normalize=True, or use another symbol there"
-                )
-        # Where two symbols share a name, the one that carries assumptions speaks first.
-        symbols = sorted(expr.free_symbols, key=lambda s: (str(s.name), s.is_real is None))
-        return expr.xreplace({symbol: self._own(symbol, what) for symbol in symbols})
-
-    def formula(self, value: object, what: str) -> sp.Expr:
-        """Return a number, an expression or a formula in text, free of the variable."""
-        if not isinstance(value, str):
-            return self.constant(value, what)
-        try:
-            return parse(value, self.symbols)
-        except InputError as error:
-            raise InputError(f"{what}: {error}") from None
-
-    def law(self, law: object, name: str) -> Component:
-        """Return a law: an expression, or on points one mass for every point."""
-        points = self.support.points
-        if isinstance(law, list | tuple):
-            if not points:
-                raise InputError(f"{name} is a list, but the support is no list of points")
-            return tuple(self.constant(mass, f"a mass of {name}") for mass in law)
-        expr = self.read(law, name)
-        if not points:
-            return expr
-        return tuple(substitute(expr, {self.variable: point}) for point in points)
-
-    def normalized(self, law: Component) -> Component:
-        """Return the law divided by its total, which stays an unevaluated exact sum or integral."""
-        if isinstance(law, tuple):
-            if (total := sp.Add(*law)) == 0:
-                raise InputError("the masses add up to 0, so they cannot be normalized")
-            return tuple(mass / total for mass in law)
-        name = f"{self.variable.name}_"
-        while name in self._known:
-            name += "_"
-        # Not a Dummy: two loads of one file must give equal mechanisms.
-        dummy = sp.Symbol(name, **self.variable.assumptions0)
-        head = sp.Integral if self.support.kind == "interval" else sp.Sum
-        limits = (dummy, self.support.lower, self.support.upper)
-        return law / head(law.xreplace({self.variable: dummy}), limits)
-
-    def constant(self, value: object, what: str) -> sp.Expr:
-        """Return a number or an expression free of the variable."""
-        expr = self.read(value, what)
-        if self.variable in expr.free_symbols:
-            raise InputError(f"{what} must not depend on the variable {self.variable}")
-        return expr
-
-    def _own(self, symbol: sp.Symbol, what: str) -> sp.Symbol:
-        name = str(symbol.name)
-        if name == self.variable.name:
-            return self.variable
-        if name not in self._known:
-            if not self._infers:
-                names = [self.variable.name, *self._known]
-                hint = suggestion(name, names) or f" (declared are {', '.join(names)})"
-                raise InputError(f"{what}: '{name}' is not declared{hint}")
-            self._known[name] = infer(symbol)
-            self._inferred.add(name)
-        elif name in self._inferred and symbol.is_real and symbol != self._known[name].symbol:
-            raise InputError(f"two symbols are called '{name}'; give them the same assumptions")
-        return self._known[name].symbol
-
-    def _read_support(self, support: object, kind: str) -> Support:
-        if isinstance(support, Support):
-            ends = {"points": list(support.points), "interval": (support.lower, support.upper)}
-            support = ends.get(kind, kind)
-        if kind == "points":
-            listed = support["points"] if isinstance(support, Mapping) else support
-            if not isinstance(listed, list | tuple):
-                raise InputError("the points of a support must be a list")
-            points = tuple(self._end(point, "a point of the support") for point in listed)
-            if any(point.is_infinite for point in points):
-                raise InputError("a point of the support must be finite")
-            return Support("points", -sp.oo, sp.oo, points).checked()
-        if isinstance(support, list | tuple):
-            lower, upper = (self._end(end, "an end of the support") for end in support)
-            return Support("interval", lower, upper).checked()
-        if kind == "naturals":
-            return Support("naturals", sp.Integer(0), sp.oo)
-        return Support("integers", -sp.oo, sp.oo)
-
-    def _end(self, end: object, what: str) -> sp.Expr:
-        for infinity in (sp.oo, -sp.oo):
-            if end == infinity:  # of SymPy or a float
-                return infinity
-        return self.constant(end, what)

@@ -72,6 +72,9 @@ class ClosedFormLaw:
             series.append(scaled[k] - lower / k)
         return [self.count * mp.factorial(k) * series[k] for k in range(1, order + 1)]
 
+    def tried_cumulants(self, tilt: float, order: int, accuracy: float) -> np.ndarray:
+        return self.cumulants(tilt, order)
+
     def _cumulants(self, tilt: float, order: int) -> np.ndarray:
         with mp.workdps(DIGITS):
             return np.array([float(c) for c in self.exact_cumulants(tilt, order)])
@@ -115,6 +118,9 @@ class SubsampledGaussianLaw:
         exponent = (1 + tilt) * loss - x * x / (2 * variance)
         weight = np.exp(exponent - exponent.max())
         return loss, base, weight / weight.sum()
+
+    def tried_cumulants(self, tilt: float, order: int, accuracy: float) -> np.ndarray:
+        return self.cumulants(tilt, order)
 
     def cgf(self, tilt: float) -> float:
         loss, base, _ = self._grid(tilt)

@@ -12,10 +12,10 @@ from symdp.compile import loss_law
 from symdp.errors import AccuracyError
 from symdp.mechanism import Mechanism
 from symdp.numeric.elementary import exponential_remainder, oscillation_sum
-from symdp.numeric.law import SumLaw
 from symdp.numeric.nufft import uniform_sum
 from symdp.numeric.outline import Outline
 from symdp.numeric.panels import ORDER, build_rule
+from symdp.numeric.total import SumLaw
 
 x = sp.Symbol("x", real=True)
 

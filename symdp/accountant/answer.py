@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 Kind = Literal["exact", "bound", "estimate"]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from symdp.accountant.tilts import log_add_exp
-from symdp.numeric.law import LossLaw, SumLaw
+from symdp.numeric.law import LossLaw
 from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw
 
 MAX_SUMS = 2_000_000
 _ERROR = 1e-15  # rounding of one convolution of positive numbers

@@ -12,9 +12,10 @@ import numpy as np
 from symdp.accountant.answer import Answer
 from symdp.accountant.tilts import log_one_minus_exp
 from symdp.errors import InputError
+from symdp.numeric.total import CoarseError
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 HIGHEST_ORDER = 12  # of every series
 _ROUNDING = 5e-16
@@ -50,8 +51,12 @@ class FloatAccountant(ABC):
         AccuracyError
             If the method cannot answer to the accuracy it promises.
         """
-        exact = outside_range(law, epsilon)
-        return self.inside_range(law, epsilon) if exact is None else exact
+        while True:
+            try:
+                exact = outside_range(law, epsilon)
+                return self.inside_range(law, epsilon) if exact is None else exact
+            except CoarseError:
+                law.refine()
 
     @abstractmethod
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:

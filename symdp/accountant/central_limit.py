@@ -14,7 +14,7 @@ from symdp.accountant.saddlepoint import best_saddle
 from symdp.accountant.tilts import Strip
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # A tilted law that has all but collapsed on its largest loss is treated as if its deviation were

@@ -18,7 +18,7 @@ from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import integrate
 from symdp.accountant.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp
 from symdp.errors import AccuracyError
-from symdp.numeric.law import SumLaw
+from symdp.numeric.total import SumLaw
 
 _FEWER = 8  # steps for which densities are added at once
 _FEW = 20  # the same where the losses have atoms
@@ -116,7 +116,7 @@ class _Valley:
 
 def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
     """Return the answer by adding densities, or None where that cannot be done."""
-    if not law.is_spread or law.count > _MOST_DOUBLED:
+    if not law.is_spread or law.is_condensed or law.count > _MOST_DOUBLED:
         return None
     try:
         found = convolved(law, epsilon)
@@ -154,7 +154,7 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, 
     kernel: Kernel = continuous_kernel
     period = math.inf
     if law.has_atoms:
-        lattice = find_lattice(law)
+        lattice = None if law.is_condensed else find_lattice(law)
         if lattice is not None:
             kernel = lattice_kernel(lattice, epsilon)
             period = 2.0 * math.pi / float(lattice.spacing)

@@ -17,9 +17,10 @@ from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.tilts import Strip, far_tilt
 from symdp.errors import AccuracyError
-from symdp.numeric.law import LossLaw, SumLaw
+from symdp.numeric.law import LossLaw
 from symdp.numeric.measure import Measure, Window, add, loss_measure
 from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw
 
 _NEAR = 3.0  # standard deviations
 _DROP = 50.0  # e^-50 of the answer is left out on either side

@@ -14,7 +14,7 @@ from symdp.accountant.regime import REMEDY, Series, estimate, far_line, standard
 from symdp.accountant.tilts import Strip
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 
 # Every other order may vanish, and far out under Q, where e^ε multiplies the tail, they first grow.

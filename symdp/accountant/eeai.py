@@ -17,7 +17,7 @@ from symdp.accountant.tail_bounds import log_tail
 from symdp.accountant.tilts import log_one_minus_exp
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _ROUNDING = 1e-15  # of a sum of probabilities
 

@@ -16,7 +16,8 @@ from symdp.accountant.grid_sum import GridSum, Lumps, grid_sum
 from symdp.accountant.moments import Moments, proved_instead
 from symdp.errors import InputError
 from symdp.numeric.cells import has_smooth_density, loss_cells, loss_density, loss_span
-from symdp.numeric.law import LossLaw, SumLaw
+from symdp.numeric.law import LossLaw
+from symdp.numeric.total import SumLaw
 
 if TYPE_CHECKING:
     from symdp.numeric.step import Array

@@ -16,7 +16,7 @@ from symdp.accountant.regime import LARGEST_ERROR, REMEDY, far_line
 from symdp.accountant.tilts import log_add_exp
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _THRESHOLDS = 241  # places of the threshold, in a first look and in a closer one

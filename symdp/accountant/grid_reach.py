@@ -11,7 +11,8 @@ import numpy as np
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import LossLaw, SumLaw
+    from symdp.numeric.law import LossLaw
+    from symdp.numeric.total import SumLaw
 
 _INSIDE = 0.98  # of the way to the end of the domain
 _FIRST = 1.0 / 64.0  # of the tilt that is best for a Gaussian loss: far tilts cost new nodes

@@ -11,7 +11,7 @@ from symdp.accountant.regime import REMEDY
 from symdp.accountant.tilts import log_add_exp, log_one_minus_exp
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _SLACK = 1e-12
 

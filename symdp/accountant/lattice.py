@@ -13,8 +13,9 @@ import numpy as np
 
 from symdp.accountant.line import Kernel
 from symdp.numeric.elementary import Complex
-from symdp.numeric.law import LossLaw, SumLaw
+from symdp.numeric.law import LossLaw
 from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw
 
 MAX_POINTS = 1 << 16
 _TOLERANCE = 1e-11

@@ -17,9 +17,10 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
-from symdp.numeric.law import SumLaw, Tilted
+from symdp.numeric.law import Tilted
 from symdp.numeric.line import log_characteristic_grid
 from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw
 
 Kernel = Callable[[Complex], Complex]
 
@@ -157,10 +158,10 @@ def _spacing(
     for asked in (below, above):
         side = asked
         try:
-            bound = law.log_transform(side, epsilon)
+            bound = law.transform_bound(side, epsilon)
         except AccuracyError:  # too far out for a quadrature: half as far will do
             side = 0.5 * (asked + tilt)
-            bound = law.log_transform(side, epsilon)
+            bound = law.transform_bound(side, epsilon)
         if tilt > 0:
             bound = bound + _log_payoff_bound(side)
         room = np.maximum(accuracy + bound - log_answer + beside * np.abs(side - tilt), 1.0)
@@ -196,7 +197,7 @@ def first_line(
     beside: float,
 ) -> tuple[Line, int]:
     """Return a line with the nodes that a Gaussian would need, and the most that it may have."""
-    counts = [count for _, count in law.parts]
+    counts = [weight for _, weight in law.terms]
     mean, rest = law.mean_parts(tilted)
     shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
     variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
@@ -206,10 +207,10 @@ def first_line(
     lean = 0.0 if law.mean_is_precise else abs(tilt)
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = math.fsum(
-        n * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
+        abs(n) * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
         for n, x in zip(counts, tilted, strict=True)
     )
-    size = math.fsum(2.0 * n * x.excess for n, x in zip(counts, tilted, strict=True))
+    size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
     line = Line(
         tilt=tilt,
         step=math.nan,
@@ -245,11 +246,14 @@ def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
     places: Array = line.step * np.arange(start, stop, dtype=np.float64)
     exponent = np.zeros(places.size, dtype=np.complex128)
     finer = law.tilted(line.tilt, line.step * stop)
-    for part, (_, count) in zip(finer, law.parts, strict=True):
-        exponent += count * log_characteristic_grid(part, line.step, start, stop)
+    logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
+    for log, (_, weight) in zip(logs, law.terms, strict=True):
+        exponent += weight * log
     block = np.exp(exponent) * kernel(np.asarray(line.tilt + 1j * places, dtype=np.complex128))
+    share = np.abs(block) / abs(line.values[0] if start else block[0])
     return replace(
         line,
+        fixed_error=max(line.fixed_error, law.assure(finer, places, logs, share)),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
         last=end_size(np.abs(block)),

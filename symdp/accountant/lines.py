@@ -26,7 +26,7 @@ from symdp.accountant.quiet import is_assured, silence
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.tilts import Strip
 from symdp.errors import AccuracyError
-from symdp.numeric.law import SumLaw
+from symdp.numeric.total import SumLaw
 
 _NEAR = 0.02  # standard deviations of the integrand
 _HALF = 0.6  # half a cell, in the same unit: off the saddle point by this costs e^0.18

@@ -16,7 +16,7 @@ from symdp.accountant.regime import REMEDY, Series, estimate, far_line, standard
 from symdp.accountant.tilts import Probe, Strip, increasing_root
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _SETTLED = 1e-12  # of a standard deviation of the tilted loss
 _CUMULANTS = 12  # how far the series around a removable singularity goes

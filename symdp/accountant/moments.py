@@ -17,7 +17,7 @@ from symdp.accountant.tilts import (
 )
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 # The bound holds at every tilt, so the optimum need not be exact, but the rounding of its terms
 # must not push it below δ: K is relied on to twelve digits of the largest term.

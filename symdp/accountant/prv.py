@@ -10,12 +10,13 @@ from symdp.accountant.answer import Answer
 from symdp.accountant.base import FloatAccountant
 from symdp.accountant.grid_reach import reach
 from symdp.accountant.grid_sum import GridSum, Lumps, grid_sum
-from symdp.accountant.moments import Moments
+from symdp.accountant.moments import Moments, proved_instead
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.tilts import Strip, far_tilt
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.cells import loss_cells, loss_span
-from symdp.numeric.law import LossLaw, SumLaw
+from symdp.numeric.law import LossLaw
+from symdp.numeric.total import SumLaw
 
 _FEW_POINTS, _POINTS = 1 << 20, 1 << 22
 _NARROW = 0.05  # wider intervals are worth four times the points
@@ -85,16 +86,22 @@ class Prv(FloatAccountant):
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the interval at one ε, of kind "bound"; the value is its upper end.
 
-        Raises
-        ------
-        AccuracyError
-            If the loss has no moments that bound its tails, or the mesh has too few points.
+        Where no mesh of so many points serves, it is the one from 0 to the moments bound.
         """
         tilt, share = self._tilt_and_share(law, epsilon)
-        points = self.points or _FEW_POINTS
-        lower, upper, floor = _bounds(law, epsilon, _mesh(law, tilt, share, points))
-        if self.points is None and upper - lower > _NARROW and floor < upper - 3.0:
-            lower, upper, floor = _bounds(law, epsilon, _mesh(law, tilt, share, _POINTS))
+        found, refusal = None, ""
+        for points in (_FEW_POINTS, _POINTS) if self.points is None else (self.points,):
+            try:
+                found = _bounds(law, epsilon, _mesh(law, tilt, share, points))
+            except AccuracyError as error:
+                refusal = str(error)
+                continue
+            lower, upper, floor = found
+            if upper - lower <= _NARROW or floor >= upper - 3.0:
+                break
+        if found is None:
+            return proved_instead(law, epsilon, refusal)
+        lower, upper, floor = found
         advice = ""
         if not upper - lower <= math.log(_WIDE):
             if floor > upper - 3.0:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from symdp.numeric.decay import decay
-from symdp.numeric.law import SumLaw
 from symdp.numeric.line import log_characteristic
 from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw
 
 _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never looked at
 _AUDIBLE = 33.0  # the same for what is
@@ -67,7 +67,7 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     level = max(-_AUDIBLE, float(last.max()) + _RISE)
     step = np.diff(places, append=2.0 * places[-1] - places[-2])
     # Between samples a peak is higher by at most this, were it as narrow as the one at zero.
-    variance = math.fsum(n * x.variance for x, (_, n) in zip(tilted, law.parts, strict=True))
+    variance = math.fsum(n * x.variance for x, (_, n) in zip(tilted, law.terms, strict=True))
     inner = np.flatnonzero((height[1:-1] >= height[:-2]) & (height[1:-1] >= height[2:])) + 1
     inner = inner[height[inner] <= level]
     doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
@@ -99,7 +99,7 @@ def is_assured(law: SumLaw, tilt: float) -> bool:
 def _farthest(law: SumLaw, tilt: float) -> float:
     """Return how far out a line is looked at: as finer nodes than the untilted law's would cost."""
     widest = max(math.sqrt(x.variance) for x in law.tilted(tilt))
-    parts = [part.base for part, _ in law.parts]
+    parts = [part.base for part, _ in law.terms]
     untilted = max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
     return _FARTHEST / max(widest, _NARROWEST * untilted)
 
@@ -107,9 +107,7 @@ def _farthest(law: SumLaw, tilt: float) -> float:
 def _last_audible(law: SumLaw, tilt: float, most: float) -> float | None:
     """Return the y beyond which the variation of the densities leaves nothing, at most `most`."""
     places = np.geomspace(1e-3 * most, most, 60)
-    bound = np.zeros(places.size)
-    for part, (_, count) in zip(law.tilted(tilt), law.parts, strict=True):
-        bound += count * decay(part).log_bound(places)
+    bound = law.upper_sum([decay(part).log_bound(places) for part in law.tilted(tilt)])
     beyond = np.flatnonzero(bound < -_NEGLIGIBLE)
     return float(places[beyond[0]]) if beyond.size else None
 
@@ -117,6 +115,5 @@ def _last_audible(law: SumLaw, tilt: float, most: float) -> float | None:
 def _log_modulus(law: SumLaw, tilt: float, y: Array) -> Array:
     """Return log of |φ_t(y)|ⁿ/|z(1+z)|, relative to its value at y = 0."""
     height: Array = -np.log(np.hypot(1.0, y / tilt) * np.hypot(1.0, y / (1.0 + tilt)))
-    for part, (_, count) in zip(law.tilted(tilt, float(y[-1])), law.parts, strict=True):
-        height = height + count * log_characteristic(part, y).real
-    return height
+    logs = [log_characteristic(part, y).real for part in law.tilted(tilt, float(y[-1]))]
+    return height + law.upper_sum(logs)

@@ -17,7 +17,7 @@ from symdp.accountant.tilts import Strip, delta_from_strip
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from symdp.accountant.tilts import Probe, increasing_root, log_add_exp
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _SLACK = 1e-12
 _CLOSE = 1e-6

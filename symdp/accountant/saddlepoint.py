@@ -13,11 +13,13 @@ from symdp.accountant.base import SeriesAccountant
 from symdp.accountant.regime import Series, estimate, far_line, standardised
 from symdp.accountant.tilts import Probe, Strip, increasing_root
 from symdp.errors import AccuracyError
+from symdp.numeric.total import ACCURATE
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _SETTLED = 1e-11  # of a standard deviation of the integrand
+_ROUGH = 1e-3  # of cumulants that lead to where a line only costs least
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,12 @@ def saddle_point(
         return None
     sign = 1.0 if strip is Strip.RIGHT else -1.0
     variance = math.nan
+    accuracy = ACCURATE if settled <= _SETTLED else _ROUGH
 
     def probe(s: float) -> Probe:
         nonlocal variance
         t, t_plus_one = strip.position(s)
-        mean, variance = (float(x) for x in law.cumulants(t, 2))
+        mean, variance = (float(x) for x in law.tried_cumulants(t, 2, accuracy))
         other = t if strip is Strip.LEFT else t_plus_one
         rest = sign * (mean - epsilon - 1.0 / other)
         slope = variance + 1.0 / (other * other)

@@ -29,7 +29,8 @@ from symdp.numeric.nufft import uniform_sum
 
 if TYPE_CHECKING:
     from symdp.accountant.standard_moments import Summands
-    from symdp.numeric.law import SumLaw, Tilted
+    from symdp.numeric.law import Tilted
+    from symdp.numeric.total import SumLaw
 
 Array = NDArray[np.float64]
 
@@ -139,8 +140,7 @@ def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[
     half = 0.5 * np.diff(edges) / widest
     middle = 0.5 * (below + edges[1 : below.size + 1]) / widest
     log_f = np.zeros(half.size)
-    parts = law.tilted(origin, float(edges[-1]) / widest)
-    for tilted, (_, count) in zip(parts, law.parts, strict=True):
+    for tilted, count in law.tilted_parts(origin, float(edges[-1]) / widest):
         values = zip(
             _directly(tilted, middle), _on_grid(tilted, _CELL / widest, first, last), strict=True
         )
@@ -185,8 +185,8 @@ def _on_grid(tilted: Tilted, step: float, first: int, last: int) -> tuple[Comple
 def _log_sum(law: SumLaw, origin: float, y: Array) -> tuple[Complex, float]:
     """Return log f, the sum's mean taken out, and how far off it may be relative to itself."""
     spacing = float(y[1])
-    parts = law.tilted(origin, float(y[-1]))
+    parts = law.tilted_parts(origin, float(y[-1]))
     total = np.zeros(y.size, dtype=np.complex128)
-    for tilted, (_, count) in zip(parts, law.parts, strict=True):
+    for tilted, count in parts:
         total += count * log_characteristic_grid(tilted, spacing, 0, y.size)
-    return total, _ROUNDING + 4.0 * max(part.error for part in parts)
+    return total, _ROUNDING + 4.0 * max(tilted.error for tilted, _ in parts)

@@ -19,7 +19,7 @@ from symdp.accountant.tilts import Strip, delta_from_strip
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _GOLDEN = 0.5 * (3.0 - math.sqrt(5.0))
 _FIRST_STEP = 0.4  # in the logarithm of the tilt

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ def summands(law: SumLaw, tilt: float) -> Summands:
     """
     total = np.zeros(7)
     noise = 0.0
-    for tilted, (_, count) in zip(law.tilted(tilt), law.parts, strict=True):
+    for tilted, count in law.tilted_parts(tilt):
         weight, deviation = tilted.weight, tilted.deviation
         square = deviation * deviation
         second, fourth = tilted.variance, float(weight @ (square * square))

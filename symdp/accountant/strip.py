@@ -29,8 +29,9 @@ from symdp.accountant.line import (
 from symdp.accountant.quiet import Silence, silence
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
-from symdp.numeric.law import SumLaw, Tilted
+from symdp.numeric.law import Tilted
 from symdp.numeric.step import Array
+from symdp.numeric.total import CoarseError, SumLaw
 
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
 _FARTHEST_RETURN = 1 << 17
@@ -62,7 +63,7 @@ def integrate(
         If the integrand has not died out after 2²⁰ nodes, or comes back after it had.
     """
     tilted = tilted_laws(law, tilt)
-    counts = [count for _, count in law.parts]
+    counts = [weight for _, weight in law.terms]
     line, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
     distance = line.distance(epsilon)
     gap, step = distance + line.shift, line.step
@@ -71,6 +72,8 @@ def integrate(
     cycle = law.atom_cycle if revival * law.count > 1e-17 else 0.0
     exact = 0.0
     single = revival > SETTLED and tilt > -1.0
+    if single and law.is_condensed:
+        raise CoarseError
     if single:
         # What comes back again and again is the sum of atoms alone, which is known exactly.
         listed = finite_sum(law, epsilon, tilt, atomic=True)
@@ -126,7 +129,7 @@ def integrate(
     return line.sized(distance, total, tail, math.nan)
 
 
-def _revival(tilted: list[Tilted], counts: list[int]) -> float:
+def _revival(tilted: list[Tilted], counts: list[float]) -> float:
     """Return Π aᵢ^nᵢ, what |φ_t(y)| returns to again and again where atoms carry weights aᵢ.
 
     Between two such returns the terms look as if they had died out.
@@ -140,7 +143,7 @@ def _revival(tilted: list[Tilted], counts: list[int]) -> float:
 
 def _atomic_terms(
     tilted: list[Tilted],
-    counts: list[int],
+    counts: list[float],
     gap: float,
     tilt: float,
     step: float,

@@ -10,7 +10,7 @@ import numpy as np
 from symdp.accountant.tilts import Probe, increasing_root
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _SLACK = 1e-12
 _CLOSE = 1e-4  # standard deviations of the best tilt, where the bound is flat

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _ITERATIONS = 200
 _OUTWARD = 1.5  # largest step in the logarithm of the tilt: far tilts cost a law new nodes

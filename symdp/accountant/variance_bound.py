@@ -15,7 +15,7 @@ from symdp.accountant.tilts import Strip, log_add_exp
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.numeric.law import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _SLACK = 1e-12
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)

@@ -13,10 +13,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.law import LossLaw, SumLaw
+from symdp.numeric.law import LossLaw
 from symdp.numeric.outline import Outline, tilted_log_density
 from symdp.numeric.panels import build_panels, gauss_legendre
 from symdp.numeric.step import Array, SmoothPiece
+from symdp.numeric.total import SumLaw
 
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
 _ROOTS = 80

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from symdp.errors import AccuracyError, InputError
+from symdp.errors import AccuracyError
 from symdp.numeric.domain import tilt_domain
 from symdp.numeric.elementary import exponential_remainder
 from symdp.numeric.mean import precise_ends, precise_mean
@@ -24,7 +23,6 @@ _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
-_MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 
 
 @dataclass(frozen=True)
@@ -222,151 +220,6 @@ def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[
             low = least if least < low - _SEEN_BEYOND * (1.0 + abs(low)) else low
             high = most if most > high + _SEEN_BEYOND * (1.0 + abs(high)) else high
     return low, high
-
-
-class SumLaw:
-    """The total privacy loss of independent steps: distinct laws, each with a count.
-
-    Parameters
-    ----------
-    parts
-        Pairs (law, count), counts ≥ 1.
-
-    Attributes
-    ----------
-    kept
-        What those who ask have worked out and keep with the law, by the type of their record.
-    """
-
-    def __init__(self, parts: Sequence[tuple[LossLaw, int]]) -> None:
-        if not parts:
-            raise InputError("a composition needs at least one step")
-        self.parts = tuple(parts)
-        self.kept: dict[type, Any] = {}
-        self.count = sum(count for _, count in parts)
-        self.domain = (
-            max(law.domain[0] for law, _ in parts),
-            min(law.domain[1] for law, _ in parts),
-        )
-        self.is_spread = any(law.is_spread for law, _ in parts)
-        self.has_atoms = any(law.has_atoms for law, _ in parts)
-
-    @cached_property
-    def atom_cycle(self) -> float:
-        """The longest distance after which the atoms' part of |φ| comes back: 2π over their gap."""
-        gaps = [np.diff(law.base.loss[law.base.atomic]) for law, _ in self.parts if law.has_atoms]
-        smallest = min((float(g[g > 0].min()) for g in gaps if (g > 0).any()), default=math.inf)
-        return 2.0 * math.pi / smallest
-
-    @cached_property
-    def loss_bounds(self) -> tuple[float, float]:
-        """The essential range of the finite total loss."""
-        return (
-            sum(count * law.loss_bounds[0] for law, count in self.parts),
-            sum(count * law.loss_bounds[1] for law, count in self.parts),
-        )
-
-    @cached_property
-    def log_finite_mass(self) -> float:
-        """log(1 − δ∞), δ∞ the composition's mass at infinity."""
-        return math.fsum(
-            c * math.log1p(-law.mass_at_infinity) if law.mass_at_infinity < 1 else -math.inf
-            for law, c in self.parts
-        )
-
-    @property
-    def mass_at_infinity(self) -> float:
-        """δ∞ = 1 − Π(1 − δ∞ᵢ)."""
-        return -math.expm1(self.log_finite_mass)
-
-    @property
-    def log_mass_at_infinity(self) -> float:
-        """log δ∞, −inf where the loss is always finite."""
-        escaped = self.mass_at_infinity
-        return math.log(escaped) if escaped > 0 else -math.inf
-
-    @property
-    def mean_is_precise(self) -> bool:
-        """Whether the mean is carried beyond double precision, as many steps need it."""
-        return self.count > _MANY_STEPS
-
-    @cached_property
-    def _exact_mean(self) -> Fraction:
-        precise = self.mean_is_precise
-        return sum(
-            (
-                n * (law.precise_mean if precise else Fraction(law.base.mean))
-                for law, n in self.parts
-            ),
-            Fraction(0),
-        )
-
-    @cached_property
-    def mean(self) -> float:
-        """Σ E L under P, given that L is finite."""
-        return float(self._exact_mean)
-
-    def mean_parts(self, tilted: Sequence[Tilted] | None = None) -> tuple[float, float]:
-        """Return Σ E L as an unrounded sum of two doubles.
-
-        Given tilted laws, those with an origin count it in place of their E L.
-        """
-        total = self._exact_mean
-        for part, (law, count) in zip(tilted or (), self.parts, strict=bool(tilted)):
-            if part.nodes.origin is not None:
-                mean = law.precise_mean if self.mean_is_precise else Fraction(law.base.mean)
-                total += count * (Fraction(part.nodes.origin) - mean)
-        return float(total), float(total - Fraction(float(total)))
-
-    def drift(self, epsilon: float, tilted: Sequence[Tilted] | None = None) -> float:
-        """Return Σ E L − ε, rounded once, with the origin for E L in laws that have one."""
-        mean, rest = self.mean_parts(tilted)
-        return float(Fraction(mean) + Fraction(rest) - Fraction(epsilon))
-
-    def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:
-        """Return every distinct step's law tilted by `tilt`."""
-        return [law.tilted(tilt, frequency) for law, _ in self.parts]
-
-    def log_transform(self, tilts: Array, epsilon: float) -> Array:
-        """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
-        result = np.asarray(tilts) * self.drift(epsilon)
-        for law, count in self.parts:
-            result = result + count * law.transform(tilts)
-        return result
-
-    def cgf(self, tilt: float) -> float:
-        """Return K(t) = Σ nᵢ Kᵢ(t)."""
-        return math.fsum(
-            [tilt * self.mean]
-            + [n * x.excess for x, (_, n) in zip(self.tilted(tilt), self.parts, strict=True)]
-        )
-
-    def cumulants(self, tilt: float, order: int) -> Array:
-        """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
-        total = np.zeros(order)
-        total[0] = self.mean
-        for tilted, (_, count) in zip(self.tilted(tilt), self.parts, strict=True):
-            total += count * tilted_cumulants(tilted, order)
-        return total
-
-    def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
-        """Return K(t + iy) − K(t) for an array of y."""
-        from symdp.numeric.line import log_characteristic
-
-        y = np.asarray(y, dtype=np.float64)
-        frequency = float(np.abs(y).max()) if y.size else 0.0
-        parts = self.tilted(tilt, frequency)
-        total = 1j * y * self.drift(0.0, parts)
-        for tilted, (_, count) in zip(parts, self.parts, strict=True):
-            total += count * (log_characteristic(tilted, y) + 1j * y * tilted.shift)
-        return total
-
-    def absolute_third(self, tilt: float) -> float:
-        """Return P_t = Σ nᵢ E_t|Lᵢ − E_t Lᵢ|³ [SPA Thm 5]."""
-        return math.fsum(
-            count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
-            for tilted, (_, count) in zip(self.tilted(tilt), self.parts, strict=True)
-        )
 
 
 def tilted_cumulants(tilted: Tilted, order: int) -> Array:

@@ -1,0 +1,179 @@
+"""Families: the steps of a composition that differ in the values of some parameters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from symdp.mechanism import Mechanism
+    from symdp.numeric.condensed import Family
+    from symdp.numeric.law import LossLaw
+    from symdp.numeric.step import Array
+    from symdp.numeric.total import SumLaw
+
+_LEAST = 48  # distinct steps from which on fewer may stand for them
+_MOST_AXES = 3
+_MOST_CHECKED = 48  # densities of one formula
+_RATE = "sampling rate"  # no name of a parameter, for it has a blank
+
+Steps = Sequence[tuple["Mechanism", int]]
+
+
+def total_law(steps: Steps, direction: str) -> SumLaw:
+    """Return the law of the total privacy loss, of very many distinct steps a condensed one."""
+    from symdp.compile import loss_law
+    from symdp.numeric.condensed import CondensedLaw
+    from symdp.numeric.total import SumLaw
+
+    def parts(some: Steps) -> list[tuple[LossLaw, int]]:
+        return [(loss_law(mechanism, direction), count) for mechanism, count in some]
+
+    families, others = find_families(steps, direction)
+    if not families:
+        return SumLaw(parts(steps))
+    return CondensedLaw(families, parts(others), lambda: parts(steps))
+
+
+def find_families(steps: Steps, direction: str) -> tuple[list[Family], list[tuple[Mechanism, int]]]:
+    """Return the families that few steps can stand for, and all steps that belong to none.
+
+    Parameters
+    ----------
+    steps
+        Distinct concrete mechanisms, each with its count.
+    direction
+        "remove" or "add", for the laws.
+    """
+    if len(steps) < _LEAST:
+        return [], list(steps)
+    groups: dict[object, list[tuple[Mechanism, int]]] = {}
+    for mechanism, count in steps:
+        groups.setdefault(_key(mechanism), []).append((mechanism, count))
+    families, others = [], []
+    for key, members in groups.items():
+        family = None if key is None or len(members) < _LEAST else _family(members, direction)
+        if family is None:
+            others += members
+        else:
+            families.append(family)
+    return families, others
+
+
+def representatives(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
+    """Return all mechanisms, or of many that share a formula those spread over their values.
+
+    The mass of a density depends smoothly on its parameters, and the quadrature that every law is
+    built with finds one that is not 1.
+    """
+    groups: dict[object, list[Mechanism]] = {}
+    for mechanism in mechanisms:
+        template = mechanism.template
+        groups.setdefault(None if template is None else template.key, []).append(mechanism)
+    chosen = groups.pop(None, [])
+    for members in groups.values():
+        if len(members) > _MOST_CHECKED:
+            members.sort(key=lambda m: [float(value) for _, value in m.bound])
+            share = (len(members) - 1) / (_MOST_CHECKED - 1)
+            chosen += [members[round(k * share)] for k in range(_MOST_CHECKED)]
+        else:
+            chosen += members
+    return chosen
+
+
+def _values(mechanism: Mechanism) -> dict[str, sp.Expr]:
+    """Return the values that make a step of its template; the rate is one of them."""
+    assert mechanism.template is not None
+    used = _free_names(mechanism.template)
+    found = {name: value for name, value in mechanism.bound if name in used}
+    if mechanism.sampling is not None:
+        found[_RATE] = mechanism.sampling.rate
+    return found
+
+
+def _free_names(mechanism: Mechanism) -> frozenset[str]:
+    """Return the names of the symbols in densities and support, the variable's left out."""
+    held = [*vars(mechanism.source).values(), *vars(mechanism.support).values()]
+    flat = [one for part in held for one in (part if isinstance(part, tuple) else (part,))]
+    symbols = {symbol for one in flat for symbol in getattr(one, "free_symbols", ())}
+    return frozenset(str(symbol.name) for symbol in symbols - {mechanism.variable})
+
+
+def _key(mechanism: Mechanism) -> object:
+    """Return what steps of one family share, or None for a step that has no template."""
+    if mechanism.template is None:
+        return None
+    sampling = mechanism.sampling
+    scheme = None if sampling is None else (sampling.scheme, sampling.batch)
+    whole = {p.name for p in mechanism.declared if p.symbol.is_integer}
+    fixed = tuple(
+        (name, value) for name, value in sorted(_values(mechanism).items()) if name in whole
+    )
+    return mechanism.template.key, scheme, fixed
+
+
+def _family(members: list[tuple[Mechanism, int]], direction: str) -> Family | None:
+    """Return the family of such steps, or None where their parameters span too many axes."""
+    from symdp.compile import loss_law
+    from symdp.numeric.condensed import Family
+
+    first = members[0][0]
+    values = [_values(mechanism) for mechanism, _ in members]
+    table = {name: np.asarray([float(v[name]) for v in values]) for name in values[0]}
+    axes = [_Axis(name, column) for name, column in table.items() if np.ptp(column) > 0]
+    if not 1 <= len(axes) <= _MOST_AXES:
+        return None
+    places = np.stack([axis.places(table[axis.name]) for axis in axes], axis=1)
+    counts = np.asarray([float(count) for _, count in members])
+
+    def law_at(place: tuple[float, ...]) -> LossLaw:
+        chosen = dict(values[0])
+        for axis, x in zip(axes, place, strict=True):
+            chosen[axis.name] = axis.value(x)
+        return loss_law(_made(first, chosen), direction)
+
+    family = Family(places, counts, law_at, lambda k: loss_law(members[k][0], direction))
+    return family if family.is_worthwhile else None
+
+
+def _made(like: Mechanism, values: dict[str, sp.Expr | float]) -> Mechanism:
+    """Return the step of a family with other values."""
+    assert like.template is not None
+    given = dict(values)
+    rate = given.pop(_RATE, None)
+    made = like.template(**given)
+    if like.sampling is None:
+        return made
+    assert rate is not None
+    return made.subsample(like.sampling.scheme, rate, like.sampling.batch)
+
+
+class _Axis:
+    """A parameter's values between the least and the largest, mapped to [−1, 1]."""
+
+    def __init__(self, name: str, values: Array) -> None:
+        self.name = name
+        self.low, self.high = float(values.min()), float(values.max())
+        self.is_logarithmic = self.low > 0
+
+    def places(self, values: Array) -> Array:
+        low, high = self.low, self.high
+        if self.is_logarithmic:
+            share = np.log(values / low) / np.log(high / low)
+        else:
+            share = (values - low) / (high - low)
+        return np.asarray(np.clip(2.0 * share - 1.0, -1.0, 1.0))
+
+    def value(self, place: float) -> float:
+        share = 0.5 * (place + 1.0)
+        if share in (0.0, 1.0):
+            return self.high if share else self.low
+        if self.is_logarithmic:
+            found = self.low * float((self.high / self.low) ** share)
+        else:
+            found = self.low + (self.high - self.low) * share
+        return min(max(found, self.low), self.high)
