@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from symdp.composition import Composition, _checked_count
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from symdp.mechanism import Mechanism
     from symdp.sampling import Laws, Noise, Number, Sampling
 
-_VERSION = 1
+_VERSION = 2  # one: the formulas without parameters
+_READ = (1, 2)
 _SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
 
 
@@ -186,8 +188,8 @@ class Ledger:
         """
         if not isinstance(state, dict) or state.get("format") != "symdp ledger":
             raise InputError("this is no ledger: its 'format' must be 'symdp ledger'")
-        if state.get("version") != _VERSION:
-            raise InputError(f"a ledger of version {state.get('version')!r:.20}; known: {_VERSION}")
+        if state.get("version") not in _READ:
+            raise InputError(f"a ledger of version {state.get('version')!r:.20}; known: {_READ}")
         steps = state.get("steps")
         if not isinstance(steps, list):
             raise InputError("a ledger's 'steps' must be a list")
@@ -204,7 +206,9 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     from symdp.emit.json import write_expressions
 
     kind = "noise" if hasattr(mechanism.source, "density") else "pair"
-    support, sampling = mechanism.support, mechanism.sampling
+    # With its parameters free, so that steps of one family are known for it again.
+    template, sampling = mechanism.template or mechanism, mechanism.sampling
+    support = template.support
     formulas: dict[str, sp.Basic] = {
         "variable": mechanism.variable,
         "lower": support.lower,
@@ -213,7 +217,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         **{f"value {name}": value for name, value in mechanism.bound},
     }
     for name in _SOURCES[kind]:
-        law = getattr(mechanism.source, name)
+        law = getattr(template.source, name)
         masses = law if isinstance(law, tuple) else (law,)
         formulas |= {f"{name} {i}": mass for i, mass in enumerate(masses)}
     if sampling is not None:
@@ -256,19 +260,22 @@ def _read(written: object) -> Mechanism:
     variable = formulas.get("variable")
     if variable is None or variable != variable_symbol(str(variable), kind):
         raise InputError(f"'variable' does not fit the support {kind}")
-    bound = tuple((p.name, _one(formulas, f"value {p.name}")) for p in declared)
-    for parameter, (_, value) in zip(declared, bound, strict=True):
-        parameter.checked(value)
+    values = {p.name: _one(formulas, f"value {p.name}") for p in declared}
     ends = _one(formulas, "lower"), _one(formulas, "upper")
     support = Support(kind, *ends, _all(formulas, "point"))
     sampling: Sampling | None = None
     if written["scheme"] is not None:
         sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), written["batch"])
+        if sampling.rate.free_symbols:
+            raise InputError("the sampling rate has no value")
     source = _source(written["source"], formulas, kind == "points")
-    free = {s for f in formulas.values() for s in f.free_symbols} - {variable}
+    known = {variable, *(parameter.symbol for parameter in declared)}
+    free = {s for f in formulas.values() for s in f.free_symbols} - known
     if free:
         raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
-    return Mechanism(name, variable, support, source, declared, bound, sampling)
+    return replace(
+        Mechanism(name, variable, support, source, declared)(**values), sampling=sampling
+    )
 
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Noise | Laws:

@@ -67,6 +67,22 @@ def test_the_state_reads_back_through_json(mechanism):
     assert again.delta(0.25).log_delta == ledger.delta(0.25).log_delta
 
 
+def test_a_ledger_that_was_read_knows_families_still():
+    state = Ledger([(STEP, 3), (mechanisms.laplace(b=2), 1)]).state_dict()
+    (sampled, _), (noise, _) = Ledger.from_state_dict(state).steps
+    assert sampled.template.key == STEP.template.key
+    assert noise.template(b=2) == noise
+
+
+def test_a_sampling_rate_that_was_read_has_a_value():
+    state = Ledger([(STEP, 3)]).state_dict()
+    formulas = state["steps"][0]["mechanism"]["formulas"]
+    names = [node[1] for node in formulas["nodes"]]
+    formulas["roots"]["rate"] = names.index("sigma")
+    with pytest.raises(InputError, match="step 1 of the ledger: the sampling rate has no value"):
+        Ledger.from_state_dict(state)
+
+
 def _changed(path, value):
     state = copy.deepcopy(Ledger([(STEP, 3)]).state_dict())
     place = state
