@@ -248,13 +248,23 @@ class Mechanism:
         return hash(self.key)
 
     def __repr__(self) -> str:
+        return f"<Mechanism {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """Name, values and sampling in one line.
+
+        >>> from symdp import mechanisms
+        >>> mechanisms.gaussian(sigma=2).subsample("poisson", "1/9").summary
+        'gaussian(sigma=2), poisson sampling at rate 1/9'
+        """
         values = {name: f"={value}" for name, value in self.bound}
         names = (p.name + values.get(p.name, "") for p in self.declared)
         text = f"{self.name}({', '.join(names)})"
         if self.sampling:
             text += f", {self.sampling.scheme} sampling at rate {self.sampling.rate}"
             text += f", batch {self.sampling.batch}" if self.sampling.batch else ""
-        return f"<Mechanism {text}>"
+        return text
 
     def _repr_latex_(self) -> str:
         x = sp.latex(self.variable)

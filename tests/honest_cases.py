@@ -68,6 +68,8 @@ def draw(seed: int) -> Case:
         epsilon = mean - 6 * size * deviation
     else:
         epsilon = 10 ** (3 * size - 2)
+    if not math.isfinite(epsilon):  # of a loss whose variance is infinite
+        epsilon = 10 ** (3 * size - 2)
     # Near the ends of the range, too, but not often beyond them.
     if epsilon >= top:
         epsilon = mean + (top - mean) * chance.random()

@@ -6,13 +6,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symdp.cli.display import console, print_json, progress, show
+from symdp.cli.display import console, print_json, progress, show, steps_of
 
 if TYPE_CHECKING:
     from symdp.composition import Composition, Direction
     from symdp.guarantee import Guarantee
 
 _KINDS = ("exact", "bound", "estimate")
+_MOST_NAMED = 3  # mechanisms in a title
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
 
 
@@ -79,8 +80,13 @@ def _draw(
     if answers[0].method != "moments":
         bound = sample(composition, epsilons, "moments", direction)
         curves.append(Series.of("moments bound", bound))
-    names = ", ".join(m.name for m, _ in composition.steps)
-    save(curves, path, f"{names}, {composition.count} steps")
+    save(curves, path, _title(composition))
+
+
+def _title(composition: Composition) -> str:
+    if len(composition.steps) > _MOST_NAMED:
+        return f"{composition.count} steps of {len(composition.steps)} mechanisms"
+    return "\n".join(f"{steps_of(n)} of {m.summary}" for m, n in composition.steps)
 
 
 def _print_table(answers: list[Guarantee], plot: Path | None) -> None:
