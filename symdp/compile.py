@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
-from flint import arb, ctx
+from flint import acb, arb, ctx
 
 from symdp.derive import pieces, points
-from symdp.derive.limits import loss_range
+from symdp.derive.finite_end import DISTANCE, near_end
+from symdp.derive.limits import limit_at, loss_range
 from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
-from symdp.errors import AccuracyError
+from symdp.emit.arb import constant_ball
+from symdp.errors import AccuracyError, InputError
 from symdp.numeric.law import LossLaw
+from symdp.numeric.nodes import inner_place
 from symdp.numeric.step import Array, RealFunction, SmoothPiece, Step
+from symdp.numeric.stretch import EndFunction, Stretch
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
@@ -24,6 +30,11 @@ if TYPE_CHECKING:
 
 _BITS = 110
 _MOST_BITS = 4_000
+_MANY_BITS = 1_000
+_DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
+_AROUND = 1e-12
+_CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
+_SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
 _FEW = 6_000  # beyond this many nodes, correctly rounded values cost more than they bring
 
 
@@ -52,27 +63,174 @@ def _loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
     bounds = (
-        _seen_range(smooth) if found is None else (_outward(found[0], -1), _outward(found[1], 1))
+        _seen_range(smooth, charged, variable)
+        if found is None
+        else (_outward(found[0], -1), _outward(found[1], 1))
     )
     return LossLaw(step, bounds)
 
 
 def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:
-    symbols = [variable]
-    terms = (*piece.log_p_terms, *piece.log_q_terms)
     infinite = piece.loss == sp.oo
-    loss: RealFunction = _constant(math.inf) if infinite else compile_numpy(piece.loss, symbols)
+    ball_log_p = compile_arb(piece.log_p, [variable])
+    ball_loss = None if infinite else compile_arb(piece.loss, [variable])
+    # Where two of the three continue beyond an end, so does their difference, log Q.
+    balls = [ball_log_p] if ball_loss is None else [ball_log_p, ball_loss]
+    # An end that no ball can enclose is left where it is.
+    with suppress(InputError):
+        stretched = None if integer else _stretched(piece, variable, balls)
+        if stretched is not None:
+            return stretched
+    log_p = compile_numpy(piece.log_p, [variable])
+    loss: RealFunction | None = None if infinite else compile_numpy(piece.loss, [variable])
     return SmoothPiece(
         lower=float(sp.N(piece.lower, 40)),
         upper=float(sp.N(piece.upper, 40)),
-        log_p=compile_numpy(piece.log_p, symbols),
-        log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, symbols),
-        loss=loss,
-        accurate=_Accurate(piece, variable, infinite),
-        log_terms=tuple(compile_numpy(term, symbols) for term in dict.fromkeys(terms)),
+        log_p=log_p,
+        log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
+        loss=loss or _constant(math.inf),
+        accurate=_Accurate(ball_log_p, ball_loss, log_p, loss),
+        log_terms=tuple(compile_numpy(term, [variable]) for term in _terms(piece)),
         flat=infinite or piece.slope == "constant",
         integer=integer,
     )
+
+
+def _terms(piece: Piece) -> list[sp.Expr]:
+    return list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
+
+
+def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> SmoothPiece | None:
+    """Return the piece with its singular finite ends at infinity, None where it has none.
+
+    A singular end at 0 needs that only where the expressions cancel there.
+    """
+    infinite = piece.loss == sp.oo
+    listed = [piece.log_p] if infinite else [piece.log_p, piece.log_q, piece.loss]
+    if piece.lower == piece.upper:
+        return None
+    near = [
+        _Near(listed, _terms(piece), variable, end, inward)
+        for end, inward in ((piece.lower, 1), (piece.upper, -1))
+        if end.is_finite and not _continues(balls, end)
+    ]
+    length = piece.upper - piece.lower
+    singular = [end for end in near if end.is_singular]
+    two_sided = len(singular) == 2
+    width = float(sp.N(length, 40)) if length.is_finite else 1.0
+    if not any(end.needs_distance(width) for end in singular):
+        return None
+    if not all(end.is_sound(width) for end in singular):
+        return None
+    stretch = Stretch(
+        (lambda: constant_ball(length, ctx.prec).real) if length.is_finite else None, two_sided
+    )
+    log_p, *others = zip(*(end.functions() for end in singular), strict=True)
+    loss = stretch.in_doubles(others[1], False) if others else None
+    fast_log_p = stretch.in_doubles(log_p, True)
+    return SmoothPiece(
+        lower=stretch.lower,
+        upper=stretch.upper,
+        log_p=fast_log_p,
+        log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
+        loss=loss or _constant(math.inf),
+        accurate=_Accurate(
+            stretch.in_balls([end.balls[0] for end in singular], True),
+            stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
+            fast_log_p,
+            loss,
+        ),
+        log_terms=tuple(
+            stretch.in_doubles([EndFunction(compile_numpy(f, [DISTANCE])) for f in term], True)
+            for term in zip(*(end.terms() for end in singular), strict=True)
+        ),
+        flat=infinite or piece.slope == "constant",
+    )
+
+
+def _continues(balls: list[ArbFunction], end: sp.Expr) -> bool:
+    """Return whether functions are seen to be holomorphic around an end."""
+    with ctx.workprec(_BITS):
+        place = constant_ball(end, _BITS) + acb(arb(0, _AROUND), arb(0, _AROUND))
+        return all(ball(place, analytic=True).is_finite() for ball in balls)
+
+
+class _Near:
+    """Log densities and loss of a piece as functions of the distance from one of its ends."""
+
+    def __init__(
+        self,
+        listed: list[sp.Expr],
+        terms: list[sp.Expr],
+        variable: sp.Symbol,
+        end: sp.Expr,
+        inward: int,
+    ) -> None:
+        self._listed, self._terms = listed, terms
+        self._variable, self._end, self._inward = variable, end, inward
+        found = [near_end(expression, variable, end, inward) for expression in listed]
+        self.is_singular = not all(one.is_regular for one in found)
+        self._expressions = [one.expression for one in found]
+
+    def needs_distance(self, width: float) -> bool:
+        """Return whether the coordinate itself does not resolve the end in doubles."""
+        if self._end != 0:
+            return True
+        places = [self._inward * u * width for u in _DISTANCES]
+        return not all(
+            _agree(
+                compile_numpy(given, [self._variable]), compile_arb(given, [self._variable]), places
+            )
+            for given in self._listed
+        )
+
+    def is_sound(self, width: float) -> bool:
+        """Return whether the functions of the distance are the given ones, without cancellation."""
+        distances = [u * width for u in _DISTANCES]
+        place = compile_arb(self._end + self._inward * DISTANCE, [DISTANCE])
+        for given, double, ball in zip(self._listed, self.doubles, self.balls, strict=True):
+            original = compile_arb(given, [self._variable])
+            if not _agree(double, ball, distances):
+                return False
+            with ctx.workprec(_MANY_BITS):
+                for distance in map(arb, distances):
+                    value = ball(distance)
+                    gap = value - original(place(distance))
+                    if not abs(gap) < _SAME * (1 + abs(value)):
+                        return False
+        return True
+
+    @cached_property
+    def balls(self) -> list[ArbFunction]:
+        """The functions of the distance in ball arithmetic."""
+        return [compile_arb(expression, [DISTANCE]) for expression in self._expressions]
+
+    @cached_property
+    def doubles(self) -> list[RealFunction]:
+        """The same in doubles."""
+        return [compile_numpy(expression, [DISTANCE]) for expression in self._expressions]
+
+    def functions(self) -> list[EndFunction]:
+        """Return both."""
+        return [EndFunction(f, b) for f, b in zip(self.doubles, self.balls, strict=True)]
+
+    def terms(self) -> list[sp.Expr]:
+        """Return the logs of single terms as functions of the distance."""
+        return [
+            near_end(term, self._variable, self._end, self._inward).expression
+            for term in self._terms
+        ]
+
+
+def _agree(function: RealFunction, ball: ArbFunction, places: list[float]) -> bool:
+    """Return whether doubles give what balls do."""
+    values = function(np.asarray(places)).tolist()
+    with ctx.workprec(_MANY_BITS):
+        for place, value in zip(places, values, strict=True):
+            exact = float(ball(arb(place)).mid())
+            if not abs(value - exact) <= _CLOSE * (1.0 + abs(exact)):
+                return False
+    return True
 
 
 def _constant(value: float) -> RealFunction:
@@ -85,11 +243,15 @@ def _constant(value: float) -> RealFunction:
 class _Accurate:
     """log P and ℓ at given places, rounded correctly to doubles from ball arithmetic."""
 
-    def __init__(self, piece: Piece, variable: sp.Symbol, infinite: bool) -> None:
-        self._log_p = compile_arb(piece.log_p, [variable])
-        self._loss = None if infinite else compile_arb(piece.loss, [variable])
-        self._fast_log_p = compile_numpy(piece.log_p, [variable])
-        self._fast_loss = None if infinite else compile_numpy(piece.loss, [variable])
+    def __init__(
+        self,
+        log_p: Callable[[arb], arb],
+        loss: Callable[[arb], arb] | None,
+        fast_log_p: RealFunction,
+        fast_loss: RealFunction | None,
+    ) -> None:
+        self._log_p, self._loss = log_p, loss
+        self._fast_log_p, self._fast_loss = fast_log_p, fast_loss
 
     def ball(self, x: arb) -> tuple[arb, arb]:
         """Return balls around log P and ℓ at the working precision."""
@@ -105,7 +267,7 @@ class _Accurate:
         return log_p, _rounded(self._loss, x, origin)
 
 
-def _rounded(function: ArbFunction, x: Array, origin: float = 0.0) -> Array:
+def _rounded(function: Callable[[arb], arb], x: Array, origin: float = 0.0) -> Array:
     """Return the function less `origin`, each value from a ball no wider than its rounding."""
     values = np.empty(x.shape)
     for i, place in enumerate(x.tolist()):
@@ -147,15 +309,18 @@ def _outward(value: sp.Expr, sign: int) -> float:
     return math.nextafter(number, sign * math.inf) if math.isfinite(number) else number
 
 
-def _seen_range(smooth: list[SmoothPiece]) -> tuple[float, float]:
+def _seen_range(
+    smooth: list[SmoothPiece], charged: list[Piece], variable: sp.Symbol
+) -> tuple[float, float]:
     """Return an enclosing range of the loss where limits were not found symbolically.
 
-    Only what a double can see counts: the extreme values on a grid out to 2^500. A range that is
-    too wide costs time, never accuracy.
+    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid
+    out to 2^500. A range that is too wide costs time, never accuracy.
     """
     from symdp.numeric.outline import Outline
 
     low, high = math.inf, -math.inf
+    middle = []
     for piece in smooth:
         if piece.flat and np.isposinf(piece.loss(np.zeros(1))).all():
             continue
@@ -163,5 +328,17 @@ def _seen_range(smooth: list[SmoothPiece]) -> tuple[float, float]:
         seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
         if seen.size:
             low, high = min(low, float(seen.min())), max(high, float(seen.max()))
-    spread = 1e-3 * (high - low) + 1e-300
-    return low - spread, high + spread
+            middle.append(float(piece.loss(np.asarray([inner_place(piece)]))[0]))
+    limits = [
+        limit_at(piece.loss, variable, end, from_left)
+        for piece in charged
+        for end, from_left in ((piece.lower, False), (piece.upper, True))
+        if end.is_finite
+    ]
+    # What was seen next to an infinite limit says nothing of the other side.
+    below = max(middle, default=0.0) if sp.oo in limits else high
+    above = min(middle, default=0.0) if -sp.oo in limits else low
+    return (
+        -math.inf if -sp.oo in limits else low - 1e-3 * (below - low) - 1e-300,
+        math.inf if sp.oo in limits else high + 1e-3 * (high - above) + 1e-300,
+    )

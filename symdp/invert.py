@@ -46,7 +46,6 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
     AccuracyError
         If the accountant fails, or its profile is not decreasing where it matters.
     """
-    from scipy.optimize import brentq
     from scipy.special import ndtri_exp
 
     escaped = law.mass_at_infinity
@@ -105,6 +104,8 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
             found = at_zero()
             if found is not None:
                 return found
+        from scipy.optimize import brentq  # 20 MB that Newton does without
+
         root = brentq(
             height, low, high, xtol=1e-300, rtol=_RELATIVE, maxiter=_ITERATIONS, disp=False
         )

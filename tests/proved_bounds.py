@@ -6,6 +6,7 @@ import math
 from functools import cache
 
 import sympy as sp
+from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.accountant.contour import Contour
@@ -68,12 +69,31 @@ def assert_contains(answer, exact):
     """The interval holds the true log δ, up to the rounding of a logarithm and the contour's."""
     assert answer.log_upper is not None
     assert not math.isnan(answer.log_delta)
-    slack = 4e-15 * (1.0 + abs(exact.log_delta)) if math.isfinite(exact.log_delta) else 0.0
+    slack = rounding(exact.log_delta)
     assert answer.log_upper <= 0.0
     assert answer.log_upper + slack >= exact.log_lower
     if answer.log_lower is not None:
         assert answer.log_lower <= answer.log_upper
         assert answer.log_lower - slack <= exact.log_upper
+
+
+def rounding(log_delta):
+    """What the rounding of a loss and of a logarithm may change in log δ of the contour."""
+    return 4e-15 * (1.0 + abs(log_delta)) if math.isfinite(log_delta) else 0.0
+
+
+def assert_meets(answer, ball, slack=2.0**-52):
+    """The interval meets a ball that is proved to hold δ, up to one rounding of δ itself."""
+    assert answer.log_upper is not None
+    assert not math.isnan(answer.log_delta)
+    with ctx.workprec(128):
+        lower, upper = ball.lower(), ball.upper()
+        if lower > 0:
+            assert answer.log_upper > -math.inf
+            assert arb(answer.log_upper) + slack > lower.log()
+        if answer.log_lower is not None and answer.log_lower > -math.inf:
+            assert upper > 0
+            assert arb(answer.log_lower) - slack < upper.log()
 
 
 def assert_within_moments(answer, law, epsilon):

@@ -215,7 +215,8 @@ def _bounds(law: SumLaw, epsilon: float, mesh: _Mesh) -> tuple[float, float, flo
     def logarithm(value: float, error: float) -> float:
         finite = math.log(value) + scale + error if value > 0 else -math.inf
         if escaped > 0:
-            finite = math.log(escaped + math.exp(min(finite, 0.0)))
+            # The mass at infinity has been rounded too.
+            finite = math.log(escaped + math.exp(min(finite, 0.0))) + error
         return min(finite, 0.0)
 
     return logarithm(lower, -slack), logarithm(upper, slack), scale + math.log(floor)

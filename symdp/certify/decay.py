@@ -157,6 +157,8 @@ class Decay:
                     continue
             passed = itertools.accumulate(float(weight.mid()) for _, weight in ordered)
             index = next((k for k, mass in enumerate(passed) if mass > share), len(ordered) - 1)
+            if index < 0:  # no node counts: the whole piece is left out
+                return arb(0), arb(0)
             ends.append(ordered[index][0])
         return ends[0], ends[1]
 

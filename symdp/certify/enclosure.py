@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx, fmpq
 
+from symdp.certify.bracket import bracket_delta
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
@@ -19,6 +21,7 @@ from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
+from symdp.truth.enclosure import cgf_ball
 from symdp.truth.law import step_law
 from symdp.truth.panels import DivergentError
 from symdp.truth.saddle import Saddle, find_saddle
@@ -32,6 +35,11 @@ _TRIES = 4
 _BITS = 128
 _SMALLER = 5
 _NEAR_TOP = 1e-3
+_MESH_DIGITS = 7
+_MESH_STEPS = 100
+_MESH_BITS = 192
+_QUARTERS = (2, 1, 3, 0)
+_LITTLE, _LEAST_TILT = 1 / 16, 1e-9
 
 
 def enclose_delta(
@@ -72,8 +80,62 @@ def enclose_delta(
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     if not math.isfinite(epsilon):
         raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
-    with limited(digits):
-        return _enclose(steps, Fraction(epsilon), digits)
+    try:
+        with limited(digits):
+            return _enclose(steps, Fraction(epsilon), digits)
+    except AccuracyError as refusal:
+        found = _nearly_one(steps, Fraction(epsilon), digits)
+        if found is None:
+            found = _on_mesh(steps, Fraction(epsilon), digits, refusal)
+        if found is None:
+            raise
+        return found
+
+
+def _nearly_one(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb | None:
+    """Enclose δ(ε) where 1 − δ is small beside it, else None.
+
+    1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
+    """
+    with ctx.workprec(_MESH_BITS + 4 * digits):
+        at = arb(fmpq(exact.numerator, exact.denominator))
+        limit = arb(10) ** -(digits + 1)
+        for quarters in _QUARTERS:
+            exponent = at * quarters / 4
+            try:
+                for pair, count in steps:
+                    exponent += count * cgf_ball(pair, -sp.Rational(quarters, 4)).real
+            except AccuracyError:
+                continue
+            rest = exponent.exp().upper()
+            if rest < limit:
+                return 1 - arb(0).union(rest)
+    return None
+
+
+def _on_mesh(
+    steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int, refusal: AccuracyError
+) -> arb | None:
+    """Enclose δ(ε) of few steps to few digits where the other ways refuse, None where none can."""
+    if digits > _MESH_DIGITS or sum(n for _, n in steps) > _MESH_STEPS:
+        return None
+    if all(pair.is_discrete for pair, _ in steps):
+        return None
+    # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
+    tilt, log_size = _LITTLE, -_LN10 * digits
+    with suppress(DivergentError):
+        saddle = _saddle(tuple(steps), float(exact))
+        if saddle.tilt > _LEAST_TILT:
+            tilt, log_size = saddle.tilt, saddle.log_size
+    with ctx.workprec(_MESH_BITS):
+        at = arb(fmpq(exact.numerator, exact.denominator))
+        try:
+            ball = mass_at_infinity(steps, arb(2) ** -_MESH_BITS)
+            ball += bracket_delta(steps, at, tilt, log_size, digits)
+        except AccuracyError as error:
+            raise AccuracyError(f"{refusal}; on a mesh: {error}") from None
+        ball = ball.max(arb(0)).min(arb(1))
+        return ball if 2 * ball.rad() < ball.lower() * arb(10) ** -digits else None
 
 
 def _enclose(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb:

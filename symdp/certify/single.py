@@ -45,7 +45,7 @@ def enclose_single(pair: Pair, epsilon: arb, bits: int) -> arb:
         mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
         total += mass * excess(loss, epsilon)
     for part in parts.stretches:
-        cut = part.cut(sp.Integer(1), bits)
+        cut = part.cut(sp.S.Zero, bits)
         total += _share(part, cut, epsilon, bits) + arb(0).union(cut.beyond)
     return total
 
