@@ -251,3 +251,25 @@ def test_sampled_even_densities_with_a_turning_loss(direction):
     got = compose(step, 1).delta(0.0, direction=direction)
     assert got.delta == pytest.approx(exact, rel=1e-12)
     assert compose(step, 1).law(direction).loss_bounds[0] < -0.009
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.39960000000000007, 0.39999999])
+def test_next_to_the_largest_loss_of_one_step_its_rounding_counts(epsilon):
+    """The largest loss, 2/5, is no double: δ = 1 − e^{(ε − 2/5)/2}."""
+    answer = compose(mechanisms.laplace(b="5/2"), 1).delta(epsilon)
+    with mpmath.workdps(40):
+        gap = mpmath.mpf(2) / 5 - mpmath.mpf(epsilon)
+        true = mpmath.log(-mpmath.expm1(-gap / 2))
+        assert answer.log_lower <= true <= answer.log_upper
+        assert answer.log_upper - answer.log_lower < 1e-14 + 1e-14 / gap
+
+
+def test_next_to_one_the_bounds_know_what_delta_lacks():
+    """One-sided noise: 1 − δ = e^ε is all that P has where Q lives, times e^{1000/20}."""
+    x = sp.Symbol("x", real=True)
+    noise = Mechanism.additive(sp.exp(-x / 20) / 20, x, support=(0, sp.oo))
+    for method in ("contour", "spa-bounds", "eeai"):
+        answer = compose(noise, 1000).delta(-50.0, method, "add")
+        with mpmath.workdps(60):
+            true = mpmath.log1p(-mpmath.exp(-50))
+            assert answer.log_lower <= true <= answer.log_upper

@@ -58,6 +58,10 @@ class Contour(FloatAccountant):
             finite, complement = log_profile(part, epsilon)
             # Far in a tail the density is e to a large negative number, whose rounding counts.
             error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
+            # Next to the largest loss its rounding is not small beside its distance from ε.
+            top = law.loss_bounds[1]
+            if math.isfinite(top):
+                error += _ROUNDED * abs(top) / (top - epsilon)
             return _answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
         kept = None if law.has_atoms else _on_kept_lines(law, epsilon, log_escaped)
         valley: _Valley = law.kept.setdefault(_Valley, _Valley())

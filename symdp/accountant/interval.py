@@ -54,8 +54,9 @@ def proved_answer(law: SumLaw, epsilon: float, low: float, high: float, name: st
         # the strip left of the pole adds to 1 − e^{ε+K(−1)}, whose rounding grows with the steps
         log_rounding = epsilon + math.log(complement_rounding(law))
         upper = log_add_exp(upper, log_rounding)
-        kept = math.exp(lower) - math.exp(log_rounding)
-        lower = math.log(kept) if kept > 0 else -math.inf
+        # as logarithms: next to δ = 1 a difference of the two would lose what 1 − δ is
+        share = log_rounding - lower
+        lower = lower + math.log1p(-math.exp(share)) if share < 0 else -math.inf
     upper = min(upper, most, 0.0)
     advice = ""
     if high >= most and low <= least:

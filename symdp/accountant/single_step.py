@@ -9,11 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
 from symdp.numeric.nodes import inner_place, integer_nodes
 from symdp.numeric.outline import Outline
 from symdp.numeric.panels import build_rule
 from symdp.numeric.step import Array, SmoothPiece
+
+_LOG_SMALL = math.log(1e-3)
 
 
 def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float]:
@@ -114,6 +117,15 @@ def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
         log_mass = outline.log_mass(0.0)
         if not np.isfinite(log_mass):
             return np.empty(0)
-        rule = build_rule(outline, {0.0: log_mass}, 0.0)
+        try:
+            rule = build_rule(outline, {0.0: log_mass}, 0.0)
+        except AccuracyError:
+            # Of a payoff that hardly rises over its rounding, the density is what is resolved.
+            with np.errstate(all="ignore"):
+                factors = log_factor(np.asarray(part.loss(outline.x)))
+            if not np.nanmax(factors) < _LOG_SMALL:
+                raise
+            outline = Outline(part, tilts=(0.0,))
+            rule = build_rule(outline, {0.0: outline.log_mass(0.0)}, 0.0)
     log_p, loss = part.accurate(rule.x)
     return np.asarray(log_p + log_factor(loss) + rule.log_weight)

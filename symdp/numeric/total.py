@@ -145,8 +145,10 @@ class SumLaw:
     @property
     def log_mass_at_infinity(self) -> float:
         """log δ∞, −inf where the loss is always finite."""
-        escaped = self.mass_at_infinity
-        return math.log(escaped) if escaped > 0 else -math.inf
+        finite = self.log_finite_mass
+        if finite < -1.0:  # δ∞ next to 1 keeps what it lacks
+            return math.log1p(-math.exp(finite))
+        return math.log(-math.expm1(finite)) if finite < 0 else -math.inf
 
     @property
     def mean_is_precise(self) -> bool:
