@@ -211,6 +211,8 @@ def first_line(
         for n, x in zip(counts, tilted, strict=True)
     )
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
+    # The rounding of a shift grows with the steps, the deviation of their sum with the root.
+    drowned = 0.0 if all(x.is_precise for x in tilted) else 0.25 * math.sqrt(law.count)
     line = Line(
         tilt=tilt,
         step=math.nan,
@@ -222,7 +224,7 @@ def first_line(
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
         fixed_error=max(x.error for x in tilted) * (1.0 + abs(size + lean * spread)),
-        rounding=8.0 + abs(excess) + 0.25 * math.sqrt(law.count) + lean * spread,
+        rounding=8.0 + abs(excess) + drowned + lean * spread,
         assured=False,
     )
     log_answer = (

@@ -35,6 +35,7 @@ _TRIES = 4
 _BITS = 128
 _SMALLER = 5
 _NEAR_TOP = 1e-3
+_SMALLEST = 1e6  # −log δ, as so many bits are carried
 _MESH_DIGITS = 7
 _MESH_STEPS = 100
 _MESH_BITS = 192
@@ -179,6 +180,8 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
         saddle = _saddle(tuple(steps), about)
     except DivergentError:
         raise AccuracyError("the CGF of the loss is infinite at every t > 0") from None
+    if -saddle.log_size > _SMALLEST:
+        raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
     # Tilt and width are rounded coarsely, so that close ε share nodes.
     step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
     tilt = sp.Rational(max(math.floor(saddle.tilt / step), 1)) * sp.Rational(step)

@@ -31,7 +31,8 @@ class Tilted:
 
     `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
     common part t·nμ − tε is formed once, exactly, for the whole sum. Where the nodes have an
-    origin, it stands for μ. `atomic` is the part of the weight on single values.
+    origin, it stands for μ. `atomic` is the part of the weight on single values. A precise shift is
+    accurate relative to itself, not only to the losses.
     """
 
     tilt: float
@@ -41,6 +42,7 @@ class Tilted:
     weight: Array
     deviation: Array
     atomic: float
+    is_precise: bool
 
     @property
     def error(self) -> float:
@@ -199,14 +201,26 @@ class LossLaw:
         deviation = nodes.centred - shift
         residue = float(weight @ deviation)
         deviation -= residue
+        shift += residue
+        is_precise = (
+            not nodes.partial and abs(tilt) * float(np.abs(nodes.centred).max()) < _OVERFLOW
+        )
+        if is_precise:
+            # As E L − μ = 0, the shift is what the growth e^{t(L−μ)} − 1 adds: of one sign, and so
+            # accurate relative to itself, however small the tilt.
+            growth = np.expm1(tilt * nodes.centred)
+            finite = 1.0 - nodes.mass_at_infinity
+            total = finite + float(nodes.weight @ growth)
+            shift = float((nodes.weight * nodes.centred) @ growth) / total
         return Tilted(
             tilt,
             nodes,
-            shift + residue,
+            shift,
             float(weight @ (deviation * deviation)),
             weight,
             deviation,
             float(weight[nodes.atomic].sum()) if self.has_atoms else 0.0,
+            is_precise,
         )
 
 

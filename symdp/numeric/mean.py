@@ -20,6 +20,7 @@ from symdp.numeric.step import Step
 
 _BITS = 140
 _ORDER = 24
+_FURTHER = 20.0  # e-folds of mass that doubles need not, and 25 digits do
 
 
 @cache
@@ -42,7 +43,7 @@ def precise_mean(step: Step, outlines: Sequence[Outline]) -> Fraction:
         masses = covering_tilts(finite, [-1.0, 0.0]) if finite else {}
         for outline in finite:
             piece = outline.piece
-            for place, weight in _weighted_places(outline, {0.0: masses[0.0]}):
+            for place, weight in _weighted_places(outline, masses[0.0]):
                 log_p, loss = piece.accurate.ball(place)
                 share = weight * log_p.exp()
                 mass, total = mass + share, total + share * loss
@@ -72,11 +73,11 @@ def _fraction(ball: arb) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def _weighted_places(outline: Outline, masses: dict[float, float]) -> list[tuple[arb, arb]]:
+def _weighted_places(outline: Outline, log_mass: float) -> list[tuple[arb, arb]]:
     piece = outline.piece
     if piece.integer:
-        return [(arb(x), arb(1)) for x in integer_nodes(piece, list(masses)).tolist()]
-    panels, _ = build_panels(outline, masses, 0.0)
+        return [(arb(x), arb(1)) for x in integer_nodes(piece, [0.0], _FURTHER).tolist()]
+    panels, _ = build_panels(outline, {0.0: log_mass - _FURTHER}, 0.0)
     if panels is None:
         return []
     lower, upper = panels.lower, panels.upper

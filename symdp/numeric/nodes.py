@@ -47,8 +47,10 @@ class NodeSet:
     partial: bool = False
 
 
-def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
+def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
     """Return all integers of the piece on which some tilted mass function is not negligible.
+
+    What is negligible may be so many more e-folds smaller.
 
     None are returned where all of them vanish.
     """
@@ -75,7 +77,9 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float]) -> Array:
     mass = tilted_log_density(piece, grid, tilts)
     if grid.size > 1:
         mass = mass + np.log(np.maximum(np.gradient(grid), 1.0))
-    essential = np.flatnonzero((mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE).any(axis=0))
+    essential = np.flatnonzero(
+        (mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE - further).any(axis=0)
+    )
     if essential.size == 0:
         return np.empty(0)
     first, last = grid[max(essential[0] - 1, 0)], grid[min(essential[-1] + 1, grid.size - 1)]
