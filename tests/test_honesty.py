@@ -67,6 +67,32 @@ def test_bounds_hold_far_out_on_single_values(name):
     assert answer.log_upper - answer.log_lower < 1e-9
 
 
+MANY = {
+    "sampled": (mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100"), 10**12, 4.0),
+    "heavy tails whose loss is bounded": (
+        ALL["log-logistic scales"].mechanism("scales")().subsample("poisson", "1/1000"),
+        10**12,
+        1.44,
+    ),
+    "a singular end": (ALL["chi-square"].mechanism("chi-square")(a=5, c=2), 10**12, 9.45),
+    "a tail of 1e-132": (ALL["gamma shapes"].mechanism("shapes")(a=1, c="3/2"), 10**6, 24.6),
+    "student": (mechanisms.student_t(nu=3, s=1000), 10**12, -3.0),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_bounds_are_narrow_and_hold_for_very_many_steps(name):
+    """Of a thousand billion steps every rounding of the mean counts a million times."""
+    mechanism, count, deviations = MANY[name]
+    law = compose(mechanism, count).law("remove")
+    mean, variance = (float(value) for value in law.cumulants(0.0, 2))
+    epsilon = float(f"{mean + deviations * math.sqrt(variance):.9g}")
+    case = Case(name, mechanism, count, epsilon, "remove")
+    answer = answered(case)
+    assert is_honest(answer, proved(case)), str(case)
+    assert answer.log_upper - answer.log_lower < 3e-12
+
+
 def test_bounds_hold_far_out_for_sums_of_atoms():
     """Two steps off any lattice, δ near 1e-55: the sum over all pairs of integers is the truth."""
     epsilon = 21.3

@@ -97,7 +97,7 @@ class LossLaw:
     @cached_property
     def precise_mean(self) -> Fraction:
         """E L, given that L is finite, beyond double precision."""
-        return precise_mean(self.step, self.outlines)
+        return precise_mean(self.step, self.outlines, self.base.mean)
 
     @cached_property
     def precise_ends(self) -> tuple[Fraction, Fraction]:

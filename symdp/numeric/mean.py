@@ -7,20 +7,25 @@ steps a double's rounding of the mean is therefore no longer small, so it is sum
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 from flint import arb, ctx
 
+from symdp.errors import AccuracyError
 from symdp.numeric.nodes import escapes, inner_place, integer_nodes
 from symdp.numeric.outline import Outline, covering_tilts
 from symdp.numeric.panels import build_panels
-from symdp.numeric.step import Step
+from symdp.numeric.step import SmoothPiece, Step
 
 _BITS = 140
 _ORDER = 24
-_FURTHER = 20.0  # e-folds of mass that doubles need not, and 25 digits do
+_FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
+_RELATIVE = 1e-22
+_FAINT = 1e-9
+_MOST_PANELS = 20_000
 
 
 @cache
@@ -29,25 +34,86 @@ def _rule() -> tuple[tuple[arb, arb], ...]:
         return tuple(arb.legendre_p_root(_ORDER, k, weight=True) for k in range(_ORDER))
 
 
-def precise_mean(step: Step, outlines: Sequence[Outline]) -> Fraction:
-    """Return E L given that L is finite, to about 25 digits.
+@dataclass(frozen=True)
+class _Panel:
+    """A stretch of a piece, and by one rule over it ∫P, ∫P(ℓ − c) and ∫P|ℓ − c|."""
 
-    Every panel that settled with 16 points in double precision is halved and summed again with 24
-    points in ball arithmetic, which leaves a quadrature error far below a double's rounding.
+    piece: SmoothPiece
+    low: arb
+    high: arb
+    mass: arb
+    first: arb
+    size: arb
+
+    @classmethod
+    def over(cls, piece: SmoothPiece, low: arb, high: arb, centre: arb) -> _Panel:
+        """Return the panel with its sums."""
+        half, middle = (high - low) / 2, (high + low) / 2
+        mass, first, size = arb(0), arb(0), arb(0)
+        for node, weight in _rule():
+            log_p, loss = piece.accurate.ball(middle + half * node)
+            share = half * weight * log_p.exp()
+            mass, first = mass + share, first + share * (loss - centre)
+            size += share * abs(loss - centre)
+        return cls(piece, low, high, mass, first, size)
+
+    def halves(self, centre: arb) -> tuple[_Panel, _Panel]:
+        """Return both halves."""
+        middle = ((self.low + self.high) / 2).mid()
+        return (
+            _Panel.over(self.piece, self.low, middle, centre),
+            _Panel.over(self.piece, middle, self.high, centre),
+        )
+
+
+def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fraction:
+    """Return E L given that L is finite, to about 22 digits of E|L − near|.
+
+    The panels that settled in double precision are summed in ball arithmetic, and halved until
+    their halves agree with them: what hardly counts in doubles has not been resolved there.
+
+    Parameters
+    ----------
+    near
+        About the mean.
+
+    Raises
+    ------
+    AccuracyError
+        If that takes too many panels.
     """
     with ctx.workprec(_BITS):
-        mass, total = arb(0), arb(0)
+        centre, mass, first = arb(near), arb(0), arb(0)
+        size = arb(0)
         for probability, loss in step.point_balls:
-            mass, total = mass + probability, total + probability * loss
+            mass, first = mass + probability, first + probability * (loss - centre)
+            size += probability * abs(loss - centre)
         finite = [outline for outline in outlines if not escapes(outline.piece)]
         masses = covering_tilts(finite, [-1.0, 0.0]) if finite else {}
+        waiting: list[_Panel] = []
         for outline in finite:
             piece = outline.piece
-            for place, weight in _weighted_places(outline, masses[0.0]):
-                log_p, loss = piece.accurate.ball(place)
-                share = weight * log_p.exp()
-                mass, total = mass + share, total + share * loss
-        return _fraction(total / mass)
+            if piece.integer:
+                for x in integer_nodes(piece, [0.0], _FURTHER).tolist():
+                    log_p, loss = piece.accurate.ball(arb(x))
+                    share = log_p.exp()
+                    mass, first = mass + share, first + share * (loss - centre)
+                continue
+            panels, _ = build_panels(outline, {0.0: masses[0.0] - _FURTHER}, 0.0, _FAINT)
+            if panels is not None:
+                ends = zip(panels.lower.tolist(), panels.upper.tolist(), strict=True)
+                waiting += [_Panel.over(piece, arb(low), arb(high), centre) for low, high in ends]
+        allowed = _RELATIVE * (size + sum((panel.size for panel in waiting), arb(0)))
+        for _ in range(_MOST_PANELS):
+            if not waiting:
+                return Fraction(near) + _fraction(first / mass)
+            panel = waiting.pop()
+            left, right = panel.halves(centre)
+            if abs(left.first + right.first - panel.first) <= allowed:
+                mass, first = mass + left.mass + right.mass, first + left.first + right.first
+            else:
+                waiting += [left, right]
+        raise AccuracyError(f"the mean of the loss of {step.name} could not be summed precisely")
 
 
 def precise_ends(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, Fraction]:
@@ -71,24 +137,3 @@ def precise_ends(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, Fra
 def _fraction(ball: arb) -> Fraction:
     mantissa, exponent = ball.mid().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
-
-
-def _weighted_places(outline: Outline, log_mass: float) -> list[tuple[arb, arb]]:
-    piece = outline.piece
-    if piece.integer:
-        return [(arb(x), arb(1)) for x in integer_nodes(piece, [0.0], _FURTHER).tolist()]
-    panels, _ = build_panels(outline, {0.0: log_mass - _FURTHER}, 0.0)
-    if panels is None:
-        return []
-    lower, upper = panels.lower, panels.upper
-    middle = 0.5 * (lower + upper)
-    ends = zip(
-        np.concatenate([lower, middle]).tolist(),
-        np.concatenate([middle, upper]).tolist(),
-        strict=True,
-    )
-    places = []
-    for low, high in ends:
-        half, centre = (arb(high) - arb(low)) / 2, (arb(high) + arb(low)) / 2
-        places += [(centre + half * node, half * weight) for node, weight in _rule()]
-    return places

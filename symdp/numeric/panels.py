@@ -197,7 +197,7 @@ def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
     raise AccuracyError("the quadrature of the density did not settle")
 
 
-def _merge(probe: _Probe, panels: _Panels) -> _Panels:
+def _merge(probe: _Probe, panels: _Panels, faint: float) -> _Panels:
     """Join neighbouring panels wherever one rule does the work of two."""
     total = np.maximum(panels.integrals[0].sum(axis=1), 1.0)
     panels = panels.take(np.argsort(panels.lower))
@@ -210,6 +210,9 @@ def _merge(probe: _Probe, panels: _Panels) -> _Panels:
         good, _ = _agree(
             wide, panels.integrals[..., first] + panels.integrals[..., first + 1], total
         )
+        if faint > 0:
+            shares = panels.integrals[0] / total[:, None]
+            good &= (np.minimum(shares[:, first], shares[:, first + 1]) > faint).any(axis=0)
         kept = np.ones(panels.lower.size, dtype=bool)
         kept[first[good]] = kept[first[good] + 1] = False
         failures = 0 if good.any() else failures + 1
@@ -220,16 +223,20 @@ def _merge(probe: _Probe, panels: _Panels) -> _Panels:
 
 
 def build_panels(
-    outline: Outline, masses: Mapping[float, float], frequency: float
+    outline: Outline, masses: Mapping[float, float], frequency: float, faint: float = 0.0
 ) -> tuple[_Panels | None, Array]:
-    """Return settled panels and their leftover errors; None where the piece carries no mass."""
+    """Return settled panels and their leftover errors; None where the piece carries no mass.
+
+    Panels are as few as serve in double precision, and may leave unresolved what is negligible
+    there; those of less than a `faint` share of the mass stay as small as they were at first.
+    """
     tilts, log_masses = list(masses), np.asarray(list(masses.values()))
     edges = _edges(outline, tilts, log_masses)
     if edges.size == 0:
         return None, np.zeros(1)
     probe = _Probe(outline.piece, tilts, log_masses, frequency)
     panels, leftover = _refine(probe, edges)
-    return _merge(probe, panels), leftover
+    return _merge(probe, panels, faint), leftover
 
 
 def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> Rule:
