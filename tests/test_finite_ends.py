@@ -267,3 +267,23 @@ def test_stretches_keep_mass(kind):
     np.testing.assert_allclose(function(places), exact, rtol=2e-14)
     slope = np.imag(stretch.in_doubles(ends, False)(places + 1e-30j)) / 1e-30
     assert slope[0] == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_tail_so_heavy_that_the_end_is_a_point_beside_it(count):
+    """1/x² against 5/x⁶ from 1 on: with u = log x all is exponential, ℓ = 4u − log 5."""
+    step = Mechanism.from_pair(1 / x**2, 5 / x**6, x, (1, sp.oo))
+    answer = compose(step, count).delta(0.5, direction="remove")
+    with mpmath.workdps(40):
+        e = MF(1) / 2
+
+        def one(e):
+            root = mpmath.exp((e + mpmath.log(5)) / 4)
+            return 1 / root - mpmath.exp(e) / root**5 if root > 1 else 1 - mpmath.exp(e)
+
+        kink = (e + 2 * mpmath.log(5)) / 4
+        ends = [0, 0.2, 0.5, kink, 1.5, 3, 10, 50, mpmath.inf]
+        two = mpmath.quad(lambda u: one(e - (4 * u - mpmath.log(5))) * mpmath.exp(-u), ends)
+        true = mpmath.log(one(e) if count == 1 else two)
+        assert answer.log_lower <= true <= answer.log_upper
+    assert answer.log_upper - answer.log_lower < 1e-12

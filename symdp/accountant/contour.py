@@ -200,15 +200,19 @@ def _from_strips(
     if below is None:
         return None
     complement = min(below.log_value, 0.0)
-    if above is not None:
+    through_complement = log_one_minus_exp(complement)
+    if above is not None and not (
+        through_complement > -math.inf
+        and below.relative_error * math.exp(complement - through_complement) < above.relative_error
+    ):
         error = max(above.relative_error, below.relative_error)
         slope = above.slope * math.exp(above.log_value - log_delta)
         return _answer(min(log_delta, 0.0), complement, error, slope)
-    # Only 1 − δ is to be had: the error is relative to it, not to δ.
-    log_delta = log_one_minus_exp(complement)
+    # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
+    log_delta = through_complement
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
     slope = -below.slope * scale
-    return _answer(log_delta, complement, below.relative_error * max(1.0, scale), slope)
+    return _answer(log_delta, complement, below.relative_error * scale, slope)
 
 
 def _answer(

@@ -8,6 +8,7 @@ a far narrow peak nor a heavy tail is missed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,10 +75,14 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
     low = piece.lower if essential[0] == 0 else float(grid[essential[0] - 1])
     high = piece.upper if essential[-1] == grid.size - 1 else float(grid[essential[-1] + 1])
     edges = [np.asarray([low, high])]
-    offsets = np.exp2(np.arange(-60.0, 60.0)) * (high - low) * 2.0**-59
     for anchor in anchors:
         if not low <= anchor <= high:
             continue
+        # Down to the rounding of the anchor, too, however far a heavy tail reaches.
+        finest = -119.0
+        if anchor != 0:
+            finest = min(finest, math.floor(math.log2(abs(anchor) / (high - low))) - 52.0)
+        offsets = np.exp2(np.arange(finest, 1.0)) * (high - low)
         edges.append(np.asarray([anchor]))
         inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
         for side in (-1.0, 1.0):
