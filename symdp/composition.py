@@ -16,7 +16,7 @@ from symdp.guarantee import Curve, Guarantee
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from symdp.accountant.answer import Accountant, Answer
+    from symdp.accountant.answer import Accountant
     from symdp.certify import Certificate
     from symdp.mechanism import Mechanism
     from symdp.numeric.total import SumLaw
@@ -110,12 +110,18 @@ class Composition:
         """
         if method == "certified":
             return cast("Guarantee | Curve", self.certify(epsilon, direction=direction))
-        if _is_array(epsilon):
-            return Curve([self.delta(float(e), method, direction) for e in _flat(epsilon)])
-        epsilon = _real(epsilon, "epsilon")
         accountant = _accountant(method, self)
+        if _is_array(epsilon):
+            values = [_real(e, "epsilon") for e in _flat(epsilon)]
+            return Curve([self._delta(accountant, e, direction) for e in values])
+        return self._delta(accountant, _real(epsilon, "epsilon"), direction)
+
+    def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
+        """Return δ(ε) in the direction in which it is larger."""
         start = time.perf_counter()
-        side, answer = self._larger(accountant, epsilon, direction)
+        answers = {s: accountant.log_delta(self.law(s), epsilon) for s in _sides(direction)}
+        side = _clearly_larger({s: answer.log_delta for s, answer in answers.items()})
+        answer = answers[side]
         return Guarantee(
             epsilon,
             answer.log_delta,
@@ -301,12 +307,6 @@ class Composition:
         from symdp.tradeoff import renyi_divergence
 
         return renyi_divergence(self, order, direction)
-
-    def _larger(self, accountant: Accountant, epsilon: float, direction: str) -> tuple[str, Answer]:
-        """Return the direction with the larger δ and its answer."""
-        answers = {s: accountant.log_delta(self.law(s), epsilon) for s in _sides(direction)}
-        side = _clearly_larger({s: answer.log_delta for s, answer in answers.items()})
-        return side, answers[side]
 
 
 def compose(

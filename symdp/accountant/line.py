@@ -102,6 +102,14 @@ class Line:
         )
 
     @cached_property
+    def _twice(self) -> Array:
+        return np.concatenate([self.places, self.places])
+
+    @cached_property
+    def _quarter(self) -> Array:
+        return np.repeat([0.0, 0.5 * math.pi], self.places.size)
+
+    @cached_property
     def _modulus(self) -> float:
         return float(np.abs(self.values).sum())
 
@@ -116,8 +124,10 @@ class Line:
     def value(self, epsilon: float) -> StripValue:
         """Return the integral at one ε by the plain sum, for values that died out."""
         distance = self.distance(epsilon)
-        phase = (distance + self.shift) * self.places
-        total, slope = (self._rows @ np.concatenate([np.cos(phase), np.sin(phase)])).tolist()
+        # Cosines, and sines as cosines a quarter of a turn behind: one call for both.
+        phase = (distance + self.shift) * self._twice
+        phase -= self._quarter
+        total, slope = (self._rows @ np.cos(phase, out=phase)).tolist()
         tail = 2.0 * self.places.size * self.last
         return self.sized(distance, total, tail, slope / total if total else math.nan)
 
