@@ -59,7 +59,7 @@ class Grid:
     >>> values = np.exp(grid.nodes[:, 0])
     >>> bool(abs(grid.weights @ values - np.exp(x).sum()) < 1e-11)
     True
-    >>> bool(grid.missing([values])[0] < 1e-9)
+    >>> bool(grid.missing(list(values))[0] < 1e-9)
     True
     """
 
