@@ -23,7 +23,7 @@ from symdp.numeric.total import SumLaw
 _FEWER = 8  # steps for which densities are added at once
 _FEW = 20  # the same where the losses have atoms
 _CLOSE = 2e-11  # bounds wider than this are worth a second way
-_GROWTH = 4e-14  # what the bounds of added densities usually are, for each step
+_GROWTH = 1e-14  # what the bounds of added densities usually are, for each step
 _NEARBY = 0.1  # of the distance to the mean
 _SLACK = 2.0  # how much wider than nearby an answer may be to be taken at once
 _MOST_DOUBLED = 2_000_000
