@@ -88,19 +88,39 @@ def representatives(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
 def _values(mechanism: Mechanism) -> dict[str, sp.Expr]:
     """Return the values that make a step of its template; the rate is one of them."""
     assert mechanism.template is not None
-    used = _free_names(mechanism.template)
+    used = {str(s.name) for formula in _formulas(mechanism.template) for s in formula.free_symbols}
     found = {name: value for name, value in mechanism.bound if name in used}
     if mechanism.sampling is not None:
         found[_RATE] = mechanism.sampling.rate
     return found
 
 
-def _free_names(mechanism: Mechanism) -> frozenset[str]:
-    """Return the names of the symbols in densities and support, the variable's left out."""
+def _formulas(mechanism: Mechanism) -> list[sp.Basic]:
+    """Return the expressions of densities and support."""
     held = [*vars(mechanism.source).values(), *vars(mechanism.support).values()]
     flat = [one for part in held for one in (part if isinstance(part, tuple) else (part,))]
-    symbols = {symbol for one in flat for symbol in getattr(one, "free_symbols", ())}
-    return frozenset(str(symbol.name) for symbol in symbols - {mechanism.variable})
+    return [one for one in flat if hasattr(one, "free_symbols")]
+
+
+def _is_abrupt(template: Mechanism, names: Iterable[str]) -> bool:
+    """Return whether a formula may jump or turn at a value of one of these parameters.
+
+    What depends on the variable as well only moves where it turns.
+    """
+    import sympy as sp
+
+    kinds = (sp.Abs, sp.sign, sp.Min, sp.Max, sp.floor, sp.ceiling, sp.Heaviside)
+    turning: set[sp.Basic] = set()
+    for node in (
+        node for formula in _formulas(template) for node in sp.preorder_traversal(formula)
+    ):
+        if isinstance(node, kinds):
+            turning.update(node.args)
+        elif isinstance(node, sp.Piecewise):
+            turning.update(*(condition.atoms(sp.Rel) for _, condition in node.args))
+    free = [{str(s.name) for s in inner.free_symbols} for inner in turning]
+    variable = str(template.variable.name)
+    return any(own & set(names) and variable not in own for own in free)
 
 
 def _key(mechanism: Mechanism) -> object:
@@ -127,6 +147,9 @@ def _family(members: list[tuple[Mechanism, int]], direction: str) -> Family | No
     axes = [_Axis(name, column) for name, column in table.items() if np.ptp(column) > 0]
     if not 1 <= len(axes) <= _MOST_AXES:
         return None
+    assert first.template is not None
+    if _is_abrupt(first.template, [axis.name for axis in axes]):
+        return None
     places = np.stack([axis.places(table[axis.name]) for axis in axes], axis=1)
     counts = np.asarray([float(count) for _, count in members])
 
@@ -143,7 +166,9 @@ def _family(members: list[tuple[Mechanism, int]], direction: str) -> Family | No
 def _made(like: Mechanism, values: dict[str, sp.Expr | float]) -> Mechanism:
     """Return the step of a family with other values."""
     assert like.template is not None
-    given = dict(values)
+    # Parameters that only the rate was made of have values, too.
+    known = {parameter.name for parameter in like.template.declared}
+    given = {name: value for name, value in like.bound if name in known} | values
     rate = given.pop(_RATE, None)
     made = like.template(**given)
     if like.sampling is None:

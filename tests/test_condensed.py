@@ -124,6 +124,32 @@ def test_a_parameter_that_matters_abruptly_is_not_condensed():
     assert law.cumulants(0.0, 2)[1] == pytest.approx(variance, rel=1e-12)
 
 
+def test_a_parameter_that_matters_in_a_narrow_window_is_seen_in_the_formula():
+    """No node and no probe need fall where the noise is ten times as wide."""
+    a = sp.Symbol("a", positive=True)
+    inside = sp.And(a > sp.Rational(3, 2), a < sp.Rational(1501, 1000))
+    wide = sp.Piecewise((10, inside), (1, True))
+    density = sp.exp(-(x**2) / (2 * wide**2)) / (wide * sp.sqrt(2 * sp.pi))
+    step = Mechanism.additive(density, x, sensitivity=a)
+    steps = [(step(a=f"{1 + k / 100:.3f}"), 1) for k in range(50)] + [(step(a="1.5005"), 1)]
+    assert find_families(steps, "remove") == ([], steps)
+
+
+def test_a_kink_that_a_parameter_moves_is_smooth_in_it():
+    steps = [(mechanisms.laplace(b=f"{2 + k / 100}"), 1) for k in range(60)]
+    families, others = find_families(steps, "remove")
+    assert (len(families), others) == (1, [])
+
+
+def test_parameters_of_the_rate_alone():
+    step = mechanisms.gaussian.subsample("poisson", "q")
+    steps = [(step(sigma=f"{1.5 + k / 1000}", q="1/100"), 1) for k in range(60)]
+    composition = Composition(steps)
+    assert composition.law("remove").is_condensed
+    found = composition.delta(0.05, direction="remove").delta
+    assert found == pytest.approx(plain_delta(steps, 0.05, "remove"), rel=1e-12)
+
+
 def test_counts_are_whole_where_the_sum_is_not_linear():
     steps = gaussians(60, each=2, low=1.5, high=1.6)
     composition = Composition(steps)

@@ -248,23 +248,13 @@ class CondensedLaw(SumLaw):
                 low, high = (low - room, high) if side == 0 else (low, high + room)
         return low, high
 
-    def combine(
-        self, values: Sequence[Array], floor: Array | float = 0.0, accuracy: float = ACCURATE
-    ) -> Array:
-        """Return Σ wᵢ vᵢ over the terms, accurate relative to Σ |wᵢ vᵢ| or to `floor`.
-
-        Raises
-        ------
-        CoarseError
-            If the terms are too few for that.
-        """
-        total = super().combine(values)
+    def require(self, values: Sequence[Array], floor: Array | float, accuracy: float) -> None:
+        """Raise `CoarseError` if the terms are too few for `combine` to be so accurate."""
         if self._families:
-            size = np.full(np.shape(total), 1e-300)
+            size = np.full(np.shape(values[0]), 1e-300)
             for value, (_, weight) in zip(values, self.terms, strict=True):
                 size = size + abs(weight) * np.abs(value)
-            self._missing(values, np.ones(np.shape(total)), accuracy * np.maximum(size, floor))
-        return total
+            self._missing(values, np.ones(size.shape), accuracy * np.maximum(size, floor))
 
     def upper_sum(self, values: Sequence[Array]) -> Array:
         """Return at least Σ nᵢ vᵢ over the steps, taking vᵢ to lie between the nodes around it."""
@@ -310,7 +300,7 @@ class CondensedLaw(SumLaw):
     def transform_bound(self, tilts: Array, epsilon: float) -> Array:
         """Return about K(s) − s·ε for several tilts, or more where the terms are too few."""
         values = [law.transform(tilts) for law, _ in self.terms]
-        total = tilts * self.drift(epsilon) + super().combine(values)
+        total = tilts * self.drift(epsilon) + self._summed(values)
         for family, where in self._slices():
             for error in family.grid.missing(values[where]):
                 total = total + error

@@ -15,7 +15,7 @@ from symdp.numeric.elementary import Complex
 from symdp.numeric.law import LossLaw, Tilted, tilted_cumulants
 from symdp.numeric.step import Array
 
-ACCURATE = 1e-12
+ACCURATE = 1e-12  # of what adds up over the steps, relative to its terms
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 
 
@@ -93,10 +93,17 @@ class SumLaw:
         CoarseError
             If the terms are too few for that.
         """
+        self.require(values, floor, accuracy)
+        return self._summed(values)
+
+    def _summed(self, values: Sequence[Array]) -> Array:
         total = np.zeros_like(np.asarray(values[0]))
         for value, (_, weight) in zip(values, self.terms, strict=True):
             total = total + weight * value
         return total
+
+    def require(self, values: Sequence[Array], floor: Array | float, accuracy: float) -> None:
+        """Raise `CoarseError` if the terms are too few for `combine` to be so accurate."""
 
     def upper_sum(self, values: Sequence[Array]) -> Array:
         """Return at least Σ nᵢ vᵢ over the steps, from the vᵢ ≤ 0 of the terms."""
