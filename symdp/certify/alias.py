@@ -11,8 +11,9 @@ s > t on the right and s < t on the left both sums are geometric.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import sympy as sp
 from flint import arb, ctx
@@ -20,12 +21,20 @@ from flint import arb, ctx
 from symdp.certify.step import TiltedStep
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
+from symdp.truth.law import StepLaw
+from symdp.truth.panels import DivergentError
+from symdp.truth.saddle import coarse
 
 Steps = Sequence[tuple[TiltedStep, int]]
 
 _FACTORS = (0.25, 0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
 _CLOSER = 0.5
 _MOST_TRIES = 12
+_GRID = range(-8, 9)  # half octaves of the saddle point
+_LOWEST, _HIGHEST = (
+    1 / 8,
+    1.5,
+)  # of the saddle point: above it the characteristic function falls late
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,51 @@ def choose(
         raise AccuracyError("the cumulant generating function is not enclosed below the tilt")
     period = max(side.period(tilt, epsilon, log_goal) for side in (above, below))
     return period, (above, below)
+
+
+class Height(NamedTuple):
+    """About K(s) − sε at a tilt s > 0 of the composition."""
+
+    tilt: float
+    log_value: float
+
+
+def heights(laws: Sequence[tuple[StepLaw, int]], epsilon: float, tilt: float) -> tuple[Height, ...]:
+    """Return about K(s) − sε on both sides of a tilt, as far as K is finite; they prove nothing."""
+    near = coarse(laws, tilt)
+    found = []
+    for power in _GRID:
+        s = tilt * 2.0 ** (power / 2)
+        try:
+            *_, spread = near.cumulants(s)
+            local = near if abs(s - near.tilt) * spread < 1 else coarse(laws, s)
+        except DivergentError:
+            break
+        found.append(Height(s, local.cumulants(s)[0] - s * epsilon))
+    return tuple(found)
+
+
+def cheapest_tilt(profile: Sequence[Height], saddle: float, log_goal: float) -> float:
+    """Return the tilt at which the shortest period will do: neither side needs a longer one."""
+
+    def period(tilt: float, others: Iterable[Height]) -> float:
+        sizes = [(log_value + _log_most(s), s) for s, log_value in others]
+        return min(
+            (max(size - log_goal, 0.0) / abs(s - tilt) for size, s in sizes), default=math.inf
+        )
+
+    best = (math.inf, saddle)
+    for tilt, _ in profile:
+        if saddle * _LOWEST <= tilt <= saddle * _HIGHEST:
+            below = [Height(0.0, 0.0), *(h for h in profile if h.tilt < tilt)]
+            above = (h for h in profile if h.tilt > tilt)
+            best = min(best, (max(period(tilt, below), period(tilt, above)), tilt))
+    return best[1]
+
+
+def _log_most(s: float) -> float:
+    """Return log s^s/(1 + s)^{1 + s}."""
+    return s * math.log(s) - (1 + s) * math.log1p(s) if s > 0 else 0.0
 
 
 def _best(

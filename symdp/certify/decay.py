@@ -1,27 +1,27 @@
-"""Proved bounds of |φ_t(y)| far out: what is left out, the atoms, and V_k/y^k of the rest.
+"""Proved bounds of |φ_t(y)| far out: what is left out, the atoms, and a bound of the rest.
 
 With ends of a piece cut off, whose tilted mass is η, integration by parts over the middle gives
 |φ_t(y)| ≤ η + atoms + V₁/y.  The middle is free of whatever the ends hold: infinite range, a
 singular density, or a place where the loss turns.  As n copies need only |φ| ≤ level^{1/n}, η may
-be large.  Where a far smaller modulus is wanted, and the loss is smooth throughout, higher orders
-of integration by parts over the whole pieces serve.
+be large.  Where that does not serve, a path beside the real axis bounds the middle (see `lifted`).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Cut, Stretch
 from symdp.certify.work import OutOfWorkError, metered
 from symdp.emit.arb import constant_ball
+from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
-from symdp.truth.variation import Bound, LossDensity
+from symdp.truth.variation import LossDensity, LossPart
 
 if TYPE_CHECKING:
     from symdp.certify.nodes import Nodes
@@ -29,23 +29,10 @@ if TYPE_CHECKING:
     from symdp.pair import Pair
 
 _BITS = 128
-_GOAL = arb(2) ** -60
-_LEAST = 2.0**-40  # a share of the mass below which the ends are not cut off
-_SMALL = 2.0**-7  # a modulus for which higher orders are tried
-_ORDERS = (2, 3, 4, 6, 8)
+_GOAL = arb(2) ** -110
+_LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
+_LITTLE = 2.0**-5  # a path that starts close to a singular place is no worse for it
 _FLAT_SLOPE = arb(2) ** -40
-_HUGE = 2.0**60
-
-
-@dataclass(frozen=True)
-class _Middle:
-    """|φ(y)| ≤ removed + slope/y."""
-
-    removed: arb
-    slope: arb
-
-    def at(self, frequency: arb) -> arb:
-        return (self.removed + self.slope / frequency).upper()
 
 
 def loss_density(pair: Pair, tilt: sp.Rational, log_moment: arb) -> LossDensity:
@@ -64,8 +51,7 @@ class Decay:
         log_moment = parts.cgf(tilt)
         self._density = loss_density(parts.pair, tilt, log_moment)
         self._middles: dict[int, _Middle] = {}
-        self._orders: dict[int, Bound | None] = {}
-        self._moving: list[tuple[Stretch, Nodes]] = []
+        self._moving: list[tuple[Stretch, Cut, Nodes]] = []
         with ctx.workprec(_BITS):
             self._tilt, self._scale = constant_ball(tilt, _BITS).real, log_moment.mid()
             self._total = (log_moment - self._scale).exp()
@@ -77,7 +63,7 @@ class Decay:
                     beyond = cut.beyond * (-self._scale).exp()
                     self._flat += (found.total() + beyond) / self._total
                 else:
-                    self._moving.append((part, found))
+                    self._moving.append((part, cut, found))
 
     def at(self, frequency: arb, each: float) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency, best where it is about `each`.
@@ -87,60 +73,44 @@ class Decay:
         AccuracyError
             If no such bound is proved.
         """
+        flat = float(self._flat.upper())
+        room = (each - flat) / 2 if each > flat else each
         with ctx.workprec(_BITS):
-            best = self._middle(each).at(frequency)
-            if each < _SMALL and not best < each and not self._flat > 0:
-                for order in _ORDERS:
-                    bound = self._order(order)
-                    if bound is None:
-                        break
-                    own = bound.at(frequency)
-                    if own > best and order > _ORDERS[1]:
-                        break
-                    best = best.min(own)
+            best = self._middle(room).by_parts(frequency)
+            if not best < each:
+                best = best.min(self._middle(room * _LITTLE).by_path(frequency))
             return arb(best.min(arb(1)).upper())
 
-    def _order(self, order: int) -> Bound | None:
-        if order not in self._orders:
-            before = [self._orders.get(o) for o in _ORDERS if o < order]
-            try:
-                found = None if None in before else self._density.bound(order)
-            except OutOfWorkError:
-                raise
-            except AccuracyError:
-                found = None
-            if found is not None and not float(found.variation) < _HUGE**order:
-                found = None
-            self._orders[order] = found
-        return self._orders[order]
-
-    def _middle(self, each: float) -> _Middle:
-        """Return the bound that leaves out about half of the modulus that is wanted."""
-        flat = float(self._flat.upper())
-        room = max((each - flat) / 2 if each > flat else each, _LEAST)
-        key = math.floor(math.log2(room))
+    def _middle(self, room: float) -> _Middle:
+        """Return the bound that leaves out about so large a share of the mass."""
+        key = math.floor(math.log2(max(room, _LEAST)))
         if key not in self._middles:
             self._middles[key] = self._cut_off(2.0**key)
         return self._middles[key]
 
     def _cut_off(self, room: float) -> _Middle:
-        inner, slope = arb(0), arb(0)
+        removed = self._flat
+        inside: list[tuple[LossPart, Lifted, arb, arb]] = []
         share = room / (4 * max(len(self._moving), 1))
-        for (part, nodes), piece in zip(self._moving, self._density.parts, strict=True):
+        for (part, cut, nodes), piece in zip(self._moving, self._density.parts, strict=True):
             low, high = self._ends(part, nodes, share)
+            removed += cut.beyond * (-self._scale).exp() / self._total
             if not low < high:
+                removed += nodes.total() / self._total
                 continue
-            found = part.nodes(Cut(low, high, arb(0)), self._tilt, self._scale, tolerance=_GOAL)
-            inner += found.total()
-            for end in (low, high):
-                slope += abs(piece.derivatives(end, 1)[0]).upper()
-            slope += piece.variation(low, high, 1)
-        removed = 1 - inner / self._total
-        if not slope.is_finite():
-            raise AccuracyError(
-                "no bound of the characteristic function of the loss is proved far out"
-            )
-        return _Middle(arb(removed.upper()), arb(slope.upper()))
+            removed += self._mass(part, cut.lower, low) + self._mass(part, high, cut.upper)
+            inside.append((piece, Lifted(part, low, high, self._tilt, self._scale), low, high))
+        return _Middle(arb(removed.upper()), inside, self._total)
+
+    def _mass(self, part: Stretch, left: arb, right: arb) -> arb:
+        """Bound the tilted mass between two places, which may be one and the same."""
+        if left < right:
+            cut = Cut(left, right, arb(0))
+            mass = part.nodes(cut, self._tilt, self._scale, tolerance=_GOAL).total()
+        else:
+            gap = abs(right - left).upper()
+            mass = gap * part.height(between(left, right), self._tilt, self._scale) if gap else gap
+        return arb((mass / self._total).upper())
 
     def _ends(self, part: Stretch, nodes: Nodes, share: float) -> tuple[arb, arb]:
         """Return the ends of a piece, or places a little inside where it is not regular there."""
@@ -163,7 +133,7 @@ class Decay:
         return ends[0], ends[1]
 
     def _is_regular(self, part: Stretch, end: arb) -> bool:
-        index = [own for own, _ in self._moving].index(part)
+        index = [own for own, _, _ in self._moving].index(part)
         piece = self._density.parts[index]
         if not (part.base(end).is_finite() and part.loss(end).is_finite()):
             return False
@@ -171,3 +141,36 @@ class Decay:
         return bool(slope.is_finite() and abs(slope) > _FLAT_SLOPE) and bool(
             piece.derivatives(end, 1)[0].is_finite()
         )
+
+
+class _Middle:
+    """|φ(y)| ≤ removed + the integral over what is left, bounded in two ways."""
+
+    def __init__(
+        self, removed: arb, inside: list[tuple[LossPart, Lifted, arb, arb]], total: arb
+    ) -> None:
+        self._removed, self._inside, self._total = removed, inside, total
+        self._slope: arb | None = None
+
+    def by_parts(self, frequency: arb) -> arb:
+        """Return the removed share + V₁/y."""
+        if self._slope is None:
+            slope = sum((_variation(part, *ends) for part, _, *ends in self._inside), arb(0))
+            self._slope = arb(slope.upper()) if slope.is_finite() else arb.pos_inf()
+        return arb((self._removed + self._slope / frequency).upper())
+
+    def by_path(self, frequency: arb) -> arb:
+        """Return the removed share + what paths beside the axis show."""
+        inner = sum((lifted.at(frequency) for _, lifted, *_ in self._inside), arb(0))
+        return arb((self._removed + inner / self._total).upper())
+
+
+def _variation(part: LossPart, low: arb, high: arb) -> arb:
+    """Return the part of V₁ of one piece between two places, ∞ where none is proved."""
+    try:
+        ends = sum((abs(part.derivatives(end, 1)[0]).upper() for end in (low, high)), arb(0))
+        return ends + part.variation(low, high, 1)
+    except OutOfWorkError:
+        raise
+    except AccuracyError:
+        return arb.pos_inf()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx, fmpq
 
+from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.bracket import bracket_delta
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import find_lattice, sum_lattice
@@ -35,6 +36,7 @@ _TRIES = 4
 _BITS = 128
 _SMALLER = 5
 _NEAR_TOP = 1e-3
+_TILT_BITS = 3
 _SMALLEST = 1e6  # −log δ, as so many bits are carried
 _MESH_DIGITS = 7
 _MESH_STEPS = 100
@@ -184,7 +186,10 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
         raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
     # Tilt and width are rounded coarsely, so that close ε share nodes.
     step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
-    tilt = sp.Rational(max(math.floor(saddle.tilt / step), 1)) * sp.Rational(step)
+    tilt = _rounded(saddle.tilt, step)
+    if lattice is None:
+        log_goal = saddle.log_size - _LN10 * digits
+        tilt = _rounded(cheapest_tilt(_profile(tuple(steps), about), saddle.tilt, log_goal), step)
     tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
     width = step * 2.0 ** round(2 + math.log2(_LN10 * digits) / 2)
     goal = Goal(saddle.log_size, width, digits)
@@ -204,6 +209,20 @@ def _single(pair: Pair, epsilon: arb, digits: float) -> arb:
             break
         bits *= 2  # what is cut off must be small beside δ
     return ball
+
+
+def _rounded(tilt: float, step: float) -> sp.Rational:
+    """Return a multiple of a step, or of so few bits of a smaller tilt."""
+    step = min(step, 2.0 ** (math.floor(math.log2(tilt)) - _TILT_BITS))
+    return sp.Rational(max(math.floor(tilt / step), 1)) * sp.Rational(step)
+
+
+@lru_cache(maxsize=128)
+def _profile(steps: tuple[tuple[Pair, int], ...], epsilon: float) -> tuple[Height, ...]:
+    """Return K(s) − sε about the saddle point, which decides about costs alone."""
+    with ctx.workprec(_BITS):
+        laws = [(step_law(pair), n) for pair, n in steps]
+        return heights(laws, epsilon, _saddle(steps, epsilon).tilt)
 
 
 @lru_cache(maxsize=128)

@@ -111,7 +111,7 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     tolerance = ((arb(log_goal) - height).exp() * t.min(arb(1)) / (4 * count)).mid()
     total = arb(0)
     turn = 2 * arb.pi() / (points * spacing)
-    walks = [(step.walk(turn, tolerance), n) for step, n in steps]
+    walks = [(step.walk(turn, tolerance, n, falls=False), n) for step, n in steps]
     for index in range(points // 2 + 1):
         y = index * turn
         z = acb(t, y)

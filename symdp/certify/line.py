@@ -25,7 +25,7 @@ from symdp.errors import AccuracyError
 Walks = Sequence[tuple[Walk, int]]
 
 _LN10 = math.log(10)
-_MOST_NODES = 20_000
+_MOST_NODES = 100_000
 _FEW = 60  # steps
 _SPACING_BITS = 4
 
@@ -80,7 +80,9 @@ class _Line:
         tolerance = (goal * near.min(arb(1)) / (2 * count)).mid()
         precision = int(-float(tolerance.log().mid()) / math.log(2)) + 40
         with ctx.workprec(max(precision, ctx.prec)):
-            walks = [(step.walk(self.spacing, tolerance), n) for step, n in self.steps]
+            walks = [
+                (step.walk(self.spacing, tolerance, n, falls=True), n) for step, n in self.steps
+            ]
             # Of few steps φⁿ hardly falls, of many there are many sums of edges.
             ways = [self._to_edges, self._to_level]
             if count > _FEW:

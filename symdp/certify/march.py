@@ -81,8 +81,7 @@ class March:
 
     def _each(self, level: arb) -> float:
         """Return the modulus that each step may have, all alike."""
-        total = sum(n for _, n in self.steps)
-        return math.exp(float(level.log().mid()) / total)
+        return _root(level, sum(n for _, n in self.steps))
 
     def _far(self, start: arb, level: arb) -> arb:
         """Return a place beyond which integration by parts bounds the product by the level."""
@@ -113,10 +112,18 @@ class March:
         return best
 
     def _decayed(self, place: arb, level: arb) -> bool:
-        each = self._each(level)
-        product = arb(1)
-        for step, count in self.steps:
-            product *= step.decay(place, each) ** count
+        product, waiting = arb(1), self.steps
+        while waiting:
+            each = _root(level / product, sum(n for _, n in waiting))
+            bounds = [step.decay(place, each) for step, _ in waiting]
+            slow = [bound > each for bound in bounds]
+            # What does not fall so far leaves more to the others.
+            is_last = all(slow) or not any(slow)
+            for bound, is_slow, (_, count) in zip(bounds, slow, waiting, strict=True):
+                product *= bound**count if is_slow or is_last else 1
+            waiting = (
+                [] if is_last else [w for w, own in zip(waiting, slow, strict=True) if not own]
+            )
         return bool(product < level)
 
     def _room(self, place: arb, level: arb) -> arb:
@@ -158,3 +165,7 @@ class March:
         ):
             product *= (modulus + deviation * distance).upper().min(arb(1)) ** count
         return product
+
+
+def _root(level: arb, count: int) -> float:
+    return math.exp(float(level.log().mid()) / count)

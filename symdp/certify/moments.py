@@ -188,7 +188,7 @@ class Stretch:
         power: int = 0,
         centre: arb | None = None,
     ) -> Nodes:
-        """Return nodes between the cuts for every |y| ≤ reach; integers are their own.
+        """Return nodes between the cuts for every y ≤ reach; integers are their own.
 
         With a power d the weights carry the factor (ℓ − c)^d.
         """

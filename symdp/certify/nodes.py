@@ -6,14 +6,16 @@ at most M there is at most 2M/ρᵏ, so that the rule errs by at most
 
     h Σ_{k ≥ 2N, even} (2M/ρᵏ)(2 + 2/3) ≤ (16/3) h M ρ^{−2N}/(1 − ρ^{−2}).
 
-M is enclosed on the ellipse for every |y| ≤ reach at once, since |e^{iyℓ}| ≤ e^{|y||Im ℓ|}.
+M is enclosed on the ellipse for every y between two frequencies at once, since |e^{iyℓ}| =
+e^{−y Im ℓ} is largest at one of them.  Far out the nodes lie on a path beside the real axis (see
+`lifted`), where a larger y needs hardly more of them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
+    from symdp.certify.lifted import Segment
     from symdp.certify.moments import Cut, Stretch
 
 _RADIUS = 3  # of the ellipse
@@ -38,6 +41,7 @@ _BLOCK = 32
 _WIDE = 3000  # nodes from which on blocks are smaller
 _FIRST = 40  # values that the first nodes serve
 _ORDER_STEP = 6
+_LEAST_BITS = 24
 _TOO_MANY = (
     "the characteristic function of the loss needs too many nodes to certify so many digits; ask "
     "for fewer digits, or compose more steps"
@@ -46,13 +50,14 @@ _TOO_MANY = (
 
 @dataclass(frozen=True)
 class Nodes:
-    """Σ weight·e^{iy·loss} within `error` of e^{−scale} M(t + iy) for every |y| ≤ reach."""
+    """Σ weight·e^{iy·loss} within `error` of e^{−scale} M(t + iy) for start ≤ y ≤ reach."""
 
-    weights: tuple[arb, ...]
-    losses: tuple[arb, ...]
+    weights: tuple[Any, ...]
+    losses: tuple[Any, ...]
     error: arb
     reach: float
-    places: tuple[arb, ...] = ()
+    places: tuple[Any, ...] = ()
+    start: float = 0.0
 
     def total(self) -> arb:
         """Enclose the value at y = 0."""
@@ -62,21 +67,21 @@ class Nodes:
         """Enclose e^{−scale} M(t + iy)."""
         total = acb(self._ball())
         for weight, loss in zip(self.weights, self.losses, strict=True):
-            total += weight * acb(0, y * loss).exp()
+            total += weight * (acb(0, y) * loss).exp()
         return total
 
     def walk(self, start: int, spacing: arb) -> Iterator[acb]:
         """Yield the values at y = start·spacing, (start + 1)·spacing, … while they are in reach."""
         ball = self._ball()
         block_size = _BLOCK if len(self.losses) < _WIDE else _BLOCK // 4
-        turns = [acb(0, spacing * loss).exp() for loss in self.losses]
+        turns = [(acb(0, spacing) * loss).exp() for loss in self.losses]
         rows = [[acb(1)] * len(turns)]
         for _ in range(block_size - 1):
             rows.append([a * b for a, b in zip(rows[-1], turns, strict=True)])
         block = acb_mat(rows)
         leap = [a * b for a, b in zip(rows[-1], turns, strict=True)]
         current = [
-            weight * acb(0, start * spacing * loss).exp()
+            weight * (acb(0, start * spacing) * loss).exp()
             for weight, loss in zip(self.weights, self.losses, strict=True)
         ]
         index = start
@@ -93,27 +98,67 @@ class Nodes:
         return acb(arb(0, self.error), arb(0, self.error))
 
 
-class Walk:
-    """Values at y = 0, h, 2h, …, each computed once, from nodes that reach ever further."""
+@dataclass(frozen=True)
+class Need:
+    """How well values φ(y) must be known that enter a sum as w(y) φ(y)ⁿ."""
 
-    def __init__(self, nodes: Callable[[float], Nodes], spacing: arb) -> None:
-        self._nodes, self._spacing = nodes, spacing
+    bits: int  # −log₂ of the tolerance about y = 0
+    count: int  # n
+    falls: bool  # whether w(y) is like 1/y²
+
+    def bits_at(self, y: float, size: float) -> int:
+        """Return what is needed from a frequency on, where |φ| is about `size` or less.
+
+        The errors n |φ|ⁿ⁻¹ w(y) of what follows may add up to those about y = 0, and so may
+        the power of one of them where φ itself is smaller than it.
+        """
+        whole = self.bits - (math.log2(max(y, 1.0)) if self.falls else 0.0)
+        single = whole + (self.count - 1) * math.log2(min(max(size, 1e-300), 1.0))
+        return 16 * math.ceil(max(single, whole / self.count + 2.0, _LEAST_BITS) / 16)
+
+
+class Walk:
+    """Values at y = 0, h, 2h, …, each computed once, from nodes that reach ever further.
+
+    Parameters
+    ----------
+    nodes : callable
+        Of a reach, a start and bits.
+    spacing : arb
+    need : Need
+        The larger y, and the smaller φ, the fewer nodes and bits will do.
+    """
+
+    def __init__(
+        self, nodes: Callable[[float, float, int], Nodes], spacing: arb, need: Need
+    ) -> None:
+        self._nodes, self._spacing, self._need = nodes, spacing, need
         self._values: list[acb] = []
         self._source: Iterator[acb] = iter(())
-        self._width = 0
+        self._width, self._precision = 0, ctx.prec
+        self._spare = ctx.prec - need.bits
 
     def __getitem__(self, index: int) -> acb:
         while len(self._values) <= index:
-            found = next(self._source, None)
+            with ctx.workprec(self._precision):
+                found = next(self._source, None)
             if found is None:
-                have = len(self._values)
-                last = max(2 * have, _FIRST)
-                nodes = self._nodes(float(self._spacing) * last)
-                self._source, self._width = nodes.walk(have, self._spacing), len(nodes.losses)
-                found = next(self._source)
+                found = self._extended()
             spend(self._width / _PER_UNIT)
             self._values.append(found)
         return self._values[index]
+
+    def _extended(self) -> acb:
+        """Return the next value, from nodes that reach twice as far."""
+        have = len(self._values)
+        start, reach = (float(self._spacing) * k for k in (have, max(2 * have, _FIRST)))
+        recent = (float(abs(value).upper()) for value in self._values[-(have // 3) :])
+        bits = self._need.bits_at(start, max(recent, default=1.0))
+        self._precision = max(bits + self._spare, _COARSE)
+        with ctx.workprec(self._precision):
+            nodes = self._nodes(reach, start, bits)
+            self._source, self._width = nodes.walk(have, self._spacing), len(nodes.losses)
+            return next(self._source)
 
 
 def stretch_nodes(
@@ -139,50 +184,37 @@ def stretch_nodes(
     AccuracyError
         If too many nodes would be needed.
     """
-    weights: list[arb] = []
-    losses: list[arb] = []
-    places: list[arb] = []
-    error = arb(0)
     factor = _Factor(power, arb(0) if centre is None else centre)
-    low, high = cut.lower.mid(), cut.upper.mid()
+    rule = _Rule(_Integrand(part, tilt, scale, (0.0, reach), factor), tolerance / _SPREAD)
+    rule.add(cut.lower.mid(), cut.upper.mid())
     for end in (cut.lower, cut.upper):
         if end.rad() > 0:  # between the middle of the ball and the true end
             size = factor(part.height(end, tilt, scale), part.loss(end))
-            error += 2 * end.rad() * abs(size).upper()
-    share = tolerance / _SPREAD
-    waiting = [(low, high)]
-    for tries in itertools.count():
-        if not waiting:
-            break
-        left, right = waiting.pop()
-        with ctx.workprec(_COARSE):
-            bound = _bound(part, (left, right), tilt, scale, reach, factor)
-            order = _order(bound, share)
-        if tries > _MOST_INTERVALS or len(weights) > _MOST_NODES:
-            raise AccuracyError(_TOO_MANY)
-        if order is None:
-            size = _real_bound(part, left, right, tilt, scale, factor)
-            if size < share:  # as beside an end where the integrand vanishes and is not analytic
-                error += size
-                continue
-            middle = ((left + right) / 2).mid()
-            if not left < middle < right:
-                raise AccuracyError(_TOO_MANY)
-            waiting += [(middle, right), (left, middle)]
-            continue
-        if order == 0:
-            error += 2 * bound
-            continue
-        error += _rule_error(bound, order)
-        centre, half = (left + right) / 2, (right - left) / 2
-        for root, weight in _rule(order, ctx.prec):
-            place = centre + half * root
-            loss = part.loss(place)
-            size = factor((part.exponent(place, tilt) - scale).exp(), loss)
-            weights.append(half * weight * size)
-            losses.append(loss)
-            places.append(place.mid())
-    return Nodes(tuple(weights), tuple(losses), arb(error.upper()), reach, tuple(places))
+            rule.error += 2 * end.rad() * abs(size).upper()
+    return rule.nodes()
+
+
+def path_nodes(
+    part: Stretch,
+    path: Iterable[Segment],
+    tilt: arb,
+    scale: arb,
+    *,
+    frequencies: tuple[float, float],
+    tolerance: arb,
+) -> Nodes:
+    """Return nodes on a path beside the real axis that serve between two frequencies.
+
+    Raises
+    ------
+    AccuracyError
+        If too many nodes would be needed.
+    """
+    integrand = _Integrand(part, tilt, scale, frequencies, _Factor(0, arb(0)))
+    rule = _Rule(integrand, tolerance / _SPREAD)
+    for segment in path:
+        rule.add(segment.start, segment.end, segment.sign)
+    return rule.nodes()
 
 
 @dataclass(frozen=True)
@@ -196,54 +228,115 @@ class _Factor:
         return value * (loss - self.centre) ** self.power if self.power else value
 
 
-def _bound(
-    part: Stretch,
-    interval: tuple[arb, arb],
-    tilt: arb,
-    scale: arb,
-    reach: float,
-    factor: _Factor,
-) -> arb:
-    """Bound h times the integrand on the ellipse around an interval, ∞ where it is not analytic."""
-    left, right = interval
-    centre, half = (left + right) / 2, (right - left) / 2
-    wide = (arb(_RADIUS) + arb(1) / _RADIUS) / 2
-    tall = (arb(_RADIUS) - arb(1) / _RADIUS) / 2
-    around = acb(
-        between(centre - half * wide, centre + half * wide), between(-half * tall, half * tall)
-    )
-    parts = (part.base(around, analytic=True), part.loss(around, analytic=True))
-    if not all(value.is_finite() for value in parts):
-        return arb.pos_inf()
-    largest = arb(0)
-    for middle in _ellipse():
-        place = centre + half * middle
-        loss = part.loss(place)
-        log_size = part.exponent(place, tilt).real - scale + reach * abs(loss.imag)
-        size = abs(factor(log_size.exp(), loss)).upper()
-        if not size.is_finite():
+@dataclass(frozen=True)
+class _Integrand:
+    """e^{g + iyℓ} for every y between two frequencies, times a factor."""
+
+    part: Stretch
+    tilt: arb
+    scale: arb
+    frequencies: tuple[float, float]
+    factor: _Factor
+
+    def at(self, place: Any) -> tuple[Any, Any]:
+        """Return the value at y = 0, and ℓ."""
+        loss = self.part.loss(place)
+        return self.factor((self.part.exponent(place, self.tilt) - self.scale).exp(), loss), loss
+
+    def on_ellipse(self, centre: Any, half: Any) -> arb:
+        """Bound h times the integrand around an interval, ∞ where it is not analytic.
+
+        Around a real one the upper half says all.
+        """
+        is_real = isinstance(half, arb)
+        wide = (arb(_RADIUS) + arb(1) / _RADIUS) / 2
+        tall = (arb(_RADIUS) - arb(1) / _RADIUS) / 2
+        around = centre + half * acb(between(-wide, wide), between(-tall, tall))
+        parts = (self.part.base(around, analytic=True), self.part.loss(around, analytic=True))
+        if not all(value.is_finite() for value in parts):
             return arb.pos_inf()
-        largest = largest.max(size)
-    return arb((half * largest).upper())
+        largest = arb(0)
+        for turn in _ellipse()[: _ARCS if is_real else None]:
+            place = centre + half * turn
+            loss = self.part.loss(place)
+            rise = -abs(loss.imag) if is_real else loss.imag
+            log_size = self.part.exponent(place, self.tilt).real - self.scale
+            for y in self.frequencies:
+                size = abs(self.factor((log_size - y * rise).exp(), loss)).upper()
+                if not size.is_finite():
+                    return arb.pos_inf()
+                largest = largest.max(size)
+        return arb((abs(half) * largest).upper())
+
+    def on_interval(self, left: Any, right: Any) -> arb:
+        """Bound the integral over an interval of the real axis from a ball around the integrand."""
+        if not isinstance(left, arb):
+            return arb.pos_inf()
+        value, _ = self.at(between(left, right))
+        size = abs(value).upper() * (right - left)
+        return arb(size.upper()) if size.is_finite() else arb.pos_inf()
 
 
-def _real_bound(
-    part: Stretch, left: arb, right: arb, tilt: arb, scale: arb, factor: _Factor
-) -> arb:
-    """Bound the integral over an interval from a ball around the integrand on it."""
-    ball = between(left, right)
-    log_size = part.exponent(ball, tilt) - scale
-    size = abs(factor(log_size.exp(), part.loss(ball))).upper() * (right - left)
-    return arb(size.upper()) if size.is_finite() else arb.pos_inf()
+class _Rule:
+    """Gauss–Legendre nodes on straight lines, in intervals as short as the bounds ask for."""
+
+    def __init__(self, integrand: _Integrand, share: arb) -> None:
+        self._integrand, self._share = integrand, share
+        self.error = arb(0)
+        self._weights: list[Any] = []
+        self._losses: list[Any] = []
+        self._places: list[Any] = []
+
+    def nodes(self) -> Nodes:
+        """Return what was added."""
+        start, reach = self._integrand.frequencies
+        lists = (tuple(values) for values in (self._weights, self._losses, self._places))
+        weights, losses, places = lists
+        return Nodes(weights, losses, arb(self.error.upper()), reach, places, start)
+
+    def add(self, start: Any, end: Any, sign: int = 1) -> None:
+        """Add a line between two exact places, both real or both complex, times a sign."""
+        integrand, share = self._integrand, self._share
+        waiting = [(start, end)]
+        for tries in itertools.count():
+            if not waiting:
+                break
+            left, right = waiting.pop()
+            centre, half = (left + right) / 2, (right - left) / 2
+            with ctx.workprec(_COARSE):
+                bound = integrand.on_ellipse(centre, half)
+                order = _order(bound, share)
+            if tries > _MOST_INTERVALS or len(self._weights) > _MOST_NODES:
+                raise AccuracyError(_TOO_MANY)
+            if order is None:
+                size = integrand.on_interval(left, right)
+                if size < share:  # as beside an end where it vanishes and is not analytic
+                    self.error += size
+                    continue
+                middle = centre.mid()
+                if middle in (left, right):
+                    raise AccuracyError(_TOO_MANY)
+                waiting += [(middle, right), (left, middle)]
+                continue
+            if order == 0:
+                self.error += 2 * bound
+                continue
+            self.error += _rule_error(bound, order)
+            for root, weight in _gauss(order, ctx.prec):
+                place = centre + half * root
+                size, loss = integrand.at(place)
+                self._weights.append(sign * half * weight * size)
+                self._losses.append(loss)
+                self._places.append(place.mid())
 
 
 @lru_cache(maxsize=1)
 def _ellipse() -> tuple[acb, ...]:
-    """Balls that cover the upper half of the ellipse ((ρe^{iθ} + e^{−iθ}/ρ)/2)."""
+    """Balls that cover the ellipse ((ρe^{iθ} + e^{−iθ}/ρ)/2), its upper half first."""
     balls = []
     with ctx.workprec(_COARSE):
         step = arb.pi() / _ARCS
-        for index in range(_ARCS):
+        for index in range(2 * _ARCS):
             angle = between(index * step, (index + 1) * step)
             wide, tall = arb(_RADIUS) + arb(1) / _RADIUS, arb(_RADIUS) - arb(1) / _RADIUS
             balls.append(acb(wide / 2 * angle.cos(), tall / 2 * angle.sin()))
@@ -270,7 +363,7 @@ def _rule_error(bound: arb, order: int) -> arb:
 
 
 @lru_cache(maxsize=64)
-def _rule(order: int, precision: int) -> tuple[tuple[arb, arb], ...]:
+def _gauss(order: int, precision: int) -> tuple[tuple[arb, arb], ...]:
     """Gauss–Legendre nodes and weights on [−1, 1]."""
     with ctx.workprec(precision):
         return tuple(arb.legendre_p_root(order, k, weight=True) for k in range(order))

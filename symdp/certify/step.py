@@ -11,14 +11,17 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.certify.decay import Decay
+from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
-from symdp.certify.nodes import Nodes, Walk
+from symdp.certify.nodes import Need, Nodes, Walk, path_nodes
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
+    from symdp.certify.lifted import Segment
+    from symdp.certify.moments import Cut
     from symdp.derive.records import Point
     from symdp.pair import Pair
 
@@ -30,6 +33,7 @@ _CLOSEST = 8
 _MOST_SCALES = 50
 _GROWTH = 1.5  # nodes are made for frequencies so much further than asked
 _MOST_WALKS = 4
+_HIGH = 3.0  # deviations per unit of y from which on a path beside the axis serves
 
 
 class Parts:
@@ -49,6 +53,7 @@ class Parts:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
         self._reached: dict[sp.Rational, sp.Rational] = {}
         self._refused: dict[bool, sp.Expr] = {False: sp.oo, True: sp.oo}
+        self._lifted: dict[tuple[Stretch, Cut, sp.Rational], Lifted] = {}
 
     def reach(self, tilt: sp.Rational) -> sp.Rational:
         """Return a tilt above the given one at which the tails are bounded, and so K finite.
@@ -79,8 +84,10 @@ class Parts:
                 )
         return self._reached[tilt]
 
-    def nodes(self, tilt: sp.Rational, scale: arb, reach: float, tolerance: arb) -> Nodes:
-        """Return nodes of e^{−scale} M(t + iy) for every |y| ≤ reach, to about a tolerance."""
+    def nodes(
+        self, tilt: sp.Rational, scale: arb, reach: float, tolerance: arb, start: float = 0.0
+    ) -> Nodes:
+        """Return nodes of e^{−scale} M(t + iy) for start ≤ y ≤ reach, to about a tolerance."""
         t = constant_ball(tilt, ctx.prec).real
         weights: list[arb] = []
         losses: list[arb] = []
@@ -94,11 +101,28 @@ class Parts:
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
             error += cut.beyond * (-scale).exp()
-            found = part.nodes(cut, t, scale, reach=reach, tolerance=tolerance)
+            path = None if start == 0.0 else self._path(part, cut, tilt, scale, start)
+            if path is None:
+                found = part.nodes(cut, t, scale, reach=reach, tolerance=tolerance)
+            else:
+                span = (start, reach)
+                found = path_nodes(part, path, t, scale, frequencies=span, tolerance=tolerance)
             weights += found.weights
             losses += found.losses
             error += found.error
-        return Nodes(tuple(weights), tuple(losses), arb(error.upper()), reach)
+        return Nodes(tuple(weights), tuple(losses), arb(error.upper()), reach, (), start)
+
+    def _path(
+        self, part: Stretch, cut: Cut, tilt: sp.Rational, scale: arb, frequency: float
+    ) -> tuple[Segment, ...] | None:
+        """Return a path beside the axis from a frequency on, None where there is none."""
+        if part.x.is_integer or part.piece.slope not in ("increasing", "decreasing"):
+            return None
+        key = part, cut, tilt
+        if key not in self._lifted:
+            t = constant_ball(tilt, ctx.prec).real
+            self._lifted[key] = Lifted(part, cut.lower.mid(), cut.upper.mid(), t, scale)
+        return self._lifted[key].segments(frequency)
 
     def moment(self, tilt: sp.Rational, power: int, centre: arb, scale: arb) -> arb:
         """Enclose e^{−scale} E (L − c)^d e^{tL}, d even or 1."""
@@ -177,7 +201,7 @@ class TiltedStep:
         self._decay: Decay | None = None
         self._moments: tuple[arb, arb] | None = None
         self._nodes: list[tuple[int, int, Nodes]] = []
-        self._walks: dict[tuple[str, int, int], Walk] = {}
+        self._walks: dict[tuple[str, Need, int], Walk] = {}
 
     @property
     def is_discrete(self) -> bool:
@@ -186,32 +210,43 @@ class TiltedStep:
 
     def transform(self, y: arb, tolerance: arb) -> acb:
         """Enclose e^{−scale} M(t + iy) to about an absolute tolerance."""
-        return self.nodes(float(abs(y).upper()), _bits(tolerance)).at(y)
+        place = float(abs(y).upper())
+        return self.nodes(place, place / 2, _bits(tolerance)).at(y)
 
-    def nodes(self, reach: float, bits: int) -> Nodes:
-        """Return the fewest nodes that serve every |y| ≤ reach, to about 2^(−bits).
+    def nodes(self, reach: float, start: float, bits: int) -> Nodes:
+        """Return the fewest nodes that serve start ≤ y ≤ reach, to about 2^(−bits).
 
         All are kept: a walk that starts again at y = 0 would pay for the widest at every step.
         """
         serving = [
             nodes
             for precision, fine, nodes in self._nodes
-            if precision >= ctx.prec and fine >= bits and nodes.reach >= reach
+            if precision >= ctx.prec and fine >= bits
+            if nodes.start <= start and reach <= nodes.reach
         ]
         if serving:
             return min(serving, key=lambda nodes: len(nodes.losses))
-        found = self.parts.nodes(self.tilt, self.scale, _GROWTH * reach, arb(2) ** -bits)
+        # Few nodes serve low frequencies on the real axis, and all from 0 on.
+        if start * float(self.deviation()) < _HIGH:
+            start = 0.0
+        found = self.parts.nodes(self.tilt, self.scale, _GROWTH * reach, arb(2) ** -bits, start)
         self._nodes.append((ctx.prec, bits, found))
         return found
 
-    def walk(self, spacing: arb, tolerance: arb) -> Walk:
-        """Return e^{−scale} M(t + iy) at y = 0, h, 2h, …, kept for whoever asks again."""
-        bits = _bits(tolerance)
-        key = (spacing.str(30), bits, ctx.prec)
+    def walk(self, spacing: arb, tolerance: arb, count: int, *, falls: bool) -> Walk:
+        """Return e^{−scale} M(t + iy) at y = 0, h, 2h, …, kept for whoever asks again.
+
+        Parameters
+        ----------
+        count, falls
+            Of the power that is summed, and whether its weights fall like 1/y².
+        """
+        need = Need(_bits(tolerance), count, falls)
+        key = (spacing.str(30), need, ctx.prec)
         if key not in self._walks:
             if len(self._walks) >= _MOST_WALKS:
                 self._walks.clear()
-            self._walks[key] = Walk(lambda reach: self.nodes(reach, bits), spacing)
+            self._walks[key] = Walk(self.nodes, spacing, need)
         return self._walks[key]
 
     def flat(self, part: Stretch) -> arb:

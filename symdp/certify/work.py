@@ -56,7 +56,7 @@ def metered(series: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     """Return a function of a place and a length, whose calls are counted by their length."""
 
     def counted(place: Any, length: int) -> Any:
-        spend(1.0 + length * length / 4.0)
+        spend(2.0 + length * length / 16.0)
         return series(place, length)
 
     return counted

@@ -80,7 +80,7 @@ class LossDensity:
             raise AccuracyError("the loss is discrete: its characteristic function does not decay")
         x = pair.variable
         self.parts = [
-            _Part(piece, x, tilt, log_moment)
+            LossPart(piece, x, tilt, log_moment)
             for piece in pieces(pair)
             if piece.log_p is not None and piece.log_q is not None and piece.slope != "constant"
         ]
@@ -126,7 +126,7 @@ class LossDensity:
         return Bound(variation.upper(), tuple(edge.upper() for edge in edges), removed.upper())
 
 
-class _Part:
+class LossPart:
     """One monotone piece at one tilt."""
 
     def __init__(self, piece: Piece, x: sp.Symbol, tilt: sp.Rational, log_moment: arb) -> None:
@@ -225,7 +225,7 @@ class _Part:
         heap: list[tuple[float, int, arb, arb, arb]] = []
         number = itertools.count()
         open_total = 0.0
-        waiting = list(itertools.pairwise(_marks(low, high)))
+        waiting = list(itertools.pairwise(marks(low, high)))
         for cells in range(_MOST_CELLS):
             if not waiting:
                 if not heap or open_total <= _SLACK * float(settled):
@@ -273,7 +273,7 @@ def _centred(wide: list[arb], at_middle: arb, offset: arb) -> arb:
     return wide[0].intersection(value) if value.is_finite() else wide[0]
 
 
-def _marks(low: arb, high: arb) -> list[arb]:
+def marks(low: arb, high: arb) -> list[arb]:
     """Points of a range: even ones, and such that close in on zero or on the ends."""
     width = high - low
     marks = [low + width * k / 32 for k in range(1, 32)]
