@@ -18,6 +18,7 @@ from symdp.emit.arb import constant_ball
 
 SUBSAMPLED = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 GAMMA = ALL["gamma noise"].mechanism("noise")
+NARROW = mechanisms.gaussian(sigma=1).subsample("poisson", "1/100")
 LAPLACE = mechanisms.laplace(b=2).subsample("poisson", "1/100")
 STEPS = {
     "rising": (SUBSAMPLED, "remove", 20),
@@ -123,6 +124,9 @@ FEW = {
     "five bounded": (mechanisms.logistic(s=2), 5, 1.49, "remove"),
     "three of gamma noise": (GAMMA, 3, 1.0, "remove"),
     "ten subsampled laplace": (LAPLACE, 10, 0.03, "remove"),
+    "a long walk": (NARROW, 3, 0.0456, "remove"),
+    "sampled tails": (mechanisms.logistic(s=2).subsample("poisson", "1/100"), 100, 0.05, "remove"),
+    "doubly": (mechanisms.gumbel(b=2).subsample("poisson", "1/100"), 100, 0.08, "remove"),
 }
 
 

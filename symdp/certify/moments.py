@@ -171,10 +171,11 @@ class Stretch:
             tolerance = arb(2) ** -bits
             if self.x.is_integer:
                 (low, high), beyond = _cut_sum(magnitude, self._ends, tolerance)
-            elif patient and sp.count_ops(exponent) <= _SHORT:
-                (low, high), beyond = cut_tails(exponent, magnitude, self.x, self._ends, tolerance)
             else:
-                (low, high), beyond = _cut_shells(magnitude, self._ends, tolerance)
+                (low, high), beyond = cut_tails(
+                    exponent, magnitude, self.x, self._ends, tolerance,
+                    longest=_SHORT if patient else 0,
+                )  # fmt: skip
         return Cut(low, high, beyond)
 
     def nodes(

@@ -38,6 +38,7 @@ _MOST_INTERVALS = 20_000
 _MOST_NODES = 20_000
 _PER_UNIT = 300.0  # products of balls that cost as much as one value of a density
 _BLOCK = 32
+_CHAIN = 16
 _WIDE = 3000  # nodes from which on blocks are smaller
 _FIRST = 40  # values that the first nodes serve
 _ORDER_STEP = 6
@@ -71,28 +72,33 @@ class Nodes:
         return total
 
     def walk(self, start: int, spacing: arb) -> Iterator[acb]:
-        """Yield the values at y = start·spacing, (start + 1)·spacing, … while they are in reach."""
+        """Yield the values at y = start·spacing, (start + 1)·spacing, … while they are in reach.
+
+        A product of complex balls may be √2 times as wide as its factors, so chains are short.
+        """
         ball = self._ball()
         block_size = _BLOCK if len(self.losses) < _WIDE else _BLOCK // 4
         turns = [(acb(0, spacing) * loss).exp() for loss in self.losses]
-        rows = [[acb(1)] * len(turns)]
-        for _ in range(block_size - 1):
-            rows.append([a * b for a, b in zip(rows[-1], turns, strict=True)])
+        rows = [[acb(1)] * len(turns), turns]
+        for k in range(2, block_size + 1):
+            halves = rows[k // 2], rows[k - k // 2]
+            rows.append([a * b for a, b in zip(*halves, strict=True)])
+        leap = rows.pop()
         block = acb_mat(rows)
-        leap = [a * b for a, b in zip(rows[-1], turns, strict=True)]
-        current = [
-            weight * (acb(0, start * spacing) * loss).exp()
-            for weight, loss in zip(self.weights, self.losses, strict=True)
-        ]
-        index = start
-        while True:
+        current: list[acb] = []
+        for number, index in enumerate(itertools.count(start, block_size)):
+            if number % _CHAIN == 0:
+                current = [
+                    weight * (acb(0, index * spacing) * loss).exp()
+                    for weight, loss in zip(self.weights, self.losses, strict=True)
+                ]
+            else:
+                current = [a * b for a, b in zip(current, leap, strict=True)]
             values = block * acb_mat([[value] for value in current])
             for row in range(block_size):
-                if float((index * spacing).mid()) > self.reach:
+                if float(((index + row) * spacing).mid()) > self.reach:
                     return
                 yield values[row, 0] + ball
-                index += 1
-            current = [a * b for a, b in zip(current, leap, strict=True)]
 
     def _ball(self) -> acb:
         return acb(arb(0, self.error), arb(0, self.error))

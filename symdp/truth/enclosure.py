@@ -10,8 +10,8 @@ from flint import acb, arb, ctx
 
 from symdp.derive import pieces, points
 from symdp.emit import compile_arb
-from symdp.emit.enclose import enclose_sum, find_cut
-from symdp.errors import AccuracyError
+from symdp.emit.enclose import between, enclose_sum
+from symdp.truth.cuts import cut_tails
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
@@ -116,10 +116,8 @@ def enclose_exponential(
     def magnitude(place: arb) -> arb:
         return arb(size(place).exp())
 
-    (left, right), tails = _cut_tails(exponent, magnitude, x, ends, tolerance)
-    spread = (
-        acb(tails) if angle is None else acb(arb(0, tails.abs_upper()), arb(0, tails.abs_upper()))
-    )
+    (left, right), tails = cut_tails(exponent, magnitude, x, ends, tolerance)
+    spread = acb(between(arb(0), tails)) if angle is None else acb(arb(0, tails), arb(0, tails))
     for candidate in (density, _multiplied(exponent, turn, x)):
         result = acb.integral(
             candidate,
@@ -153,64 +151,3 @@ def _sum(size: ArbFunction, turn: sp.Expr | None, x: sp.Symbol, ends: list[arb |
     real = enclose_sum(lambda k: size(k).exp() * angle(k).cos(), *ends)
     imaginary = enclose_sum(lambda k: size(k).exp() * angle(k).sin(), *ends)
     return acb(real, imaginary)
-
-
-def _cut_tails(
-    exponent: sp.Expr,
-    magnitude: Callable[[arb], arb],
-    x: sp.Symbol,
-    ends: list[arb | None],
-    tolerance: arb,
-) -> tuple[list[arb], arb]:
-    """Return finite ends and a ball around the mass of e^g beyond them."""
-    tails = arb(0)
-    finite = [arb(0) if e is None else e for e in ends]
-    if None not in ends:
-        return finite, tails
-    slope = sp.diff(exponent, x)
-    concave = sp.factor_terms(sp.simplify(sp.diff(slope, x))).is_nonpositive
-    steepness = compile_arb(slope, [x]) if concave else None
-    for side, direction in ((0, -1), (1, 1)):
-        if ends[side] is not None:
-            continue
-        origin = ends[1 - side]
-        if steepness is not None:
-            finite[side], tail = _concave_cut(magnitude, steepness, origin, direction, tolerance)
-        else:
-            begin = arb(1) if origin is None else abs(origin).upper() + 1
-            try:
-                cut, tail = find_cut(magnitude, begin, direction, tolerance)
-            except AccuracyError:
-                # Over a wide ball a logarithm of a sum may reach zero, where its terms do not.
-                cut, tail = find_cut(_terms(exponent, x), begin, direction, tolerance)
-            finite[side] = direction * cut
-        tails += tail / 2 + arb(0, (tail / 2).abs_upper())
-    return finite, tails
-
-
-def _terms(exponent: sp.Expr, x: sp.Symbol) -> Callable[[arb], arb]:
-    """Return e^g multiplied out, as a function of balls."""
-    compiled = compile_arb(sp.powsimp(sp.expand(sp.exp(exponent))), [x])
-    return lambda place: arb(compiled(place))
-
-
-def _concave_cut(
-    magnitude: Callable[[arb], arb],
-    slope: ArbFunction,
-    origin: arb | None,
-    direction: int,
-    tolerance: arb,
-) -> tuple[arb, arb]:
-    """Return (cut X, bound on the mass beyond it) for a log-concave function e^g.
-
-    Beyond X it lies below e^{g(X) + g′(X)(x − X)}, so its mass is at most e^{g(X)}/|g′(X)|.
-    """
-    start = arb(0) if origin is None else origin
-    for k in range(-20, 1000):
-        cut = start + direction * arb(2) ** k
-        steep = -direction * slope(cut)
-        if steep > 0:
-            bound = (magnitude(cut) / steep).upper()
-            if bound < tolerance:
-                return cut, bound
-    raise AccuracyError("a log-concave density does not fall off: its integral is infinite")
