@@ -31,6 +31,7 @@ SETTLED = 1e-13  # relative change at which the sum counts as complete
 ROUNDING = 2.3e-16
 _FAR = 15.0
 _SOME_FREQUENCY = 1.0
+_SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to a tilt whose law may be out of reach
 
 
 @dataclass(frozen=True)
@@ -166,17 +167,23 @@ def _spacing(
         above = tilt + np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), -tilt)
     steps = []
     for asked in (below, above):
-        side = asked
-        try:
-            bound = law.transform_bound(side, epsilon)
-        except AccuracyError:  # too far out for a quadrature: half as far will do
-            side = 0.5 * (asked + tilt)
-            bound = law.transform_bound(side, epsilon)
+        side, bound = _near_enough(law, epsilon, asked, tilt)
         if tilt > 0:
             bound = bound + _log_payoff_bound(side)
         room = np.maximum(accuracy + bound - log_answer + beside * np.abs(side - tilt), 1.0)
         steps.append(float((2.0 * math.pi * np.abs(side - tilt) / room).max()))
     return min(steps)
+
+
+def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tuple[Array, Array]:
+    """Return tilts with their bounds of K(s) − sε: those asked, or some closer to the tilt."""
+    for share in _SHARES:
+        side = tilt + share * (asked - tilt)
+        try:
+            return side, law.transform_bound(side, epsilon)
+        except AccuracyError as refusal:  # too far out for a quadrature
+            refused = refusal
+    raise refused
 
 
 def _log_payoff_bound(s: Array) -> Array:

@@ -22,7 +22,6 @@ from symdp.certify.step import TiltedStep
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 from symdp.truth.law import StepLaw
-from symdp.truth.panels import DivergentError
 from symdp.truth.saddle import coarse
 
 Steps = Sequence[tuple[TiltedStep, int]]
@@ -121,7 +120,7 @@ def heights(laws: Sequence[tuple[StepLaw, int]], epsilon: float, tilt: float) ->
         try:
             *_, spread = near.cumulants(s)
             local = near if abs(s - near.tilt) * spread < 1 else coarse(laws, s)
-        except DivergentError:
+        except AccuracyError:  # at the end of the domain of K
             break
         found.append(Height(s, local.cumulants(s)[0] - s * epsilon))
     return tuple(found)

@@ -1,8 +1,8 @@
 """Paths beside the real axis along which e^{iyℓ} falls, and the bounds of ∫ e^{g + iyℓ} dx there.
 
-Let ℓ rise between a and b, and let g and ℓ be holomorphic on the rectangle [a, b] × [0, η].  By
-Cauchy's theorem the integral over [a, b] is the one over a path that climbs from a to the height η
-and comes down to b again, and on it
+Let ℓ rise between a and b, and let g and ℓ be holomorphic between that part of the axis and a path
+that climbs from a to the height η and comes down to b again.  By Cauchy's theorem the integral over
+[a, b] is the one over the path, and on it
 
     |e^{g + iyℓ}| = e^{Re g − y Im ℓ},    Im ℓ ≥ 0,
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _BITS = 96
 _COARSE = 53
 _MOST_CELLS = 4000
-_MOST_BOXES = 2000
+_MOST_BOXES = 4000
 _SETTLED = 0.9  # what halving a cell must leave of its bound for it to count as good
 _HARDLY = 0.01  # the share of a bound that is not worth another cell
 _SIDE_PROBES = 10
@@ -43,7 +43,7 @@ _HIGHEST = 2.0  # of the width between the ends
 _LOWER = 2.0**-0.5
 _MOST_HEIGHTS = 400
 _ENOUGH = 6  # lower ones that were no better
-_SMALLEST = 256  # of a height, boxes on which the functions must be holomorphic
+_SMALLEST = 256  # of its distance from the ends: a box on which they must be holomorphic
 _STEEPEST = 4  # a side runs over at most this part of the width
 
 
@@ -101,10 +101,14 @@ class Lifted:
 
     def _segments(self, height: float) -> tuple[Segment, ...]:
         low, high = self._ends
-        run = arb(height).min((high - low) / _STEEPEST).mid()
-        climb = acb(run, self._side * height)
+        climb = acb(self._run(height), self._side * height)
         left, right = (low + climb).mid(), (high - climb.conjugate()).mid()
         return Segment(left, right, 1), Segment(acb(low), left, 1), Segment(acb(high), right, -1)
+
+    def _run(self, height: float) -> arb:
+        """Return how far a side of a path reaches along the axis."""
+        low, high = self._ends
+        return arb(height).min((high - low) / _STEEPEST).mid()
 
     def _height(self, y: float) -> float | None:
         """Return the height that promises most at a frequency, of those with a path."""
@@ -132,13 +136,17 @@ class Lifted:
         return self._paths[height]
 
     def _is_holomorphic(self, height: float) -> bool:
-        waiting = [(*self._ends, *sorted((arb(0), arb(self._side * height)), key=float))]
-        smallest = height / _SMALLEST
+        """Return whether the functions are holomorphic between the axis and the path."""
+        low, high = self._ends
+        steepness = arb(height) / self._run(height)
+        waiting = [(low, high, arb(0), arb(height))]
         for _ in range(_MOST_BOXES):
             if not waiting:
                 return True
             left, right, lower, upper = waiting.pop()
-            box = acb(between(left, right), between(lower, upper))
+            if lower > steepness * (right - low).min(high - left):
+                continue  # beyond the path
+            box = acb(between(left, right), self._side * between(lower, upper))
             spend(2.0)
             if all(f(box, analytic=True).is_finite() for f in (self.part.base, self.part.loss)):
                 continue
@@ -146,7 +154,7 @@ class Lifted:
                 middle = ((left + right) / 2).mid()
                 waiting += [(left, middle, lower, upper), (middle, right, lower, upper)]
             else:
-                if upper - lower < smallest:
+                if _SMALLEST * (upper - lower) < (left - low).min(high - right).min(arb(height)):
                     return False
                 middle = ((lower + upper) / 2).mid()
                 waiting += [(left, right, lower, middle), (left, right, middle, upper)]

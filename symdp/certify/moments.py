@@ -20,12 +20,14 @@ from symdp.emit.arb import compile_arb, constant_ball
 from symdp.emit.enclose import find_cut
 from symdp.errors import AccuracyError
 from symdp.truth.cuts import cut_tails
+from symdp.truth.variation import marks
 
 if TYPE_CHECKING:
     from symdp.derive.records import Piece
     from symdp.emit.arb import ArbFunction
 
 _MOST_TERMS = 200_000
+_CLOSEST_PEAK = 200  # −log₂ of how near an end a peak is looked for, as a share of a piece
 _MOST_TILT = 2**20
 _FINE = 1400
 _SHORT = 24  # operations of a log-density whose concavity SymPy may be asked about
@@ -80,11 +82,8 @@ class Stretch:
 
         low, high = cut.lower.mid(), cut.upper.mid()
         width = high - low
-        shares = [k / 32 for k in range(1, 32)]
-        shares += [s for k in range(6, 40) for s in (2.0**-k, 1 - 2.0**-k)]
-        places = [low + width * share for share in shares]
-        if low < 0 < high:
-            places += [sign * arb(2) ** k for k in range(-8, 9) for sign in (-1, 1)]
+        close = (width * arb(2) ** -k for k in range(6, _CLOSEST_PEAK))
+        places = [*marks(low, high), *(p for d in close for p in (low + d, high - d))]
         best = max((place.mid() for place in places if low < place < high), key=height)
         top, stride = height(best), width / 32
         for _ in range(40):

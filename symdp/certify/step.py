@@ -21,7 +21,6 @@ from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.certify.lifted import Segment
-    from symdp.certify.moments import Cut
     from symdp.derive.records import Point
     from symdp.pair import Pair
 
@@ -53,7 +52,7 @@ class Parts:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
         self._reached: dict[sp.Rational, sp.Rational] = {}
         self._refused: dict[bool, sp.Expr] = {False: sp.oo, True: sp.oo}
-        self._lifted: dict[tuple[Stretch, Cut, sp.Rational], Lifted] = {}
+        self._lifted: dict[tuple[Stretch, int, sp.Rational], Lifted] = {}
 
     def reach(self, tilt: sp.Rational) -> sp.Rational:
         """Return a tilt above the given one at which the tails are bounded, and so K finite.
@@ -101,7 +100,7 @@ class Parts:
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
             error += cut.beyond * (-scale).exp()
-            path = None if start == 0.0 else self._path(part, cut, tilt, scale, start)
+            path = None if start == 0.0 else self._path(part, bits, tilt, scale, start)
             if path is None:
                 found = part.nodes(cut, t, scale, reach=reach, tolerance=tolerance)
             else:
@@ -113,13 +112,14 @@ class Parts:
         return Nodes(tuple(weights), tuple(losses), arb(error.upper()), reach, (), start)
 
     def _path(
-        self, part: Stretch, cut: Cut, tilt: sp.Rational, scale: arb, frequency: float
+        self, part: Stretch, bits: int, tilt: sp.Rational, scale: arb, frequency: float
     ) -> tuple[Segment, ...] | None:
         """Return a path beside the axis from a frequency on, None where there is none."""
         if part.x.is_integer or part.piece.slope not in ("increasing", "decreasing"):
             return None
-        key = part, cut, tilt
+        key = part, bits, tilt
         if key not in self._lifted:
+            cut = part.cut(self.reach(tilt), bits)
             t = constant_ball(tilt, ctx.prec).real
             self._lifted[key] = Lifted(part, cut.lower.mid(), cut.upper.mid(), t, scale)
         return self._lifted[key].segments(frequency)
@@ -165,11 +165,12 @@ class Parts:
     def _height(self, tilt: sp.Rational) -> arb:
         """Return about the largest logarithm of the tilted density, to begin with."""
         t = constant_ball(tilt, ctx.prec).real
-        heights = [0.0]
-        for part in self.stretches:
-            if not part.x.is_integer:
-                heights.append(part.peak(part.cut(self.reach(tilt), _CUT_BITS), t))
-        return arb(max(heights, key=abs))
+        heights = [
+            part.peak(part.cut(self.reach(tilt), _CUT_BITS), t)
+            for part in self.stretches
+            if not part.x.is_integer
+        ]
+        return arb(max(heights, default=0.0))
 
 
 def _bits(tolerance: arb) -> int:

@@ -26,6 +26,9 @@ NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest shell is far below a double's 
 ROUNDS = 120
 MAX_NODES = 4_000_000
 PANEL_TOLERANCE = 1e-16
+_DEEPEST = 1000.0  # −log₂ of the smallest shell next to a singularity at 0
+_SHORTEST = 1e-303  # halves of it would soon be no doubles
+_FINEST = -119.0  # log₂ of the smallest shell, as a share of a piece
 _LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
 SHELL_GROWTH = 2.0  # each shell is 2² times as wide as the one before it
 
@@ -79,9 +82,11 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
         if not low <= anchor <= high:
             continue
         # Down to the rounding of the anchor, too, however far a heavy tail reaches.
-        finest = -119.0
+        finest = _FINEST
         if anchor != 0:
             finest = min(finest, math.floor(math.log2(abs(anchor) / (high - low))) - 52.0)
+        elif _is_heavy(piece, np.exp2(finest) * (high - low), tilts, log_masses):
+            finest = -_DEEPEST - math.log2(high - low)
         offsets = np.exp2(np.arange(finest, 1.0)) * (high - low)
         edges.append(np.asarray([anchor]))
         inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
@@ -102,6 +107,16 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
     keep = np.ones(merged.size, dtype=bool)
     keep[1:-1] = np.diff(merged)[:-1] > 1e-13 * np.abs(merged[1:-1])
     return merged[keep]
+
+
+def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:
+    """Return whether there is mass still closer to 0 than a place near it."""
+    places = np.asarray([x for x in (-near, near) if piece.lower < x < piece.upper])
+    if places.size == 0:
+        return False
+    with np.errstate(invalid="ignore"):
+        log_size = tilted_log_density(piece, places, tilts) + math.log(near)
+    return bool((log_size > log_masses[:, None] - NEGLIGIBLE).any())
 
 
 def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -187,6 +202,7 @@ def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
         good, difference = _agree(trial, left.integrals + right.integrals, total)
         good |= (middle <= trial.lower) | (middle >= trial.upper)
         good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
+        good |= trial.upper - trial.lower < _SHORTEST
         # Rounding noise is no error of the nodes: their values are evaluated again, accurately.
         leftover += np.maximum(difference - trial.noise, 0.0)[:, good].sum(axis=1)
         accepted = trial.take(np.flatnonzero(good))

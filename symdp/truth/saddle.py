@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from flint import arb, ctx
 
+from symdp.errors import AccuracyError
 from symdp.truth.law import StepLaw
 from symdp.truth.panels import DivergentError
 
@@ -85,8 +86,8 @@ def find_saddle(steps: Steps, epsilon: float, lower: float, upper: float) -> Sad
     for _ in range(200):
         try:
             local = coarse(steps, tilt)
-        except DivergentError:
-            # Outside the domain of K, which contains [−1, 0]: come back towards it.
+        except AccuracyError:
+            # Outside the domain of K, which contains [−1, 0], or at its end: come back from there.
             low, high = (low, tilt) if tilt > 0 else (tilt, high)
             inner, outer = (low, high) if tilt > 0 else (high, low)
             if abs(outer - inner) < 1e-4 * abs(outer):

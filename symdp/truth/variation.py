@@ -29,6 +29,7 @@ _MOST_CELLS = 6000
 _SLACK = 2.0**-10
 _NEGLIGIBLE = arb(2) ** -30
 _OCTAVES = 8
+_MOST_OCTAVES = 2048
 _LONG = 300  # operations up to which ℓ′ is factored
 
 
@@ -280,7 +281,7 @@ def marks(low: arb, high: arb) -> list[arb]:
     centre = arb(0) if low < 0 < high else (low if abs(low) < abs(high) else high)
     span = max(abs(low), abs(high), key=lambda end: float(end.log()) if end > 0 else -1e300)
     steps = 0
-    while span > arb(2) ** -_OCTAVES and steps < 2 * _BITS:
+    while span > arb(2) ** -_OCTAVES and steps < _MOST_OCTAVES:
         marks += [centre + span, centre - span]
         span, steps = span / 2, steps + 1
     inside = sorted({float(m): m.mid() for m in marks if low < m < high}.items())
