@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.atoms import finite_sum
+from symdp.accountant.atoms import FiniteSum, finite_sum
 from symdp.accountant.base import FloatAccountant
 from symdp.accountant.direct import convolved
+from symdp.accountant.halves import halved_sum
 from symdp.accountant.lattice import find_lattice, lattice_kernel
 from symdp.accountant.line import Kernel, StripValue, continuous_kernel
 from symdp.accountant.lines import kept_line
+from symdp.accountant.returns import is_scattered, sparing_tilt
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import integrate
@@ -22,6 +24,7 @@ from symdp.numeric.total import SumLaw
 
 _FEWER = 8  # steps for which densities are added at once
 _FEW = 20  # the same where the losses have atoms
+_HALVED = 40  # the most steps whose single values are listed in halves
 _CLOSE = 2e-11  # bounds wider than this are worth a second way
 _GROWTH = 1e-14  # what the bounds of added densities usually are, for each step
 _NEARBY = 0.1  # of the distance to the mean
@@ -63,6 +66,8 @@ class Contour(FloatAccountant):
             if math.isfinite(top):
                 error += _ROUNDED * abs(top) / (top - epsilon)
             return _answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
+        if is_scattered(law):
+            return _scattered(law, epsilon, log_escaped)
         kept = None if law.has_atoms else _on_kept_lines(law, epsilon, log_escaped)
         valley: _Valley = law.kept.setdefault(_Valley, _Valley())
         if kept is not None and _margin(kept) <= max(_CLOSE, valley.inherent):
@@ -151,7 +156,7 @@ def _on_kept_lines(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | 
 
 
 def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, bool]:
-    """Return the answer by the contour integral, or by a finite sum of atoms.
+    """Return the answer by the contour integral.
 
     With it comes whether all of the line was accounted for.
     """
@@ -162,18 +167,13 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, 
         if lattice is not None:
             kernel = lattice_kernel(lattice, epsilon)
             period = 2.0 * math.pi / float(lattice.spacing)
-        elif not law.is_spread:
-            listed = finite_sum(law, epsilon, _line(law, epsilon, Strip.RIGHT))
-            if listed is not None:
-                log_delta = log_add_exp(listed.log_delta, log_escaped)
-                known = log_delta > -math.inf
-                error = math.exp(min(listed.log_error - log_delta, 0.0)) if known else 0.0
-                return _answer(log_delta, listed.log_complement, error, epsilon=epsilon), True
     assured = True
 
     def value(strip: Strip) -> StripValue:
         nonlocal assured
         line = _line(law, epsilon, strip)
+        if is_scattered(law):
+            line = sparing_tilt(law, epsilon, line)
         found = integrate(law, epsilon, line, kernel, period, law.is_spread)
         assured = assured and found.assured
         return found
@@ -181,6 +181,37 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, 
     answer = _from_strips(law, log_escaped, value)
     assert answer is not None
     return answer, assured
+
+
+def _scattered(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
+    """Return the answer where the loss takes single values only, which lie on no lattice.
+
+    A sum over all of them where there are not too many, or over two halves of the steps, is exact;
+    the integral counts how often the characteristic function may come back.
+    """
+    tilt = _line(law, epsilon, Strip.RIGHT)
+    listed = finite_sum(law, epsilon, tilt)
+    if listed is not None:
+        return _of_sum(listed, log_escaped, epsilon)
+    halves = halved_sum(law, epsilon, tilt) if law.count <= _HALVED else None
+    summed = None if halves is None else _of_sum(halves, log_escaped, epsilon)
+    if summed is not None and _margin(summed) <= _CLOSE:
+        return summed
+    try:
+        kept = _on_kept_lines(law, epsilon, log_escaped)
+        found = kept or _integral(law, epsilon, log_escaped)[0]
+    except AccuracyError:
+        if summed is None:
+            raise
+        return summed
+    return found if summed is None or _margin(found) < _margin(summed) else summed
+
+
+def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
+    log_delta = log_add_exp(found.log_delta, log_escaped)
+    known = log_delta > -math.inf
+    error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
+    return _answer(log_delta, found.log_complement, error, epsilon=epsilon)
 
 
 def _from_strips(
@@ -227,7 +258,9 @@ def _answer(
         most = math.log(_ROUNDED * max(abs(epsilon), _ROUNDED))
         return Answer(log_delta, log_delta, most, "exact", "", 0.0)
     margin = SAFETY * error
-    margin += 4e-16 * abs(log_delta)  # the logarithm itself is rounded
+    # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
+    raised = -log_complement if math.isfinite(log_complement) else 0.0
+    margin += 4e-16 * abs(log_delta) * (1.0 + raised)
     lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf
     upper = min(log_delta + math.log1p(margin), 0.0)
     known = slope if math.isfinite(slope) else None

@@ -27,12 +27,14 @@ from symdp.accountant.line import (
     tilted_laws,
 )
 from symdp.accountant.quiet import Silence, silence
+from symdp.accountant.returns import is_scattered, with_returns
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import Tilted
 from symdp.numeric.step import Array
 from symdp.numeric.total import CoarseError, SumLaw
 
+_SCATTERED = 1e-7  # the largest share of what may come back that is still reported
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
 _FARTHEST_RETURN = 1 << 17
 _CYCLES = 8.0
@@ -54,8 +56,7 @@ def integrate(
     kernel, period
         G, and for a lattice of losses the length 2π/Δ after which the integrand repeats.
     smooth
-        False for single values off any lattice: the terms then never die out but average out, and
-        what lies beyond the last node is bounded by their mean size.
+        Whether some of the loss is spread out.
 
     Raises
     ------
@@ -67,6 +68,16 @@ def integrate(
     line, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
     distance = line.distance(epsilon)
     gap, step = distance + line.shift, line.step
+    if is_scattered(law):
+        line = with_returns(line, tilted, counts, gap)
+        total = plain_sum((line.values * np.exp(1j * gap * line.places)).real)
+        tail = 2.0 * line.places.size * line.last
+        if not tail < _SCATTERED * abs(total):
+            raise AccuracyError(
+                f"the single values of the loss of {law.count} steps bring the characteristic "
+                "function back too often; the method prv gives proved bounds"
+            )
+        return line.sized(distance, total, tail, math.nan)
     stop = line.places.size
     revival = _revival(tilted, counts) if smooth and law.has_atoms else 0.0
     cycle = law.atom_cycle if revival * law.count > 1e-17 else 0.0
@@ -179,8 +190,6 @@ def _settle(terms: Array, last: Array, smooth: bool, complete: bool) -> tuple[fl
     tail = 2.0 * terms.size * end_size(last)
     if tail <= SETTLED * abs(plain):
         return plain, tail
-    if not smooth:
-        return plain, 4.0 * terms.size * float(last.mean())
     place = np.arange(terms.size) / terms.size
     full, half = (plain_sum(terms * 0.5 * erfc(_TAPER * (s * place - 0.75))) for s in (1.0, 2.0))
     return full, abs(full - half)

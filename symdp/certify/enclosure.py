@@ -174,7 +174,7 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
     is_discrete = all(pair.is_discrete for pair, _ in steps)
     lattice = find_lattice(steps) if is_discrete else None
     if is_discrete and lattice is None:
-        return enumerate_sums(steps, epsilon)
+        return enumerate_sums(steps, epsilon, digits)
     try:
         about = float(epsilon)
         if room > _NEAR_TOP * abs(about):
