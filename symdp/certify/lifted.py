@@ -44,6 +44,7 @@ _LOWER = 2.0**-0.5
 _MOST_HEIGHTS = 400
 _ENOUGH = 6  # lower ones that were no better
 _SMALLEST = 256  # of its distance from the ends: a box on which they must be holomorphic
+_BESIDE = 1.001  # a path's corners are rounded
 _STEEPEST = 4  # a side runs over at most this part of the width
 
 
@@ -138,7 +139,7 @@ class Lifted:
     def _is_holomorphic(self, height: float) -> bool:
         """Return whether the functions are holomorphic between the axis and the path."""
         low, high = self._ends
-        steepness = arb(height) / self._run(height)
+        steepness = _BESIDE * arb(height) / self._run(height)
         waiting = [(low, high, arb(0), arb(height))]
         for _ in range(_MOST_BOXES):
             if not waiting:
