@@ -93,6 +93,26 @@ def test_bounds_are_narrow_and_hold_for_very_many_steps(name):
     assert answer.log_upper - answer.log_lower < 3e-12
 
 
+ROUNDED = {
+    "a payoff that is mostly rounding": (
+        ALL["gamma noise"].mechanism("noise")().subsample("poisson", "1/1000"),
+        1,
+        0.00148525,
+        "remove",
+    ),
+    "next to one, of thirty steps": (ALL["smooth box"].mechanism("box")(), 30, 0.0, "add"),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_bounds_hold_where_roundings_are_not_small(name):
+    mechanism, count, epsilon, direction = ROUNDED[name]
+    case = Case(name, mechanism, count, epsilon, direction)
+    answer = answered(case)
+    assert is_honest(answer, proved(case)), str(case)
+    assert answer.log_upper - answer.log_lower < 1e-10
+
+
 def test_bounds_hold_far_out_for_sums_of_atoms():
     """Two steps off any lattice, δ near 1e-55: the sum over all pairs of integers is the truth."""
     epsilon = 21.3

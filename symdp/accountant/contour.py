@@ -58,9 +58,9 @@ class Contour(FloatAccountant):
         log_escaped = law.log_mass_at_infinity
         if law.count == 1:
             part = law.parts[0][0]
-            finite, complement = log_profile(part, epsilon)
+            finite, complement, missing = log_profile(part, epsilon)
             # Far in a tail the density is e to a large negative number, whose rounding counts.
-            error = 4e-15 + part.base.error + 4e-16 * min(abs(finite), 1e6)
+            error = 4e-15 + part.base.error + missing + 4e-16 * min(abs(finite), 1e6)
             # Next to the largest loss its rounding is not small beside its distance from ε.
             top = law.loss_bounds[1]
             if math.isfinite(top):

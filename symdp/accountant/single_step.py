@@ -19,14 +19,15 @@ from symdp.numeric.step import Array, SmoothPiece
 _LOG_SMALL = math.log(1e-3)
 
 
-def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float]:
-    """Return (log δ(ε), log(1 − δ(ε))) of the finite part of one step, each free of cancellation.
+def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float, float]:
+    """Return log δ(ε) and log(1 − δ(ε)) of the finite part of one step, and how far off δ may be.
 
     δ = E[(1 − e^{ε−L})⁺] and 1 − δ = E[min(1, e^{ε−L})] are integrals of positive functions, cut
-    where ℓ = ε.
+    where ℓ = ε.  The error is relative: what the rules for δ left unresolved.
     """
     step = law.step
     gains: list[float] = []
+    errors: list[float] = []
     losses: list[float] = []
     _add(gains, step.point_log_p + _log_gain(step.point_loss, epsilon))
     _add(losses, step.point_log_p + _log_cap(step.point_loss, epsilon))
@@ -41,9 +42,11 @@ def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float]:
             if np.isposinf(middle):
                 continue
             if middle > epsilon:
-                _add(gains, _weights(part, lambda loss: _log_gain(loss, epsilon)))
-            _add(losses, _weights(part, lambda loss: _log_cap(loss, epsilon)))
-    return _log_total(gains), _log_total(losses)
+                values, error = _weights(part, lambda loss: _log_gain(loss, epsilon))
+                _add(gains, values)
+                errors.append(error)
+            _add(losses, _weights(part, lambda loss: _log_cap(loss, epsilon))[0])
+    return _log_total(gains), _log_total(losses), max(errors, default=0.0)
 
 
 def _log_gain(loss: Array, epsilon: float) -> Array:
@@ -108,15 +111,18 @@ def _at_integers(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> Ar
     return np.asarray(log_p + log_factor(loss))
 
 
-def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
-    """Return log contributions of a rule made for P times the payoff on this part."""
+def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> tuple[Array, float]:
+    """Return log contributions of a rule made for P times the payoff on this part, and its error.
+
+    A rule that had to follow the rounding of the payoff has many nodes, and says how far off it is.
+    """
     if part.flat:
         rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
     else:
         outline = Outline(_payoff(part, log_factor), tilts=(0.0,))
         log_mass = outline.log_mass(0.0)
         if not np.isfinite(log_mass):
-            return np.empty(0)
+            return np.empty(0), 0.0
         try:
             rule = build_rule(outline, {0.0: log_mass}, 0.0)
         except AccuracyError:
@@ -128,4 +134,4 @@ def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
             outline = Outline(part, tilts=(0.0,))
             rule = build_rule(outline, {0.0: outline.log_mass(0.0)}, 0.0)
     log_p, loss = part.accurate(rule.x)
-    return np.asarray(log_p + log_factor(loss) + rule.log_weight)
+    return np.asarray(log_p + log_factor(loss) + rule.log_weight), rule.error
