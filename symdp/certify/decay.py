@@ -32,6 +32,7 @@ _BITS = 128
 _GOAL = arb(2) ** -110
 _LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
 _LITTLE = 2.0**-5  # a path that starts close to a singular place is no worse for it
+_CLOSE = 0.9  # to 1
 _FLAT_SLOPE = arb(2) ** -40
 
 
@@ -77,7 +78,8 @@ class Decay:
         room = (each - flat) / 2 if each > flat else each
         with ctx.workprec(_BITS):
             best = self._middle(room).by_parts(frequency)
-            if not best < each:
+            # Of very many steps integration by parts serves, and costs less.
+            if not best < each and not (each > _CLOSE and best.is_finite()):
                 best = best.min(self._middle(room * _LITTLE).by_path(frequency))
             return arb(best.min(arb(1)).upper())
 
