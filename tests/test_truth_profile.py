@@ -9,6 +9,8 @@ import mpmath
 import pytest
 import sympy as sp
 
+from symdp import mechanisms
+from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError, InputError
 from symdp.pair import Pair, Support
 from symdp.truth.quadrature import privacy_profile, profile
@@ -274,3 +276,17 @@ def test_out_of_reach_is_said() -> None:
     others = [R(3, 4), R(1, 20), R(1, 8), R(3, 40)]
     with pytest.raises(AccuracyError, match="ask for fewer digits"):
         privacy_profile([(_listed(atoms, others), 900)], 3, 40)
+
+
+def test_single_values_lift_the_characteristic_function_again_after_a_lull():
+    """Beside narrow steps that take any value: certified digits agree, or too many are refused."""
+    steps = [
+        (mechanisms.randomized_response(epsilon_0=1).pair("remove"), 200),
+        (mechanisms.gaussian(sigma=3).pair("remove"), 10),
+    ]
+    found = privacy_profile(steps, Fraction(100), digits=20)
+    ball = enclose_delta(steps, Fraction(100), 15)
+    assert abs(float(ball.mid()) / float(found) - 1.0) < 1e-14
+    narrow = [*steps[:1], (mechanisms.gaussian(sigma=1000).pair("remove"), 1)]
+    with pytest.raises(AccuracyError, match="too many nodes"):
+        privacy_profile(narrow, Fraction(100), digits=20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,16 @@ from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
 MAX_SUMS = 2_000_000
+_MOST_KEPT = 4 * MAX_SUMS  # before equal values are merged
+_MOST_TRIED = 1 << 28
+_MOST_SQUARED = 6000
+_AT_ONCE = 1 << 20
 _ERROR = 1e-15  # rounding of one convolution of positive numbers
-_SAME = 1e-13  # sums closer than this, relative to the largest loss, are one value
-_Atoms = tuple[Array, Array]
+SAME = 2e-14  # sums closer than this, relative to the largest loss, are one value
+CHAIN = 4.0
+NEGLIGIBLE = 44.0  # −log of the largest sum's share below which a sum is left out
+
+Atoms = tuple[Array, Array]  # losses, and logs of masses under P
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,10 @@ class FiniteSum:
     log_delta: float
     log_complement: float
     log_error: float
+
+
+class _Counted:
+    """The key under which a law keeps how many sums its losses have."""
 
 
 def finite_sum(
@@ -43,66 +55,130 @@ def finite_sum(
     atomic
         count only those sums in which every step's loss is an atom.
     """
-    total: _Atoms | None = None
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
     for part, count in law.parts:
-        power = _power(part, count, tilt, atomic)
-        if power is None:
-            return None
-        total = power if total is None else _add(total, power)
-        if total is None:
-            return None
-    assert total is not None
+        total = added(total, _power(_atoms(part, tilt, atomic), count, ()))
+    if total is None:
+        return None
     loss, log_weight = total
     gap = epsilon - loss
     with np.errstate(divide="ignore"):
         gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
-    log_delta, slope = _log_total(gain), _log_total((log_weight + gap)[gap < 0])
+    log_delta, slope = log_total(gain), log_total((log_weight + gap)[gap < 0])
     # Every loss is rounded, which counts where ε lies just below one that makes up δ.
     size = float(np.abs(loss).max()) + abs(epsilon) + _ERROR
     exposed = math.log(size) + (slope if slope > -math.inf else 0.0)
     log_error = math.log(_ERROR) + log_add_exp(math.log(law.count) + log_delta, exposed)
-    return FiniteSum(log_delta, _log_total(log_weight + np.minimum(gap, 0.0)), log_error)
+    # What stands for several values next to ε may lie on the wrong side of it.
+    near = np.abs(gap) <= CHAIN * SAME * size
+    log_error = log_add_exp(log_error, log_total(log_weight[near]) + math.log(CHAIN * SAME * size))
+    return FiniteSum(log_delta, log_total(log_weight + np.minimum(gap, 0.0)), log_error)
 
 
-def _log_total(values: Array) -> float:
+def count_sums(law: SumLaw) -> float:
+    """Return how many multisets of losses there are: at least as many as different sums."""
+    if _Counted not in law.kept:
+        log_count = 0.0
+        for part, count in law.parts:
+            atoms = part.base.loss.size
+            log_count += math.lgamma(atoms + count) - math.lgamma(count + 1) - math.lgamma(atoms)
+        law.kept[_Counted] = math.exp(min(log_count, 700.0))
+    return float(law.kept[_Counted])
+
+
+def listed(law: SumLaw, tilts: Sequence[float]) -> Atoms | None:
+    """Return the sums of the losses, all atoms, or None where there are too many.
+
+    Those that are negligible at every one of the tilts are left out.
+    """
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for part, count in law.parts:
+        step = _atoms(part, max(tilts, key=abs), False)
+        total = added(total, _power(step, count, tilts), tilts)
+    return total
+
+
+def added(first: Atoms | None, second: Atoms | None, tilts: Sequence[float] = ()) -> Atoms | None:
+    """Return the law of a sum of two independent losses, equal values merged.
+
+    Sums that are negligible at every one of the tilts are left out. None stands for too many.
+    """
+    if first is None or second is None or first[0].size * second[0].size > _MOST_TRIED:
+        return None
+    (loss, log_weight), (other, other_weight) = first, second
+    if loss.size > other.size:
+        loss, log_weight, other, other_weight = other, other_weight, loss, log_weight
+    floors = [
+        float((log_weight + t * loss).max() + (other_weight + t * other).max()) - NEGLIGIBLE
+        for t in tilts
+    ]
+    losses, weights, size = [], [], 0
+    rows = max(1, _AT_ONCE // other.size)
+    for start in range(0, loss.size, rows):
+        total = np.add.outer(loss[start : start + rows], other).ravel()
+        total_weight = np.add.outer(log_weight[start : start + rows], other_weight).ravel()
+        if tilts:
+            kept = np.zeros(total.size, dtype=bool)
+            for tilt, floor in zip(tilts, floors, strict=True):
+                kept |= total_weight + tilt * total > floor
+            total, total_weight = total[kept], total_weight[kept]
+        size += total.size
+        if size > _MOST_KEPT:
+            return None
+        losses.append(total)
+        weights.append(total_weight)
+    return _merged(np.concatenate(losses), np.concatenate(weights))
+
+
+def log_total(values: Array) -> float:
+    """Return log Σ e^v."""
     top = float(values.max(initial=-math.inf))
     if top == -math.inf:
         return top
     return top + math.log(float(np.exp(values - top).sum()))
 
 
-def _power(law: LossLaw, count: int, tilt: float, atomic: bool) -> _Atoms | None:
-    """Return the law of `count` copies by repeated doubling."""
+def _atoms(law: LossLaw, tilt: float, atomic: bool) -> Atoms:
     nodes = law.nodes(tilt, 0.0)
     kept = nodes.atomic if atomic else slice(None)
-    square: _Atoms | None = (nodes.loss[kept], nodes.log_weight[kept])
-    result: _Atoms | None = None
+    return nodes.loss[kept], nodes.log_weight[kept]
+
+
+def _power(step: Atoms, count: int, tilts: Sequence[float]) -> Atoms | None:
+    """Return the law of the sum of `count` copies by repeated doubling."""
+    square: Atoms | None = step
+    result: Atoms | None = None
     while True:
         if count & 1:
-            result = square if result is None else _add(result, square)
-            if result is None:
-                return None
+            result = square if result is None else added(result, square, tilts)
         count >>= 1
         if not count:
             return result
-        square = _add(square, square)
-        if square is None:
+        if square is None or square[0].size > _MOST_SQUARED:
             return None
+        square = added(square, square, tilts)
 
 
-def _add(first: _Atoms | None, second: _Atoms | None) -> _Atoms | None:
-    """Return the law of a sum of two independent losses, equal values merged."""
-    if first is None or second is None or first[0].size * second[0].size > 8 * MAX_SUMS:
-        return None
-    loss = np.add.outer(first[0], second[0]).ravel()
-    log_weight = np.add.outer(first[1], second[1]).ravel()
+def _merged(loss: Array, log_weight: Array) -> Atoms | None:
+    """Return the values in rising order, those that rounding does not tell apart at their mean."""
     order = np.argsort(loss, kind="stable")
     loss, log_weight = loss[order], log_weight[order]
-    scale = max(abs(loss[0]), abs(loss[-1]))
-    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > _SAME * scale)
+    close = SAME * max(abs(loss[0]), abs(loss[-1]))
+    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > close)
+    # No chain of close values may lead far away.
+    far = loss - np.repeat(loss[starts], np.diff(np.append(starts, loss.size)))
+    if far.max() > CHAIN * close:
+        cell = np.floor(far / (CHAIN * close))
+        starts = np.flatnonzero(
+            (np.diff(loss, prepend=-np.inf) > close) | (np.diff(cell, prepend=0.0) != 0)
+        )
     if starts.size > MAX_SUMS:
         return None
-    tops = np.maximum.reduceat(log_weight, starts)
+    if starts.size == loss.size:
+        return loss, log_weight
     lengths = np.diff(np.append(starts, loss.size))
+    tops = np.maximum.reduceat(log_weight, starts)
     shares = np.exp(log_weight - np.repeat(tops, lengths))
-    return loss[starts], tops + np.log(np.add.reduceat(shares, starts))
+    total = np.add.reduceat(shares, starts)
+    shift = np.add.reduceat(shares * (loss - np.repeat(loss[starts], lengths)), starts) / total
+    return loss[starts] + shift, tops + np.log(total)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from symdp.accountant.answer import Answer
-from symdp.accountant.atoms import FiniteSum, finite_sum
+from symdp.accountant.atoms import FiniteSum, count_sums, finite_sum
 from symdp.accountant.base import FloatAccountant
+from symdp.accountant.conditioned import conditioned
 from symdp.accountant.direct import convolved
+from symdp.accountant.exact import ROUNDED, exact_answer, margin
 from symdp.accountant.halves import halved_sum
-from symdp.accountant.lattice import find_lattice, lattice_kernel
+from symdp.accountant.lattice import Lattice, find_lattice, lattice_kernel
 from symdp.accountant.line import Kernel, StripValue, continuous_kernel
 from symdp.accountant.lines import kept_line
-from symdp.accountant.returns import is_scattered, sparing_tilt
+from symdp.accountant.returns import sparing_tilt
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import integrate
@@ -24,16 +27,17 @@ from symdp.numeric.total import SumLaw
 
 _FEWER = 8  # steps for which densities are added at once
 _FEW = 20  # the same where the losses have atoms
+_FEW_TERMS = 64  # of a sum over single values that is taken before any integral is tried
+_SOME_TERMS = 128  # where each takes an integral of its own
+_MANY_TERMS = 1024
+_MIXED = 1e-9  # bounds wider than this are worth such a sum even where it costs more
 _HALVED = 40  # the most steps whose single values are listed in halves
-_CLOSE = 2e-11  # bounds wider than this are worth a second way
+_CLOSE = 2e-11
 _GROWTH = 1e-14  # what the bounds of added densities usually are, for each step
 _NEARBY = 0.1  # of the distance to the mean
 _SLACK = 2.0  # how much wider than nearby an answer may be to be taken at once
 _MOST_DOUBLED = 2_000_000
-_ROUNDED = 1e-15  # how far off sums of losses may be, relative to the largest
 _NEAR = 0.02  # standard deviations of the integrand
-_TOO_WIDE = 1e-6  # beyond this the answer is no longer called exact
-SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,16 @@ class Contour(FloatAccountant):
 
     The answer is the exact formula evaluated in double precision; its bounds are an estimate of
     what quadrature, truncation and rounding can have changed, widened by a factor of four.
+
+    Parameters
+    ----------
+    close
+        The half width of bounds on log δ that is worth no second, slower way.
     """
 
     name: str = "contour"
     citations: tuple[str, ...] = ("SPA",)
+    close: float = _CLOSE
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.
@@ -64,20 +74,24 @@ class Contour(FloatAccountant):
             # Next to the largest loss its rounding is not small beside its distance from ε.
             top = law.loss_bounds[1]
             if math.isfinite(top):
-                error += _ROUNDED * abs(top) / (top - epsilon)
-            return _answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
-        if is_scattered(law):
-            return _scattered(law, epsilon, log_escaped)
-        kept = None if law.has_atoms else _on_kept_lines(law, epsilon, log_escaped)
+                error += ROUNDED * abs(top) / (top - epsilon)
+            return exact_answer(
+                log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon
+            )
+        if not law.is_spread:
+            return _single_values(law, epsilon, log_escaped)
+        kept = _on_kept_lines(law, epsilon, log_escaped)
         valley: _Valley = law.kept.setdefault(_Valley, _Valley())
-        if kept is not None and _margin(kept) <= max(_CLOSE, valley.inherent):
+        if kept is not None and margin(kept) <= max(self.close, valley.inherent):
             return kept
+        if law.is_mixed:
+            return self._mixed(law, epsilon, log_escaped)
         if law.count <= (_FEW if law.has_atoms else _FEWER):
             answer = _convolution(law, epsilon, log_escaped)
             return answer or _integral(law, epsilon, log_escaped)[0]
         if valley.holds(epsilon, law.mean):
             nearby = _convolution(law, epsilon, log_escaped)
-            if nearby is not None and _margin(nearby) <= valley.margin:
+            if nearby is not None and margin(nearby) <= valley.margin:
                 return nearby
         try:
             answer, assured = _integral(law, epsilon, log_escaped)
@@ -85,18 +99,49 @@ class Contour(FloatAccountant):
             answer = _convolution(law, epsilon, log_escaped)
             if answer is None:
                 raise
-            valley.grow(epsilon, _margin(answer))
+            valley.grow(epsilon, margin(answer))
             return answer
-        margin = _margin(answer)
-        if assured and not (margin > _CLOSE and law.count * _GROWTH < margin):
-            if kept is not None and _margin(kept) < _SLACK * margin:
-                valley.inherent = max(valley.inherent, _SLACK * _margin(kept))
+        width = margin(answer)
+        if assured and not (width > self.close and law.count * _GROWTH < width):
+            if kept is not None and margin(kept) < _SLACK * width:
+                valley.inherent = max(valley.inherent, _SLACK * margin(kept))
             return answer
         other = _convolution(law, epsilon, log_escaped)
-        if other is None or (assured and _margin(other) >= margin):
+        if other is None or (assured and margin(other) >= width):
             return answer
-        valley.grow(epsilon, _margin(other))
+        valley.grow(epsilon, margin(other))
         return other
+
+    def _mixed(self, law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
+        """Return the answer where the losses of some steps are single values.
+
+        A sum over those of what the others give has no lulls; where it would be long, others may
+        keep the characteristic function of all from coming back.
+        """
+        right = _line(law, epsilon, Strip.RIGHT) if law.domain[1] > 0 else 0.0
+        tilts = (right, _line(law, epsilon, Strip.MIDDLE))
+        summed = conditioned(law, epsilon, tilts, self._of_others, (0, _FEW_TERMS))
+        if summed is not None:
+            return summed
+        found: Answer | None = None
+        with suppress(AccuracyError):
+            found = _integral(law, epsilon, log_escaped)[0]
+            if margin(found) <= _MIXED:
+                return found
+        summed = conditioned(law, epsilon, tilts, self._of_others, (_SOME_TERMS, _MANY_TERMS))
+        if summed is None or (found is not None and margin(found) <= margin(summed)):
+            summed = found
+        if summed is None:
+            raise AccuracyError(
+                f"the {law.count} steps are too many to add up the single values of the loss, "
+                "which bring the characteristic function back too often; the method prv gives "
+                "proved bounds"
+            )
+        return summed
+
+    def _of_others(self, law: SumLaw, epsilon: float, spare: float) -> Answer:
+        """Return δ of some of the steps, within bounds that may be wider than those of all."""
+        return replace(self, close=spare * self.close).log_delta(law, epsilon)
 
 
 @dataclass
@@ -135,14 +180,7 @@ def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | No
     slope = (
         found.slope * math.exp(found.log_delta - log_delta) if log_delta > -math.inf else math.nan
     )
-    return _answer(min(log_delta, 0.0), min(found.log_complement, 0.0), found.error, slope)
-
-
-def _margin(answer: Answer) -> float:
-    """Return how far the bounds lie from the value."""
-    assert answer.log_upper is not None
-    assert answer.log_lower is not None
-    return max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
+    return exact_answer(min(log_delta, 0.0), min(found.log_complement, 0.0), found.error, slope)
 
 
 def _on_kept_lines(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
@@ -155,26 +193,26 @@ def _on_kept_lines(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | 
     return _from_strips(law, log_escaped, value)
 
 
-def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, bool]:
-    """Return the answer by the contour integral.
+def _integral(
+    law: SumLaw, epsilon: float, log_escaped: float, lattice: Lattice | None = None
+) -> tuple[Answer, bool]:
+    """Return the answer by the contour integral, over one period where a lattice is given.
 
     With it comes whether all of the line was accounted for.
     """
     kernel: Kernel = continuous_kernel
     period = math.inf
-    if law.has_atoms:
-        lattice = None if law.is_condensed else find_lattice(law)
-        if lattice is not None:
-            kernel = lattice_kernel(lattice, epsilon)
-            period = 2.0 * math.pi / float(lattice.spacing)
+    if lattice is not None:
+        kernel = lattice_kernel(lattice, epsilon)
+        period = 2.0 * math.pi / float(lattice.spacing)
     assured = True
 
     def value(strip: Strip) -> StripValue:
         nonlocal assured
         line = _line(law, epsilon, strip)
-        if is_scattered(law):
+        if not law.is_spread and lattice is None:
             line = sparing_tilt(law, epsilon, line)
-        found = integrate(law, epsilon, line, kernel, period, law.is_spread)
+        found = integrate(law, epsilon, line, kernel, period)
         assured = assured and found.assured
         return found
 
@@ -183,19 +221,29 @@ def _integral(law: SumLaw, epsilon: float, log_escaped: float) -> tuple[Answer, 
     return answer, assured
 
 
-def _scattered(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
-    """Return the answer where the loss takes single values only, which lie on no lattice.
+def _single_values(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
+    """Return the answer where the loss takes single values only.
 
-    A sum over all of them where there are not too many, or over two halves of the steps, is exact;
-    the integral counts how often the characteristic function may come back.
+    A sum over all of them where there are not too many, over two halves of the steps, or an
+    integral over one period of a lattice is exact; the integral over the whole line counts how
+    often the characteristic function may come back.
     """
+    lattice = find_lattice(law)
     tilt = _line(law, epsilon, Strip.RIGHT)
-    listed = finite_sum(law, epsilon, tilt)
+    listed: FiniteSum | None = None
+    if lattice is not None:
+        width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+        if count_sums(law) < width / float(lattice.spacing):
+            listed = finite_sum(law, epsilon, tilt)
+        with suppress(AccuracyError):  # where it is too fine for so few steps
+            if listed is None:
+                return _integral(law, epsilon, log_escaped, lattice)[0]
+    listed = listed or finite_sum(law, epsilon, tilt)
     if listed is not None:
         return _of_sum(listed, log_escaped, epsilon)
     halves = halved_sum(law, epsilon, tilt) if law.count <= _HALVED else None
     summed = None if halves is None else _of_sum(halves, log_escaped, epsilon)
-    if summed is not None and _margin(summed) <= _CLOSE:
+    if summed is not None and margin(summed) <= _CLOSE:
         return summed
     try:
         kept = _on_kept_lines(law, epsilon, log_escaped)
@@ -204,14 +252,14 @@ def _scattered(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
         if summed is None:
             raise
         return summed
-    return found if summed is None or _margin(found) < _margin(summed) else summed
+    return found if summed is None or margin(found) < margin(summed) else summed
 
 
 def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
     log_delta = log_add_exp(found.log_delta, log_escaped)
     known = log_delta > -math.inf
     error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
-    return _answer(log_delta, found.log_complement, error, epsilon=epsilon)
+    return exact_answer(log_delta, found.log_complement, error, epsilon=epsilon)
 
 
 def _from_strips(
@@ -226,7 +274,9 @@ def _from_strips(
         log_delta = log_add_exp(above.log_value, log_escaped)
         if log_delta < math.log(0.25):
             slope = above.slope * math.exp(above.log_value - log_delta)
-            return _answer(log_delta, log_one_minus_exp(log_delta), above.relative_error, slope)
+            return exact_answer(
+                log_delta, log_one_minus_exp(log_delta), above.relative_error, slope
+            )
     below = value(Strip.MIDDLE)
     if below is None:
         return None
@@ -238,39 +288,12 @@ def _from_strips(
     ):
         error = max(above.relative_error, below.relative_error)
         slope = above.slope * math.exp(above.log_value - log_delta)
-        return _answer(min(log_delta, 0.0), complement, error, slope)
+        return exact_answer(min(log_delta, 0.0), complement, error, slope)
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
     log_delta = through_complement
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
     slope = -below.slope * scale
-    return _answer(log_delta, complement, below.relative_error * scale, slope)
-
-
-def _answer(
-    log_delta: float,
-    log_complement: float,
-    error: float,
-    slope: float = math.nan,
-    epsilon: float = 0.0,
-) -> Answer:
-    if log_delta == -math.inf:
-        # No loss was seen above ε; one may lie as far above as both are rounded.
-        most = math.log(_ROUNDED * max(abs(epsilon), _ROUNDED))
-        return Answer(log_delta, log_delta, most, "exact", "", 0.0)
-    margin = SAFETY * error
-    # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
-    raised = -log_complement if math.isfinite(log_complement) else 0.0
-    margin += 4e-16 * abs(log_delta) * (1.0 + raised)
-    lower = log_delta + math.log1p(-margin) if margin < 1 else -math.inf
-    upper = min(log_delta + math.log1p(margin), 0.0)
-    known = slope if math.isfinite(slope) else None
-    if margin < _TOO_WIDE:
-        return Answer(log_delta, lower, upper, "exact", "", log_complement, known)
-    advice = (
-        f"the contour reached a relative accuracy of only {margin:.0e} here; "
-        "the bounds say so, the digits do not"
-    )
-    return Answer(log_delta, lower, upper, "estimate", advice, None, known)
+    return exact_answer(log_delta, complement, below.relative_error * scale, slope)
 
 
 def _line(law: SumLaw, epsilon: float, strip: Strip) -> float:

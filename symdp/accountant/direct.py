@@ -24,6 +24,7 @@ from symdp.numeric.total import SumLaw
 
 _NEAR = 3.0  # standard deviations
 _DROP = 50.0  # e^-50 of the answer is left out on either side
+_FAR_LESS = 1e4  # e-folds, for which a coarse grid has room
 _SPARE = 40.0  # and so much more is kept for smaller δ
 _UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
 _MOST_FOLDS = 2e4  # e-folds of the tilt over the range that is kept
@@ -113,7 +114,8 @@ class _Plan:
         values = [law.cgf(self.tilt) - self.tilt * epsilon - 300.0]
         for part, _ in law.parts:  # hardly less than one step's large loss gives
             rest = epsilon - (law.mean - part.base.mean)
-            if part.loss_bounds[0] < rest < part.loss_bounds[1]:
+            hopeful = _seen_beyond(part, rest) > max(values) - _FAR_LESS
+            if hopeful and part.loss_bounds[0] < rest < part.loss_bounds[1]:
                 values.append(log_profile(part, rest)[0] - 20.0)
         floor = max(values) - _DROP - spare
         reach = (law.cgf(self.tilt) - floor) / self.tilt
@@ -295,6 +297,15 @@ class _Failure:
 
     plan: _Plan
     reason: str
+
+
+def _seen_beyond(part: LossLaw, loss: float) -> float:
+    """Return the log of the largest density seen where one step's loss is larger."""
+    tops = [
+        float(outline.log_p[outline.loss > loss].max(initial=-math.inf))
+        for outline in part.outlines
+    ]
+    return max(tops, default=-math.inf)
 
 
 def _lower_end(some: SumLaw, width: float, sign: float, weighed: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
 MAX_POINTS = 1 << 16
-_TOLERANCE = 1e-11
+_TOLERANCE = 1e-11  # of doubles, which only some of the losses of integer noise are more than
+_EQUAL = Fraction(1, 1 << 80)  # of the losses, which are known to 100 bits
+_FINEST = Fraction(1, 1_000_000)
 
 
 @dataclass(frozen=True)
@@ -33,26 +36,44 @@ class Lattice:
     spacing: Fraction
 
 
+class _Found:
+    """The key under which a law keeps its lattice."""
+
+
 def find_lattice(law: SumLaw) -> Lattice | None:
     """Return the lattice of a sum of purely atomic losses, or None where there is none."""
-    spacing, offset, widest = math.inf, Fraction(0), Fraction(0)
+    if _Found not in law.kept:
+        law.kept[_Found] = _find_lattice(law)
+    found: Lattice | None = law.kept[_Found]
+    return found
+
+
+def _find_lattice(law: SumLaw) -> Lattice | None:
+    if any(_points(part) is None for part, _ in law.parts):
+        return None
+    spacing, offset, widest, scale = Fraction(0), Fraction(0), Fraction(0), Fraction(0)
     for part, count in law.parts:
-        points = _points(part)
-        if points is None:
-            return None
-        low, high = part.precise_ends
-        offset += count * low
-        widest = max(widest, high - low)
-        gaps = np.diff(points)
-        scale = float(np.abs(points).max())
-        for gap in gaps[gaps > _TOLERANCE * max(scale, 1e-300)]:
-            spacing = _common_measure(spacing, float(gap))
-            if spacing < 1e-6 * scale:
+        losses = part.precise_losses
+        offset += count * losses[0]
+        scale = max(scale, abs(losses[0]), abs(losses[-1]))
+        widest = max(widest, losses[-1] - losses[0])
+        for low, high in pairwise(losses):
+            spacing = _common_measure(high - low, spacing, _EQUAL * scale)
+            if 0 < spacing < _FINEST * scale:
                 return None
-    if not math.isfinite(spacing):
+    if not spacing:
         return None
     # Differences of neighbours are rounded as much as the longest one, which counts many of them.
-    return Lattice(offset, widest / round(float(widest) / spacing))
+    spacing = widest / round(widest / spacing)
+    if any(_misfit(part, float(spacing)) > _TOLERANCE * float(scale) for part, _ in law.parts):
+        return None
+    return Lattice(offset, spacing)
+
+
+def _misfit(part: LossLaw, spacing: float) -> float:
+    """Return how far from the lattice a loss lies, in doubles."""
+    points = part.base.loss - float(part.precise_losses[0])
+    return float(np.abs(points - spacing * np.round(points / spacing)).max())
 
 
 def _points(law: LossLaw) -> Array | None:
@@ -64,16 +85,13 @@ def _points(law: LossLaw) -> Array | None:
     return loss if 0 < loss.size <= MAX_POINTS else None
 
 
-def _common_measure(a: float, b: float) -> float:
-    """Return the largest number that divides both, by Euclid's algorithm with a tolerance."""
-    if math.isinf(a):
-        return b
-    large, small = max(a, b), min(a, b)
-    floor = 1e-7 * small
-    while small > floor:
-        rest = math.remainder(large, small)
-        large, small = small, abs(rest)
-    return large
+def _common_measure(one: Fraction, other: Fraction, smallest: Fraction) -> Fraction:
+    """Return the largest number that divides both, where what is smaller counts as nothing."""
+    large, small = max(one, other), min(one, other)
+    while small > smallest:
+        rest = large % small
+        large, small = small, min(rest, small - rest)
+    return large if large > smallest else Fraction(0)
 
 
 def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:

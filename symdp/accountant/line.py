@@ -9,7 +9,7 @@ bounded by a Chernoff bound, and that bound chooses the step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import Tilted
-from symdp.numeric.line import log_characteristic_grid
+from symdp.numeric.line import log_characteristic, log_characteristic_grid
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -169,7 +169,7 @@ def _spacing(
     for asked in (below, above):
         side, bound = _near_enough(law, epsilon, asked, tilt)
         if tilt > 0:
-            bound = bound + _log_payoff_bound(side)
+            bound = bound + log_payoff_bound(side)
         room = np.maximum(accuracy + bound - log_answer + beside * np.abs(side - tilt), 1.0)
         steps.append(float((2.0 * math.pi * np.abs(side - tilt) / room).max()))
     return min(steps)
@@ -186,7 +186,7 @@ def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tupl
     raise refused
 
 
-def _log_payoff_bound(s: Array) -> Array:
+def log_payoff_bound(s: Array) -> Array:
     """Return log of s^s/(1+s)^{1+s}, the largest value of (1 − e^{−x})⁺e^{−sx} [SPA (43)]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(s > 0, s * np.log(s / (1.0 + s)) - np.log1p(s), 0.0)
@@ -262,20 +262,54 @@ def first_line(
 def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
     """Return the line with values up to node `stop` − 1."""
     start = line.places.size
-    places: Array = line.step * np.arange(start, stop, dtype=np.float64)
-    exponent = np.zeros(places.size, dtype=np.complex128)
     finer = law.tilted(line.tilt, line.step * stop)
     logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
+    places: Array = line.step * np.arange(start, stop, dtype=np.float64)
+    grown = _extended(law, line, finer, places, logs, kernel)
+    return replace(grown, last=end_size(np.abs(grown.values[start:])))
+
+
+def with_places(
+    law: SumLaw, line: Line, places: Array, kernel: Kernel, left_out: float, size: float
+) -> Line:
+    """Return the line with values at some places further out, and a bound of all others.
+
+    Parameters
+    ----------
+    places
+        Multiples of the line's step beyond its last one.
+    left_out
+        What all others may add up to, on both sides.
+    size
+        Of the losses and ε together: their rounding turns far values by so much times y.
+    """
+    start = line.places.size
+    if places.size:
+        finer = law.tilted(line.tilt, float(places[-1]))
+        logs = [log_characteristic(part, places) for part in finer]
+        line = _extended(law, line, finer, places, logs, kernel)
+    turned = 2.0 * ROUNDING * size * float(np.abs(line.values[start:]) @ places)
+    return replace(line, last=(left_out + turned) / (2.0 * line.places.size))
+
+
+def _extended(
+    law: SumLaw,
+    line: Line,
+    finer: Sequence[Tilted],
+    places: Array,
+    logs: Sequence[Complex],
+    kernel: Kernel,
+) -> Line:
+    exponent = np.zeros(places.size, dtype=np.complex128)
     for log, (_, weight) in zip(logs, law.terms, strict=True):
         exponent += weight * log
     block = np.exp(exponent) * kernel(np.asarray(line.tilt + 1j * places, dtype=np.complex128))
-    share = np.abs(block) / abs(line.values[0] if start else block[0])
+    share = np.abs(block) / abs(line.values[0] if line.places.size else block[0])
     return replace(
         line,
         fixed_error=max(line.fixed_error, law.assure(finer, places, logs, share)),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
-        last=end_size(np.abs(block)),
     )
 
 

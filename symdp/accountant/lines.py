@@ -23,7 +23,7 @@ from symdp.accountant.line import (
     tilted_laws,
 )
 from symdp.accountant.quiet import is_assured, silence
-from symdp.accountant.returns import is_scattered, sparing_tilt, with_returns
+from symdp.accountant.returns import sparing_tilt, with_returns
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.tilts import Strip
 from symdp.errors import AccuracyError
@@ -62,7 +62,7 @@ def kept_line(law: SumLaw, epsilon: float, strip: Strip) -> Line | None:
     Parameters
     ----------
     law, epsilon
-        The total loss, without atoms or of atoms on no lattice alone, and ε.
+        The total loss, not on a lattice, and ε.
     strip
         RIGHT or MIDDLE.
     """
@@ -92,7 +92,7 @@ def _line(law: SumLaw, strip: Strip, centre: float, half: float) -> Line | Liter
         if saddle is None or half > _HALF * math.sqrt(saddle.curvature):
             return True
         tilt = saddle.tilt
-        if is_scattered(law):
+        if not law.is_spread:
             tilt = sparing_tilt(law, centre, tilt)
         elif not is_assured(law, tilt):
             return None
@@ -104,8 +104,8 @@ def _line(law: SumLaw, strip: Strip, centre: float, half: float) -> Line | Liter
 def _trace(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | None:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or None where none will do.
 
-    Its values must die out, which excludes lattices and laws that are partly atoms, and what lies
-    beyond them must be shown to be negligible, or where all are atoms be bounded.
+    Its values must die out, which excludes lattices and few steps that are partly atoms, and what
+    lies beyond them must be shown to be negligible, or where all are atoms be bounded.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def _trace(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | No
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
     gap = line.distance(epsilon) + line.shift
-    if is_scattered(law):
+    if not law.is_spread:
         return with_returns(line, tilted, [weight for _, weight in law.terms], gap)
     while line.places.size <= _LONGEST:
         size, reach = line.places.size, line.step * line.places.size

@@ -25,6 +25,7 @@ _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
 _FINEST = 0.25
 _GROWTH = 0.1
+_SHARP = 0.25  # in standard deviations⁻¹ of the sum
 _ZOOM = np.linspace(-1.0, 1.0, 17)
 
 
@@ -46,7 +47,7 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     Parameters
     ----------
     law, tilt
-        The total loss, without atoms, and the line.
+        The total loss, which single values do not make up alone, and the line.
     reach
         The last y at which the values are known, and small.
     """
@@ -72,7 +73,7 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     inner = inner[height[inner] <= level]
     doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
     for k in doubtful.tolist():
-        height[k] = _peak(law, tilt, float(places[k]), float(step[k]))
+        height[k] = _peak(law, tilt, float(places[k]), float(step[k]), _SHARP / math.sqrt(variance))
     heard = np.flatnonzero(height > level)
     if not heard.size:
         return Silence(reach, audible is not None)
@@ -82,12 +83,12 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     return Silence(start, audible is not None)
 
 
-def _peak(law: SumLaw, tilt: float, place: float, width: float) -> float:
-    """Return the height of the peak next to a sample."""
-    for _ in range(3):
+def _peak(law: SumLaw, tilt: float, place: float, width: float, sharp: float) -> float:
+    """Return the height of the peak next to a sample, as sharp as one may be."""
+    for _ in range(3 + max(0, math.ceil(math.log(width / sharp, _ZOOM.size // 2)))):
         fine = place + width * _ZOOM
         found = _log_modulus(law, tilt, fine)
-        place, width = float(fine[found.argmax()]), width / 8.0
+        place, width = float(fine[found.argmax()]), width / (_ZOOM.size // 2)
     return float(found.max())
 
 

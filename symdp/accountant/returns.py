@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symdp.accountant.lattice import find_lattice
 from symdp.accountant.line import Line, continuous_kernel, first_line, plain_sum, tilted_laws
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
@@ -48,18 +47,6 @@ class Returns:
     places: Array
     values: Complex
     left_out: float
-
-
-class _Scattered:
-    """The key under which a law keeps whether it is."""
-
-
-def is_scattered(law: SumLaw) -> bool:
-    """Return whether the loss takes single values only, which lie on no lattice."""
-    if _Scattered not in law.kept:
-        alone = law.has_atoms and not law.is_spread
-        law.kept[_Scattered] = alone and find_lattice(law) is None
-    return bool(law.kept[_Scattered])
 
 
 def sparing_tilt(law: SumLaw, epsilon: float, saddle: float) -> float:

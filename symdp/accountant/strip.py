@@ -1,7 +1,8 @@
 """The contour integral of the privacy profile on one vertical line, however slowly it settles.
 
 Terms that die out are summed plainly. Those of smooth losses that do not are cut off smoothly, and
-what single values of the loss bring back again and again is split off and summed exactly.
+what single values of the loss bring back again and again is split off and summed exactly. Where all
+losses are single values, what comes back is looked for: over one period, or as far as it pays.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import numpy as np
 from scipy.special import erfc
 
 from symdp.accountant.atoms import finite_sum
+from symdp.accountant.lattice import find_lattice
 from symdp.accountant.line import (
     MAX_NODES,
     SETTLED,
     Kernel,
+    Line,
     StripValue,
     continuous_kernel,
     end_size,
@@ -26,8 +29,9 @@ from symdp.accountant.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.accountant.quiet import Silence, silence
-from symdp.accountant.returns import is_scattered, with_returns
+from symdp.accountant.period import with_period
+from symdp.accountant.quiet import Silence, is_assured, silence
+from symdp.accountant.returns import with_returns
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import Tilted
@@ -35,9 +39,15 @@ from symdp.numeric.step import Array
 from symdp.numeric.total import CoarseError, SumLaw
 
 _SCATTERED = 1e-7  # the largest share of what may come back that is still reported
+_SILENT = 1e-17  # what comes back to this again and again is none
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
+_TOO_OFTEN = (
+    "the single values of the loss of {} steps bring the characteristic function back too often; "
+    "the method prv gives proved bounds"
+)
 _FARTHEST_RETURN = 1 << 17
 _CYCLES = 8.0
+_MOST_PATIENT = 1 << 15  # nodes
 _TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y
 
 
@@ -47,7 +57,6 @@ def integrate(
     tilt: float,
     kernel: Kernel = continuous_kernel,
     period: float = math.inf,
-    smooth: bool = True,
 ) -> StripValue:
     """Return log |I(t)| on the line Re z = `tilt`.
 
@@ -55,8 +64,6 @@ def integrate(
     ----------
     kernel, period
         G, and for a lattice of losses the length 2π/Δ after which the integrand repeats.
-    smooth
-        Whether some of the loss is spread out.
 
     Raises
     ------
@@ -64,22 +71,26 @@ def integrate(
         If the integrand has not died out after 2²⁰ nodes, or comes back after it had.
     """
     tilted = tilted_laws(law, tilt)
-    counts = [weight for _, weight in law.terms]
     line, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
+    if law.is_spread:
+        return _spread(law, epsilon, line, tilted)
+    if not math.isinf(period):
+        return with_period(law, epsilon, line, tilted, kernel, limit).value(epsilon)
+    gap = line.distance(epsilon) + line.shift
+    found = with_returns(line, tilted, [count for _, count in law.terms], gap).value(epsilon)
+    if not found.relative_error < _SCATTERED:
+        raise AccuracyError(_TOO_OFTEN.format(law.count))
+    return found
+
+
+def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> StripValue:
+    """Return the integral for a law that is not of single values alone."""
+    tilt, step = line.tilt, line.step
     distance = line.distance(epsilon)
-    gap, step = distance + line.shift, line.step
-    if is_scattered(law):
-        line = with_returns(line, tilted, counts, gap)
-        total = plain_sum((line.values * np.exp(1j * gap * line.places)).real)
-        tail = 2.0 * line.places.size * line.last
-        if not tail < _SCATTERED * abs(total):
-            raise AccuracyError(
-                f"the single values of the loss of {law.count} steps bring the characteristic "
-                "function back too often; the method prv gives proved bounds"
-            )
-        return line.sized(distance, total, tail, math.nan)
+    gap = distance + line.shift
+    counts = [weight for _, weight in law.terms]
     stop = line.places.size
-    revival = _revival(tilted, counts) if smooth and law.has_atoms else 0.0
+    revival = _revival(tilted, counts) if law.has_atoms else 0.0
     cycle = law.atom_cycle if revival * law.count > 1e-17 else 0.0
     exact = 0.0
     single = revival > SETTLED and tilt > -1.0
@@ -95,23 +106,32 @@ def integrate(
             log_front = tilt * distance + line.excess
             exact = math.exp(min(log_exact - log_front, 700.0)) * 2.0 * math.pi / step
             revival = 0.0
+    # Where the densities show that nothing is heard far out, what is closer is looked at.
+    looked = law.is_mixed and not single and is_assured(law, tilt)
+    if law.is_mixed and not looked:
+        cycle = max(cycle, _period(law))
+        if _CYCLES * cycle > step * _MOST_PATIENT:
+            raise AccuracyError(_TOO_OFTEN.format(law.count))
+    known = single or revival > _SILENT or (law.is_mixed and not looked)
     best = (math.inf, 0.0)
     terms = np.empty(0, dtype=np.complex128)
     heard = Silence(math.inf, assured=False)
     while True:
         block = line.values[terms.size :] * np.exp(1j * gap * line.places[terms.size :])
         if single:
-            block = block - _atomic_terms(tilted, counts, gap, tilt, step, terms.size, stop, kernel)
+            block = block - _atomic_terms(tilted, counts, gap, tilt, step, terms.size, stop)
         terms = np.concatenate([terms, block])
-        last = np.maximum(np.abs(block), revival * kernel_modulus(kernel, tilt, step * stop))
-        if stop >= limit < MAX_NODES:
-            total, tail = plain_sum(terms.real), 0.0
+        last = np.maximum(
+            np.abs(block), revival * kernel_modulus(continuous_kernel, tilt, step * stop)
+        )
+        if looked:
+            total, tail = plain_sum(terms.real), 2.0 * terms.size * end_size(last)
         else:
-            total, tail = _settle(terms.real, last, smooth, step * stop >= _CYCLES * cycle)
+            total, tail = _settle(terms.real, last, step * stop >= _CYCLES * cycle)
         best = min(best, (tail / abs(total) if total else math.inf, total))
         if best[0] <= SETTLED:
             died = end_size(last) * 2.0 * terms.size <= SETTLED * abs(total)
-            if law.has_atoms or not died:
+            if not died or known:
                 break
             heard = silence(law, tilt, step * stop)
             wanted = heard.start / step
@@ -124,7 +144,7 @@ def integrate(
                 )
             stop, best = math.ceil(wanted) + 1, (math.inf, 0.0)
         else:
-            stop = min(2 * stop, limit)
+            stop = min(2 * stop, MAX_NODES)
         if terms.size >= stop:
             if best[0] <= TOLERABLE:
                 break
@@ -132,12 +152,18 @@ def integrate(
                 f"the characteristic function of the privacy loss decays too slowly for "
                 f"{law.count} steps: {stop} nodes leave a relative error of {best[0]:.1e}"
             )
-        line = longer(law, line, stop, kernel)
+        line = longer(law, line, stop, continuous_kernel)
     tail, total = best
     tail, total = tail * abs(total), total + math.copysign(exact, tilt)
     # The atoms' terms are known exactly, and count for no cancellation.
-    line = replace(line, values=terms, assured=law.has_atoms or heard.assured)
+    line = replace(line, values=terms, assured=known or heard.assured)
     return line.sized(distance, total, tail, math.nan)
+
+
+def _period(law: SumLaw) -> float:
+    """Return the length after which the single-valued losses of a mixed law repeat."""
+    lattice = find_lattice(law.apart()[0])
+    return math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
 
 
 def _revival(tilted: list[Tilted], counts: list[float]) -> float:
@@ -160,7 +186,6 @@ def _atomic_terms(
     step: float,
     start: int,
     stop: int,
-    kernel: Kernel,
 ) -> Complex:
     """Return the terms that the sums of atoms alone would have."""
     y = step * np.arange(start, stop, dtype=np.float64)
@@ -172,11 +197,13 @@ def _atomic_terms(
         modulus = modulus * np.abs(value) ** count
         angle = angle + count * np.angle(value)
     return np.asarray(
-        modulus * np.exp(1j * angle) * kernel(np.asarray(tilt + 1j * y, dtype=np.complex128))
+        modulus
+        * np.exp(1j * angle)
+        * continuous_kernel(np.asarray(tilt + 1j * y, dtype=np.complex128))
     )
 
 
-def _settle(terms: Array, last: Array, smooth: bool, complete: bool) -> tuple[float, float]:
+def _settle(terms: Array, last: Array, complete: bool) -> tuple[float, float]:
     """Return the two-sided sum and the size of what its cut-off may have left out.
 
     Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around ε, a
@@ -185,7 +212,7 @@ def _settle(terms: Array, last: Array, smooth: bool, complete: bool) -> tuple[fl
     `complete`: once every return of the atoms' oscillation has been seen.
     """
     plain = plain_sum(terms)
-    if smooth and not complete:
+    if not complete:
         return plain, math.inf
     tail = 2.0 * terms.size * end_size(last)
     if tail <= SETTLED * abs(plain):

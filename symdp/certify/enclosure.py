@@ -195,7 +195,12 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
     goal = Goal(saddle.log_size, width, digits)
     with ctx.workprec(ctx.prec + int(max(0.0, -saddle.log_size) / math.log(2))):
         if lattice is not None:
-            return sum_lattice(tilted, lattice, tilt, epsilon, goal)
+            try:
+                return sum_lattice(tilted, lattice, tilt, epsilon, goal)
+            except AccuracyError:  # few steps, on a lattice that is fine for them
+                with suppress(AccuracyError):
+                    return enumerate_sums(steps, epsilon, digits)
+                raise
         return sum_line(tilted, tilt, epsilon, goal)
 
 

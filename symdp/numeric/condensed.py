@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -180,6 +180,15 @@ class CondensedLaw(SumLaw):
         self.kept.clear()
         for name in ("_terms", *_REMEMBERED):
             self.__dict__.pop(name, None)
+
+    def _taken_apart(self) -> tuple[SumLaw, SumLaw]:
+        if not self._families:
+            return super()._taken_apart()
+        sides = [[x for x in self._others if x[0].is_spread is spread] for spread in (False, True)]
+        # Their own grids, as a family's grid belongs to one total alone.
+        families = [replace(family, _grid=None) for family in self._families]
+        rest = CondensedLaw(families, sides[1], lambda: [x for x in self.parts if x[0].is_spread])
+        return SumLaw(sides[0]), rest
 
     def _slices(self) -> Iterator[tuple[Family, slice]]:
         """Yield every family with the place of its nodes among the terms."""

@@ -13,7 +13,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.numeric.domain import tilt_domain
 from symdp.numeric.elementary import exponential_remainder
-from symdp.numeric.mean import precise_ends, precise_mean
+from symdp.numeric.mean import precise_losses, precise_mean
 from symdp.numeric.nodes import NodeSet, build_nodes, escapes
 from symdp.numeric.outline import Outline
 from symdp.numeric.step import Array, Step
@@ -100,9 +100,9 @@ class LossLaw:
         return precise_mean(self.step, self.outlines, self.base.mean)
 
     @cached_property
-    def precise_ends(self) -> tuple[Fraction, Fraction]:
-        """The least and the largest of losses that are all single values, beyond doubles."""
-        return precise_ends(self.step, self.outlines)
+    def precise_losses(self) -> tuple[Fraction, ...]:
+        """Losses that are all single values beyond doubles, rising: all, or ends and samples."""
+        return precise_losses(self.step, self.outlines)
 
     @cached_property
     def is_spread(self) -> bool:

@@ -11,6 +11,7 @@ from symdp.numeric.step import Array
 
 DIRECT_WORK = 400_000  # below this many exponentials a plain sum beats the transform
 _LOG_ZERO = -800.0  # stands for log 0: e^-800 is zero in double precision, and stays so times n
+_SMALL_SQUARE = -0.75  # |1 + z|² − 1 for |1 + z| = 1/2
 _NEAR_PHASE = 32.0  # nodes whose phase stays below this are few, and are always summed directly
 
 
@@ -43,11 +44,15 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
 
 
 def _log1p(z: Complex) -> Complex:
-    """Return log(1 + z) for complex z, accurate near zero, on the principal branch."""
+    """Return log(1 + z), accurate relative to itself or to 1 + z, on the principal branch."""
     real = z.real
     result = np.empty(z.shape, dtype=np.complex128)
     with np.errstate(divide="ignore"):
         square = np.maximum(real * (2.0 + real) + z.imag * z.imag, -1.0)
-        result.real = np.maximum(0.5 * np.log1p(square), _LOG_ZERO)
+        modulus = 0.5 * np.log1p(square)
+        # Next to −1 the square cancels, and its root would keep half of the digits.
+        small = square < _SMALL_SQUARE
+        modulus[small] = np.log(np.hypot(1.0 + real[small], z.imag[small]))
+        result.real = np.maximum(modulus, _LOG_ZERO)
     result.imag = np.arctan2(z.imag, 1.0 + real)
     return result

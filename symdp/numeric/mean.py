@@ -26,6 +26,8 @@ _FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
 _RELATIVE = 1e-22
 _FAINT = 1e-9
 _MOST_PANELS = 20_000
+_BESIDE = 8  # integers on each side of the likeliest
+_SPARSE = 32
 
 
 @cache
@@ -116,22 +118,28 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
         raise AccuracyError(f"the mean of the loss of {step.name} could not be summed precisely")
 
 
-def precise_ends(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, Fraction]:
-    """Return the least and the largest loss of a step whose finite losses are all single values.
+def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, ...]:
+    """Return the losses of a step whose finite losses are all single values, in rising order.
 
-    Of integer noise, these are the ends of what is not negligible.
+    Of integer noise, these are the ends of what is not negligible and some of those between.
     """
     with ctx.workprec(_BITS):
-        ends = [_fraction(loss) for _, loss in step.point_balls]
+        losses = [_fraction(loss) for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
-            if piece.integer:
-                x = integer_nodes(piece, [-1.0, 0.0])
-                loss = np.asarray(piece.loss(x))
-                places = x[[loss.argmin(), loss.argmax()]].tolist()
-            else:
-                places = [inner_place(piece)]
-            ends += [_fraction(piece.accurate.ball(arb(place))[1]) for place in places]
-        return min(ends), max(ends)
+            places = _sampled(piece) if piece.integer else [inner_place(piece)]
+            losses += [_fraction(piece.accurate.ball(arb(place))[1]) for place in places]
+        return tuple(sorted(losses))
+
+
+def _sampled(piece: SmoothPiece) -> list[float]:
+    """Return some integers of a piece: where its loss ends, and others far from even spacing."""
+    x = np.sort(integer_nodes(piece, [-1.0, 0.0]))
+    loss = np.asarray(piece.loss(x))
+    middle = int(np.asarray(piece.log_p(x)).argmax())
+    chosen = {int(loss.argmin()), int(loss.argmax())}
+    chosen |= {place % x.size for place in range(middle - _BESIDE, middle + _BESIDE + 1)}
+    chosen |= {place * place * (x.size - 1) // _SPARSE**2 for place in range(_SPARSE + 1)}
+    return [float(place) for place in x[sorted(chosen)]]
 
 
 def _fraction(ball: arb) -> Fraction:

@@ -35,6 +35,8 @@ def _kernel_transform() -> Chebyshev:
 def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
     """Return Σⱼ wⱼ e^{ikθⱼ} for k = first, …, last − 1, absolute error ~1e-14 Σ|wⱼ|.
 
+    Angles are at most 2π in size; what k times their rounding turns the terms comes on top.
+
     Examples
     --------
     >>> out = uniform_sum(np.array([0.25, 0.75]), np.array([0.1, -2.0]), 5, 9)
@@ -48,7 +50,8 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
     grid = fft.next_fast_len(max(2 * count + 2 * _WIDTH, 64))
     spacing = 2.0 * np.pi / grid
     source = weight * np.exp(1j * np.fmod(centre * angle, 2.0 * np.pi))
-    position = np.mod(angle, 2.0 * np.pi) / spacing
+    # Signed, so that small angles of either sign keep their relative accuracy: k multiplies it.
+    position = angle / spacing
     base = np.ceil(position - 0.5 * _WIDTH).astype(np.int64)
     real, imaginary = np.zeros(grid), np.zeros(grid)
     for offset in range(_WIDTH):

@@ -223,10 +223,14 @@ def _merge(probe: _Probe, panels: _Panels, faint: float) -> _Panels:
     total = np.maximum(panels.integrals[0].sum(axis=1), 1.0)
     panels = panels.take(np.argsort(panels.lower))
     parity, failures = 0, 0
+    alone = np.zeros(panels.lower.size, dtype=bool)  # was seen not to join its right neighbour
     while failures < 2 and panels.lower.size > 1:
         first = np.arange(parity, panels.lower.size - 1, 2)
+        first = first[~alone[first]]
+        parity = 1 - parity
         if first.size == 0:
-            break
+            failures += 1
+            continue
         wide = probe.evaluate(panels.lower[first], panels.upper[first + 1])
         good, _ = _agree(
             wide, panels.integrals[..., first] + panels.integrals[..., first + 1], total
@@ -234,12 +238,17 @@ def _merge(probe: _Probe, panels: _Panels, faint: float) -> _Panels:
         if faint > 0:
             shares = panels.integrals[0] / total[:, None]
             good &= (np.minimum(shares[:, first], shares[:, first + 1]) > faint).any(axis=0)
-        kept = np.ones(panels.lower.size, dtype=bool)
-        kept[first[good]] = kept[first[good] + 1] = False
         failures = 0 if good.any() else failures + 1
+        alone[first[~good]] = True
+        joined = first[good]
+        alone[joined] = False
+        alone[np.maximum(joined - 1, 0)] = False
+        kept = np.ones(panels.lower.size, dtype=bool)
+        kept[joined] = kept[joined + 1] = False
         panels = panels.take(np.flatnonzero(kept)).join(wide.take(np.flatnonzero(good)))
         panels = panels.take(np.argsort(panels.lower))
-        parity = 1 - parity
+        kept[joined] = True
+        alone = alone[kept]
     return panels
 
 

@@ -23,6 +23,10 @@ class CoarseError(Exception):
     """Steps were replaced by too few others: `SumLaw.refine`, and ask again."""
 
 
+class _Apart:
+    """The key under which a mixed law keeps its two kinds of steps."""
+
+
 class SumLaw:
     """The total privacy loss of independent steps: distinct laws, each with a count.
 
@@ -79,6 +83,22 @@ class SumLaw:
     def has_atoms(self) -> bool:
         """Whether some single value of a loss has positive probability."""
         return any(law.has_atoms for law, _ in self.terms)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the losses of some steps are single values, and those of others are not."""
+        return self.is_spread and not all(law.is_spread for law, _ in self.terms)
+
+    def apart(self) -> tuple[SumLaw, SumLaw]:
+        """Return the steps of a mixed law: those whose losses are single values, and the others."""
+        if _Apart not in self.kept:
+            self.kept[_Apart] = self._taken_apart()
+        found: tuple[SumLaw, SumLaw] = self.kept[_Apart]
+        return found
+
+    def _taken_apart(self) -> tuple[SumLaw, SumLaw]:
+        sides = [[x for x in self.parts if x[0].is_spread is spread] for spread in (False, True)]
+        return SumLaw(sides[0]), SumLaw(sides[1])
 
     def refine(self) -> None:
         """Take more terms, after a `CoarseError`."""

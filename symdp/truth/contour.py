@@ -109,6 +109,8 @@ class _Ladder:
         self.tilt = tilt
         # Atoms are exact at every frequency.
         self.is_discrete = all(law.is_discrete for law, _ in steps)
+        # Beside others, atoms only lift the characteristic function again after it had fallen.
+        self.is_counted = [self.is_discrete or not law.is_discrete for law, _ in steps]
         self._sets: list[tuple[float, _Set]] = []
         self.first = self._add(math.inf if self.is_discrete else frequency)
 
@@ -143,8 +145,8 @@ class _Sampler:
         quiet, trail = 0, [(1, math.inf)]
         peak = arb(0)
         while True:
-            for value in self._block(offset + index * step, step, size):
-                modulus = abs(value).upper()
+            for value, loudest in self._block(offset + index * step, step, size):
+                modulus = abs(loudest).upper()
                 total += value.real if index == 0 and offset.is_zero() else 2 * value.real
                 largest, peak = largest.max(modulus), peak.max(modulus)
                 # A slow decay leaves a tail about as many terms long as are summed already.
@@ -210,8 +212,11 @@ class _Sampler:
             exponent += count * (nodes.height + nodes.total.log())
         return exponent.exp()
 
-    def _block(self, first: arb, step: arb, size: int) -> list[acb]:
-        """The integrand at y = first + k·step for at most size² values of k."""
+    def _block(self, first: arb, step: arb, size: int) -> list[tuple[acb, acb]]:
+        """The integrand at y = first + k·step for at most size² values of k.
+
+        With each comes what it would be, in size, if all atoms of discrete steps were one.
+        """
         reach, nodes_set = self.ladder.at(float(first))
         if math.isfinite(reach):
             # No further than these nodes do; the next block takes the next set.
@@ -220,14 +225,21 @@ class _Sampler:
         for k in range(size * size):
             z = acb(self.ladder.tilt, first + k * step)
             values.append((-self.epsilon * acb(0, 1) * z.imag).exp() / (z * (1 + z)))
-        for nodes, count in nodes_set:
+        loudest = values
+        for (nodes, count), is_counted in zip(nodes_set, self.ladder.is_counted, strict=True):
             self.budget.spend(len(nodes.weights) * (size * size + 16 * size))
             total = nodes.total
-            values = [
-                value * (moment / total) ** count
-                for value, moment in zip(values, power_sums(nodes, first, step, size), strict=True)
-            ]
-        return values
+            moments = power_sums(nodes, first, step, size)
+            factors = [(moment / total) ** count for moment in moments]
+            same = loudest is values
+            values = [value * factor for value, factor in zip(values, factors, strict=True)]
+            if is_counted:
+                loudest = (
+                    values
+                    if same
+                    else [value * factor for value, factor in zip(loudest, factors, strict=True)]
+                )
+        return list(zip(values, loudest, strict=True))
 
 
 def power_sums(nodes: Nodes, first: arb, step: arb, size: int) -> list[acb]:

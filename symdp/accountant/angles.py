@@ -1,0 +1,117 @@
+"""Where a sum of single-valued losses may be heard far out: angles rule out all the rest.
+
+|φ(y − y′)| is the cosine of the angle between the lines of e^{iyL} and e^{iy′L}, and angles obey
+the triangle inequality [Krein].  So does Θ(y) = (Σ nᵢ arccos²|φᵢ(y)|)^½: Θ(y + s) ≥ Θ(y) − Θ(s).
+As cos θ ≤ e^{−θ²/2}, |Φ(y)| ≤ e^{−Θ(y)²/2}: one value of Φ silences a whole stretch around it,
+about as long as a step's loss is narrow, whatever the number of steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from symdp.numeric.law import Tilted
+from symdp.numeric.line import log_characteristic
+from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw
+
+_GROWTH = 1.5  # of the stretches looked at first, each next to the one before
+_SPLIT = 4
+_NARROW = 4  # nodes of a stretch that is no longer split
+_MOST_HEARD = 1 << 20
+_MOST_WORK = 1 << 23  # values of a characteristic function, times atoms
+_ROUNDED = 4e-16
+_RIGHT = 0.5 * math.pi
+
+
+class Angles:
+    """Θ of the steps whose losses are single values, at one tilt."""
+
+    def __init__(self, law: SumLaw, tilted: Sequence[Tilted]) -> None:
+        self._steps = [
+            (part, count)
+            for part, (own, count) in zip(tilted, law.terms, strict=True)
+            if not own.is_spread
+        ]
+        self.atoms = sum(part.weight.size for part, _ in self._steps)
+        self.most = _RIGHT * math.sqrt(math.fsum(count for _, count in self._steps))
+
+    def at(self, y: Array) -> Array:
+        """Return Θ(y), rounded down."""
+        total = np.zeros(y.size)
+        for part, count in self._steps:
+            depth = np.maximum(-log_characteristic(part, y).real - _ROUNDED, 0.0)
+            total += count * np.arctan2(np.sqrt(-np.expm1(-2.0 * depth)), np.exp(-depth)) ** 2
+        return np.sqrt(total)
+
+    def within(self, reach: Array) -> Array:
+        """Bound Θ(s) for all |s| ≤ reach: |φ(s)| ≥ 1 − σ²s²/2."""
+        total = np.zeros(reach.size)
+        for part, count in self._steps:
+            sine = np.minimum(0.5 * math.sqrt(part.variance) * reach, math.sqrt(0.5))
+            total += count * (2.0 * np.arcsin(sine)) ** 2
+        return np.sqrt(total)
+
+
+def audible(
+    angles: Angles,
+    step: float,
+    first: int,
+    last: int,
+    level: float,
+    quieter: Callable[[Array], Array] | None = None,
+) -> Array | None:
+    """Return the k, first ≤ k < last, at which |Φ(k·step)| may be above e^{−level}.
+
+    Parameters
+    ----------
+    quieter
+        A falling bound on the log of what other steps contribute, as a function of y.
+
+    Returns
+    -------
+    array or None
+        In rising order; None where there are too many to list or to look for.
+    """
+    edges = [first]
+    while edges[-1] < last:
+        edges.append(min(last, math.ceil(_GROWTH * edges[-1]) + _NARROW))
+    low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
+    found: list[tuple[Array, Array]] = []
+    work, heard = 0, 0
+    while low.size:
+        needed = level + (quieter(step * low) if quieter else np.zeros(low.size))
+        needed = np.sqrt(2.0 * np.maximum(needed, 0.0))
+        around = angles.within(0.5 * step * (high - 1 - low))
+        # Where even right angles would not do, there is no need to look.
+        hopeful = np.flatnonzero(needed + around <= angles.most)
+        work += (hopeful.size + 1) * angles.atoms + low.size
+        if work > _MOST_WORK:
+            return None
+        loud = needed > 0
+        middle = 0.5 * step * (low + high - 1)[hopeful]
+        loud[hopeful] &= angles.at(middle) < (needed + around)[hopeful]
+        low, high = low[loud], high[loud]
+        narrow = high - low <= _NARROW
+        found.append((low[narrow], high[narrow]))
+        heard += int((high - low)[narrow].sum())
+        if heard > _MOST_HEARD:
+            return None
+        low, high = _split(low[~narrow], high[~narrow])
+    starts, stops = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
+    order = np.argsort(starts)
+    starts, sizes = starts[order], (stops - starts)[order]
+    offsets = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    return np.asarray(offsets + np.arange(offsets.size))
+
+
+def _split(low: Array, high: Array) -> tuple[Array, Array]:
+    """Cut stretches of nodes into several each."""
+    width = -((low - high) // _SPLIT)
+    starts = low[:, None] + np.arange(_SPLIT) * width[:, None]
+    stops = np.minimum(starts + width[:, None], high[:, None])
+    some = starts < stops
+    return starts[some], stops[some]
