@@ -229,16 +229,13 @@ def _single_values(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
     often the characteristic function may come back.
     """
     lattice = find_lattice(law)
-    tilt = _line(law, epsilon, Strip.RIGHT)
-    listed: FiniteSum | None = None
     if lattice is not None:
         width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
-        if count_sums(law) < width / float(lattice.spacing):
-            listed = finite_sum(law, epsilon, tilt)
-        with suppress(AccuracyError):  # where it is too fine for so few steps
-            if listed is None:
+        if not count_sums(law) < width / float(lattice.spacing):
+            with suppress(AccuracyError):  # where it is too fine for so few steps
                 return _integral(law, epsilon, log_escaped, lattice)[0]
-    listed = listed or finite_sum(law, epsilon, tilt)
+    tilt = _line(law, epsilon, Strip.RIGHT)
+    listed = finite_sum(law, epsilon, tilt)
     if listed is not None:
         return _of_sum(listed, log_escaped, epsilon)
     halves = halved_sum(law, epsilon, tilt) if law.count <= _HALVED else None

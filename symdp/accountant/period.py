@@ -19,7 +19,7 @@ from symdp.numeric.law import Tilted
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
-_FEW_NODES = 1 << 10  # all of which are evaluated
+_FEW_NODES = 1 << 7  # all of which are evaluated
 _MOST_NODES = 1 << 20
 _MOST_WORK = 1 << 25  # nodes times atoms
 _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all together that is never evaluated
