@@ -160,3 +160,23 @@ def test_small_negative_angles_keep_their_accuracy():
         found = uniform_sum(weight, angle, first, first + 60_000)
         exact = np.exp(1j * angle[0] * np.arange(first, first + 60_000))
         assert np.abs(found - exact).max() < 2e-13
+
+
+def test_far_out_the_complement_of_a_finite_sum_is_one():
+    """Lists made where δ is tiny lack the losses that make up nearly all of P."""
+    mechanism = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/2")
+    for count in (2, 3):
+        answer = Contour().log_delta(compose(mechanism, count).law("remove"), 40.0)
+        assert answer.log_delta < -1000.0
+        assert answer.log_complement == 0.0
+
+
+def test_lists_serve_a_tilt_far_out_and_one_between_the_poles():
+    steps = [
+        (RESPONSE(epsilon_0="1587/1000"), 30),
+        (mechanisms.discrete_gaussian(sigma="4379/1000"), 3),
+        (GAUSSIAN(sigma=100), 1),
+    ]
+    answer = compose(steps).delta(57.68, direction="remove")
+    assert answer.log_delta < -300.0
+    assert answer.log_upper - answer.log_lower < 1e-9

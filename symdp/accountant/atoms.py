@@ -93,7 +93,9 @@ def listed(law: SumLaw, tilts: Sequence[float]) -> Atoms | None:
     """
     total: Atoms | None = (np.zeros(1), np.zeros(1))
     for part, count in law.parts:
-        step = _atoms(part, max(tilts, key=abs), False)
+        step = _atoms(part, tilts[0], False)
+        for tilt in tilts[1:]:
+            step = _united(step, _atoms(part, tilt, False))
         total = added(total, _power(step, count, tilts), tilts)
     return total
 
@@ -142,6 +144,23 @@ def _atoms(law: LossLaw, tilt: float, atomic: bool) -> Atoms:
     nodes = law.nodes(tilt, 0.0)
     kept = nodes.atomic if atomic else slice(None)
     return nodes.loss[kept], nodes.log_weight[kept]
+
+
+def _united(first: Atoms, second: Atoms) -> Atoms:
+    """Return the atoms that are in either list: of integer noise, each tilt has its own."""
+    merged = [_merged(*atoms) for atoms in (first, second)]
+    assert merged[0] is not None
+    assert merged[1] is not None
+    (loss, log_weight), (other, other_weight) = merged[0], merged[1]
+    place = np.searchsorted(loss, other)
+    gap = np.minimum(
+        np.abs(other - loss[np.minimum(place, loss.size - 1)]),
+        np.abs(other - loss[np.maximum(place - 1, 0)]),
+    )
+    new = gap > CHAIN * SAME * max(float(np.abs(loss).max()), float(np.abs(other).max()))
+    losses = np.concatenate([loss, other[new]])
+    order = np.argsort(losses, kind="stable")
+    return losses[order], np.concatenate([log_weight, other_weight[new]])[order]
 
 
 def _power(step: Atoms, count: int, tilts: Sequence[float]) -> Atoms | None:

@@ -33,6 +33,7 @@ _MANY_TERMS = 1024
 _MIXED = 1e-9  # bounds wider than this are worth such a sum even where it costs more
 _HALVED = 40  # the most steps whose single values are listed in halves
 _CLOSE = 2e-11
+_HALF = math.log(0.5)
 _GROWTH = 1e-14  # what the bounds of added densities usually are, for each step
 _NEARBY = 0.1  # of the distance to the mean
 _SLACK = 2.0  # how much wider than nearby an answer may be to be taken at once
@@ -256,7 +257,9 @@ def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
     log_delta = log_add_exp(found.log_delta, log_escaped)
     known = log_delta > -math.inf
     error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
-    return exact_answer(log_delta, found.log_complement, error, epsilon=epsilon)
+    # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
+    complement = found.log_complement if log_delta > _HALF else log_one_minus_exp(log_delta)
+    return exact_answer(log_delta, complement, error, epsilon=epsilon)
 
 
 def _from_strips(

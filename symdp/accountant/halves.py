@@ -53,7 +53,7 @@ def halved_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     # δ ≤ e^{K(t) − tε}, and so for what is left out.
     log_most = min(log_moment - tilt * epsilon, 0.0)
     error = (missing + law.count * _ROUNDING) * math.exp(log_most - log_delta) + exposed / gain
-    complement = max(-math.expm1(log_delta), _ROUNDING)
+    complement = max(math.exp(law.log_finite_mass) - gain, _ROUNDING)
     return FiniteSum(log_delta, math.log(complement), math.log(error) + log_delta)
 
 
