@@ -9,14 +9,13 @@ about as long as a step's loss is narrow, whatever the number of steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from symdp.numeric.law import Tilted
 from symdp.numeric.line import log_characteristic
 from symdp.numeric.step import Array
-from symdp.numeric.total import SumLaw
 
 _GROWTH = 1.5  # of the stretches looked at first, each next to the one before
 _SPLIT = 4
@@ -28,72 +27,65 @@ _RIGHT = 0.5 * math.pi
 
 
 class Angles:
-    """Θ of the steps whose losses are single values, at one tilt."""
+    """Θ of steps whose losses are single values, at one tilt.
 
-    def __init__(self, law: SumLaw, tilted: Sequence[Tilted]) -> None:
-        self._steps = [
-            (part, count)
-            for part, (own, count) in zip(tilted, law.terms, strict=True)
-            if not own.is_spread
-        ]
-        self.atoms = sum(part.weight.size for part, _ in self._steps)
-        self.most = _RIGHT * math.sqrt(math.fsum(count for _, count in self._steps))
+    Parameters
+    ----------
+    tilted
+        The steps.
+    counts
+        How often each is taken: several rows for several sums, each with its own Θ.
+    """
+
+    def __init__(self, tilted: Sequence[Tilted], counts: Sequence[Sequence[float]]) -> None:
+        self._tilted = tilted
+        self._counts = np.asarray(counts, dtype=np.float64)
+        self.atoms = sum(part.weight.size for part in tilted)
+        self.work = 0  # values of e^{iyL} so far
+        self.most = _RIGHT * math.sqrt(float(self._counts.sum(axis=1).min()))
 
     def at(self, y: Array) -> Array:
-        """Return Θ(y), rounded down."""
-        total = np.zeros(y.size)
-        for part, count in self._steps:
+        """Return Θ(y), rounded down: a row for each sum."""
+        self.work += y.size * self.atoms
+        total = np.zeros((len(self._counts), y.size))
+        for part, count in zip(self._tilted, self._counts.T, strict=True):
             depth = np.maximum(-log_characteristic(part, y).real - _ROUNDED, 0.0)
-            total += count * np.arctan2(np.sqrt(-np.expm1(-2.0 * depth)), np.exp(-depth)) ** 2
+            angle = np.arctan2(np.sqrt(-np.expm1(-2.0 * depth)), np.exp(-depth))
+            total += np.multiply.outer(count, angle * angle)
         return np.sqrt(total)
 
     def within(self, reach: Array) -> Array:
         """Bound Θ(s) for all |s| ≤ reach: |φ(s)| ≥ 1 − σ²s²/2."""
-        total = np.zeros(reach.size)
-        for part, count in self._steps:
+        total = np.zeros((len(self._counts), reach.size))
+        for part, count in zip(self._tilted, self._counts.T, strict=True):
             sine = np.minimum(0.5 * math.sqrt(part.variance) * reach, math.sqrt(0.5))
-            total += count * (2.0 * np.arcsin(sine)) ** 2
+            total += np.multiply.outer(count, (2.0 * np.arcsin(sine)) ** 2)
         return np.sqrt(total)
 
 
-def audible(
-    angles: Angles,
-    step: float,
-    first: int,
-    last: int,
-    level: float,
-    quieter: Callable[[Array], Array] | None = None,
-) -> Array | None:
-    """Return the k, first ≤ k < last, at which |Φ(k·step)| may be above e^{−level}.
+def audible(angles: Angles, step: float, first: int, last: int, level: float) -> Array | None:
+    """Return the k, first ≤ k < last, at which some |Φ(k·step)| may be above e^{−level}.
 
-    Parameters
-    ----------
-    quieter
-        A falling bound on the log of what other steps contribute, as a function of y.
-
-    Returns
-    -------
-    array or None
-        In rising order; None where there are too many to list or to look for.
+    They come in rising order; None stands for too many to list or to look for.
     """
+    needed = math.sqrt(2.0 * level)
+    if needed > angles.most:
+        return None
     edges = [first]
     while edges[-1] < last:
         edges.append(min(last, math.ceil(_GROWTH * edges[-1]) + _NARROW))
     low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
     found: list[tuple[Array, Array]] = []
-    work, heard = 0, 0
+    heard, most = 0, angles.work + _MOST_WORK
     while low.size:
-        needed = level + (quieter(step * low) if quieter else np.zeros(low.size))
-        needed = np.sqrt(2.0 * np.maximum(needed, 0.0))
-        around = angles.within(0.5 * step * (high - 1 - low))
+        around = needed + angles.within(0.5 * step * (high - 1 - low))
         # Where even right angles would not do, there is no need to look.
-        hopeful = np.flatnonzero(needed + around <= angles.most)
-        work += (hopeful.size + 1) * angles.atoms + low.size
-        if work > _MOST_WORK:
+        hopeful = np.flatnonzero((around <= angles.most).all(axis=0))
+        if low.size + hopeful.size * angles.atoms > most - angles.work:
             return None
-        loud = needed > 0
+        loud = np.ones(low.size, dtype=bool)
         middle = 0.5 * step * (low + high - 1)[hopeful]
-        loud[hopeful] &= angles.at(middle) < (needed + around)[hopeful]
+        loud[hopeful] = (angles.at(middle) < around[:, hopeful]).any(axis=0)
         low, high = low[loud], high[loud]
         narrow = high - low <= _NARROW
         found.append((low[narrow], high[narrow]))

@@ -47,7 +47,7 @@ def with_period(
         line = longer(law, line, limit, kernel)
     if line.places.size >= limit:
         return replace(line, last=0.0)
-    angles = Angles(law, tilted)
+    angles = Angles(tilted, [[count for _, count in law.terms]])
     level = _NEGLIGIBLE + math.log(limit)
     found = audible(angles, line.step, first, limit, level)
     if found is None:

@@ -21,10 +21,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symdp.accountant.line import Line, continuous_kernel, first_line, plain_sum, tilted_laws
+from symdp.accountant.angles import Angles, audible
+from symdp.accountant.line import (
+    ROUNDING,
+    Line,
+    continuous_kernel,
+    first_line,
+    plain_sum,
+    tilted_laws,
+)
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import Tilted
+from symdp.numeric.line import log_characteristic
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -36,6 +45,8 @@ _SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15)  # of the saddle point
 _MOST_KEPT = 1 << 21
 _FAINT = 1e-11
 _MANY = 8.0
+_SPARSE = 1.0 / 16.0  # of a block
+_DEAR = 20.0  # of a value of e^{iyL} that no product of matrices gives
 _SILENT = 44.0  # −log of a modulus that no sum of so many nodes makes count
 _WINDOW = 2.85 * 9.1  # of the sum about y = 0, over T²
 
@@ -83,11 +94,17 @@ def with_returns(line: Line, tilted: Sequence[Tilted], counts: Sequence[float], 
     total = abs(plain_sum((line.values * np.exp(1j * gap * line.places)).real))
     found = _look(line, tilted, counts, total)
     places = np.concatenate([line.places, found.places])
+    # The losses are rounded, which turns far values by so much times y.
+    size = abs(gap) + math.fsum(
+        count * (abs(part.nodes.mean) + abs(part.shift) + math.sqrt(part.variance))
+        for part, count in zip(tilted, counts, strict=True)
+    )
+    turned = 2.0 * ROUNDING * size * float(np.abs(found.values) @ found.places)
     return replace(
         line,
         places=places,
         values=np.concatenate([line.values, found.values]),
-        last=found.left_out / (2.0 * places.size),
+        last=(found.left_out + turned) / (2.0 * places.size),
         assured=True,
     )
 
@@ -100,48 +117,76 @@ def _look(line: Line, tilted: Sequence[Tilted], counts: Sequence[float], total: 
     values: list[Complex] = []
     dropped, kept = 0.0, 0
     squares: list[tuple[float, float]] = []  # of each block: its first y, and Σ |Φ₁|² of both sides
-    blocks = [_Block(part, step) for part in tilted]
-    halves = _halves(counts)
+    lookout = _Lookout(tilted, counts, step)
     nearest = 1.0 / abs(line.tilt * (1.0 + line.tilt))  # |G| at y = 0
     floor = _FAINT * total / _MOST_NODES  # what is smaller is left out, and its size counted
-    atoms = sum(part.weight.size for part in tilted)
-    most = min(_MOST_NODES, int(_MOST_WORK / atoms))
-    leader = max(range(len(counts)), key=lambda i: counts[i])
-    power = counts[leader]
-    silent = math.exp(-2.0 * _SILENT / power) if power >= _MANY else 0.0  # of |φ|²
-    faint = math.exp(-_SILENT * (1.0 - 1.0 / power))  # where |φ|ⁿ is e^{−_SILENT}, of |Φ₁|²
-    for number in range(max(most, 2 * start) // _SIDE**2 + 1):
+    number = 0
+    while True:
         first = number * _SIDE**2
-        found = [blocks[leader].values(step * first)]
-        heard = np.flatnonzero(found[0].real ** 2 + found[0].imag ** 2 > silent)
-        found = (
-            [
-                found[0][heard] if i == leader else block.values(step * first)[heard]
-                for i, block in enumerate(blocks)
-            ]
-            if heard.size
-            else [np.empty(0, dtype=np.complex128)] * len(blocks)
-        )
-        with np.errstate(divide="ignore"):
-            logs = [np.log(np.abs(value)) for value in found]
-        unheard = 2.0 * faint * (_SIDE**2 - heard.size)
-        squares.append((step * first, _squares(logs, halves, first == 0) + unheard))
+        heard, logs = lookout.block(first)
+        unheard = 2.0 * lookout.faint * (_SIDE**2 - heard.size)
+        squares.append((step * first, _squares(logs, lookout.halves, first == 0) + unheard))
         y = step * (first + heard.astype(np.float64))
-        log_size = np.sum([n * log for n, log in zip(counts, logs, strict=True)], axis=0)
+        log_size = np.sum([n * log.real for n, log in zip(counts, logs, strict=True)], axis=0)
         gain = continuous_kernel(np.asarray(line.tilt + 1j * y, dtype=np.complex128))
         size = np.exp(log_size) * np.abs(gain)
         size[first + heard < start] = 0.0
         here = np.flatnonzero(size > floor)
         dropped += unheard * (1.0 / (step * first) ** 2 if first else nearest)
-        angle = np.sum([n * np.angle(v[here]) for n, v in zip(counts, found, strict=True)], axis=0)
+        angle = np.sum([n * log.imag[here] for n, log in zip(counts, logs, strict=True)], axis=0)
         places.append(y[here])
         values.append(np.exp(log_size[here] + 1j * angle) * gain[here])
         reach = step * (first + _SIDE**2)
         beyond = _WINDOW * _about_zero(squares, reach) / reach**2
         kept += here.size
-        if first + _SIDE**2 > start and (beyond < allowed or kept > _MOST_KEPT):
+        number += 1
+        seen = number * _SIDE**2
+        if seen > start and (beyond < allowed or kept > _MOST_KEPT or lookout.is_tired(seen)):
             break
     return Returns(np.concatenate(places), np.concatenate(values), dropped + beyond)
+
+
+class _Lookout:
+    """log φ of each step at those nodes of a block at which Φ₁ or Φ₂ is not negligible."""
+
+    def __init__(self, tilted: Sequence[Tilted], counts: Sequence[float], step: float) -> None:
+        self._tilted, self._step = tilted, step
+        self._blocks: list[_Block] = []
+        self.halves = _halves(counts)
+        self._angles = Angles(tilted, self.halves)
+        leader = max(range(len(counts)), key=lambda i: counts[i])
+        power = counts[leader]
+        self._leader = leader
+        self._silent = math.exp(-2.0 * _SILENT / power) if power >= _MANY else 0.0  # of |φ|²
+        # Where |φ|ⁿ is e^{−_SILENT}, of |Φ₁|²; angles say as much of both halves at once.
+        self.faint = math.exp(-_SILENT * (1.0 - 1.0 / power) if power >= _MANY else -_SILENT)
+        self._work = 0.0
+
+    def block(self, first: int) -> tuple[Array, list[Complex]]:
+        """Return nodes, counted from the first of the block, and the logarithms there."""
+        size = _SIDE**2
+        heard: Array
+        few = audible(self._angles, self._step, first, first + size, _SILENT)
+        if few is not None and few.size <= _SPARSE * size:
+            y: Array = self._step * few
+            return few - first, [log_characteristic(part, y) for part in self._tilted]
+        self._work += size * self._angles.atoms
+        if not self._blocks:
+            self._blocks = [_Block(part, self._step) for part in self._tilted]
+        start = self._step * first
+        lead = self._blocks[self._leader].values(start)
+        heard = np.asarray(np.flatnonzero(lead.real**2 + lead.imag**2 > self._silent))
+        found = [
+            lead[heard] if i == self._leader else block.values(start)[heard]
+            for i, block in enumerate(self._blocks)
+            if heard.size
+        ] or [np.empty(0, dtype=np.complex128)] * len(self._blocks)
+        with np.errstate(divide="ignore"):
+            return heard, [np.log(np.abs(v)) + 1j * np.angle(v) for v in found]
+
+    def is_tired(self, seen: int) -> bool:
+        """Return whether to look no further."""
+        return seen > _MOST_NODES or self._work + _DEAR * self._angles.work > _MOST_WORK
 
 
 class _Block:
@@ -170,12 +215,12 @@ def _halves(counts: Sequence[float]) -> list[list[float]]:
     return halves
 
 
-def _squares(logs: Sequence[Array], halves: Sequence[Sequence[float]], has_zero: bool) -> float:
+def _squares(logs: Sequence[Complex], halves: Sequence[Sequence[float]], has_zero: bool) -> float:
     """Return the sum of (|Φ₁|² + |Φ₂|²)/2 over a block and its mirror image."""
     total = 0.0
     for exponents in halves:
-        listed = [m * log for m, log in zip(exponents, logs, strict=True) if m > 0]
-        power = np.exp(np.sum(listed, axis=0)) if listed else np.ones_like(logs[0])
+        listed = [m * log.real for m, log in zip(exponents, logs, strict=True) if m > 0]
+        power = np.exp(np.sum(listed, axis=0)) if listed else np.ones(logs[0].size)
         total += float(power.sum()) - (0.5 * float(power[0]) if has_zero else 0.0)  # at y = 0
     return total
 
