@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from flint import ctx
-from test_accountant_scattered import epsilon_at
+from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.accountant.angles import Angles, audible
@@ -16,7 +15,6 @@ from symdp.accountant.conditioned import conditioned
 from symdp.accountant.contour import Contour
 from symdp.accountant.lattice import find_lattice
 from symdp.accountant.quiet import silence
-from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError
 from symdp.numeric.line import _log1p, log_characteristic
 from symdp.numeric.nufft import uniform_sum
@@ -57,29 +55,21 @@ def counts_of(law):
     return [[count for _, count in law.terms]]
 
 
-def agrees(steps, epsilon, direction="remove"):
-    answer = compose(steps).delta(epsilon, direction=direction)
-    ball = enclose_delta([(m.pair(direction), n) for m, n in steps], epsilon, 12)
-    with ctx.workprec(100):
-        assert answer.log_lower <= ball.log().upper()
-        assert ball.log().lower() <= answer.log_upper
-        assert abs(ball.log() - answer.log_delta) < 2e-12
-    assert answer.log_upper - answer.log_lower < 1e-10
-
-
 @pytest.mark.parametrize("deviations", [-1.0, 0.3, 1.5])
 @pytest.mark.parametrize("name", LATTICES)
 def test_lattices_however_fine_agree_with_certified_values(name, deviations):
     """Their characteristic function comes back, as high as at zero, long after it died out."""
     steps = LATTICES[name]
-    agrees(steps, epsilon_at(steps, deviations, "remove"))
+    epsilon = epsilon_at(steps, deviations, "remove")
+    assert_certified(steps, epsilon, "remove", accuracy=2e-12, width=1e-10)
 
 
 @pytest.mark.parametrize("deviations", [0.3, 2.1])
 @pytest.mark.parametrize("name", MIXED)
 def test_single_values_beside_a_spread_loss_agree_with_certified_values(name, deviations):
     steps = MIXED[name]
-    agrees(steps, epsilon_at(steps, deviations, "remove"))
+    epsilon = epsilon_at(steps, deviations, "remove")
+    assert_certified(steps, epsilon, "remove", accuracy=2e-12, width=1e-10)
 
 
 def test_the_sum_over_single_values_is_the_integral_where_both_serve():

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from flint import ctx
+from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.accountant.halves import _running, halved_sum
@@ -24,11 +24,6 @@ RESPONSES = [
 ]
 
 
-def epsilon_at(steps, deviations, direction):
-    mean, variance = (float(v) for v in compose(steps).law(direction).cumulants(0.0, 2))
-    return float(f"{mean + deviations * math.sqrt(variance):.9g}")
-
-
 QUESTIONS = {
     "between two lulls": ([(HALF, 5)], 4.0, "remove"),
     "six": ([(HALF, 6)], 2.0, "remove"),
@@ -43,13 +38,7 @@ QUESTIONS = {
 def test_few_steps_agree_with_every_sum_in_balls(name):
     steps, deviations, direction = QUESTIONS[name]
     epsilon = epsilon_at(steps, deviations, direction)
-    answer = compose(steps).delta(epsilon, direction=direction)
-    ball = enclose_delta([(m.pair(direction), n) for m, n in steps], epsilon, 12)
-    with ctx.workprec(100):
-        assert answer.log_lower <= ball.log().upper()
-        assert ball.log().lower() <= answer.log_upper
-        assert abs(ball.log() - answer.log_delta) < 1e-11
-    assert answer.log_upper - answer.log_lower < 1e-8
+    assert_certified(steps, epsilon, direction, accuracy=1e-11, width=1e-8)
 
 
 def test_every_sum_in_balls_is_the_sum_over_all_tuples():

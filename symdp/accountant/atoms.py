@@ -75,13 +75,15 @@ def finite_sum(
     return FiniteSum(log_delta, log_total(log_weight + np.minimum(gap, 0.0)), log_error)
 
 
+def log_multisets(atoms: int, count: int) -> float:
+    """Return log C(atoms + count − 1, count), the log of how many multisets there are."""
+    return math.lgamma(atoms + count) - math.lgamma(count + 1) - math.lgamma(atoms)
+
+
 def count_sums(law: SumLaw) -> float:
     """Return how many multisets of losses there are: at least as many as different sums."""
     if _Counted not in law.kept:
-        log_count = 0.0
-        for part, count in law.parts:
-            atoms = part.base.loss.size
-            log_count += math.lgamma(atoms + count) - math.lgamma(count + 1) - math.lgamma(atoms)
+        log_count = sum(log_multisets(part.base.loss.size, count) for part, count in law.parts)
         law.kept[_Counted] = math.exp(min(log_count, 700.0))
     return float(law.kept[_Counted])
 

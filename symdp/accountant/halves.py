@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from symdp.accountant.atoms import CHAIN, SAME, Atoms, FiniteSum, added, log_total
+from symdp.accountant.atoms import CHAIN, SAME, Atoms, FiniteSum, added, log_multisets, log_total
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -74,7 +74,7 @@ def _dealt(law: SumLaw) -> tuple[list[int], list[int]]:
         for side in (0, 1):
             own = count // 2 + (count % 2 if side == smaller else 0)
             shares[side].append(own)
-            sizes[side] += math.lgamma(atoms + own) - math.lgamma(own + 1) - math.lgamma(atoms)
+            sizes[side] += log_multisets(atoms, own)
     return shares
 
 

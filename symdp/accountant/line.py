@@ -204,6 +204,14 @@ def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:
     return tilted
 
 
+def loss_size(tilted: Sequence[Tilted], counts: Sequence[float]) -> float:
+    """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
+    return math.fsum(
+        abs(n) * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
+        for n, x in zip(counts, tilted, strict=True)
+    )
+
+
 def first_line(
     law: SumLaw,
     tilted: list[Tilted],
@@ -223,10 +231,7 @@ def first_line(
     # With the mean exact, quadrature errs relative to the curvature part of K only.
     lean = 0.0 if law.mean_is_precise else abs(tilt)
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
-    spread = math.fsum(
-        abs(n) * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
-        for n, x in zip(counts, tilted, strict=True)
-    )
+    spread = loss_size(tilted, counts)
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
     # The rounding of a shift grows with the steps, the deviation of their sum with the root.
     drowned = 0.0 if all(x.is_precise for x in tilted) else 0.25 * math.sqrt(law.count)

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from symdp.accountant.angles import Angles, audible
-from symdp.accountant.line import Kernel, Line, longer, with_places
+from symdp.accountant.line import Kernel, Line, longer, loss_size, with_places
 from symdp.errors import AccuracyError
 from symdp.numeric.law import Tilted
 from symdp.numeric.step import Array
@@ -47,7 +47,8 @@ def with_period(
         line = longer(law, line, limit, kernel)
     if line.places.size >= limit:
         return replace(line, last=0.0)
-    angles = Angles(tilted, [[count for _, count in law.terms]])
+    counts = [count for _, count in law.terms]
+    angles = Angles(tilted, [counts])
     level = _NEGLIGIBLE + math.log(limit)
     found = audible(angles, line.step, first, limit, level)
     if found is None:
@@ -57,10 +58,7 @@ def with_period(
                 "their characteristic function; the method prv gives proved bounds"
             )
         return replace(longer(law, line, limit, kernel), last=0.0)
-    size = abs(epsilon) + math.fsum(
-        count * (abs(part.nodes.mean) + abs(part.shift) + math.sqrt(part.variance))
-        for part, (_, count) in zip(tilted, law.terms, strict=True)
-    )
+    size = abs(epsilon) + loss_size(tilted, counts)
     # |G| is largest at y = 0, and so is the modulus of every value.
     left_out = 2.0 * math.exp(-_NEGLIGIBLE) * abs(line.values[0])
     places: Array = line.step * np.asarray(found, dtype=np.float64)

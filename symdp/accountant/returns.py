@@ -27,6 +27,7 @@ from symdp.accountant.line import (
     Line,
     continuous_kernel,
     first_line,
+    loss_size,
     plain_sum,
     tilted_laws,
 )
@@ -95,10 +96,7 @@ def with_returns(line: Line, tilted: Sequence[Tilted], counts: Sequence[float], 
     found = _look(line, tilted, counts, total)
     places = np.concatenate([line.places, found.places])
     # The losses are rounded, which turns far values by so much times y.
-    size = abs(gap) + math.fsum(
-        count * (abs(part.nodes.mean) + abs(part.shift) + math.sqrt(part.variance))
-        for part, count in zip(tilted, counts, strict=True)
-    )
+    size = abs(gap) + loss_size(tilted, counts)
     turned = 2.0 * ROUNDING * size * float(np.abs(found.values) @ found.places)
     return replace(
         line,
