@@ -1,4 +1,4 @@
-"""Mechanisms: exact binding, supports, shifted densities, sampling weights, equality."""
+"""Mechanisms: exact binding, supports, shifted densities, equality."""
 
 # ruff: noqa: SIM300 (it takes the laws P and Q for constants)
 
@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
@@ -16,25 +14,15 @@ import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from symdp import mechanisms
-from symdp.errors import InputError
 from symdp.mechanism import Mechanism, Pair, Support, declare, exact
 
 X = sp.Symbol("x", real=True)
 B = sp.Symbol("b", positive=True)
 ZERO, ONE = sp.Integer(0), sp.Integer(1)
 LINE = (-sp.oo, sp.oo)
-
-
-@contextmanager
-def refused(*parts: str) -> Iterator[None]:
-    """Expect an InputError of one line that holds these parts."""
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    assert [part for part in parts if part not in message] == []
 
 
 def gaussian() -> Mechanism:
@@ -345,104 +333,6 @@ def test_points() -> None:
         Mechanism.from_pair([X, 2], [1, 2], X, {"points": [0, 1]})
     with refused("add up to 0"):
         Mechanism.from_pair([0, 0], [1, 2], X, {"points": [0, 1]}, normalize=True)
-
-
-def test_poisson_weights() -> None:
-    q = sp.Rational(1, 100)
-    pair = gaussian()(sigma=1).subsample("poisson", 0.01).pair()
-    plain = gaussian()(sigma=1).pair()
-    assert pair.components == plain.components
-    assert (pair.p_weights, pair.q_weights) == ((1 - q, q), (1, 0))
-    assert sp.expand(pair.P - (1 - q) * plain.Q - q * plain.P) == 0
-    assert pair.Q == plain.Q
-    add = gaussian()(sigma=1).subsample("poisson", 0.01).pair("add")
-    assert (add.p_weights, add.q_weights) == ((1, 0), (1 - q, q))
-
-
-def test_rates_of_zero_and_one() -> None:
-    base = gaussian()(sigma=1)
-    assert base.subsample("poisson", 1).pair() == base.pair()
-    nothing = base.subsample("poisson", 0).pair()
-    assert nothing.P == nothing.Q == base.pair().Q
-    certain = base.subsample("with_replacement", 1, 3).pair()
-    assert certain.p_weights == (0, 0, 0, 1, 0, 0, 0)
-    assert certain.q_weights == (0, 0, 0, 0, 0, 0, 1)
-    never = base.subsample("with_replacement", 0, 3).pair()
-    assert never.P == never.Q == base.pair().Q
-
-
-def test_weights_without_replacement() -> None:
-    mechanism = mechanisms.gumbel(b=2).subsample("without_replacement", "1/4")
-    pair = mechanism.pair()
-    f = mechanisms.gumbel(b=2).source.density
-    assert pair.components == tuple(f.xreplace({X: X - shift}) for shift in (0, 1, -1))
-    quarter = sp.Rational(1, 4)
-    assert pair.p_weights == (1 - quarter, quarter, 0)
-    assert pair.q_weights == (1 - quarter, 0, quarter)
-
-
-@pytest.mark.parametrize("rate", [sp.Rational(1, 7), sp.sqrt(2) / 2])
-def test_weights_with_replacement(rate: sp.Expr) -> None:
-    pair = gaussian()(sigma=1).subsample("with_replacement", rate, 4).pair()
-    binomial = [sp.binomial(4, j) * rate**j * (1 - rate) ** (4 - j) for j in range(5)]
-    assert [sp.simplify(w - v) for w, v in zip(pair.p_weights, binomial, strict=False)] == [0] * 5
-    assert pair.p_weights[5:] == (0,) * 4
-    assert pair.q_weights == (pair.p_weights[0], 0, 0, 0, 0, *pair.p_weights[1:5])
-    assert sp.simplify(sum(pair.p_weights)) == 1
-    f = gaussian()(sigma=1).source.density
-    assert pair.components == tuple(
-        f.xreplace({X: X - shift}) for shift in (0, 1, 2, 3, 4, -1, -2, -3, -4)
-    )
-
-
-def test_a_rate_may_be_a_parameter() -> None:
-    free = gaussian().subsample("poisson", "q")
-    assert list(free.parameters) == ["sigma", "q"]
-    assert free == gaussian().subsample("poisson", sp.Symbol("q"))
-    assert free(sigma=2, q=0.25) == gaussian()(sigma=2).subsample("poisson", "1/4")
-    with refused("q must be from 0 to 1, not 2"):
-        free(q=2)
-    scaled = Mechanism.additive(sp.exp(-B * X**2), X).subsample("poisson", B / 10)
-    assert scaled(b=5).sampling.rate == sp.Rational(1, 2)
-    with refused("mechanism with b=20", "must be a probability, 0 to 1, not 2"):
-        scaled(b=20)
-    assert gaussian()(sigma=2).subsample("poisson", "sigma/10").sampling.rate == sp.Rational(1, 5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (("poison", 0.1), "did you mean 'poisson'?"),
-        (("poisson", 1.1), "must be a probability, 0 to 1, not 11/10"),
-        (("poisson", -0.1), "must be a probability"),
-        (("poisson", math.nan), "must be a finite number"),
-        (("poisson", "nan"), "not a finite number"),
-        (("poisson", None), "the sampling rate must be a number"),
-        (("poisson", "x"), "both the variable and a parameter"),
-        (("poisson", X), "both the variable and a parameter"),
-        (("poisson", X / 2), "must not depend on the variable"),
-        (("poisson", "q/2"), "the sampling rate: unknown name 'q'"),
-        (("poisson", 0.1, 5), "poisson sampling takes no batch"),
-        (("with_replacement", 0.1), "needs a batch"),
-        (("with_replacement", 0.1, 0), "from 1 to 2000, not 0"),
-        (("with_replacement", 0.1, 2001), "from 1 to 2000, not 2001"),
-        (("with_replacement", 0.1, 2.5), "from 1 to 2000, not 2.5"),
-        (("with_replacement", 0.1, True), "from 1 to 2000, not True"),
-        (("with_replacement", "0.1234567890123456789", 2000), "fewer digits"),
-    ],
-)
-def test_bad_sampling(arguments: tuple[object, ...], part: str) -> None:
-    with refused(part):
-        gaussian().subsample(*arguments)
-
-
-def test_sampling_that_does_not_fit() -> None:
-    with refused("gaussian already has poisson sampling"):
-        gaussian().subsample("poisson", 0.1).subsample("poisson", 0.1)
-    with refused("needs additive noise"):
-        mechanisms.randomized_response.subsample("without_replacement", 0.1)
-    response = mechanisms.randomized_response(epsilon_0=sp.log(3)).subsample("poisson", 0.5)
-    assert response.pair().P == (sp.Rational(1, 2), sp.Rational(1, 2))
 
 
 def test_normalizer_is_an_exact_unevaluated_sum_or_integral() -> None:
