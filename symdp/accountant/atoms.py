@@ -102,10 +102,25 @@ def listed(law: SumLaw, tilts: Sequence[float]) -> Atoms | None:
     return total
 
 
-def added(first: Atoms | None, second: Atoms | None, tilts: Sequence[float] = ()) -> Atoms | None:
-    """Return the law of a sum of two independent losses, equal values merged.
+def added(
+    first: Atoms | None,
+    second: Atoms | None,
+    tilts: Sequence[float] = (),
+    negligible: float = NEGLIGIBLE,
+    lost: list[float] | None = None,
+) -> Atoms | None:
+    """Return the law of a sum of two independent losses, equal values merged, None if too many.
 
-    Sums that are negligible at every one of the tilts are left out. None stands for too many.
+    Parameters
+    ----------
+    first, second
+        The losses.
+    tilts
+        Sums that are negligible at every one of them are left out.
+    negligible
+        −log of the largest sum's share below which a sum is.
+    lost
+        Takes in what share of the law, at the first tilt, was left out.
     """
     if first is None or second is None or first[0].size * second[0].size > _MOST_TRIED:
         return None
@@ -113,10 +128,10 @@ def added(first: Atoms | None, second: Atoms | None, tilts: Sequence[float] = ()
     if loss.size > other.size:
         loss, log_weight, other, other_weight = other, other_weight, loss, log_weight
     floors = [
-        float((log_weight + t * loss).max() + (other_weight + t * other).max()) - NEGLIGIBLE
+        float((log_weight + t * loss).max() + (other_weight + t * other).max()) - negligible
         for t in tilts
     ]
-    losses, weights, size = [], [], 0
+    losses, weights, size, dropped = [], [], 0, 0.0
     rows = max(1, _AT_ONCE // other.size)
     for start in range(0, loss.size, rows):
         total = np.add.outer(loss[start : start + rows], other).ravel()
@@ -125,12 +140,18 @@ def added(first: Atoms | None, second: Atoms | None, tilts: Sequence[float] = ()
             kept = np.zeros(total.size, dtype=bool)
             for tilt, floor in zip(tilts, floors, strict=True):
                 kept |= total_weight + tilt * total > floor
+            if lost is not None:
+                out = total_weight[~kept] + tilts[0] * total[~kept] - floors[0]
+                dropped += float(np.exp(out).sum())
             total, total_weight = total[kept], total_weight[kept]
         size += total.size
         if size > _MOST_KEPT:
             return None
         losses.append(total)
         weights.append(total_weight)
+    if lost is not None:
+        whole = sum(log_total(w + tilts[0] * x) for x, w in (first, second))
+        lost.append(dropped * math.exp(floors[0] - whole))
     return _merged(np.concatenate(losses), np.concatenate(weights))
 
 

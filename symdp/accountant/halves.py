@@ -7,21 +7,39 @@ the other adds p_a (M(ε − a) − e^{ε−a} N(ε − a)) to δ: a million of 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from symdp.accountant.atoms import CHAIN, SAME, Atoms, FiniteSum, added, log_multisets, log_total
+from symdp.accountant.atoms import CHAIN, SAME, Atoms, FiniteSum, added, log_multisets
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
-_WHOLE = 1e-12  # a share of the tilted law that may be missing from lists made at another tilt
+_WANTED = 1e-13  # of δ, that lists made at another tilt may lack
+_NEGLIGIBLE = (64.0, 44.0)  # e-folds below the largest sum's share, where there is room and if not
+_UNLISTED = 1e-18  # a share of one step's law that its own nodes may lack
 _ROUNDING = 2e-16
+_LONG = float(np.finfo(np.longdouble).eps)
 _BLOCK = 64  # of running sums
+_RARE = 32.0  # e-folds below δ to which single sums matter
 _SMALLEST = -600.0  # log δ below which plain running sums would underflow
 
 
+@dataclass(frozen=True)
 class _Halves:
-    """The key under which a law keeps its lists."""
+    """Sums of either half of the steps, and log E e^{tL} with the share of it that they lack."""
+
+    near: Atoms
+    far: Atoms
+    tilt: float
+    log_moment: float
+    missing: float
+
+    def log_missing(self, epsilon: float) -> float:
+        """Bound log of what δ(ε) lacks: the share of a bound by Chernoff."""
+        return math.log(self.missing) + min(self.log_moment - self.tilt * epsilon, 0.0)
 
 
 def halved_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
@@ -33,35 +51,33 @@ def halved_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
         All of whose losses are atoms.
     epsilon
     tilt
-        Where the law is looked at: sums that are negligible there and near 0 are left out.
+        Where the law is looked at: sums that are negligible there are left out.
     """
-    log_moment = float(law.log_transform(np.asarray([tilt]), 0.0)[0])
-    halves: tuple[Atoms, Atoms] | None = law.kept.get(_Halves)
-    missing = math.inf if halves is None else _missing(halves, tilt, log_moment)
-    if not missing < _WHOLE:
-        listed = [_listed(law, counts, tilt) for counts in _dealt(law)]
-        if listed[0] is None or listed[1] is None:
-            return None
-        halves = law.kept[_Halves] = listed[0], listed[1]
-        missing = _missing(halves, tilt, log_moment)
-    assert halves is not None
-    gains, exposed = _gains(*halves, epsilon)
+    kept: _Halves | None = law.kept.get(_Halves)
+    if kept is not None:
+        found = _profile(law, kept, epsilon)
+        if found is not None and kept.log_missing(epsilon) < found.log_delta + math.log(_WANTED):
+            return found
+    for negligible in _NEGLIGIBLE:
+        halves = _listed(law, tilt, negligible)
+        if halves is not None:
+            law.kept[_Halves] = halves
+            return _profile(law, halves, epsilon)
+    return None
+
+
+def _profile(law: SumLaw, halves: _Halves, epsilon: float) -> FiniteSum | None:
+    """Return δ(ε) from lists, None where it is too small for them."""
+    gains, exposed = _gains(halves.near, halves.far, epsilon)
     gain = float(gains.sum())
     if not gain > math.exp(_SMALLEST):
         return None
     log_delta = math.log(gain)
-    # δ ≤ e^{K(t) − tε}, and so for what is left out.
-    log_most = min(log_moment - tilt * epsilon, 0.0)
-    error = (missing + law.count * _ROUNDING) * math.exp(log_most - log_delta) + exposed / gain
+    error = math.exp(halves.log_missing(epsilon) - log_delta)
+    # Logarithms of masses are rounded as they are added up.
+    error += _ROUNDING * (law.count + abs(log_delta) + _RARE) + exposed / gain
     complement = max(math.exp(law.log_finite_mass) - gain, _ROUNDING)
     return FiniteSum(log_delta, math.log(complement), math.log(error) + log_delta)
-
-
-def _missing(halves: tuple[Atoms, Atoms], tilt: float, log_moment: float) -> float:
-    """Return the share of the tilted law that is not listed."""
-    return abs(
-        math.expm1(sum(log_total(weight + tilt * loss) for loss, weight in halves) - log_moment)
-    )
 
 
 def _dealt(law: SumLaw) -> tuple[list[int], list[int]]:
@@ -78,48 +94,61 @@ def _dealt(law: SumLaw) -> tuple[list[int], list[int]]:
     return shares
 
 
-def _listed(law: SumLaw, counts: list[int], tilt: float) -> Atoms | None:
-    """Return all sums of so many steps of each kind that are not negligible."""
-    total: Atoms | None = (np.zeros(1), np.zeros(1))
-    for (part, _), count in zip(law.parts, counts, strict=True):
-        nodes = part.nodes(tilt, 0.0)
-        for _ in range(count):
-            total = added(total, (nodes.loss, nodes.log_weight), (0.0, tilt))
-    return total
+def _listed(law: SumLaw, tilt: float, negligible: float) -> _Halves | None:
+    """List all sums of either half that are not negligible, None where there are too many."""
+    lost = [law.count * _UNLISTED]
+    halves: list[Atoms] = []
+    for counts in _dealt(law):
+        total: Atoms | None = (np.zeros(1), np.zeros(1))
+        for (part, _), count in zip(law.parts, counts, strict=True):
+            nodes = part.nodes(tilt, 0.0)
+            step = nodes.loss, nodes.log_weight
+            for _ in range(count):
+                total = added(total, step, (tilt,), negligible, lost)
+        if total is None:
+            return None
+        halves.append(total)
+    log_moment = float(law.log_transform(np.asarray([tilt]), 0.0)[0])
+    return _Halves(halves[0], halves[1], tilt, log_moment, 1.1 * sum(lost))
 
 
 def _gains(near: Atoms, far: Atoms, epsilon: float) -> tuple[Array, float]:
     """Return what each sum of one half adds to δ, and what rounding may have changed of all."""
-    loss, log_weight = far[0][::-1], far[1][::-1]
+    loss = far[0][::-1]
     origin = float(loss[0])  # the largest, from which running sums start
-    mass = np.exp(log_weight)
+    mass = np.exp(far[1][::-1].astype(np.longdouble))
     masses = _running(mass)
-    weighted = _running(mass * np.exp(origin - loss))
+    weighted = _running(mass * np.exp((origin - loss).astype(np.longdouble)))
     bar = epsilon - near[0]
     index = np.searchsorted(-loss, -bar, side="left") - 1
     beyond = index >= 0
     index, bar, own = index[beyond], bar[beyond], np.exp(near[1][beyond])
-    price = np.exp(bar - origin) * weighted[index]
-    # What chains of additions round off; and every loss is rounded.
-    size = float(np.abs(loss).max() + np.abs(near[0]).max()) + abs(epsilon)
+    price = np.exp((bar - origin).astype(np.longdouble)) * weighted[index]
+    # Chains of additions are rounded, and so is every loss.
     levels = _BLOCK * math.ceil(math.log(loss.size + 1, _BLOCK) + 1)
-    unsure = own * (levels * _ROUNDING * (masses[index] + price) + 4 * _ROUNDING * size * price)
+    sums = np.asarray(masses[index], dtype=np.float64)
+    sizes = np.asarray(_running(mass * np.abs(loss))[index], dtype=np.float64)
+    sizes += (np.abs(near[0][beyond]) + abs(epsilon)) * sums
+    unsure = own * ((levels + 8) * _LONG * sums + 4 * _ROUNDING * sizes)
     # What stands for several values next to ε may lie on the wrong side of it.
+    size = float(np.abs(loss).max() + np.abs(near[0]).max()) + abs(epsilon)
     span = 2.0 * CHAIN * SAME * size
     first, last = (
         np.searchsorted(-loss, side - (epsilon - near[0]), side="left") for side in (-span, span)
     )
-    padded = np.concatenate([[0.0], masses])
+    padded = np.concatenate([[0.0], masses.astype(np.float64)])
     beside = float((np.exp(near[1]) * (padded[last] - padded[first])).sum())
-    return own * (masses[index] - price), float(unsure.sum()) + span * beside
+    gains = np.asarray(masses[index] - price, dtype=np.float64)
+    return own * gains, float(unsure.sum()) + span * beside
 
 
-def _running(values: Array) -> Array:
+def _running(values: NDArray[Any]) -> NDArray[Any]:
     """Return running sums, in blocks of blocks, so that roundings add up over short chains."""
+    values = values.astype(np.longdouble)
     if values.size <= _BLOCK:
         return np.cumsum(values)
     rows = -(-values.size // _BLOCK)
-    padded = np.zeros(rows * _BLOCK)
+    padded = np.zeros(rows * _BLOCK, dtype=np.longdouble)
     padded[: values.size] = values
     inner = np.cumsum(padded.reshape(rows, _BLOCK), axis=1)
     before = np.concatenate([[0.0], _running(inner[:-1, -1])])

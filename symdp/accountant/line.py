@@ -122,6 +122,11 @@ class Line:
         lost = (self.mean - (gap - back)) - (epsilon + back)
         return gap + (lost + self.rest)
 
+    def plain(self, epsilon: float) -> float:
+        """Return the sum alone."""
+        turns = np.exp(1j * (self.distance(epsilon) + self.shift) * self.places)
+        return plain_sum((self.values * turns).real)
+
     def value(self, epsilon: float) -> StripValue:
         """Return the integral at one ε by the plain sum, for values that died out."""
         distance = self.distance(epsilon)

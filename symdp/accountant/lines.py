@@ -94,6 +94,8 @@ def _line(law: SumLaw, strip: Strip, centre: float, half: float) -> Line | Liter
         tilt = saddle.tilt
         if not law.is_spread:
             tilt = sparing_tilt(law, centre, tilt)
+            if half * abs(saddle.tilt - tilt) > _HALF:
+                return True
         elif not is_assured(law, tilt):
             return None
         return _trace(law, centre, tilt, half)

@@ -1,30 +1,34 @@
-"""Losses on single values off any lattice: how far their characteristic function comes back.
+"""Losses on single values off any lattice: their characteristic function comes back for ever.
 
-Then |Φ(y)| has no limit: it comes back near 1 whenever all phases nearly agree, after lulls of any
-length.  Nothing seen before y = T shows that it will not beyond, but how much of it there can be is
-bounded.  Let Φ = Φ₁Φ₂ be the halves of the steps, so that |Φ| ≤ (|Φ₁|² + |Φ₂|²)/2.  As |Φ₁|² is
-positive definite, and so is F(u) = (sin(u/2)/(u/2))² ≥ 0.919 on |u| ≤ 1, no window of 2L + 1 nodes
-holds more of |Φ₁|² than
+|Φ(y)| has no limit there: it comes near 1 whenever all phases nearly agree, after lulls of any
+length. Nothing seen up to y = T tells what follows, but a smooth cut-off at T makes it unneeded.
+With c(w) = (erf 12(w + ½) − erf 12(w − ½))/2 the terms times c(y/T) add up to E (f ∗ κ)(S − ε), the
+payoff f blurred by the transform of c, all of whose moments vanish. As f bends at 0 alone, where
+its slope jumps by 1, blurring changes it there alone:
 
-    M = (1/0.919) Σ_k F(k/L) |Φ₁(kh)|²,
+    |(f ∗ κ − f)(x)| ≤ (C/T) e^{−(Tx/b)²},    C = 0.65, b = 24, for T far above the tilt,
 
-the same about y = 0.  With N = 8L nodes seen on each side, what the sum lacks beyond them is at
-most Σ_{j≥0} 2·4M/(8 + 2j)² = 0.568 M, whence M ≤ 2.85 Σ_{|k|≤N} F |Φ₁|².  Beyond T = Nh the terms
-|Φ|/y² of both sides add up to no more than 2 Σ_j M/((8 + 2j)Lh)² = 9.1 M/T².
+and the mean of the right hand side is an integral up to T as well. So the error is bounded by how
+much of the loss lies within b/T of ε, whatever Φ does farther out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfc
 
 from symdp.accountant.angles import Angles, audible
 from symdp.accountant.line import (
     ROUNDING,
     Line,
+    StripValue,
     continuous_kernel,
     first_line,
     loss_size,
@@ -41,33 +45,82 @@ from symdp.numeric.total import SumLaw
 _MOST_NODES = 1 << 24
 _MOST_WORK = float(1 << 30)  # nodes times atoms
 _SIDE = 256  # a block is a square of so many nodes each way
-_WANTED = 2e-12  # what may come back beyond the last node looked at, as a share of the sum
-_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15)  # of the saddle point
+_WANTED = 1e-13  # what the cut-off may have changed, as a share of the sum
+_SHARES = tuple(0.85**k for k in range(13))  # of the saddle point
 _MOST_KEPT = 1 << 21
-_FAINT = 1e-11
+_FAINT = 1e-13
 _MANY = 8.0
 _SPARSE = 1.0 / 16.0  # of a block
 _DEAR = 20.0  # of a value of e^{iyL} that no product of matrices gives
 _SILENT = 44.0  # −log of a modulus that no sum of so many nodes makes count
-_WINDOW = 2.85 * 9.1  # of the sum about y = 0, over T²
+_STEEP = 12.0  # of the cut-off, which is 1e-17 at its end
+_BLUR = 1.1 * 0.65 * 2.0 * _STEEP * math.sqrt(math.pi)  # C b √π, and a tenth more
+_NEAREST = 1e2  # how far T must be above the tilt
+_LOOKED_AT = (1, 4, 16, 64)  # blocks
+_AT_ONCE = 1 << 16
+_USUAL = 1 << 22  # nodes, where a tilt is chosen
+_ROUNDED = 4e-15
 
 
 @dataclass(frozen=True)
-class Returns:
-    """The terms beyond the first that count, and a bound of all others, on both sides together."""
+class Blurred(Line):
+    """A line that is cut off smoothly, with a bound of what that changed at any ε.
 
-    places: Array
-    values: Complex
+    Attributes
+    ----------
+    reach
+        T.
+    left_out
+        What else the sum may lack, on both sides together.
+    """
+
+    reach: float
     left_out: float
+
+    def value(self, epsilon: float) -> StripValue:
+        """Return the integral at one ε."""
+        distance = self.distance(epsilon)
+        total, slope, blur = self.sums(distance + self.shift)
+        tail = self.left_out + blur
+        return self.sized(distance, total, tail, slope / total if total else math.nan)
+
+    def sums(self, gap: float) -> tuple[float, float, float]:
+        """Return the sum, its derivative by ε, and what the cut-off may have changed."""
+        # Products by 1, y and, of those near 0, by z(1 + z).
+        found = np.zeros(3)
+        for first in range(0, self.places.size, _AT_ONCE):
+            here = slice(first, first + _AT_ONCE)
+            y, near = self.places[here], self._near[here]
+            terms = self.values[here] * np.exp(1j * gap * y)
+            even, odd = terms.real, terms.imag
+            if not first:  # y = 0 has no mirror image
+                even[0] *= 0.5
+            square = (self.tilt * (1.0 + self.tilt) - y * y) * near
+            found += (
+                even.sum(),
+                y @ odd,
+                square @ even - (1.0 + 2.0 * self.tilt) * ((y * near) @ odd),
+            )
+        total, turned, mass = (2.0 * found).tolist()
+        return total, turned - self.tilt * total, _BLUR * abs(mass) / self.reach**2
+
+    @cached_property
+    def _near(self) -> Array:
+        """What makes the values those that the mass near ε is a sum of, but for 1/G."""
+        w = self.places / self.reach
+        return np.asarray(np.exp(-((_STEEP * w) ** 2)) / _cut_off(w))
 
 
 def sparing_tilt(law: SumLaw, epsilon: float, saddle: float) -> float:
-    """Return the tilt, at the saddle point or below, at which the bound of the rest is smallest.
+    """Return the tilt, at the saddle point or below, at which bounds are narrowest.
 
-    For N nodes a distance h apart it is a multiple of e^{K(t) − tε}/(Nh)².
+    Lower ones allow longer steps h, and T is a number of them; but the sum cancels to a smaller
+    share of its terms, which are rounded.
     """
-    best = (math.inf, saddle)
-    for share in _SHARES if saddle > 0 else ():
+    if not saddle > 0:
+        return saddle
+    found: list[tuple[float, float, float, float]] = []
+    for share in _SHARES:
         tilt = share * saddle
         try:
             line, _ = first_line(
@@ -75,13 +128,24 @@ def sparing_tilt(law: SumLaw, epsilon: float, saddle: float) -> float:
             )
         except AccuracyError:
             continue
-        height = tilt * line.distance(epsilon) + line.excess
-        best = min(best, (height - 2.0 * math.log(line.step), tilt))
-    return best[1]
+        height = tilt * line.distance(epsilon) + line.excess + math.log(line.step)
+        terms, total = float(np.abs(line.values).sum()), abs(line.plain(epsilon))
+        found.append((height + math.log(total), height + math.log(terms), line.step, tilt))
+    if not found:
+        return saddle
+    log_answer = median(answer for answer, _, _, _ in found)
+
+    def width(log_terms: float, step: float) -> float:
+        blur = _BLUR * saddle * (1.0 + saddle) / (_USUAL * step) ** 2
+        return blur + _ROUNDED * math.exp(min(log_terms - log_answer, 700.0))
+
+    return min((width(terms, step), tilt) for _, terms, step, tilt in found)[1]
 
 
-def with_returns(line: Line, tilted: Sequence[Tilted], counts: Sequence[float], gap: float) -> Line:
-    """Return a line with all terms that come back as far as it pays to look, and a bound of others.
+def with_returns(
+    line: Line, tilted: Sequence[Tilted], counts: Sequence[float], gap: float
+) -> Blurred:
+    """Return a line as far out as a narrow bound asks for, or as it pays.
 
     Parameters
     ----------
@@ -91,100 +155,108 @@ def with_returns(line: Line, tilted: Sequence[Tilted], counts: Sequence[float], 
         The steps at its tilt.
     gap
         The frequency of the sum, E L + shift − ε.
+
+    Raises
+    ------
+    AccuracyError
+        If no bound can be given so far out.
     """
-    total = abs(plain_sum((line.values * np.exp(1j * gap * line.places)).real))
-    found = _look(line, tilted, counts, total)
-    places = np.concatenate([line.places, found.places])
-    # The losses are rounded, which turns far values by so much times y.
-    size = abs(gap) + loss_size(tilted, counts)
-    turned = 2.0 * ROUNDING * size * float(np.abs(found.values) @ found.places)
-    return replace(
-        line,
-        places=places,
-        values=np.concatenate([line.values, found.values]),
-        last=(found.left_out + turned) / (2.0 * places.size),
-        assured=True,
-    )
-
-
-def _look(line: Line, tilted: Sequence[Tilted], counts: Sequence[float], total: float) -> Returns:
-    """Return what comes back beyond a line's nodes, as far as a bound of the rest asks to look."""
     start, step = line.places.size, line.step
-    allowed = _WANTED * total
-    places: list[Array] = []
-    values: list[Complex] = []
-    dropped, kept = 0.0, 0
-    squares: list[tuple[float, float]] = []  # of each block: its first y, and Σ |Φ₁|² of both sides
+    total = abs(plain_sum((line.values * np.exp(1j * gap * line.places)).real))
+    places, values = [line.places], [line.values]
+    dropped, kept, number = 0.0, 0, 0
     lookout = _Lookout(tilted, counts, step)
-    nearest = 1.0 / abs(line.tilt * (1.0 + line.tilt))  # |G| at y = 0
-    floor = _FAINT * total / _MOST_NODES  # what is smaller is left out, and its size counted
-    number = 0
+    floor = _FAINT * total / _MOST_NODES
+    size = abs(gap) + loss_size(tilted, counts)
     while True:
         first = number * _SIDE**2
-        heard, logs = lookout.block(first)
-        unheard = 2.0 * lookout.faint * (_SIDE**2 - heard.size)
-        squares.append((step * first, _squares(logs, lookout.halves, first == 0) + unheard))
+        heard, product = lookout.block(first)
         y = step * (first + heard.astype(np.float64))
-        log_size = np.sum([n * log.real for n, log in zip(counts, logs, strict=True)], axis=0)
-        gain = continuous_kernel(np.asarray(line.tilt + 1j * y, dtype=np.complex128))
-        size = np.exp(log_size) * np.abs(gain)
-        size[first + heard < start] = 0.0
-        here = np.flatnonzero(size > floor)
-        dropped += unheard * (1.0 / (step * first) ** 2 if first else nearest)
-        angle = np.sum([n * log.imag[here] for n, log in zip(counts, logs, strict=True)], axis=0)
+        product *= continuous_kernel(np.asarray(line.tilt + 1j * y, dtype=np.complex128))
+        product[first + heard < start] = 0.0
+        modulus = np.abs(product)
+        here = np.flatnonzero(modulus > floor)
         places.append(y[here])
-        values.append(np.exp(log_size[here] + 1j * angle) * gain[here])
-        reach = step * (first + _SIDE**2)
-        beyond = _WINDOW * _about_zero(squares, reach) / reach**2
+        values.append(product[here])
+        dropped += 2.0 * float(modulus.sum() - modulus[here].sum())
+        dropped += 2.0 * lookout.faint * _gain(line.tilt, step, first, heard.size)
         kept += here.size
         number += 1
         seen = number * _SIDE**2
-        if seen > start and (beyond < allowed or kept > _MOST_KEPT or lookout.is_tired(seen)):
-            break
-    return Returns(np.concatenate(places), np.concatenate(values), dropped + beyond)
+        last = kept > _MOST_KEPT or lookout.is_tired(seen)
+        if last or (seen > start and number in _LOOKED_AT):
+            found = _cut(line, np.concatenate(places), np.concatenate(values), step * seen)
+            # The losses are rounded, which turns far values by so much times y.
+            turned = 2.0 * ROUNDING * size * float(np.abs(found.values) @ found.places)
+            total, _, blur = found.sums(gap)
+            if last or blur <= max(_WANTED * abs(total), 0.1 * turned):
+                return replace(found, left_out=1.1 * dropped + turned)
+
+
+def _cut(line: Line, places: Array, values: Complex, reach: float) -> Blurred:
+    """Cut values off at `reach`."""
+    if reach < _NEAREST * (1.0 + abs(line.tilt)):
+        raise AccuracyError(
+            "too few values of the characteristic function tell how often single values of the "
+            "loss bring it back; the method prv gives proved bounds"
+        )
+    known = {field.name: getattr(line, field.name) for field in fields(Line)}
+    known |= {"places": places, "values": values * _cut_off(places / reach)}
+    known |= {"last": 0.0, "assured": True}
+    return Blurred(**known, reach=reach, left_out=0.0)
+
+
+def _cut_off(w: Array) -> Array:
+    """Return c(w), the indicator of |w| ≤ ½ blurred by a Gaussian, for w ≥ 0."""
+    return np.asarray(0.5 * (erfc(_STEEP * (w - 0.5)) - erfc(_STEEP * (w + 0.5))))
+
+
+def _gain(tilt: float, step: float, first: int, heard: int) -> float:
+    """Bound Σ |G| over the nodes of a block that were not heard."""
+    if first:
+        return (_SIDE**2 - heard) / (step * first) ** 2
+    z = tilt + 1j * step * np.arange(_SIDE**2)
+    return float(np.abs(continuous_kernel(np.asarray(z))).sum())
 
 
 class _Lookout:
-    """log φ of each step at those nodes of a block at which Φ₁ or Φ₂ is not negligible."""
+    """Φ at those nodes of a block at which it is not negligible."""
 
     def __init__(self, tilted: Sequence[Tilted], counts: Sequence[float], step: float) -> None:
-        self._tilted, self._step = tilted, step
+        self._tilted, self._counts, self._step = tilted, counts, step
         self._blocks: list[_Block] = []
-        self.halves = _halves(counts)
-        self._angles = Angles(tilted, self.halves)
-        leader = max(range(len(counts)), key=lambda i: counts[i])
-        power = counts[leader]
-        self._leader = leader
+        self._angles = Angles(tilted, [counts])
+        self._leader = max(range(len(counts)), key=lambda i: counts[i])
+        power = counts[self._leader]
         self._silent = math.exp(-2.0 * _SILENT / power) if power >= _MANY else 0.0  # of |φ|²
-        # Where |φ|ⁿ is e^{−_SILENT}, of |Φ₁|²; angles say as much of both halves at once.
-        self.faint = math.exp(-_SILENT * (1.0 - 1.0 / power) if power >= _MANY else -_SILENT)
+        self.faint = math.exp(-_SILENT)
         self._work = 0.0
 
-    def block(self, first: int) -> tuple[Array, list[Complex]]:
-        """Return nodes, counted from the first of the block, and the logarithms there."""
+    def block(self, first: int) -> tuple[NDArray[np.intp], Complex]:
+        """Return nodes, counted from the first of the block, and Φ there."""
         size = _SIDE**2
-        heard: Array
         few = audible(self._angles, self._step, first, first + size, _SILENT)
         if few is not None and few.size <= _SPARSE * size:
-            y: Array = self._step * few
-            return few - first, [log_characteristic(part, y) for part in self._tilted]
+            exponent = np.zeros(few.size, dtype=np.complex128)
+            for part, count in zip(self._tilted, self._counts, strict=True):
+                exponent += count * log_characteristic(part, self._step * few)
+            return np.asarray(few - first, dtype=np.intp), np.exp(exponent)
         self._work += size * self._angles.atoms
         if not self._blocks:
             self._blocks = [_Block(part, self._step) for part in self._tilted]
         start = self._step * first
         lead = self._blocks[self._leader].values(start)
         heard = np.asarray(np.flatnonzero(lead.real**2 + lead.imag**2 > self._silent))
-        found = [
-            lead[heard] if i == self._leader else block.values(start)[heard]
-            for i, block in enumerate(self._blocks)
-            if heard.size
-        ] or [np.empty(0, dtype=np.complex128)] * len(self._blocks)
-        with np.errstate(divide="ignore"):
-            return heard, [np.log(np.abs(v)) + 1j * np.angle(v) for v in found]
+        product = np.ones(heard.size, dtype=np.complex128)
+        for i, (block, count) in enumerate(zip(self._blocks, self._counts, strict=True)):
+            if heard.size:
+                value = lead if i == self._leader else block.values(start)
+                product *= _power(value[heard], round(count))
+        return heard, product
 
     def is_tired(self, seen: int) -> bool:
         """Return whether to look no further."""
-        return seen > _MOST_NODES or self._work + _DEAR * self._angles.work > _MOST_WORK
+        return seen >= _MOST_NODES or self._work + _DEAR * self._angles.work > _MOST_WORK
 
 
 class _Block:
@@ -201,31 +273,13 @@ class _Block:
         return np.asarray((turned @ self._columns).ravel())
 
 
-def _halves(counts: Sequence[float]) -> list[list[float]]:
-    """Return the exponents of |Φ₁|² and of |Φ₂|²: single steps are dealt out in turn."""
-    halves: list[list[float]] = [[], []]
-    singles = 0
-    for count in counts:
-        odd = count % 2.0 == 1.0
-        for side in (0, 1):
-            halves[side].append(count + (1.0 if singles % 2 == side else -1.0) if odd else count)
-        singles += odd
-    return halves
-
-
-def _squares(logs: Sequence[Complex], halves: Sequence[Sequence[float]], has_zero: bool) -> float:
-    """Return the sum of (|Φ₁|² + |Φ₂|²)/2 over a block and its mirror image."""
-    total = 0.0
-    for exponents in halves:
-        listed = [m * log.real for m, log in zip(exponents, logs, strict=True) if m > 0]
-        power = np.exp(np.sum(listed, axis=0)) if listed else np.ones(logs[0].size)
-        total += float(power.sum()) - (0.5 * float(power[0]) if has_zero else 0.0)  # at y = 0
-    return total
-
-
-def _about_zero(squares: Sequence[tuple[float, float]], reach: float) -> float:
-    """Bound Σ F(k/L)|Φ₁|², with F(u) ≤ min(1, 4/u²) and L an eighth of all nodes."""
-    length = reach / 8.0
-    return math.fsum(
-        size * min(1.0, 4.0 * (length / first) ** 2 if first else 1.0) for first, size in squares
-    )
+def _power(values: Complex, count: int) -> Complex:
+    """Return the values to a whole power, by squaring."""
+    result = np.ones(values.size, dtype=np.complex128)
+    while count:
+        if count & 1:
+            result *= values
+        count >>= 1
+        if count:
+            values = values * values
+    return result
