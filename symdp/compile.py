@@ -20,6 +20,7 @@ from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.law import LossLaw
+from symdp.numeric.mean import BITS as END_BITS
 from symdp.numeric.nodes import inner_place
 from symdp.numeric.step import Array, RealFunction, SmoothPiece, Step
 from symdp.numeric.stretch import EndFunction, Stretch
@@ -93,7 +94,18 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         log_terms=tuple(compile_numpy(term, [variable]) for term in _terms(piece)),
         flat=infinite or piece.slope == "constant",
         integer=integer,
+        ends=() if integer else _exact_ends(piece),
     )
+
+
+def _exact_ends(piece: Piece) -> tuple[arb, ...]:
+    """Return balls around the finite ends that can be enclosed."""
+    ends: list[arb] = []
+    for end in (piece.lower, piece.upper):
+        with suppress(InputError):
+            if end.is_finite:
+                ends.append(constant_ball(end, END_BITS).real)
+    return tuple(ends)
 
 
 def _terms(piece: Piece) -> list[sp.Expr]:

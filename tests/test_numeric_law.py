@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from catalogue import ALL
 
 from symdp import mechanisms
 from symdp.compile import loss_law
@@ -188,3 +189,21 @@ def test_precise_mean_of_gaussian_and_laplace():
         assert (
             abs(mpmath.mpf(mean.numerator) / mean.denominator / exact - 1) < mpmath.mpf(10) ** -22
         )
+
+
+def test_precise_mean_to_the_ends_that_no_double_is():
+    """E L = (1 − cos 1) I₁(1)/I₀(1) where half the circle is π: its double leaves out 1e-16."""
+    mechanism = ALL["von mises"].mechanism("von mises")()
+    mean = loss_law(mechanism, "remove").precise_mean
+    with mpmath.workdps(40):
+        exact = (1 - mpmath.cos(1)) * mpmath.besseli(1, 1) / mpmath.besseli(0, 1)
+        assert (
+            abs(mpmath.mpf(mean.numerator) / mean.denominator / exact - 1) < mpmath.mpf(10) ** -22
+        )
+
+
+def test_a_tail_that_ends_beyond_the_root_of_the_largest_double():
+    """Under c x^(c−1) (1 + x^c)⁻² the logarithm of 1 + x^c has mean 1, and L is half of it."""
+    mechanism = ALL["burr"].mechanism("burr")(c="3/2", a="3/2", b=1)
+    mean = float(loss_law(mechanism, "add").precise_mean)
+    assert mean == pytest.approx(0.5 - math.log(1.5), rel=1e-12)

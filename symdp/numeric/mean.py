@@ -20,7 +20,7 @@ from symdp.numeric.outline import Outline, covering_tilts
 from symdp.numeric.panels import build_panels
 from symdp.numeric.step import SmoothPiece, Step
 
-_BITS = 140
+BITS = 140
 _ORDER = 24
 _FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
 _RELATIVE = 1e-22
@@ -32,7 +32,7 @@ _SPARSE = 32
 
 @cache
 def _rule() -> tuple[tuple[arb, arb], ...]:
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         return tuple(arb.legendre_p_root(_ORDER, k, weight=True) for k in range(_ORDER))
 
 
@@ -84,7 +84,7 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
     AccuracyError
         If that takes too many panels.
     """
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         centre, mass, first = arb(near), arb(0), arb(0)
         size = arb(0)
         for probability, loss in step.point_balls:
@@ -103,8 +103,12 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
                 continue
             panels, _ = build_panels(outline, {0.0: masses[0.0] - _FURTHER}, 0.0, _FAINT)
             if panels is not None:
+                exact = {float(end): end for end in piece.ends}
                 ends = zip(panels.lower.tolist(), panels.upper.tolist(), strict=True)
-                waiting += [_Panel.over(piece, arb(low), arb(high), centre) for low, high in ends]
+                waiting += [
+                    _Panel.over(piece, exact.get(low, arb(low)), exact.get(high, arb(high)), centre)
+                    for low, high in ends
+                ]
         allowed = _RELATIVE * (size + sum((panel.size for panel in waiting), arb(0)))
         for _ in range(_MOST_PANELS):
             if not waiting:
@@ -123,7 +127,7 @@ def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, .
 
     Of integer noise, these are the ends of what is not negligible and some of those between.
     """
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         losses = [_fraction(loss) for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
             places = _sampled(piece) if piece.integer else [inner_place(piece)]

@@ -26,11 +26,11 @@ NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest shell is far below a double's 
 ROUNDS = 120
 MAX_NODES = 4_000_000
 PANEL_TOLERANCE = 1e-16
-_DEEPEST = 1000.0  # −log₂ of the smallest shell next to a singularity at 0
+_DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
-_FINEST = -119.0  # log₂ of the smallest shell, as a share of a piece
+_FINEST = -119  # log₂ of the smallest shell, as a share of a piece
 _LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
-SHELL_GROWTH = 2.0  # each shell is 2² times as wide as the one before it
+SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,11 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
         # Down to the rounding of the anchor, too, however far a heavy tail reaches.
         finest = _FINEST
         if anchor != 0:
-            finest = min(finest, math.floor(math.log2(abs(anchor) / (high - low))) - 52.0)
-        elif _is_heavy(piece, np.exp2(finest) * (high - low), tilts, log_masses):
-            finest = -_DEEPEST - math.log2(high - low)
-        offsets = np.exp2(np.arange(finest, 1.0)) * (high - low)
+            finest = min(finest, math.floor(math.log2(abs(anchor) / (high - low))) - 52)
+        elif _is_heavy(piece, math.ldexp(high - low, finest), tilts, log_masses):
+            finest = -_DEEPEST - math.ceil(math.log2(high - low))
+        # No power of two by itself may vanish.
+        offsets = np.ldexp(high - low, np.arange(finest, 1))
         edges.append(np.asarray([anchor]))
         inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
         for side in (-1.0, 1.0):
@@ -100,8 +101,9 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
                 drop = np.abs(tilted_log_density(piece, x, tilts) - here).max(axis=0)
             wide = np.flatnonzero(~(drop < 1.0))
             first = offsets[wide[0]] if wide.size else offsets[x.size - 1]
-            count = int(np.ceil(max(np.log2((high - low) / first), 0.0) / SHELL_GROWTH))
-            shells = anchor + side * first * np.exp2(SHELL_GROWTH * np.arange(count + 1))
+            doublings = math.log2(high - low) - math.log2(first)
+            count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
+            shells = anchor + side * np.ldexp(first, SHELL_GROWTH * np.arange(count + 1))
             edges.append(shells[(shells > low) & (shells < high)])
     merged = np.unique(np.concatenate(edges))
     keep = np.ones(merged.size, dtype=bool)

@@ -44,6 +44,8 @@ class SmoothPiece:
         True where ℓ is constant, so that the whole piece is one atom of the loss.
     accurate
         The same two functions beyond double precision.
+    ends
+        Balls around the finite ends, which a double may have rounded.
     """
 
     lower: float
@@ -55,6 +57,7 @@ class SmoothPiece:
     log_terms: tuple[RealFunction, ...] = ()
     flat: bool = False
     integer: bool = False
+    ends: tuple[arb, ...] = ()
 
 
 @dataclass(frozen=True)
