@@ -326,8 +326,8 @@ def _seen_range(
 ) -> tuple[float, float]:
     """Return an enclosing range of the loss where limits were not found symbolically.
 
-    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid
-    out to 2^500. A range that is too wide costs time, never accuracy.
+    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid.
+    Beyond all doubles nothing can. A range that is too wide costs time, never accuracy.
     """
     from symdp.numeric.outline import Outline
 
@@ -345,8 +345,13 @@ def _seen_range(
         limit_at(piece.loss, variable, end, from_left)
         for piece in charged
         for end, from_left in ((piece.lower, False), (piece.upper, True))
-        if end.is_finite
     ]
+    ends = [end for piece in charged for end in (piece.lower, piece.upper)]
+    if any(end.is_infinite and limit is None for end, limit in zip(ends, limits, strict=True)):
+        return -math.inf, math.inf
+    for limit in limits:
+        if limit is not None and limit.is_finite and not limit.free_symbols:
+            low, high = min(low, float(limit)), max(high, float(limit))
     # What was seen next to an infinite limit says nothing of the other side.
     below = max(middle, default=0.0) if sp.oo in limits else high
     above = min(middle, default=0.0) if -sp.oo in limits else low

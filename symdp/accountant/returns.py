@@ -21,7 +21,6 @@ from functools import cached_property
 from statistics import median
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfc
 
 from symdp.accountant.angles import Angles, audible
@@ -51,13 +50,15 @@ _MOST_KEPT = 1 << 21
 _FAINT = 1e-13
 _MANY = 8.0
 _SPARSE = 1.0 / 16.0  # of a block
-_DEAR = 20.0  # of a value of e^{iyL} that no product of matrices gives
+_FEW = 1024.0  # of a stretch
+_DEAR = 64.0  # of a value of e^{iyL} that no product of matrices gives
 _SILENT = 44.0  # −log of a modulus that no sum of so many nodes makes count
 _STEEP = 12.0  # of the cut-off, which is 1e-17 at its end
 _BLUR = 1.1 * 0.65 * 2.0 * _STEEP * math.sqrt(math.pi)  # C b √π, and a tenth more
 _NEAREST = 1e2  # how far T must be above the tilt
-_LOOKED_AT = (1, 4, 16, 64)  # blocks
+_RARELY = 4  # times as many nodes, until the bound is looked at again
 _AT_ONCE = 1 << 16
+_PATIENT = 4.0  # times that, where no bound could be given before
 _USUAL = 1 << 22  # nodes, where a tilt is chosen
 _ROUNDED = 4e-15
 
@@ -164,27 +165,27 @@ def with_returns(
     start, step = line.places.size, line.step
     total = abs(plain_sum((line.values * np.exp(1j * gap * line.places)).real))
     places, values = [line.places], [line.values]
-    dropped, kept, number = 0.0, 0, 0
+    dropped, kept, seen, next_look = 0.0, 0, 0, _SIDE**2
     lookout = _Lookout(tilted, counts, step)
     floor = _FAINT * total / _MOST_NODES
     size = abs(gap) + loss_size(tilted, counts)
     while True:
-        first = number * _SIDE**2
-        heard, product = lookout.block(first)
-        y = step * (first + heard.astype(np.float64))
+        first = seen
+        seen, heard, product = lookout.stretch(first)
+        y = step * heard
         product *= continuous_kernel(np.asarray(line.tilt + 1j * y, dtype=np.complex128))
-        product[first + heard < start] = 0.0
+        product[heard < start] = 0.0
         modulus = np.abs(product)
         here = np.flatnonzero(modulus > floor)
         places.append(y[here])
         values.append(product[here])
         dropped += 2.0 * float(modulus.sum() - modulus[here].sum())
-        dropped += 2.0 * lookout.faint * _gain(line.tilt, step, first, heard.size)
+        dropped += 2.0 * lookout.faint * _gain(line.tilt, step, first, seen)
         kept += here.size
-        number += 1
-        seen = number * _SIDE**2
-        last = kept > _MOST_KEPT or lookout.is_tired(seen)
-        if last or (seen > start and number in _LOOKED_AT):
+        near = step * seen < _NEAREST * (1.0 + abs(line.tilt))
+        last = kept > _MOST_KEPT or lookout.is_tired(far=not near)
+        if last or (seen > start and seen >= next_look and not near):
+            next_look = _RARELY * seen
             found = _cut(line, np.concatenate(places), np.concatenate(values), step * seen)
             # The losses are rounded, which turns far values by so much times y.
             turned = 2.0 * ROUNDING * size * float(np.abs(found.values) @ found.places)
@@ -211,11 +212,11 @@ def _cut_off(w: Array) -> Array:
     return np.asarray(0.5 * (erfc(_STEEP * (w - 0.5)) - erfc(_STEEP * (w + 0.5))))
 
 
-def _gain(tilt: float, step: float, first: int, heard: int) -> float:
-    """Bound Σ |G| over the nodes of a block that were not heard."""
+def _gain(tilt: float, step: float, first: int, end: int) -> float:
+    """Bound Σ |G| over the nodes of a stretch."""
     if first:
-        return (_SIDE**2 - heard) / (step * first) ** 2
-    z = tilt + 1j * step * np.arange(_SIDE**2)
+        return (end - first) / (step * first) ** 2
+    z = tilt + 1j * step * np.arange(end)
     return float(np.abs(continuous_kernel(np.asarray(z))).sum())
 
 
@@ -230,33 +231,46 @@ class _Lookout:
         power = counts[self._leader]
         self._silent = math.exp(-2.0 * _SILENT / power) if power >= _MANY else 0.0  # of |φ|²
         self.faint = math.exp(-_SILENT)
-        self._work = 0.0
+        self._nodes = 0
+        self._density = math.inf  # of the nodes heard in the last stretch
 
-    def block(self, first: int) -> tuple[NDArray[np.intp], Complex]:
-        """Return nodes, counted from the first of the block, and Φ there."""
-        size = _SIDE**2
-        few = audible(self._angles, self._step, first, first + size, _SILENT)
-        if few is not None and few.size <= _SPARSE * size:
-            exponent = np.zeros(few.size, dtype=np.complex128)
-            for part, count in zip(self._tilted, self._counts, strict=True):
-                exponent += count * log_characteristic(part, self._step * few)
-            return np.asarray(few - first, dtype=np.intp), np.exp(exponent)
-        self._work += size * self._angles.atoms
+    def stretch(self, first: int) -> tuple[int, Array, Complex]:
+        """Return where the next stretch of nodes ends, which are heard, and Φ there."""
+        block = first + _SIDE**2
+        # As far again as all before, where hardly any was heard.
+        for end in (2 * first, block) if self._density * first < _FEW else (block,):
+            few = audible(self._angles, self._step, first, end, _SILENT)
+            if few is not None and few.size <= _SPARSE * _SIDE**2:
+                self._density = few.size / (end - first)
+                heard = few.astype(np.float64)
+                exponent = np.zeros(few.size, dtype=np.complex128)
+                for part, count in zip(self._tilted, self._counts, strict=True):
+                    exponent += count * log_characteristic(part, self._step * heard)
+                return end, heard, np.exp(exponent)
+        return block, *self._dense(first)
+
+    def _dense(self, first: int) -> tuple[Array, Complex]:
+        """Return which nodes of a block are heard, and Φ there."""
+        self._nodes += _SIDE**2
+        self._density = math.inf
         if not self._blocks:
             self._blocks = [_Block(part, self._step) for part in self._tilted]
         start = self._step * first
         lead = self._blocks[self._leader].values(start)
-        heard = np.asarray(np.flatnonzero(lead.real**2 + lead.imag**2 > self._silent))
+        heard = np.flatnonzero(lead.real**2 + lead.imag**2 > self._silent)
         product = np.ones(heard.size, dtype=np.complex128)
         for i, (block, count) in enumerate(zip(self._blocks, self._counts, strict=True)):
             if heard.size:
                 value = lead if i == self._leader else block.values(start)
                 product *= _power(value[heard], round(count))
-        return heard, product
+        return np.asarray(first + heard, dtype=np.float64), product
 
-    def is_tired(self, seen: int) -> bool:
-        """Return whether to look no further."""
-        return seen >= _MOST_NODES or self._work + _DEAR * self._angles.work > _MOST_WORK
+    def is_tired(self, *, far: bool) -> bool:
+        """Return whether to look no further, or if not yet `far` enough, no further at all."""
+        angles = self._angles
+        work = self._nodes * angles.atoms + _DEAR * angles.work
+        share = 1.0 if far else _PATIENT
+        return self._nodes >= share * _MOST_NODES or work > share * _MOST_WORK
 
 
 class _Block:

@@ -30,6 +30,8 @@ def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -
     """
     if x not in expression.free_symbols:
         return expression
+    if end in _INFINITE and expression.has(sp.besseli):
+        expression = _of_large_order(expression, x, end)
     value = _extended(expression, x, end)
     if value is not None:
         return value
@@ -37,6 +39,24 @@ def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -
 
     direction = "-" if from_left else "+"
     return compute("limit", (expression, x, end, direction), _SECONDS)
+
+
+def _of_large_order(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
+    """Put (z/2)^ν/Γ(ν + 1) for I_ν(z) where ν goes to ∞, or as a whole number to −∞."""
+
+    def leading(order: sp.Expr, z: sp.Expr) -> sp.Expr:
+        value = _extended(order, x, end) if x not in z.free_symbols else None
+        if value is -sp.oo and order.is_integer:
+            order, value = -order, sp.oo
+        if value is not sp.oo:
+            return sp.besseli(order, z)
+        return (z / 2) ** order / sp.gamma(order + 1)
+
+    replaced = sp.logcombine(expression.replace(sp.besseli, leading), force=True)
+    return replaced.replace(
+        lambda node: isinstance(node, sp.Mul) and node.has(sp.gamma),
+        lambda node: sp.powsimp(sp.gammasimp(node)),
+    )
 
 
 def _extended(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:

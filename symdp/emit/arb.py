@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
-from symdp.emit.bessel import bessel_k_ball
+from symdp.emit.bessel import bessel_k_ball, log_bessel_i_ball
 from symdp.emit.enclose import enclose_integral, enclose_sum
 from symdp.emit.program import Program, compile_constant, compile_program
 from symdp.errors import InputError
@@ -227,7 +227,8 @@ def _log_bessel_k(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
 def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
     if analytic and _on_cut_left_of(value, 0):
         return _UNKNOWN
-    return value.bessel_i(order, scaled=True).log(analytic=analytic) + value
+    wide = None if order.is_exact() else log_bessel_i_ball(order, value)
+    return wide or acb(value.bessel_i(order, scaled=True).log(analytic=analytic) + value)
 
 
 def _incomplete_gamma(name: str) -> _Operation:

@@ -1,4 +1,4 @@
-"""Enclose K_ν(z) sharply where Arb's own series cancels."""
+"""Enclose Bessel functions sharply where Arb's own series cancels, or the order is a range."""
 
 from __future__ import annotations
 
@@ -35,3 +35,24 @@ def bessel_k_ball(order: acb | fmpq, value: acb, *, scaled: bool = False) -> acb
     reach = (slope * (value.real.rad() + value.imag.rad())).upper()
     enclosure = centre + acb(arb(0, reach), arb(0, reach))
     return enclosure * value.exp() if scaled else +enclosure
+
+
+def log_bessel_i_ball(order: acb, value: acb) -> acb | None:
+    """Enclose log I_ν(x) for a range of real ν ≥ 0 and a real x > 0, None for anything else.
+
+    I falls as ν grows, and all terms of its series are positive:
+
+        F(ν) ≤ log I_ν(x) ≤ F(ν) + x²/(4(ν + 1)),    F(ν) = ν log(x/2) − log Γ(ν + 1).
+
+    Examples
+    --------
+    >>> wide = log_bessel_i_ball(acb(arb(150, 50)), acb(2))
+    >>> wide.real.contains(acb(2).bessel_i(acb(123)).log().real)
+    True
+    """
+    low, high, x = arb(order.real.lower()), arb(order.real.upper()), value.real
+    if not (order.imag.is_zero() and value.imag.is_zero() and low >= 0 and x > 0):
+        return None
+    ends = [nu * (x / 2).log() - (nu + 1).lgamma() for nu in (low, high)]
+    top = ends[0] + x * x / (4 * (low + 1))
+    return acb(arb(ends[1].lower()).union(arb(top.upper())))

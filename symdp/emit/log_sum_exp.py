@@ -213,7 +213,10 @@ def _is_positive_bessel(factor: sp.Expr) -> bool:
     if not isinstance(factor, sp.besselk | sp.besseli):
         return False
     order, argument = factor.args
-    known = order.is_real if isinstance(factor, sp.besselk) else order.is_nonnegative
+    if isinstance(factor, sp.besselk):
+        known = order.is_real
+    else:
+        known = order.is_nonnegative or order.is_integer
     return bool(known and argument.is_positive)
 
 
@@ -230,7 +233,11 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     """Log of a gamma or Bessel function or their kin through nodes of its own, else None."""
     lg = LogGamma
     if _is_positive_bessel(argument):
-        return (LogBesselK if isinstance(argument, sp.besselk) else LogBesselI)(*argument.args)
+        order, place = argument.args
+        if isinstance(argument, sp.besselk):
+            return LogBesselK(order, place)
+        # I of a whole order is that of its opposite.
+        return LogBesselI(order if order.is_nonnegative else sp.Abs(order), place)
     if isinstance(argument, sp.gamma) and argument.args[0].is_positive:
         return lg(argument.args[0])
     if isinstance(argument, sp.factorial) and argument.args[0].is_nonnegative:
@@ -274,8 +281,11 @@ def _split(term: sp.Expr) -> list[_Term]:
     powers: list[sp.Pow] = []
     cosines: list[sp.Expr] = []
     for factor in sp.Mul.make_args(term):
+        base, power = factor.as_base_exp()
         if isinstance(factor, sp.exp):
             exponents.append(factor.args[0])
+        elif _is_positive_bessel(base):  # two of them may be tiny where their ratio is not
+            exponents.append(power * _log_special(base))
         elif isinstance(factor, sp.cosh):
             cosines.append(factor.args[0])
         elif isinstance(factor, sp.Pow) and factor.base.is_positive and not factor.is_number:

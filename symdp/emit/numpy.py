@@ -17,6 +17,9 @@ _Array = NDArray[Any]
 
 _DIGITS = 40
 _MODERATE = 10**150  # coefficients within [1/this, this] multiply and divide without overflow
+_UNDERFLOW = -660.0  # of e^{−x} I_ν(x)
+_MOST_TERMS = 256.0
+_ROUNDING = 1e-17
 _SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
 
 
@@ -162,6 +165,27 @@ def _turn(value: Any) -> Any:
     return np.exp(-1j * value.imag) if np.iscomplexobj(value) else 1.0
 
 
+def _log_bessel_i(order: Any, x: Any) -> Any:
+    """Log I_ν(x), by its series of positive terms where a large order leaves no double of I."""
+    with np.errstate(divide="ignore"):
+        value = np.log(special.ive(order, x) * _turn(x)) + x
+    if np.iscomplexobj(x):
+        return value
+    order, x, value = np.broadcast_arrays(order, x, value)
+    square = 0.25 * x * x
+    tiny = (value - x < _UNDERFLOW) & (square < _MOST_TERMS * (order + 1.0))
+    if not tiny.any():
+        return value
+    nu, square = order[tiny], square[tiny]
+    term, total, k = np.ones(nu.size), np.ones(nu.size), 1
+    while (term > _ROUNDING * total).any():
+        term = term * square / (k * (nu + k))
+        total, k = total + term, k + 1
+    filled = np.array(value)
+    filled[tiny] = nu * np.log(0.5 * x[tiny]) - special.gammaln(nu + 1.0) + np.log(total)
+    return filled
+
+
 def _log1p(_detail: object, value: Any) -> Any:
     # NumPy's own complex log1p loses small arguments; SciPy's does not.
     return special.log1p(value) if np.iscomplexobj(value) else np.log1p(value)
@@ -263,7 +287,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     ),
     "polygamma": lambda _, order, value: special.polygamma(order, value),
     "log_besselk": lambda _, order, x: np.log(special.kve(order, x)) - x,
-    "log_besseli": lambda _, order, x: np.log(special.ive(order, x) * _turn(x)) + x,
+    "log_besseli": _plain(_log_bessel_i),
     "besseli": _plain(special.iv),
     "besselk": _plain(special.kv),
     "besselj": _plain(special.jv),
