@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from catalogue import ALL
+from certified_values import assert_certified
 
 from symdp import compose, mechanisms
 from symdp.accountant import accountant
@@ -154,3 +155,26 @@ def test_tails_too_heavy_for_the_saddle_point(epsilon):
     answer = accountant("contour").log_delta(law, float(epsilon))
     assert answer.log_lower <= log_truth <= answer.log_upper
     assert answer.log_delta == pytest.approx(log_truth, abs=1e-12)
+
+
+TRUNCATED = ALL["truncated laplace"].mechanism("truncated")(b=1)
+GAPS = {
+    "two steps next to the top": (2, 0.0195098, 1e-11),
+    "five": (5, 0.0488, 1e-11),
+    "ten": (10, 0.0976, 1e-11),
+}
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_where_nothing_lies_between_single_values(name):
+    """From the sums of the largest loss down to the next there is no density at all."""
+    count, epsilon, width = GAPS[name]
+    step = TRUNCATED.subsample("poisson", "1/100")
+    assert_certified([(step, count)], epsilon, "add", accuracy=width, width=width)
+
+
+def test_densities_that_take_too_long_are_left_alone():
+    law = compose(TRUNCATED, 100).law("remove")
+    with pytest.raises(AccuracyError, match="takes too long"):
+        convolved(law, 12.2222)
+    assert_certified([(TRUNCATED, 100)], 12.2222, "remove", accuracy=1e-13, width=1e-13)

@@ -274,7 +274,7 @@ class _Total:
             above.append(caps[-1])
         gain, cap = _log_sum(np.concatenate(gains)), _log_sum(np.concatenate(caps))
         self._check_end(epsilon, gain)
-        size = 0.0 if total.density is None else float(np.abs(total.density.coefficients[0]).max())
+        size = 0.0 if total.density is None else total.density.size
         error = self.defect + 2.3e-16 * (8.0 + size + abs(gain))
         slope = -math.exp(min(_log_sum(np.concatenate(above)) - gain, 700.0))
         return Direct(gain, cap, error, slope)

@@ -119,11 +119,21 @@ class LogDensity:
         """Return the density of s + distance."""
         return LogDensity(self.edges + distance, self.coefficients)
 
+    @property
+    def size(self) -> float:
+        """The largest mean of |log f| over a panel where f is not 0."""
+        means = np.abs(self.coefficients[0])
+        return float(means[means < -0.5 * _NOTHING].max(initial=0.0))
+
     def scaled(self, constant: float) -> LogDensity:
         """Return the density times e^constant."""
         coefficients = self.coefficients.copy()
         coefficients[0] += constant
         return LogDensity(self.edges, coefficients)
+
+
+_SLIVER = 1e-13
+_NOTHING = -1e9  # the logarithm of a density that is 0
 
 
 def interpolate(
@@ -136,9 +146,10 @@ def interpolate(
     Parameters
     ----------
     function
-        log f at given places, finite inside the edges.
+        log f at given places.
     edges
-        First panels; f must be smooth between the places where it is not, which must be edges.
+        First panels; f must be smooth between the places where it is not, which must be edges, and
+        so must the ends of stretches where it is 0.
     negligible
         Tells from lower ends, upper ends and the largest values of log f which panels matter so
         little that any fit will do.
@@ -146,7 +157,7 @@ def interpolate(
     Raises
     ------
     AccuracyError
-        If the panels do not settle, or log f is not finite inside.
+        If the panels do not settle, or f is 0 in a part of one.
     """
     lower, upper = edges[:-1], edges[1:]
     found: list[tuple[Array, Array, Array]] = []
@@ -155,15 +166,20 @@ def interpolate(
         half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
         values = function((middle[:, None] + half[:, None] * _POINTS).ravel())
         values = values.reshape(-1, DEGREE + 1)
-        if not np.isfinite(values).all():
+        width = np.maximum(np.abs(lower), np.abs(upper))
+        # Between single values and what surrounds others there may be nothing at all.
+        nothing = values < 0.5 * _NOTHING
+        empty = nothing.all(axis=1) | (nothing.any(axis=1) & (half < _SLIVER * width))
+        values[empty] = _NOTHING
+        nothing[empty] = False
+        if nothing.any() or not np.isfinite(values).all():
             raise AccuracyError("the density of the privacy loss has no finite logarithm")
         coefficients = _TRANSFORM @ values.T
         tail = np.abs(coefficients[-3:]).max(axis=0)
         size = np.abs(values).max(axis=1)
-        width = np.maximum(np.abs(lower), np.abs(upper))
         slope = np.abs(coefficients[1:]).sum(axis=0) / half
         noise = _FIT * (4.0 + size) + 4e-16 * slope * width
-        good = (tail <= noise) | (half < 1e-13 * width)
+        good = (tail <= noise) | (half < _SLIVER * width)
         good |= negligible(lower, upper, values.max(axis=1))
         if depth == _ROUNDS - 1:
             good[:] = True  # what is left are slivers next to a singular end
@@ -209,10 +225,10 @@ def _convolve(
     column = s[:, None]
     cuts = np.concatenate([np.broadcast_to(a, (s.size, a.size)), column - b], axis=1)
     cuts = np.sort(np.clip(cuts, low[:, None], np.maximum(low, high)[:, None]), axis=1)
-    height = first(cuts) + second(column - cuts)
     width = np.diff(cuts, axis=1)
+    middle = cuts[:, :-1] + 0.5 * width
     with np.errstate(divide="ignore"):
-        weight = np.maximum(height[:, :-1], height[:, 1:]) + np.log(width)
+        weight = first(middle) + second(column - middle) + np.log(width)
     top = weight.max(axis=1)
     chosen = (weight > (top - _SPARE)[:, None]) & (width > 0) & ~empty[:, None]
     row, place = np.nonzero(chosen)

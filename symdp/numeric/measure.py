@@ -16,6 +16,7 @@ from symdp.numeric.step import Array, SmoothPiece
 
 MAX_ATOMS = 4000
 MAX_BREAKS = 120
+_MOST_CUTS = 1 << 23  # of panels: ten seconds and more
 _ROUNDED = 1e-14  # how far off a sum of ends is, relative to the largest
 _SAME = 1e-13
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
@@ -253,11 +254,17 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
     if not high > low:
         return Measure(atoms[inside], logs[inside], None, breaks)
 
+    spent = 0
+
     def log_density(s: Array) -> Array:
+        nonlocal spent
         parts = [density(s - a) + w for density, a, w in shifts]
         if pair:
             assert first.density is not None
             assert second.density is not None
+            spent += s.size * (first.density.fine_edges.size + second.density.fine_edges.size)
+            if spent > _MOST_CUTS:
+                raise AccuracyError("the density of the privacy loss takes too long to convolve")
             parts.append(convolve(first.density, second.density, s))
         return np.asarray(np.logaddexp.reduce(parts))
 
