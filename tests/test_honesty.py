@@ -93,6 +93,21 @@ def test_bounds_are_narrow_and_hold_for_very_many_steps(name):
     assert answer.log_upper - answer.log_lower < 3e-12
 
 
+FAR_TILTED = (9.9, 10.0, 10.0607, 10.3)
+
+
+@pytest.mark.parametrize("epsilon", FAR_TILTED)
+def test_bounds_hold_where_rare_losses_overflow(epsilon):
+    """At a tilt of 84 the rarest losses count as e^884: the CGF of a million steps is no less."""
+    step = mechanisms.gaussian(sigma=3).subsample("poisson", "1/1000")
+    case = Case("rare", step, 10**6, epsilon, "remove")
+    answer = answered(case)
+    truth = proved(case)
+    assert is_honest(answer, truth), str(case)
+    assert answer.log_upper - answer.log_lower < 1e-11
+    assert abs(answer.log_delta - float(truth.log().mid())) < 1e-12
+
+
 ROUNDED = {
     "a payoff that is mostly rounding": (
         ALL["gamma noise"].mechanism("noise")().subsample("poisson", "1/1000"),

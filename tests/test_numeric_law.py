@@ -17,6 +17,7 @@ from symdp.numeric.nufft import uniform_sum
 from symdp.numeric.outline import Outline
 from symdp.numeric.panels import ORDER, build_rule
 from symdp.numeric.total import SumLaw
+from symdp.truth.enclosure import cgf_ball
 
 x = sp.Symbol("x", real=True)
 
@@ -207,3 +208,15 @@ def test_a_tail_that_ends_beyond_the_root_of_the_largest_double():
     mechanism = ALL["burr"].mechanism("burr")(c="3/2", a="3/2", b=1)
     mean = float(loss_law(mechanism, "add").precise_mean)
     assert mean == pytest.approx(0.5 - math.log(1.5), rel=1e-12)
+
+
+@pytest.mark.parametrize("tilt", [20.0, 60.0, 84.0, 90.0])
+def test_a_small_cgf_is_accurate_relative_to_itself(tilt):
+    """Also where e^{t(L − μ)} overflows at nodes that P hardly reaches."""
+    mechanism = mechanisms.gaussian(sigma=3).subsample("poisson", "1/1000")
+    law = loss_law(mechanism, "remove")
+    ball = cgf_ball(mechanism.pair("remove"), sp.Rational(tilt), 34).real
+    with mpmath.workdps(40):
+        mean = mpmath.mpf(law.precise_mean.numerator) / law.precise_mean.denominator
+        exact = mpmath.mpf(ball.mid().str(34, radius=False)) - tilt * mean
+        assert law.tilted(tilt).excess == pytest.approx(float(exact), rel=2e-15)

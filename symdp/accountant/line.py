@@ -238,8 +238,9 @@ def first_line(
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(tilted, counts)
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
-    # The rounding of a shift grows with the steps, the deviation of their sum with the root.
-    drowned = 0.0 if all(x.is_precise for x in tilted) else 0.25 * math.sqrt(law.count)
+    # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
+    pairs = zip(counts, tilted, strict=True)
+    drowned = 4.0 * math.fsum(n for n, x in pairs if not x.is_precise)
     line = Line(
         tilt=tilt,
         step=math.nan,

@@ -19,6 +19,7 @@ from symdp.numeric.outline import Outline
 from symdp.numeric.step import Array, Step
 
 _OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
+_LARGE = 30.0
 _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
@@ -61,8 +62,15 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
     Nodes with an origin give K(t) − t·origin.
     """
     scaled = np.multiply.outer(tilts, nodes.centred)
-    if not nodes.partial and scaled.max(initial=0.0) < _OVERFLOW:
-        ratio = exponential_remainder(scaled) @ nodes.weight
+    if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < _OVERFLOW:
+        near = np.minimum(scaled, _LARGE)
+        ratio = exponential_remainder(near) @ nodes.weight
+        if scaled.max(initial=0.0) > _LARGE:
+            # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
+            grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
+            ratio += np.where(
+                scaled > _LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
+            ).sum(axis=1)
         escaped = nodes.mass_at_infinity
         return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
     exponent = nodes.log_weight + scaled
@@ -203,15 +211,19 @@ class LossLaw:
         deviation -= residue
         shift += residue
         is_precise = (
-            not nodes.partial and abs(tilt) * float(np.abs(nodes.centred).max()) < _OVERFLOW
+            not nodes.partial and float((tilt * nodes.centred + nodes.log_weight).max()) < _OVERFLOW
         )
         if is_precise:
             # As E L − μ = 0, the shift is what the growth e^{t(L−μ)} − 1 adds: of one sign, and so
             # accurate relative to itself, however small the tilt.
-            growth = np.expm1(tilt * nodes.centred)
-            finite = 1.0 - nodes.mass_at_infinity
-            total = finite + float(nodes.weight @ growth)
-            shift = float((nodes.weight * nodes.centred) @ growth) / total
+            scaled = tilt * nodes.centred
+            growth = np.where(
+                scaled > _LARGE,
+                np.exp(scaled + nodes.log_weight) - nodes.weight,
+                nodes.weight * np.expm1(np.minimum(scaled, _LARGE)),
+            )
+            total = 1.0 - nodes.mass_at_infinity + float(growth.sum())
+            shift = float(nodes.centred @ growth) / total
         return Tilted(
             tilt,
             nodes,
