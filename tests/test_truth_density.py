@@ -3,6 +3,8 @@
 import mpmath
 import pytest
 import sympy as sp
+from catalogue import ALL
+from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
 from symdp import mechanisms
@@ -11,6 +13,7 @@ from symdp.mechanism import Mechanism
 from symdp.truth import cgf_ball, check_densities
 
 x = sp.Symbol("x", real=True)
+y = sp.Symbol("y", positive=True)
 R = sp.Rational
 
 
@@ -106,3 +109,35 @@ def test_cgf_ball_of_a_subsampled_gaussian_against_binomial_sum():
     with ctx.workprec(150):
         assert ball.real.overlaps(arb(exact + " +/- 1e-38"))
         assert ball.rad() < 1e-25
+
+
+ESSENTIAL = {
+    "inverse gamma": {"a": 2, "b": 1, "c": 3},
+    "frechet scales": {"k": 2, "a": 1, "c": 3},
+    "levy scales": {"a": 2, "c": 1},
+    "inverse gaussian means": {"a": 1, "c": 2},
+}
+
+
+@pytest.mark.parametrize("name", ESSENTIAL)
+def test_densities_with_an_essential_singularity_pass(name):
+    """e^{−1/x} has no value on any ball around 0, and its mass is one all the same."""
+    mechanism = ALL[name].mechanism(name)(**ESSENTIAL[name])
+    check_densities(mechanism)
+    steps, epsilon = [(mechanism, 1)], 0.2
+    if name == "inverse gaussian means":
+        steps = [(mechanism.subsample("poisson", "1/100"), 1000)]
+        epsilon = epsilon_at(steps, 1.5, "remove")
+    assert_certified(steps, epsilon, "remove", accuracy=1e-12, width=1e-11)
+
+
+def test_a_mass_that_is_off_next_to_an_essential_singularity_is_found():
+    wrong = Mechanism.from_pair(
+        sp.exp(-1 / (2 * y)) * y ** sp.Rational(-3, 2) / 2,
+        sp.exp(-1 / y) * y ** sp.Rational(-3, 2) / sp.sqrt(sp.pi),
+        y,
+        support=(0, sp.oo),
+        name="off",
+    )
+    with pytest.raises(InputError, match=r"P of off integrates to 1\.25331, not 1"):
+        check_densities(wrong)

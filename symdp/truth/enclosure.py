@@ -101,6 +101,44 @@ def enclose_exponential(
         If no bound of a tail is found or the work limit is reached.
     """
     tolerance = arb(10) ** -12 if tolerance is None else tolerance
+    total = _enclose(exponent, x, lower, upper, tolerance, turn)
+    if total.is_finite() or x.is_integer or (lower.is_infinite and upper.is_infinite):
+        return total
+    # A factor such as e^{−1/x} has no value on a ball around its end: put that end at infinity.
+    parts = [
+        _enclose(g, s, low, high, tolerance, angle)
+        for g, s, low, high, angle in _with_ends_at_infinity(exponent, turn, x, lower, upper)
+    ]
+    return sum(parts[1:], parts[0])
+
+
+def _with_ends_at_infinity(
+    exponent: sp.Expr, turn: sp.Expr | None, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr, sp.Expr | None]]:
+    """Return exponents, variables, ends and angles of two parts, after x = end ± e^{−s}."""
+    length = upper - lower if lower.is_finite and upper.is_finite else sp.Integer(2)
+    s = sp.Dummy("s", real=True)
+    parts: list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr, sp.Expr | None]] = []
+    for end, inward in ((lower, 1), (upper, -1)):
+        if end.is_finite:
+            place = end + inward * sp.exp(-s)
+            angle = None if turn is None else turn.subs(x, place)
+            parts.append((exponent.subs(x, place) - s, s, -sp.log(length / 2), sp.oo, angle))
+        elif inward == 1:
+            parts.append((exponent, x, lower, upper - 1, turn))
+        else:
+            parts.append((exponent, x, lower + 1, upper, turn))
+    return parts
+
+
+def _enclose(
+    exponent: sp.Expr,
+    x: sp.Symbol,
+    lower: sp.Expr,
+    upper: sp.Expr,
+    tolerance: arb,
+    turn: sp.Expr | None,
+) -> Any:
     size = compile_arb(exponent, [x])
     ends = [None if e.is_infinite else compile_arb(e, [])().real for e in (lower, upper)]
     if x.is_integer:
