@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -32,7 +32,9 @@ _SOME_TERMS = 128  # where each takes an integral of its own
 _MANY_TERMS = 1024
 _MIXED = 1e-9  # bounds wider than this are worth such a sum even where it costs more
 _HALVED = 40  # the most steps whose single values are listed in halves
+_SHARP = 1e-12
 _CLOSE = 2e-11
+_WIDE = 1e-7  # where a line of its own may be better than a shared one
 _HALF = math.log(0.5)
 _GROWTH = 1e-14  # what the bounds of added densities usually are, for each step
 _NEARBY = 0.1  # of the distance to the mean
@@ -236,21 +238,30 @@ def _single_values(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
             with suppress(AccuracyError):  # where it is too fine for so few steps
                 return _integral(law, epsilon, log_escaped, lattice)[0]
     tilt = _line(law, epsilon, Strip.RIGHT)
+    found: list[Answer] = []
     listed = finite_sum(law, epsilon, tilt)
     if listed is not None:
-        return _of_sum(listed, log_escaped, epsilon)
-    halves = halved_sum(law, epsilon, tilt) if law.count <= _HALVED else None
-    summed = None if halves is None else _of_sum(halves, log_escaped, epsilon)
-    if summed is not None and margin(summed) <= _CLOSE:
-        return summed
-    try:
-        kept = _on_kept_lines(law, epsilon, log_escaped)
-        found = kept or _integral(law, epsilon, log_escaped)[0]
-    except AccuracyError:
-        if summed is None:
-            raise
-        return summed
-    return found if summed is None or margin(found) < margin(summed) else summed
+        found.append(_of_sum(listed, log_escaped, epsilon))
+    if law.count <= _HALVED and not _is_narrow(found, _SHARP):
+        halves = halved_sum(law, epsilon, tilt)
+        if halves is not None:
+            found.append(_of_sum(halves, log_escaped, epsilon))
+    if listed is not None or _is_narrow(found, _CLOSE):
+        return min(found, key=margin)
+    kept = _on_kept_lines(law, epsilon, log_escaped)
+    if kept is not None:
+        found.append(kept)
+    if not _is_narrow(found, _WIDE):
+        try:
+            found.append(_integral(law, epsilon, log_escaped)[0])
+        except AccuracyError:
+            if not found:
+                raise
+    return min(found, key=margin)
+
+
+def _is_narrow(found: Sequence[Answer], width: float) -> bool:
+    return any(margin(answer) <= width for answer in found)
 
 
 def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
