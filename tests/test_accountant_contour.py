@@ -273,3 +273,10 @@ def test_next_to_one_the_bounds_know_what_delta_lacks():
         with mpmath.workdps(60):
             true = mpmath.log1p(-mpmath.exp(-50))
             assert answer.log_lower <= true <= answer.log_upper
+
+
+def test_far_below_the_mean_one_minus_delta_is_enough():
+    """There the line right of the poles all but touches one, and takes too many nodes."""
+    answer = compose(mechanisms.discrete_laplace(b="1/2"), 10**9).delta(9e8, direction="add")
+    assert answer.log_delta == 0.0
+    assert answer.log_lower > -1e-15

@@ -278,8 +278,12 @@ def _from_strips(
 ) -> Answer | None:
     """Return the answer from the integrals right of the poles and, for large δ, between them."""
     above: StripValue | None = None
-    if law.domain[1] > 0:
-        above = value(Strip.RIGHT)
+    refused: AccuracyError | None = None
+    try:
+        above = value(Strip.RIGHT) if law.domain[1] > 0 else None
+    except AccuracyError as failure:  # far below the mean 1 − δ is all that there is to know
+        refused = failure
+    if law.domain[1] > 0 and refused is None:
         if above is None:
             return None
         log_delta = log_add_exp(above.log_value, log_escaped)
@@ -303,6 +307,8 @@ def _from_strips(
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
     log_delta = through_complement
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
+    if refused is not None and not below.relative_error * scale <= _CLOSE:
+        raise refused
     slope = -below.slope * scale
     return exact_answer(log_delta, complement, below.relative_error * scale, slope)
 
