@@ -180,6 +180,7 @@ def with_returns(
         places.append(y[here])
         values.append(product[here])
         dropped += 2.0 * float(modulus.sum() - modulus[here].sum())
+        dropped += 2.0 * lookout.error * float(modulus[here].sum())
         dropped += 2.0 * lookout.faint * _gain(line.tilt, step, first, seen)
         kept += here.size
         near = step * seen < _NEAREST * (1.0 + abs(line.tilt))
@@ -231,6 +232,7 @@ class _Lookout:
         power = counts[self._leader]
         self._silent = math.exp(-2.0 * _SILENT / power) if power >= _MANY else 0.0  # of |φ|²
         self.faint = math.exp(-_SILENT)
+        self.error = 0.0  # of the values last returned, relative to them
         self._nodes = 0
         self._density = math.inf  # of the nodes heard in the last stretch
 
@@ -241,7 +243,7 @@ class _Lookout:
         for end in (2 * first, block) if self._density * first < _FEW else (block,):
             few = audible(self._angles, self._step, first, end, _SILENT)
             if few is not None and few.size <= _SPARSE * _SIDE**2:
-                self._density = few.size / (end - first)
+                self._density, self.error = few.size / (end - first), 0.0
                 heard = few.astype(np.float64)
                 exponent = np.zeros(few.size, dtype=np.complex128)
                 for part, count in zip(self._tilted, self._counts, strict=True):
@@ -252,7 +254,7 @@ class _Lookout:
     def _dense(self, first: int) -> tuple[Array, Complex]:
         """Return which nodes of a block are heard, and Φ there."""
         self._nodes += _SIDE**2
-        self._density = math.inf
+        self._density, self.error = math.inf, ROUNDING * sum(self._counts)
         if not self._blocks:
             self._blocks = [_Block(part, self._step) for part in self._tilted]
         start = self._step * first
