@@ -93,6 +93,15 @@ def test_bounds_are_narrow_and_hold_for_very_many_steps(name):
     assert answer.log_upper - answer.log_lower < 3e-12
 
 
+def test_two_cut_offs_that_agree_by_chance_are_not_enough():
+    """Next to a sum of single losses the slope of δ changes quickly: sums at Y and Y/2 agreed."""
+    step = mechanisms.laplace(b=1).subsample("poisson", "1/20")
+    case = Case("kink", step, 30, 0.137017, "add")
+    answer = answered(case)
+    assert is_honest(answer, proved(case)), str(case)
+    assert answer.log_upper - answer.log_lower < 1e-12
+
+
 FAR_TILTED = (9.9, 10.0, 10.0607, 10.3)
 
 

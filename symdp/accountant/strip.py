@@ -48,6 +48,7 @@ _TOO_OFTEN = (
 _FARTHEST_RETURN = 1 << 17
 _CYCLES = 8.0
 _MOST_PATIENT = 1 << 15  # nodes
+_SHORTER = (1.0, 1.19, 1.41, 1.68, 2.0)  # times shorter than Y
 _TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y
 
 
@@ -208,8 +209,9 @@ def _settle(terms: Array, last: Array, complete: bool) -> tuple[float, float]:
 
     Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around ε, a
     smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments all vanish,
-    so its error falls faster than any power of Y; the sums at Y and Y/2 show it, once the sum is
-    `complete`: once every return of the atoms' oscillation has been seen.
+    so its error falls faster than any power of Y. Sums at Y and less show it, several of them, as
+    next to a kink of δ any two may agree by chance; and only once the sum is `complete`: once every
+    return of the atoms' oscillation has been seen.
     """
     plain = plain_sum(terms)
     if not complete:
@@ -218,5 +220,5 @@ def _settle(terms: Array, last: Array, complete: bool) -> tuple[float, float]:
     if tail <= SETTLED * abs(plain):
         return plain, tail
     place = np.arange(terms.size) / terms.size
-    full, half = (plain_sum(terms * 0.5 * erfc(_TAPER * (s * place - 0.75))) for s in (1.0, 2.0))
-    return full, abs(full - half)
+    full, *others = (plain_sum(terms * 0.5 * erfc(_TAPER * (s * place - 0.75))) for s in _SHORTER)
+    return full, max(abs(full - other) for other in others)
