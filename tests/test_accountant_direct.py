@@ -95,12 +95,55 @@ def test_profile_decreases_and_is_kept():
     assert (np.diff(values) > 0).all()
 
 
-def test_folded_loss_is_refused():
+def gaussians(wide, narrow):
     variable = sp.Symbol("x", real=True)
-    normal = [sp.exp(-(variable**2) / (2 * v)) / sp.sqrt(2 * sp.pi * v) for v in (2, 1)]
-    law = compose(Mechanism.from_pair(*normal, variable), 3).law("remove")
-    with pytest.raises(AccuracyError, match="where the loss turns"):
-        convolved(law, 0.3)
+    laws = [sp.exp(-(variable**2) / (2 * v)) / sp.sqrt(2 * sp.pi * v) for v in (wide, narrow)]
+    return Mechanism.from_pair(*laws, variable)
+
+
+@pytest.mark.parametrize("epsilon", [-0.6, -0.3, 0.3, 2.0, 12.0])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_where_the_loss_turns_both_ways_agree(direction, epsilon):
+    """The density is infinite there, at the lower or upper end: the contour knows of none."""
+    law = compose(gaussians(2, 1), 3).law(direction)
+    bottom, top = law.loss_bounds
+    if not bottom < epsilon < top:
+        return
+    found = convolved(law, epsilon)
+    other, _ = _integral(compose(gaussians(2, 1), 3).law(direction), epsilon, -math.inf)
+    assert found.log_delta == pytest.approx(other.log_delta, abs=2e-13)
+    assert found.log_complement == pytest.approx(other.log_complement, abs=2e-13)
+
+
+@pytest.mark.parametrize("epsilon", ["-0.005", "0.001", "0.3", "4"])
+def test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one(epsilon):
+    """A rare wide Gaussian: most losses lie next to the least, next to where the density is."""
+    law = compose(gaussians(4, 1).subsample("poisson", "1/100"), 2).law("remove")
+    with mpmath.workdps(25):
+        rate, limit = mpmath.mpf("0.01"), mpmath.mpf(float(epsilon))
+
+        def loss(x):
+            return mpmath.log(1 - rate + rate / 2 * mpmath.exp(3 * x * x / 8))
+
+        def place(value):
+            return mpmath.sqrt(mpmath.log((mpmath.exp(value) - 1 + rate) * 2 / rate) * 8 / 3)
+
+        def gain(x):
+            rest = limit - loss(x)
+            far = place(rest) if rest > loss(0) else mpmath.mpf(0)
+            under_q = mpmath.erfc(far / mpmath.sqrt(2))
+            under_p = (1 - rate) * under_q + rate * mpmath.erfc(far / mpmath.sqrt(8))
+            return (
+                2 * mpmath.npdf(x) * (mpmath.exp(loss(x)) * under_p - mpmath.exp(limit) * under_q)
+            )
+
+        end = place(limit - loss(0))
+        below = [end * mpmath.mpf(k) / 8 for k in range(8)] + [
+            end * (1 - mpmath.mpf(4) ** -k) for k in range(2, 9)
+        ]
+        cuts = [*sorted(below), end, end + 1, end + 4, end + 10, end + 30]
+        log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
+    assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=2e-13)
 
 
 def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():

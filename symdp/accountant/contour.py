@@ -11,7 +11,7 @@ from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import FiniteSum, count_sums, finite_sum
 from symdp.accountant.base import FloatAccountant
 from symdp.accountant.conditioned import conditioned
-from symdp.accountant.direct import convolved
+from symdp.accountant.direct import convolved, has_turns
 from symdp.accountant.exact import ROUNDED, exact_answer, margin
 from symdp.accountant.halves import halved_sum
 from symdp.accountant.lattice import Lattice, find_lattice, lattice_kernel
@@ -26,7 +26,7 @@ from symdp.errors import AccuracyError
 from symdp.numeric.total import SumLaw
 
 _FEWER = 8  # steps for which densities are added at once
-_FEW = 20  # the same where the losses have atoms
+_FEW = 20  # the same where the losses have atoms or turn
 _FEW_TERMS = 64  # of a sum over single values that is taken before any integral is tried
 _SOME_TERMS = 128  # where each takes an integral of its own
 _MANY_TERMS = 1024
@@ -89,17 +89,18 @@ class Contour(FloatAccountant):
             return kept
         if law.is_mixed:
             return self._mixed(law, epsilon, log_escaped)
-        if law.count <= (_FEW if law.has_atoms else _FEWER):
+        if law.count <= _FEWER or (law.count <= _FEW and (law.has_atoms or has_turns(law))):
             answer = _convolution(law, epsilon, log_escaped)
-            return answer or _integral(law, epsilon, log_escaped)[0]
+            if answer is not None:
+                return answer
         if valley.holds(epsilon, law.mean):
-            nearby = _convolution(law, epsilon, log_escaped)
+            nearby = _convolution(law, epsilon, log_escaped, patient=True)
             if nearby is not None and margin(nearby) <= valley.margin:
                 return nearby
         try:
             answer, assured = _integral(law, epsilon, log_escaped)
         except AccuracyError:
-            answer = _convolution(law, epsilon, log_escaped)
+            answer = _convolution(law, epsilon, log_escaped, patient=True)
             if answer is None:
                 raise
             valley.grow(epsilon, margin(answer))
@@ -109,7 +110,7 @@ class Contour(FloatAccountant):
             if kept is not None and margin(kept) < _SLACK * width:
                 valley.inherent = max(valley.inherent, _SLACK * margin(kept))
             return answer
-        other = _convolution(law, epsilon, log_escaped)
+        other = _convolution(law, epsilon, log_escaped, patient=True)
         if other is None or (assured and margin(other) >= width):
             return answer
         valley.grow(epsilon, margin(other))
@@ -171,12 +172,14 @@ class _Valley:
         self.margin = max(self.margin, _SLACK * margin)
 
 
-def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
+def _convolution(
+    law: SumLaw, epsilon: float, log_escaped: float, *, patient: bool = False
+) -> Answer | None:
     """Return the answer by adding densities, or None where that cannot be done."""
     if not law.is_spread or law.is_condensed or law.count > _MOST_DOUBLED:
         return None
     try:
-        found = convolved(law, epsilon)
+        found = convolved(law, epsilon, patient=patient)
     except AccuracyError:
         return None
     log_delta = log_add_exp(found.log_delta, log_escaped)

@@ -18,7 +18,7 @@ from symdp.accountant.single_step import log_profile
 from symdp.accountant.tilts import Strip, far_tilt
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
-from symdp.numeric.measure import Measure, Window, add, loss_measure
+from symdp.numeric.measure import Measure, Window, add, loss_measure, turns
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -27,9 +27,11 @@ _DROP = 50.0  # e^-50 of the answer is left out on either side
 _FAR_LESS = 1e4  # e-folds, for which a coarse grid has room
 _SPARE = 40.0  # and so much more is kept for smaller δ
 _UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
-_MOST_FOLDS = 2e4  # e-folds of the tilt over the range that is kept
+_MOST_FOLDS = 4e3  # e-folds of the tilt over the range that is kept
+_PATIENT = 5.0  # times as many, and as long, where there is no other way
 _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend the mean
 _LESS = 0.5  # of the reach of a failed attempt is worth another one
+_LEAST = 40.0  # e-folds of 1 − δ, which is made of what lies below ε
 _ROUNDING = 1e-15  # of one interpolated density
 
 
@@ -46,10 +48,11 @@ class Direct:
     slope: float
 
 
-def convolved(law: SumLaw, epsilon: float) -> Direct:
+def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
     """Return δ(ε) = ∫_{s>ε} (1 − e^{ε−s}) f(s) ds, f the density of the total loss.
 
-    The density is kept with its law and serves every further ε that it reaches.
+    The density is kept with its law and serves every further ε that it reaches. Where it falls
+    steeply it takes many seconds, for which one must be `patient`.
 
     Raises
     ------
@@ -61,7 +64,7 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
     served = None if kept is None else kept.at_once(epsilon)
     if served is not None:
         return served
-    plan = _Plan(law, epsilon)
+    plan = _Plan(law, epsilon, _PATIENT if patient else 1.0)
     if kept is None or not kept.plan.serves(plan):
         failed: _Failure | None = law.kept.get(_Failure)
         if failed is not None and plan.asks_as_much_as(failed.plan):
@@ -76,11 +79,27 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
     return kept.profile(epsilon)
 
 
+def has_turns(law: SumLaw) -> bool:
+    """Return whether the loss of a step turns, so that its characteristic function decays slowly.
+
+    It is asked once for a law.
+    """
+    known: _Turns | None = law.kept.get(_Turns)
+    if known is None:
+        known = law.kept.setdefault(_Turns, _Turns(any(turns(part) for part, _ in law.parts)))
+    return known.any
+
+
+@dataclass(frozen=True)
+class _Turns:
+    any: bool
+
+
 class _Plan:
     """Which tilt to store densities in, and how far to keep them."""
 
-    def __init__(self, law: SumLaw, epsilon: float) -> None:
-        self.law = law
+    def __init__(self, law: SumLaw, epsilon: float, effort: float = 1.0) -> None:
+        self.law, self.effort = law, effort
         self.width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
         # Below and next to the mean 1 − δ counts too, and with it the bulk of Q.
         self.two_sided = epsilon < law.mean + _NEAR * self.width
@@ -102,9 +121,8 @@ class _Plan:
     def asks_as_much_as(self, failed: _Plan) -> bool:
         """Return whether there is no point in trying where another plan has failed."""
         start = self.law.mean
-        return self.two_sided >= failed.two_sided and (
-            self.upper - start >= _LESS * (failed.upper - start)
-        )
+        eager = self.two_sided >= failed.two_sided and self.effort <= failed.effort
+        return eager and (self.upper - start >= _LESS * (failed.upper - start))
 
     def _ends(self, epsilon: float, spare: float) -> tuple[float, float]:
         """Where what lies beyond is e^−50 of δ(ε), by Chernoff's bound, and its logarithm."""
@@ -123,9 +141,10 @@ class _Plan:
 
     def total(self) -> tuple[Measure, float]:
         """Return the law of the total loss, and the summed mass defects."""
+        self.window(self.law.parts)  # raises where that is hopeless
         for part, _ in self.law.parts:
             alone = ((part, 1),)
-            first = loss_measure(part, self.window(alone), self.floor)
+            first = loss_measure(part, self.window(alone))
             self._firsts[part] = self._normalised(first, alone)
         found: Measure | None = None
         defect = 0.0
@@ -157,9 +176,9 @@ class _Plan:
         upper = min(some.loss_bounds[1], self.upper - min(rest, 0.0))
         if all(part in self._firsts for part, _ in parts):
             upper = min(upper, self._reach(parts))
-        if not (upper > lower and abs(self.tilt) * (upper - lower) < _MOST_FOLDS):
+        if not (upper > lower and abs(self.tilt) * (upper - lower) < _MOST_FOLDS * self.effort):
             raise AccuracyError("the density of the privacy loss falls too steeply to convolve")
-        return Window(lower, upper, mean, width, self.tilt, self.two_sided)
+        return Window(lower, upper, mean, width, self.tilt, self.two_sided, self.floor, self.effort)
 
     def _reach(self, parts: tuple[tuple[LossLaw, int], ...]) -> float:
         """Where the sum of some of the steps falls below the floor, by Chernoff's bound."""
@@ -210,21 +229,23 @@ class _Plan:
         known = some.cgf(0.0)
         kept = np.exp(measure.log_weight - self.tilt * measure.atoms)
         mass, moment = float(kept.sum()), float(kept @ measure.atoms)
-        share, mean = 0.0, 0.0
-        if measure.density is not None:
-            log_share, mean = measure.density.mass_and_mean(self.tilt)
-            share = math.exp(log_share)
+        found = [part.mass_and_mean(self.tilt) for part in measure.spread]
+        shares = [math.exp(log_share) for log_share, _ in found]
+        share = math.fsum(shares)
         change = known - math.log(mass + share)
         if not abs(change) < 1e-8:
             raise AccuracyError("the density of the privacy loss lost mass on the way")
+        distance = 0.0
+        # A shift of the mean by rounding would grow with every doubling; the mean is known.
+        if share > _SHARE:
+            seen = math.fsum(s * mean for s, (_, mean) in zip(shares, found, strict=True))
+            distance = (some.mean * math.exp(known - change) - moment - seen) / share
         density = measure.density
         if density is not None:
-            density = density.scaled(change)
-            # A shift of the mean by rounding would grow with every doubling; the mean is known.
-            if share > _SHARE:
-                missing = some.mean * math.exp(known - change) - moment - share * mean
-                density = density.moved(missing / share)
-        corrected = Measure(measure.atoms, measure.log_weight + change, density, measure.breaks)
+            density = density.scaled(change).moved(distance)
+        spikes = tuple(spike.scaled(change).moved(distance) for spike in measure.spikes)
+        weight = measure.log_weight + change
+        corrected = Measure(measure.atoms, weight, density, measure.breaks, spikes)
         return corrected, abs(change) + _ROUNDING
 
 
@@ -264,9 +285,9 @@ class _Total:
             gains.append(total.log_weight - tilt * total.atoms + np.log(-np.expm1(gap)))
             caps.append(total.log_weight - tilt * total.atoms + gap)
             above.append(caps[0][gap < 0])
-        if total.density is not None:
+        for part in total.spread:
             for low, high in ((-math.inf, epsilon), (epsilon, math.inf)):
-                s, weight = total.density.rule(tilt, low, high)
+                s, weight = part.rule(tilt, low, high)
                 gap = np.minimum(epsilon - s, 0.0)
                 with np.errstate(divide="ignore"):
                     gains.append(weight + np.log(-np.expm1(gap)))
@@ -274,20 +295,21 @@ class _Total:
             above.append(caps[-1])
         gain, cap = _log_sum(np.concatenate(gains)), _log_sum(np.concatenate(caps))
         self._check_end(epsilon, gain)
-        size = 0.0 if total.density is None else total.density.size
+        if cap < -_LEAST:
+            raise AccuracyError("1 − δ is too small for densities kept around the bulk")
+        size = max((part.size for part in total.spread), default=0.0)
         error = self.defect + 2.3e-16 * (8.0 + size + abs(gain))
         slope = -math.exp(min(_log_sum(np.concatenate(above)) - gain, 700.0))
         return Direct(gain, cap, error, slope)
 
     def _check_end(self, epsilon: float, gain: float) -> None:
         """Raise where the density was cut off while it still counted."""
-        density = self.total.density
         end = self.plan.law.loss_bounds[1]
-        last = -math.inf if density is None else float(density.edges[-1])
-        if density is None or last >= end - 1e-9 * abs(end):
+        last = max((part.ends[1] for part in self.total.spread), default=math.inf)
+        if last >= end - 1e-9 * abs(end):
             return
-        left = float(density(density.edges[-1:])[0]) - self.plan.tilt * last
-        if not (last > epsilon and left < gain - _UNSEEN):
+        left = max(part.log_at_top() for part in self.total.spread if part.ends[1] == last)
+        if not (last > epsilon and left - self.plan.tilt * last < gain - _UNSEEN):
             raise AccuracyError("the density of the privacy loss was cut off too early")
 
 
@@ -316,7 +338,7 @@ def _lower_end(some: SumLaw, width: float, sign: float, weighed: float) -> float
     """
     natural = math.sqrt(2.0 * _DROP) / max(width, 1e-300)
     best = -math.inf
-    for tilt in (natural * np.asarray([0.25, 0.5, 1.0, 2.0, 4.0])).tolist():
+    for tilt in (natural * np.exp2(np.arange(-10.0, 3.0))).tolist():
         cgf = 0.0
         for part, count in some.parts:
             factor = weighed - tilt * sign

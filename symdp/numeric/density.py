@@ -16,6 +16,7 @@ DEGREE = 15
 MAX_PANELS = 1500
 _ROUNDS = 46
 _FIT = 2e-15  # of the last coefficients, for logarithms of ordinary size
+_NOISIEST = 2e-12
 _VANISHING = 1500.0  # e-folds below the highest of the panels' mean heights
 _MOST_CELLS = 1 << 20
 _VARIATION = 6.0  # how far log f may move over an interval of one quadrature rule
@@ -64,8 +65,8 @@ class LogDensity:
         """Edges between which log f moves by no more than a rule of 16 points resolves."""
         return self.cells(0.0, self.edges[0], self.edges[-1])
 
-    def cells(self, tilt: float, low: float, high: float) -> Array:
-        """Return edges from `low` to `high` between which log f and tilt·s move little."""
+    def cells(self, tilt: float, low: float, high: float, squared: float = 0.0) -> Array:
+        """Return edges from `low` to `high` between which log f, tilt·s, squared·s² move little."""
         inner = self.edges[(self.edges > low) & (self.edges < high)]
         cuts = np.concatenate([[low], inner, [high]])
         lower, upper = cuts[:-1], cuts[1:]
@@ -76,7 +77,7 @@ class LogDensity:
         sizes = np.abs(self.coefficients[1:])
         steep = np.arange(1, DEGREE + 1) ** 2 @ sizes
         movement = 2.0 * np.minimum(sizes.sum(axis=0)[panel], (steep[panel] * share))
-        movement += abs(tilt) * (upper - lower)
+        movement += (abs(tilt) + abs(squared) * (lower + upper)) * (upper - lower)
         # Where f is below the last digit that a double's exponent can hold, nothing is resolved.
         highest = self.coefficients[0] + sizes.sum(axis=0)
         movement[highest[panel] < self.coefficients[0].max() - _VANISHING] = 0.0
@@ -111,9 +112,19 @@ class LogDensity:
         guess = float(weight @ s)
         return top + float(np.log(total)), guess + float(weight @ (s - guess))
 
-    def below(self, tilt: float) -> float:
-        """Return the distance from the lower end to the mean under f(s) e^{−tilt·s}."""
-        return self.mass_and_mean(tilt)[1] - float(self.edges[0])
+    @cached_property
+    def narrowest(self) -> float:
+        """Where the panels are finest, as f changes quickly there."""
+        return float(self.edges[np.argmin(np.diff(self.edges))])
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value."""
+        return float(self.edges[0]), float(self.edges[-1])
+
+    def log_at_top(self) -> float:
+        """Return log f at the largest value."""
+        return float(self(self.edges[-1:])[0])
 
     def moved(self, distance: float) -> LogDensity:
         """Return the density of s + distance."""
@@ -140,6 +151,7 @@ def interpolate(
     function: Callable[[Array], Array],
     edges: Array,
     negligible: Callable[[Array, Array, Array], NDArray[np.bool_]],
+    rounding: Callable[[Array], Array] | None = None,
 ) -> LogDensity:
     """Return log f from samples, panels halved until their series end in rounding noise.
 
@@ -153,6 +165,9 @@ def interpolate(
     negligible
         Tells from lower ends, upper ends and the largest values of log f which panels matter so
         little that any fit will do.
+    rounding
+        How far rounding may move log f at given places, where that is more than usual and grows
+        towards lower ends.
 
     Raises
     ------
@@ -160,6 +175,7 @@ def interpolate(
         If the panels do not settle, or f is 0 in a part of one.
     """
     lower, upper = edges[:-1], edges[1:]
+    before = np.full(lower.size, np.inf)  # the tails of the panels that these are halves of
     found: list[tuple[Array, Array, Array]] = []
     count = 0
     for depth in range(_ROUNDS):
@@ -179,6 +195,10 @@ def interpolate(
         size = np.abs(values).max(axis=1)
         slope = np.abs(coefficients[1:]).sum(axis=0) / half
         noise = _FIT * (4.0 + size) + 4e-16 * slope * width
+        if rounding is not None:
+            noise = noise + rounding(middle + half * _POINTS[-1])
+        # What halving does not make smaller is noise.
+        noise = np.where(tail > 0.5 * before, np.maximum(noise, _NOISIEST), noise)
         good = (tail <= noise) | (half < _SLIVER * width)
         good |= negligible(lower, upper, values.max(axis=1))
         if depth == _ROUNDS - 1:
@@ -189,6 +209,7 @@ def interpolate(
         count += int(good.sum())
         lower, upper, middle = lower[~good], upper[~good], middle[~good]
         lower, upper = np.concatenate([lower, middle]), np.concatenate([middle, upper])
+        before = np.tile(tail[~good], 2)
         if count + lower.size > MAX_PANELS:
             raise AccuracyError("the density of the privacy loss is too rough to convolve")
     lower = np.concatenate([f[0] for f in found])
@@ -209,34 +230,59 @@ def convolve(first: LogDensity, second: LogDensity, s: Array) -> Array:
     """
     same = first is second
     a, b = first.fine_edges, second.fine_edges
-    rows = max(1, _BLOCK // (a.size + b.size))
-    parts = [_convolve(first, second, a, b, s[i : i + rows], same) for i in range(0, s.size, rows)]
+
+    def cuts(s: Array) -> Array:
+        low, high = np.maximum(a[0], s - b[-1]), np.minimum(a[-1], s - b[0])
+        if same:  # x and s − x play the same part
+            high = np.minimum(high, 0.5 * s)
+        every = np.concatenate([np.broadcast_to(a, (s.size, a.size)), s - b], axis=1)
+        return np.asarray(np.clip(every, low, np.maximum(low, high)))
+
+    def log_product(x: Array, s: Array) -> Array:
+        return first(x) + second(s - x)
+
+    found = log_integrals(cuts, log_product, s, a.size + b.size)
+    return found + np.log(2.0) if same else found
+
+
+def log_integrals(
+    cuts: Callable[[Array], Array],
+    log_function: Callable[[Array, Array], Array],
+    s: Array,
+    length: int,
+) -> Array:
+    """Return log ∫ f(x, s) dx for every s, over cells in which log f moves little.
+
+    Parameters
+    ----------
+    cuts
+        Where the cells end, in any order: one row for each of a column of s.
+    log_function
+        log f at a matrix of x, with s a column as long.
+    length
+        About how many cuts a row has.
+    """
+    rows = max(1, _BLOCK // length)
+    parts = [_log_integrals(cuts, log_function, s[i : i + rows]) for i in range(0, s.size, rows)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _convolve(
-    first: LogDensity, second: LogDensity, a: Array, b: Array, s: Array, same: bool
+def _log_integrals(
+    cuts: Callable[[Array], Array], log_function: Callable[[Array, Array], Array], s: Array
 ) -> Array:
-    low = np.maximum(a[0], s - b[-1])
-    high = np.minimum(a[-1], s - b[0])
-    if same:  # x and s − x play the same part
-        high = np.minimum(high, 0.5 * s)
-    empty = ~(high > low)
     column = s[:, None]
-    cuts = np.concatenate([np.broadcast_to(a, (s.size, a.size)), column - b], axis=1)
-    cuts = np.sort(np.clip(cuts, low[:, None], np.maximum(low, high)[:, None]), axis=1)
-    width = np.diff(cuts, axis=1)
-    middle = cuts[:, :-1] + 0.5 * width
+    edges = np.sort(cuts(column), axis=1)
+    width = np.diff(edges, axis=1)
+    middle = edges[:, :-1] + 0.5 * width
     with np.errstate(divide="ignore"):
-        weight = first(middle) + second(column - middle) + np.log(width)
+        weight = log_function(middle, column) + np.log(width)
     top = weight.max(axis=1)
-    chosen = (weight > (top - _SPARE)[:, None]) & (width > 0) & ~empty[:, None]
+    chosen = weight > (top - _SPARE)[:, None]
     row, place = np.nonzero(chosen)
     half = 0.5 * width[row, place]
-    x = (cuts[row, place] + half)[:, None] + half[:, None] * NODES
-    values = first(x) + second(s[row][:, None] - x) - top[row][:, None]
+    x = (edges[row, place] + half)[:, None] + half[:, None] * NODES
+    values = log_function(x, column[row]) - top[row][:, None]
     sums = ((np.exp(values) * WEIGHTS).sum(axis=1)) * half
     total = np.bincount(row, weights=sums, minlength=s.size)
     with np.errstate(divide="ignore"):
-        result = np.where(empty, -np.inf, top + np.log(total))
-    return result + np.log(2.0) if same else result
+        return np.asarray(top + np.log(total))

@@ -1,4 +1,4 @@
-"""The law of a privacy loss as a measure on the line: atoms, and a density between breaks."""
+"""The law of a privacy loss on the line: atoms, a density, and what makes it infinite."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.numeric.branch import Branch, Turn
 from symdp.numeric.density import LogDensity, convolve, interpolate
 from symdp.numeric.law import LossLaw
 from symdp.numeric.outline import Outline
-from symdp.numeric.step import Array, SmoothPiece
+from symdp.numeric.spike import Spike, convolve_spikes, with_density
+from symdp.numeric.step import Array
 
 MAX_ATOMS = 4000
 MAX_BREAKS = 120
-_MOST_CUTS = 1 << 23  # of panels: ten seconds and more
+MAX_SPIKES = 40
+_MOST_CUTS = 1 << 21  # of panels: a few seconds
 _ROUNDED = 1e-14  # how far off a sum of ends is, relative to the largest
 _SAME = 1e-13
-_IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
-_ROOTS = 80
-_TINY, _SMALL = 1e-8, 1e-5  # of a piece
-_NEGLIGIBLE = 60.0
 _TRIM = 0.05
+_NEXT = 0.01
 _MOST_COPIES = 6
 _ROUNDING_MASS = 42.0
+_BELOW_FLOOR = 20.0
 
 
 @dataclass(frozen=True)
 class Window:
-    """Where the law of a sum is kept, and a first guess of where it changes quickly."""
+    """Where the law of a sum is kept, and a first guess of where it changes quickly.
+
+    Above the centre, what P does not reach with a log probability of `floor` counts for nothing.
+    With an `effort` of 1 a convolution may take a few seconds.
+    """
 
     lower: float
     upper: float
@@ -38,13 +43,17 @@ class Window:
     width: float
     tilt: float
     two_sided: bool
+    floor: float
+    effort: float = 1.0
 
     def negligible(self, lower: Array, upper: Array, log_density: Array) -> NDArray[np.bool_]:
-        """Return which panels below the centre hold less than rounding of the untilted mass."""
-        mass = log_density - self.tilt * lower + np.log(upper - lower)
+        """Return which panels hold too little of the untilted mass to be fitted."""
+        mass = log_density - np.minimum(self.tilt * lower, self.tilt * upper)
+        mass += np.log(upper - lower)
+        above = (lower >= self.centre) & (mass < self.floor - _BELOW_FLOOR)
         if self.two_sided:  # the law under Q counts as well
             mass = np.maximum(mass, mass - lower)
-        return np.asarray((upper <= self.centre) & (mass < -_ROUNDING_MASS))
+        return np.asarray(above | ((upper <= self.centre) & (mass < -_ROUNDING_MASS)))
 
     def edges(self, more: Array) -> Array:
         """Return first panels: geometric around the centre, with every given place an edge."""
@@ -61,20 +70,26 @@ class Measure:
     """Atoms with log weights, and a log density whose breaks are where it is not smooth.
 
     All weights are those of the law tilted by one common tilt. `breaks` holds places that a
-    convolution adds up; the density's own panels end at them.
+    convolution adds up; the density's own panels end at them. Where it would be infinite, as it is
+    where the loss turns, `spikes` take its place.
     """
 
     atoms: Array
     log_weight: Array
     density: LogDensity | None
     breaks: Array
+    spikes: tuple[Spike, ...] = ()
+
+    @property
+    def spread(self) -> tuple[LogDensity | Spike, ...]:
+        """All that is not atoms."""
+        return self.spikes if self.density is None else (self.density, *self.spikes)
 
     def log_moment(self, tilt: float) -> float:
         """Return log of the sum of the weights, each times e^{−tilt·s}."""
         parts = self.log_weight - tilt * self.atoms
-        if self.density is not None:
-            parts = np.append(parts, self.density.mass_and_mean(tilt)[0])
-        return float(np.logaddexp.reduce(parts))
+        more = [part.mass_and_mean(tilt)[0] for part in self.spread]
+        return float(np.logaddexp.reduce(np.append(parts, more)))
 
 
 def merged(values: Array) -> Array:
@@ -84,15 +99,13 @@ def merged(values: Array) -> Array:
     return values[np.diff(values, prepend=-np.inf) > _SAME * scale]
 
 
-def loss_measure(law: LossLaw, window: Window, floor: float) -> Measure:
+def loss_measure(law: LossLaw, window: Window) -> Measure:
     """Return the law of one step's loss, tilted and unnormalised: P-density times e^{tℓ}.
-
-    Losses above the mean that P does not reach with a log probability of `floor` are left out.
 
     Raises
     ------
     AccuracyError
-        If the loss is not monotone on some piece or turns there, or lives on integers.
+        If the loss is not monotone on some piece, or lives on integers.
     """
     step = law.step
     finite = np.isfinite(step.point_loss)
@@ -111,9 +124,7 @@ def loss_measure(law: LossLaw, window: Window, floor: float) -> Measure:
                 atoms.append(nodes.loss[here])
                 weights.append(nodes.log_weight[here])
         else:
-            branches.append(_Branch(outline))
-    if any(branch.turns() for branch in branches):
-        raise AccuracyError("the density of the privacy loss is infinite where the loss turns")
+            branches.append(Branch(outline))
     places, logs = np.concatenate(atoms), np.concatenate(weights)
     # An end far outside would only widen the tolerance with which places count as the same.
     slack = window.upper - window.lower
@@ -121,106 +132,76 @@ def loss_measure(law: LossLaw, window: Window, floor: float) -> Measure:
         [e for b in branches for e in b.range if -slack < e - window.lower < 2.0 * slack]
     )
     breaks = merged(np.concatenate([places, ends]))
-    density = None
+    density, spikes = None, []
     if branches:
-        ends_that_count = [b.essential(floor, window.two_sided) for b in branches]
-        low = max(window.lower, min(b.range[0] for b in branches), min(ends_that_count)[0])
-        high = min(
-            window.upper, max(b.range[1] for b in branches), max(e for _, e in ends_that_count)
-        )
+        essential = [b.essential(window.floor, window.two_sided) for b in branches]
+        low = max(window.lower, min(b.range[0] for b in branches), min(essential)[0])
+        high = min(window.upper, max(b.range[1] for b in branches), max(e for _, e in essential))
+        turns = [branch.turns() for branch in branches]
+        smooth = [b for b, found in zip(branches, turns, strict=True) if not found]
         if high > low:
             inside = replace(window, lower=low, upper=high)
 
             def log_density(s: Array) -> Array:
-                parts = [b.log_density(s) for b in branches]
+                parts = [b.log_density(s) for b in smooth]
                 return np.asarray(np.logaddexp.reduce(parts) + tilt * s)
 
-            density = interpolate(log_density, inside.edges(breaks), inside.negligible)
-    return Measure(places, logs + tilt * places, density, breaks)
+            if smooth:
+                density = interpolate(log_density, inside.edges(breaks), inside.negligible)
+            for found in turns:
+                spikes += [_spike(turn, inside, len(found)) for turn in found]
+    kept = tuple(spike for spike in spikes if spike is not None)
+    return Measure(places, logs + tilt * places, density, breaks, kept)
+
+
+def _spike(turn: Turn, window: Window, turns: int) -> Spike | None:
+    """Return the law of a branch next to where it turns: all, or half of it where both ends do."""
+    low, high = turn.branch.range
+    if turns == 2:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if turn.side > 0 else (middle, high)
+    low, high = max(low, window.lower), min(high, window.upper)
+    if not high > low:
+        return None
+    base, side = turn.value, turn.side
+    # What lies next to the turn is worth keeping, and starts there exactly.
+    if side > 0 and low - base < _NEXT * (high - low):
+        low = base
+    if side < 0 and base - high < _NEXT * (high - low):
+        high = base
+    inside = replace(window, lower=low, upper=high)
+
+    def root(s: Array) -> Array:
+        return np.sqrt(np.maximum(side * (s - base), 0.0))
+
+    def value(v: Array) -> Array:
+        return np.asarray(base + side * v * v)
+
+    def log_density(v: Array) -> Array:
+        return turn.log_density(v) + window.tilt * value(v)
+
+    def negligible(lower: Array, upper: Array, highest: Array) -> NDArray[np.bool_]:
+        ends = np.sort([value(lower), value(upper)], axis=0)
+        width = np.maximum(ends[1] - ends[0], np.finfo(float).tiny)
+        return inside.negligible(
+            ends[0], ends[0] + width, highest + np.log((upper - lower) / width)
+        )
+
+    edges = np.unique(root(inside.edges(np.empty(0))))
+    return Spike(base, side, interpolate(log_density, edges, negligible, turn.rounding))
+
+
+def turns(law: LossLaw) -> bool:
+    """Return whether the density of one step's loss is infinite where the loss turns."""
+    pieces = (o for o in law.outlines if not (o.piece.integer or o.piece.flat))
+    try:
+        return any(Branch(outline).turns() for outline in pieces)
+    except AccuracyError:
+        return False
 
 
 def _middle(outline: Outline) -> Array:
     return outline.x[outline.x.size // 2 : outline.x.size // 2 + 1]
-
-
-class _Branch:
-    """One smooth piece on which the loss is monotone: x as a function of the loss."""
-
-    def __init__(self, outline: Outline) -> None:
-        self.piece: SmoothPiece = outline.piece
-        usable = np.isfinite(outline.loss) & np.isfinite(outline.log_p)
-        x, loss = outline.x[usable], outline.loss[usable]
-        if x.size < 3:
-            raise AccuracyError("a piece of the density is too narrow to convolve")
-        self.sign = 1.0 if loss[-1] >= loss[0] else -1.0
-        rise = np.diff(loss) * self.sign
-        if (rise < -1e-13 * np.abs(loss).max()).any():
-            raise AccuracyError("the privacy loss is not monotone where its density is smooth")
-        order = np.maximum.accumulate(loss * self.sign)
-        keep = np.diff(order, prepend=-np.inf) > 0
-        self.x, self.loss = x[keep], order[keep]
-        ends = sorted((self.sign * float(self.loss[0]), self.sign * float(self.loss[-1])))
-        self.range = (ends[0], ends[1])
-        self._mass = outline.shells([0.0])[0]
-        self._all_losses = outline.loss
-
-    def essential(self, floor: float, two_sided: bool) -> tuple[float, float]:
-        """Losses between which everything that counts lies, where large ones do down to a floor."""
-        finite = np.isfinite(self._all_losses)
-        mass, loss = self._mass[finite], self._all_losses[finite]
-        other = mass - loss if two_sided else mass  # the law under Q counts as well
-        low = loss[np.maximum(mass, other) > -_NEGLIGIBLE]
-        high = loss[mass > floor - _NEGLIGIBLE]
-        step = 0.05 * (high.max() - low.min())
-        return float(low.min()) - step, float(high.max()) + step
-
-    def turns(self) -> bool:
-        """Return whether the slope of the loss falls to zero at an end where P has a density."""
-        low, high = self.piece.lower, self.piece.upper
-        for end, inward in ((low, 1.0), (high, -1.0)):
-            if not math.isfinite(end):
-                continue
-            length = min(high - low, max(1.0, abs(end)))
-            x = end + inward * length * np.asarray([_TINY, _SMALL])
-            near, far = np.abs(self._slope(x))
-            if far > near * math.sqrt(_SMALL / _TINY) and self.piece.log_p(x)[0] > -_NEGLIGIBLE:
-                return True
-        return False
-
-    def _slope(self, x: Array) -> Array:
-        step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
-        with np.errstate(all="ignore"):
-            return np.asarray(np.imag(self.piece.loss(x + 1j * step)) / step)
-
-    def log_density(self, s: Array) -> Array:
-        """Return log of P(x)/|ℓ′(x)| at the x with ℓ(x) = s."""
-        x = self._inverse(s)
-        inside = (s > self.range[0]) & (s < self.range[1])
-        with np.errstate(all="ignore"):
-            value = self.piece.log_p(x) - np.log(np.abs(self._slope(x)))
-        return np.asarray(np.where(inside, value, -np.inf))
-
-    def _inverse(self, s: Array) -> Array:
-        target = s * self.sign
-        place = np.clip(np.searchsorted(self.loss, target), 1, self.loss.size - 1)
-        low, high = self.x[place - 1].copy(), self.x[place].copy()
-        x = 0.5 * (low + high)
-        for _ in range(_ROOTS):
-            step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
-            with np.errstate(all="ignore"):
-                value = np.asarray(self.piece.loss(x + 1j * step))
-                gap = np.real(value) * self.sign - target
-                slope = np.imag(value) * self.sign / step
-                high = np.where(gap > 0, x, high)
-                low = np.where(gap > 0, low, x)
-                newton = x - gap / slope
-            within = (newton > low) & (newton < high)
-            fresh = np.where(within, newton, 0.5 * (low + high))
-            moved = np.abs(fresh - x)
-            x = fresh
-            if (moved <= 4e-16 * np.abs(x)).all():
-                break
-        return np.asarray(x)
 
 
 def add(first: Measure, second: Measure, window: Window) -> Measure:
@@ -235,37 +216,36 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
     if breaks.size > MAX_BREAKS or atoms.size > MAX_ATOMS:
         raise AccuracyError("too many single values of the privacy loss to convolve")
     shifts: list[tuple[LogDensity, float, float]] = []
+    spikes: list[Spike] = []
     for one, other in ((first, second), (second, first)):
-        if one.density is not None:
-            shifts += [
-                (one.density, float(a), float(w))
-                for a, w in zip(other.atoms, other.log_weight, strict=True)
-            ]
-    pair = first.density is not None and second.density is not None
-    if not pair and not shifts:
-        return Measure(atoms[inside], logs[inside], None, breaks)
+        for a, w in zip(other.atoms.tolist(), other.log_weight.tolist(), strict=True):
+            spikes += [spike.moved(a).scaled(w) for spike in one.spikes]
+            if one.density is not None:
+                shifts.append((one.density, a, w))
+    if len(spikes) > MAX_SPIKES:
+        raise AccuracyError("the density of the privacy loss is infinite at too many places")
+    atomic = Measure(atoms[inside], logs[inside], None, breaks, tuple(spikes))
+    pairs = [(one, other) for one in first.spread for other in second.spread]
+    if not pairs and not shifts:
+        return atomic
     low, high = _support(first, second)
-    if pair and not atoms.size and (not breaks.size or low < breaks[0] - _SAME):
+    if pairs and not atoms.size and (not breaks.size or low < breaks[0] - _SAME):
         # Where both were cut off next to nothing is, and the sum rises from zero.
-        assert first.density is not None
-        assert second.density is not None
-        low += _TRIM * min(d.below(window.tilt) for d in (first.density, second.density))
+        low += _TRIM * min(_below(part, window.tilt) for pair in pairs for part in pair)
     low, high = max(low, window.lower), min(high, window.upper)
     if not high > low:
-        return Measure(atoms[inside], logs[inside], None, breaks)
+        return atomic
 
     spent = 0
 
     def log_density(s: Array) -> Array:
         nonlocal spent
         parts = [density(s - a) + w for density, a, w in shifts]
-        if pair:
-            assert first.density is not None
-            assert second.density is not None
-            spent += s.size * (first.density.fine_edges.size + second.density.fine_edges.size)
-            if spent > _MOST_CUTS:
+        for one, other in pairs:
+            spent += s.size * (one.fine_edges.size + other.fine_edges.size)
+            if spent > _MOST_CUTS * window.effort:
                 raise AccuracyError("the density of the privacy loss takes too long to convolve")
-            parts.append(convolve(first.density, second.density, s))
+            parts.append(_convolve(one, other, s))
         return np.asarray(np.logaddexp.reduce(parts))
 
     kept = replace(window, lower=low, upper=high)
@@ -275,15 +255,28 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
     density = interpolate(
         log_density, kept.edges(np.concatenate([breaks, *copies])), kept.negligible
     )
-    return Measure(atoms[inside], logs[inside], density, breaks)
+    return replace(atomic, density=density)
+
+
+def _convolve(one: LogDensity | Spike, other: LogDensity | Spike, s: Array) -> Array:
+    if isinstance(one, Spike):
+        if isinstance(other, Spike):
+            return convolve_spikes(one, other, s)
+        return with_density(one, other, s)
+    return with_density(other, one, s) if isinstance(other, Spike) else convolve(one, other, s)
+
+
+def _below(part: LogDensity | Spike, tilt: float) -> float:
+    """Return the distance from the lower end to the mean under f(s) e^{−tilt·s}."""
+    return part.mass_and_mean(tilt)[1] - part.ends[0]
 
 
 def _support(first: Measure, second: Measure) -> tuple[float, float]:
     ends = []
     for measure in (first, second):
         values = list(measure.atoms)
-        if measure.density is not None:
-            values += [measure.density.edges[0], measure.density.edges[-1]]
+        for part in measure.spread:
+            values += part.ends
         ends.append((min(values), max(values)))
     return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]
 
