@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import sympy as sp
 from catalogue import ALL
-from flint import acb, arb
+from flint import acb, arb, ctx
 
-from symdp import compose
+from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
 from symdp.compile import loss_law
 from symdp.derive.limits import limit_at
@@ -124,3 +124,40 @@ def test_balls_of_orders_hold_every_order():
         for n in (low, (low + high) // 2, high):
             assert wide.real.contains(acb(2).bessel_i(acb(n)).log().real)
     assert log_bessel_i_ball(acb(arb(-2).union(arb(3))), acb(2)) is None
+
+
+def main_lobe(law, epsilon, tilt):
+    """Return log δ by the trapezoidal rule next to the real axis, in fifty digits."""
+    step = law.parts[0][0].step
+    with mpmath.workdps(50), ctx.workprec(170):
+        balls = list(step.point_balls)
+        for piece in step.pieces:
+            for k in range(-100, 101):
+                log_p, loss = piece.accurate.ball(arb(k))
+                balls.append((log_p.exp(), loss))
+        atoms = [tuple(mpmath.mpf(b.mid().str(50, radius=False)) for b in pair) for pair in balls]
+        spread = mpmath.sqrt(float(law.cumulants(0.0, 2)[1]))
+        h, place = 1 / (8 * spread), mpmath.mpf(epsilon)
+
+        def term(k):
+            z = tilt + 1j * h * k
+            moment = mpmath.fsum(p * mpmath.exp(z * loss) for p, loss in atoms)
+            return mpmath.re(mpmath.exp(law.count * mpmath.log(moment) - place * z) / (z * (1 + z)))
+
+        total = term(0) + 2 * mpmath.fsum(term(k) for k in range(1, 100))
+        return float(mpmath.log(h * total / (2 * mpmath.pi)))
+
+
+@pytest.mark.parametrize("deviations", [1.0, 5.0])
+def test_sampled_integer_noise_of_very_many_steps(deviations):
+    """What comes back is faint: its rounding counts, next to the axis only that of the spread."""
+    step = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/100")
+    composition = compose(step, 10**12)
+    law = composition.law("remove")
+    mean, variance = (float(value) for value in law.cumulants(0.0, 2))
+    spread = math.sqrt(variance)
+    epsilon = mean + deviations * spread
+    answer = composition.delta(epsilon, direction="remove")
+    assert answer.log_upper - answer.log_lower < 2e-12
+    truth = main_lobe(law, epsilon, (deviations + 0.5) / spread)
+    assert answer.log_lower < truth < answer.log_upper

@@ -90,9 +90,9 @@ class Contour(FloatAccountant):
         if law.is_mixed:
             return self._mixed(law, epsilon, log_escaped)
         if law.count <= _FEWER or (law.count <= _FEW and (law.has_atoms or has_turns(law))):
-            answer = _convolution(law, epsilon, log_escaped)
-            if answer is not None:
-                return answer
+            added = _convolution(law, epsilon, log_escaped)
+            if added is not None:
+                return self._sharpened(law, epsilon, added)
         if valley.holds(epsilon, law.mean):
             nearby = _convolution(law, epsilon, log_escaped, patient=True)
             if nearby is not None and margin(nearby) <= valley.margin:
@@ -100,11 +100,11 @@ class Contour(FloatAccountant):
         try:
             answer, assured = _integral(law, epsilon, log_escaped)
         except AccuracyError:
-            answer = _convolution(law, epsilon, log_escaped, patient=True)
-            if answer is None:
+            added = _convolution(law, epsilon, log_escaped, patient=True)
+            if added is None:
                 raise
-            valley.grow(epsilon, margin(answer))
-            return answer
+            valley.grow(epsilon, margin(added))
+            return added
         width = margin(answer)
         if assured and not (width > self.close and law.count * _GROWTH < width):
             if kept is not None and margin(kept) < _SLACK * width:
@@ -115,6 +115,13 @@ class Contour(FloatAccountant):
             return answer
         valley.grow(epsilon, margin(other))
         return other
+
+    def _sharpened(self, law: SumLaw, epsilon: float, added: Answer) -> Answer:
+        """Return the integral instead of added densities where it is more accurate."""
+        if margin(added) > _SHARP:
+            with suppress(AccuracyError):
+                return min(added, _integral(law, epsilon, law.log_mass_at_infinity)[0], key=margin)
+        return added
 
     def _mixed(self, law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
         """Return the answer where the losses of some steps are single values.

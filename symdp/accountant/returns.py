@@ -188,8 +188,10 @@ def with_returns(
         if last or (seen > start and seen >= next_look and not near):
             next_look = _RARELY * seen
             found = _cut(line, np.concatenate(places), np.concatenate(values), step * seen)
-            # The losses are rounded, which turns far values by so much times y.
-            turned = 2.0 * ROUNDING * size * float(np.abs(found.values) @ found.places)
+            # The losses are rounded, which turns far values by so much times y; next to the axis
+            # only what differs from the mean counts, which is known precisely.
+            far = np.abs(found.values[start:])
+            turned = 2.0 * ROUNDING * size * float(far @ found.places[start:])
             total, _, blur = found.sums(gap)
             if last or blur <= max(_WANTED * abs(total), 0.1 * turned):
                 return replace(found, left_out=1.1 * dropped + turned)

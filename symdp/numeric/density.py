@@ -163,8 +163,8 @@ def interpolate(
         First panels; f must be smooth between the places where it is not, which must be edges, and
         so must the ends of stretches where it is 0.
     negligible
-        Tells from lower ends, upper ends and the largest values of log f which panels matter so
-        little that any fit will do.
+        Tells from lower ends, upper ends and the logs of their masses, or more, which panels
+        matter so little that any fit will do.
     rounding
         How far rounding may move log f at given places, where that is more than usual and grows
         towards lower ends.
@@ -200,7 +200,7 @@ def interpolate(
         # What halving does not make smaller is noise.
         noise = np.where(tail > 0.5 * before, np.maximum(noise, _NOISIEST), noise)
         good = (tail <= noise) | (half < _SLIVER * width)
-        good |= negligible(lower, upper, values.max(axis=1))
+        good |= negligible(lower, upper, values.max(axis=1) + np.log(upper - lower))
         if depth == _ROUNDS - 1:
             good[:] = True  # what is left are slivers next to a singular end
         found.append((lower[good], upper[good], coefficients[:, good]))

@@ -46,10 +46,9 @@ class Window:
     floor: float
     effort: float = 1.0
 
-    def negligible(self, lower: Array, upper: Array, log_density: Array) -> NDArray[np.bool_]:
+    def negligible(self, lower: Array, upper: Array, log_mass: Array) -> NDArray[np.bool_]:
         """Return which panels hold too little of the untilted mass to be fitted."""
-        mass = log_density - np.minimum(self.tilt * lower, self.tilt * upper)
-        mass += np.log(upper - lower)
+        mass = log_mass - np.minimum(self.tilt * lower, self.tilt * upper)
         above = (lower >= self.centre) & (mass < self.floor - _BELOW_FLOOR)
         if self.two_sided:  # the law under Q counts as well
             mass = np.maximum(mass, mass - lower)
@@ -180,12 +179,9 @@ def _spike(turn: Turn, window: Window, turns: int) -> Spike | None:
     def log_density(v: Array) -> Array:
         return turn.log_density(v) + window.tilt * value(v)
 
-    def negligible(lower: Array, upper: Array, highest: Array) -> NDArray[np.bool_]:
+    def negligible(lower: Array, upper: Array, log_mass: Array) -> NDArray[np.bool_]:
         ends = np.sort([value(lower), value(upper)], axis=0)
-        width = np.maximum(ends[1] - ends[0], np.finfo(float).tiny)
-        return inside.negligible(
-            ends[0], ends[0] + width, highest + np.log((upper - lower) / width)
-        )
+        return inside.negligible(ends[0], ends[1], log_mass)
 
     edges = np.unique(root(inside.edges(np.empty(0))))
     return Spike(base, side, interpolate(log_density, edges, negligible, turn.rounding))
