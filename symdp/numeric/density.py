@@ -200,7 +200,11 @@ def interpolate(
         # What halving does not make smaller is noise.
         noise = np.where(tail > 0.5 * before, np.maximum(noise, _NOISIEST), noise)
         good = (tail <= noise) | (half < _SLIVER * width)
-        good |= negligible(lower, upper, values.max(axis=1) + np.log(upper - lower))
+        # A polynomial that does not fit may swing far above what it stands for.
+        faint = negligible(lower, upper, values.max(axis=1) + np.log(upper - lower)) & ~good
+        coefficients[1:, faint] = 0.0
+        coefficients[0, faint] = values[faint].max(axis=1)
+        good |= faint
         if depth == _ROUNDS - 1:
             good[:] = True  # what is left are slivers next to a singular end
         found.append((lower[good], upper[good], coefficients[:, good]))
@@ -277,7 +281,8 @@ def _log_integrals(
     with np.errstate(divide="ignore"):
         weight = log_function(middle, column) + np.log(width)
     top = weight.max(axis=1)
-    chosen = weight > (top - _SPARE)[:, None]
+    # Where f is 0 in the middle of a cell it is so at its ends but for rounding.
+    chosen = weight > np.maximum(top - _SPARE, 0.5 * _NOTHING)[:, None]
     row, place = np.nonzero(chosen)
     half = 0.5 * width[row, place]
     x = (edges[row, place] + half)[:, None] + half[:, None] * NODES
