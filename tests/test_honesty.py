@@ -199,3 +199,12 @@ def test_an_atom_without_weight_does_not_stop_a_proof():
     answer = answered(case)
     assert is_honest(answer, proved(case))
     assert answer.log_upper - answer.log_lower < 1e-9
+
+
+def test_bounds_hold_where_rare_losses_make_the_cumulants():
+    """What a rule may miss is small beside the mass, and must be so beside a small CGF."""
+    step = ALL["log-normal"].mechanism("rare")(m="3/2", s=5).subsample("poisson", "1/10")
+    case = Case("rare", step, 10**6, 529.265, "add")
+    answer = answered(case)
+    assert is_honest(answer, proved(case)), str(case)
+    assert answer.log_upper - answer.log_lower < 1e-12

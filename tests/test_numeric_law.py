@@ -123,6 +123,7 @@ def test_domain_of_gumbel():
     assert law.domain[0] == pytest.approx(-1 - 1 / math.expm1(0.5), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_far_narrow_peak_is_seen():
     """A peak of width 1/1000 at 300 carries half the mass."""
     density = normal(0, 1) / 2 + normal(300, sp.Rational(1, 1000)) / 2

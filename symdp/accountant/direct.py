@@ -9,6 +9,7 @@ costs a time that grows with log n only; it is used where the contour cannot ans
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -185,8 +186,9 @@ class _Plan:
         best = math.inf
         scale = max(abs(self.tilt), 1.0 / self.width)
         for tilt in (scale * np.exp2(np.arange(-2.0, 11.0))).tolist():
-            growth = sum(c * self._log_moment(p, tilt) for p, c in parts)
-            best = min(best, (growth - self.floor) / tilt)
+            with suppress(AccuracyError):  # too large a tilt for the range
+                growth = sum(c * self._log_moment(p, tilt) for p, c in parts)
+                best = min(best, (growth - self.floor) / tilt)
         return best
 
     def _log_moment(self, part: LossLaw, tilt: float) -> float:

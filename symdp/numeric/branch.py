@@ -14,6 +14,7 @@ from symdp.numeric.step import Array, SmoothPiece
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
 _ROOTS = 80
 _TINY, _SMALL = 1e-8, 1e-5  # of a piece
+_ORDER = 0.5  # slopes that fall faster than this power of the distance make a turn
 _NEGLIGIBLE = 60.0
 _ROUNDED = 1e-15
 _MARGIN = 2.0
@@ -68,7 +69,7 @@ class Branch:
             length = min(high - low, max(1.0, abs(end)))
             x = end + inward * length * np.asarray([_TINY, _SMALL])
             near, far = np.abs(self.slope(x))
-            if far > near * math.sqrt(_SMALL / _TINY) and self.piece.log_p(x)[0] > -_NEGLIGIBLE:
+            if far > near * (_SMALL / _TINY) ** _ORDER and self.piece.log_p(x)[0] > -_NEGLIGIBLE:
                 found.append(Turn(self, end, inward))
         return found
 

@@ -184,24 +184,36 @@ class _Probe:
         return _Panels(lower, upper, np.stack([t.sum(axis=2) for t in tests]), noise)
 
 
-def _agree(whole: _Panels, parts: Array, total: Array) -> tuple[NDArray[np.bool_], Array]:
+def _agree(whole: _Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_], Array]:
     """Return whether each panel's rule agrees with its parts' sum, and the disagreement."""
-    difference = np.abs(whole.integrals - parts).max(axis=0)
-    allowed = PANEL_TOLERANCE * total[:, None] + whole.noise
-    return (difference <= allowed).all(axis=0), difference
+    difference = np.abs(whole.integrals - parts)
+    allowed = PANEL_TOLERANCE * totals[:, :, None] + whole.noise
+    return np.asarray((difference <= allowed).all(axis=(0, 1))), difference.max(axis=0)
+
+
+def _totals(*several: _Panels) -> Array:
+    """Return what a disagreement is small beside: a row for each test, of one for each tilt.
+
+    Where most losses are small and rare ones make up K, it is their own size that counts.
+    """
+    sums = [np.abs(panels.integrals).sum(axis=2) for panels in several]
+    mass = np.maximum(np.sum(sums, axis=0)[0], 1.0)
+    totals = np.broadcast_to(mass, sums[0].shape).copy()
+    totals[1] = np.minimum(np.sum(sums, axis=0)[1], mass)
+    return totals
 
 
 def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
     """Bisect panels until each agrees with its halves; return them and the leftover errors."""
     trial = probe.evaluate(edges[:-1], edges[1:])
-    total = np.maximum(trial.integrals[0].sum(axis=1), 1.0)
+    totals = _totals(trial)
     done: _Panels | None = None
     leftover = np.zeros(len(probe.tilts))
     for _ in range(ROUNDS):
         middle = 0.5 * (trial.lower + trial.upper)
         left = probe.evaluate(trial.lower, middle)
         right = probe.evaluate(middle, trial.upper)
-        good, difference = _agree(trial, left.integrals + right.integrals, total)
+        good, difference = _agree(trial, left.integrals + right.integrals, totals)
         good |= (middle <= trial.lower) | (middle >= trial.upper)
         good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
         good |= trial.upper - trial.lower < _SHORTEST
@@ -210,19 +222,18 @@ def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
         accepted = trial.take(np.flatnonzero(good))
         done = accepted if done is None else done.join(accepted)
         if good.all():
-            return done, leftover / total
+            return done, leftover / totals[0]
         bad = np.flatnonzero(~good)
         trial = left.take(bad).join(right.take(bad))
         if (done.lower.size + trial.lower.size) * ORDER > MAX_NODES:
             raise AccuracyError("the density or its loss oscillates too fast to integrate")
-        total = done.integrals[0].sum(axis=1) + trial.integrals[0].sum(axis=1)
-        total = np.maximum(total, 1.0)
+        totals = _totals(done, trial)
     raise AccuracyError("the quadrature of the density did not settle")
 
 
 def _merge(probe: _Probe, panels: _Panels, faint: float) -> _Panels:
     """Join neighbouring panels wherever one rule does the work of two."""
-    total = np.maximum(panels.integrals[0].sum(axis=1), 1.0)
+    totals = _totals(panels)
     panels = panels.take(np.argsort(panels.lower))
     parity, failures = 0, 0
     alone = np.zeros(panels.lower.size, dtype=bool)  # was seen not to join its right neighbour
@@ -235,10 +246,10 @@ def _merge(probe: _Probe, panels: _Panels, faint: float) -> _Panels:
             continue
         wide = probe.evaluate(panels.lower[first], panels.upper[first + 1])
         good, _ = _agree(
-            wide, panels.integrals[..., first] + panels.integrals[..., first + 1], total
+            wide, panels.integrals[..., first] + panels.integrals[..., first + 1], totals
         )
         if faint > 0:
-            shares = panels.integrals[0] / total[:, None]
+            shares = panels.integrals[0] / totals[0][:, None]
             good &= (np.minimum(shares[:, first], shares[:, first + 1]) > faint).any(axis=0)
         failures = 0 if good.any() else failures + 1
         alone[first[~good]] = True
