@@ -117,8 +117,8 @@ class Contour(FloatAccountant):
         return other
 
     def _sharpened(self, law: SumLaw, epsilon: float, added: Answer) -> Answer:
-        """Return the integral instead of added densities where it is more accurate."""
-        if margin(added) > _SHARP:
+        """Return the integral instead of added densities that are not close, where it is closer."""
+        if margin(added) > self.close:
             with suppress(AccuracyError):
                 return min(added, _integral(law, epsilon, law.log_mass_at_infinity)[0], key=margin)
         return added

@@ -19,7 +19,7 @@ from symdp.accountant.single_step import log_profile
 from symdp.accountant.tilts import Strip, far_tilt
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
-from symdp.numeric.measure import Measure, Window, add, loss_measure, turns
+from symdp.numeric.measure import Measure, Window, add, loss_measure, loss_turns
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -87,7 +87,7 @@ def has_turns(law: SumLaw) -> bool:
     """
     known: _Turns | None = law.kept.get(_Turns)
     if known is None:
-        known = law.kept.setdefault(_Turns, _Turns(any(turns(part) for part, _ in law.parts)))
+        known = law.kept.setdefault(_Turns, _Turns(any(loss_turns(part) for part, _ in law.parts)))
     return known.any
 
 

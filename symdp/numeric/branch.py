@@ -16,10 +16,10 @@ _ROOTS = 80
 _TINY, _SMALL = 1e-8, 1e-5  # of a piece
 _ORDER = 0.5  # slopes that fall faster than this power of the distance make a turn
 _NEGLIGIBLE = 60.0
-_ROUNDED = 1e-15
-_MARGIN = 2.0
-_NEAR, _ADJACENT = 1e-6, 32
-_AGREED = 1e-14
+_ROUNDED = 1e-15  # of x, and of what is made of it
+_MARGIN = 2.0  # over the noise that was seen
+_NEAR, _ADJACENT = 1e-6, 32  # where noise is looked for: a share of x, and doubles in a row
+_AGREED = 1e-14  # two rules that differ by no more are right
 _COARSE, _FINE = (np.polynomial.legendre.leggauss(count) for count in (16, 22))
 
 

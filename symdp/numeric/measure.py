@@ -22,11 +22,11 @@ MAX_SPIKES = 40
 _MOST_CUTS = 1 << 21  # of panels: a few seconds
 _ROUNDED = 1e-14  # how far off a sum of ends is, relative to the largest
 _SAME = 1e-13
-_TRIM = 0.05
-_NEXT = 0.01
+_TRIM = 0.05  # of the way from a lower end to the mean
+_NEXT = 0.01  # of a range: no more is cut off next to a turn
 _MOST_COPIES = 6
 _ROUNDING_MASS = 42.0
-_BELOW_FLOOR = 20.0
+_BELOW_FLOOR = 20.0  # e-folds, as many panels may hold as much
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _spike(turn: Turn, window: Window, turns: int) -> Spike | None:
     return Spike(base, side, interpolate(log_density, edges, negligible, turn.rounding))
 
 
-def turns(law: LossLaw) -> bool:
+def loss_turns(law: LossLaw) -> bool:
     """Return whether the density of one step's loss is infinite where the loss turns."""
     pieces = (o for o in law.outlines if not (o.piece.integer or o.piece.flat))
     try:

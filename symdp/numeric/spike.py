@@ -11,7 +11,7 @@ from symdp.numeric.density import NODES, WEIGHTS, LogDensity, log_integrals
 from symdp.numeric.step import Array
 
 _SMALLEST = 1e-60  # distance from a place where the density is infinite
-_AROUND = np.asarray([0.5, 1.5])
+_AROUND = np.asarray([0.5, 1.5])  # times the distance: where an integral over t takes over
 _ANGLES = np.arange(0.0, 80.0)  # of a hyperbola, over which f changes like e^η
 
 
