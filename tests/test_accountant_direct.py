@@ -146,6 +146,72 @@ def test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one(epsilon
     assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=2e-13)
 
 
+def shapes():
+    """Chi-square noise of 5 and 2 degrees: next to 0 the loss grows like x^{3/2}."""
+    ratio = 1 / (mpmath.gamma(2.5) * mpmath.mpf(2) ** 1.5)
+
+    def place(growth):
+        return (growth / ratio) ** (mpmath.mpf(2) / 3)
+
+    def under(far):
+        return mpmath.gammainc(2.5, far / 2, regularized=True), mpmath.exp(-far / 2)
+
+    def step(x):
+        return mpmath.exp(-x / 2) / 2, ratio * x**1.5
+
+    return ALL["chi-square"].mechanism("shapes")(a=5, c=2), place, under, step
+
+
+def heavy_scales():
+    """Lévy noise of two scales, by y = 1/x: next to y = 0 the density grows like 1/√y."""
+    ratio = mpmath.sqrt(2) / 2
+
+    def place(growth):
+        return 2 * mpmath.log(growth / ratio)
+
+    def under(far):
+        return mpmath.erfc(mpmath.sqrt(far / 2)), mpmath.erfc(mpmath.sqrt(far))
+
+    def step(y):
+        return mpmath.exp(-y) / mpmath.sqrt(mpmath.pi * y), ratio * mpmath.exp(y / 2)
+
+    return ALL["levy scales"].mechanism("scales")(a=1, c=2), place, under, step
+
+
+@pytest.mark.parametrize("epsilon", ["-0.004", "0.01", "0.2", "2"])
+@pytest.mark.parametrize("made", [shapes, heavy_scales])
+def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(made, epsilon):
+    """The integral over one step's outcomes of what the other gives beyond the rest."""
+    with mpmath.workdps(25):
+        noise, place, under, step = made()
+        rate, limit = mpmath.mpf("0.01"), mpmath.mpf(float(epsilon))
+        slowest = step(mpmath.mpf("1e-60"))[1]
+        least = 1 - rate + rate * slowest
+
+        def far_from(loss):
+            return place(max((mpmath.exp(loss) - 1 + rate) / rate, slowest))
+
+        def gain(root):
+            density, growth = step(root**2)
+            ratio = 1 - rate + rate * growth
+            far = far_from(limit - mpmath.log(ratio))
+            under_p, under_q = under(mpmath.mpf(far))
+            mixed = (1 - rate) * under_q + rate * under_p
+            return 2 * root * density * (ratio * mixed - mpmath.exp(limit) * under_q)
+
+        end = mpmath.sqrt(far_from(limit - mpmath.log(least)))
+        below = [end * mpmath.mpf(k) / 32 for k in range(1, 32)]
+        below += [end * mpmath.mpf(4) ** -k for k in range(2, 9)]
+        below += [end * (1 - mpmath.mpf(4) ** -k) for k in range(2, 9)]
+        above = [end + k * mpmath.mpf(2) ** -6 * 1.6**k for k in range(20)]
+        cuts = [mpmath.mpf("1e-40"), *sorted(below), *above]
+        log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
+    law = compose(noise.subsample("poisson", "1/100"), 2).law("remove")
+    found = convolved(law, float(epsilon))
+    assert found.log_delta == pytest.approx(log_truth, abs=2e-13)
+    assert abs(found.log_delta - log_truth) <= 2.0 * found.error
+
+
 def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():
     law = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
     for epsilon in (-1.0, 1.5, 12.0, 4.0, 30.0, 0.0):

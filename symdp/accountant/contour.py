@@ -11,11 +11,11 @@ from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import FiniteSum, count_sums, finite_sum
 from symdp.accountant.base import FloatAccountant
 from symdp.accountant.conditioned import conditioned
-from symdp.accountant.direct import convolved, has_turns
+from symdp.accountant.direct import convolved, decays_slowly
 from symdp.accountant.exact import ROUNDED, exact_answer, margin
 from symdp.accountant.halves import halved_sum
 from symdp.accountant.lattice import Lattice, find_lattice, lattice_kernel
-from symdp.accountant.line import Kernel, StripValue, continuous_kernel
+from symdp.accountant.line import MAX_NODES, Kernel, StripValue, continuous_kernel
 from symdp.accountant.lines import kept_line
 from symdp.accountant.returns import sparing_tilt
 from symdp.accountant.saddlepoint import saddle_point
@@ -27,6 +27,7 @@ from symdp.numeric.total import SumLaw
 
 _FEWER = 8  # steps for which densities are added at once
 _FEW = 20  # the same where the losses have atoms or turn
+_SEVERAL, _HASTY = 200, 1 << 14  # steps that are worth adding before an integral of more nodes
 _FEW_TERMS = 64  # of a sum over single values that is taken before any integral is tried
 _SOME_TERMS = 128  # where each takes an integral of its own
 _MANY_TERMS = 1024
@@ -89,7 +90,7 @@ class Contour(FloatAccountant):
             return kept
         if law.is_mixed:
             return self._mixed(law, epsilon, log_escaped)
-        if law.count <= _FEWER or (law.count <= _FEW and (law.has_atoms or has_turns(law))):
+        if law.count <= _FEWER or (law.count <= _FEW and (law.has_atoms or decays_slowly(law))):
             added = _convolution(law, epsilon, log_escaped)
             if added is not None:
                 return self._sharpened(law, epsilon, added)
@@ -98,13 +99,18 @@ class Contour(FloatAccountant):
             if nearby is not None and margin(nearby) <= valley.margin:
                 return nearby
         try:
-            answer, assured = _integral(law, epsilon, log_escaped)
+            hasty = law.count <= _SEVERAL and not law.has_atoms
+            most = _HASTY if hasty else MAX_NODES
+            answer, assured = _integral(law, epsilon, log_escaped, most=most)
         except AccuracyError:
             added = _convolution(law, epsilon, log_escaped, patient=True)
-            if added is None:
+            if added is not None:
+                added = self._sharpened(law, epsilon, added)
+                valley.grow(epsilon, margin(added))
+                return added
+            if most == MAX_NODES:
                 raise
-            valley.grow(epsilon, margin(added))
-            return added
+            answer, assured = _integral(law, epsilon, log_escaped)
         width = margin(answer)
         if assured and not (width > self.close and law.count * _GROWTH < width):
             if kept is not None and margin(kept) < _SLACK * width:
@@ -207,11 +213,15 @@ def _on_kept_lines(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | 
 
 
 def _integral(
-    law: SumLaw, epsilon: float, log_escaped: float, lattice: Lattice | None = None
+    law: SumLaw,
+    epsilon: float,
+    log_escaped: float,
+    lattice: Lattice | None = None,
+    most: int = MAX_NODES,
 ) -> tuple[Answer, bool]:
     """Return the answer by the contour integral, over one period where a lattice is given.
 
-    With it comes whether all of the line was accounted for.
+    It takes no more than `most` nodes. With it comes whether all of the line was accounted for.
     """
     kernel: Kernel = continuous_kernel
     period = math.inf
@@ -225,7 +235,7 @@ def _integral(
         line = _line(law, epsilon, strip)
         if not law.is_spread and lattice is None:
             line = sparing_tilt(law, epsilon, line)
-        found = integrate(law, epsilon, line, kernel, period)
+        found = integrate(law, epsilon, line, kernel, period, most)
         assured = assured and found.assured
         return found
 

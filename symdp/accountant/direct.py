@@ -19,7 +19,7 @@ from symdp.accountant.single_step import log_profile
 from symdp.accountant.tilts import Strip, far_tilt
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
-from symdp.numeric.measure import Measure, Window, add, loss_measure, loss_turns
+from symdp.numeric.measure import Measure, Window, add, has_infinite_density, loss_measure
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -80,20 +80,21 @@ def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
     return kept.profile(epsilon)
 
 
-def has_turns(law: SumLaw) -> bool:
-    """Return whether the loss of a step turns, so that its characteristic function decays slowly.
+def decays_slowly(law: SumLaw) -> bool:
+    """Return whether a step's loss has an infinite density, so that no transform of it is short.
 
     It is asked once for a law.
     """
-    known: _Turns | None = law.kept.get(_Turns)
+    known: _Decay | None = law.kept.get(_Decay)
     if known is None:
-        known = law.kept.setdefault(_Turns, _Turns(any(loss_turns(part) for part, _ in law.parts)))
-    return known.any
+        slow = any(has_infinite_density(part) for part, _ in law.parts)
+        known = law.kept.setdefault(_Decay, _Decay(slow))
+    return known.slow
 
 
 @dataclass(frozen=True)
-class _Turns:
-    any: bool
+class _Decay:
+    slow: bool
 
 
 class _Plan:
@@ -110,7 +111,7 @@ class _Plan:
         # What is needed for this ε, and what is kept, which serves smaller δ as well.
         self.needed = self._ends(epsilon, 0.0)
         self.upper, self.floor = self._ends(epsilon, _SPARE)
-        self._firsts: dict[LossLaw, tuple[Measure, float]] = {}
+        self._firsts: dict[LossLaw, tuple[Measure, Array]] = {}
         self._moments: dict[tuple[LossLaw, float], float] = {}
 
     def serves(self, other: _Plan) -> bool:
@@ -140,15 +141,15 @@ class _Plan:
         reach = (law.cgf(self.tilt) - floor) / self.tilt
         return min(max(reach, epsilon), most), floor
 
-    def total(self) -> tuple[Measure, float]:
-        """Return the law of the total loss, and the summed mass defects."""
+    def total(self) -> tuple[Measure, Array]:
+        """Return the law of the total loss, and what had to be mended on the way, summed."""
         self.window(self.law.parts)  # raises where that is hopeless
         for part, _ in self.law.parts:
             alone = ((part, 1),)
             first = loss_measure(part, self.window(alone))
             self._firsts[part] = self._normalised(first, alone)
         found: Measure | None = None
-        defect = 0.0
+        defect = np.zeros(2)
         for index, (part, count) in enumerate(self.law.parts):
             power, wrong = self._power(part, count)
             if found is None:
@@ -198,11 +199,11 @@ class _Plan:
             self._moments[key] = self._firsts[part][0].log_moment(self.tilt - tilt)
         return self._moments[key]
 
-    def _power(self, part: LossLaw, count: int) -> tuple[Measure, float]:
-        """Return the law of `count` copies by repeated doubling, and its summed mass defects."""
+    def _power(self, part: LossLaw, count: int) -> tuple[Measure, Array]:
+        """Return the law of `count` copies by repeated doubling, and what had to be mended."""
         square, wrong = self._firsts[part]
         result: Measure | None = None
-        defect, have, size = 0.0, 0, 1
+        defect, have, size = np.zeros(2), 0, 1
         while True:
             if count & 1:
                 if result is None:
@@ -225,8 +226,8 @@ class _Plan:
 
     def _normalised(
         self, measure: Measure, parts: tuple[tuple[LossLaw, int], ...]
-    ) -> tuple[Measure, float]:
-        """Return the measure with its known total mass, and what had to be corrected."""
+    ) -> tuple[Measure, Array]:
+        """Return the measure with its known total mass, and how far mass and mean were off."""
         some = SumLaw(parts)
         known = some.cgf(0.0)
         kept = np.exp(measure.log_weight - self.tilt * measure.atoms)
@@ -248,7 +249,7 @@ class _Plan:
         spikes = tuple(spike.scaled(change).moved(distance) for spike in measure.spikes)
         weight = measure.log_weight + change
         corrected = Measure(measure.atoms, weight, density, measure.breaks, spikes)
-        return corrected, abs(change) + _ROUNDING
+        return corrected, np.asarray([abs(change) + measure.blur + _ROUNDING, abs(distance)])
 
 
 @dataclass(frozen=True)
@@ -260,7 +261,7 @@ class _Total:
 
     plan: _Plan
     total: Measure
-    defect: float
+    defect: Array
     asked: list[float] = field(default_factory=list)
 
     def at_once(self, epsilon: float) -> Direct | None:
@@ -300,8 +301,10 @@ class _Total:
         if cap < -_LEAST:
             raise AccuracyError("1 − δ is too small for densities kept around the bulk")
         size = max((part.size for part in total.spread), default=0.0)
-        error = self.defect + 2.3e-16 * (8.0 + size + abs(gain))
         slope = -math.exp(min(_log_sum(np.concatenate(above)) - gain, 700.0))
+        scattered, moved = self.defect.tolist()
+        error = scattered + abs(slope) * (moved + 2.3e-16 * abs(epsilon))
+        error += 2.3e-16 * (8.0 + size + abs(gain))
         return Direct(gain, cap, error, slope)
 
     def _check_end(self, epsilon: float, gain: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 _Term = tuple[sp.Expr, sp.Expr]
+_NEAR_ONE = sp.Rational(1, 2), sp.Integer(2)  # constants c whose log(c + u) loses a small u
 
 
 class LogSumExp(sp.Function):  # type: ignore[misc]
@@ -163,8 +164,10 @@ class _Recogniser:
                     return self.visit(sp.log(coefficient) + exponent)
             else:
                 return LogSumExp(*(self.visit(part) for term in terms for part in term))
-        if isinstance(argument, sp.Add) and argument.as_coeff_Add()[0] == 1:
-            return LogOnePlus(self.visit(argument - 1))
+        if isinstance(argument, sp.Add):
+            constant, rest = argument.as_coeff_Add()
+            if _NEAR_ONE[0] <= constant <= _NEAR_ONE[1]:
+                return LogOnePlus(self.visit(sp.expand(rest / constant))) + sp.log(constant)
         return sp.log(self.visit(argument))
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +14,14 @@ from symdp.errors import AccuracyError
 from symdp.numeric.outline import Outline
 from symdp.numeric.step import Array, SmoothPiece
 
-_IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
+_IMAGINARY = 1e-30  # of x: an imaginary step this small differentiates without cancellation
+_NEAREST = 1e-250  # to 0, that such a step still is a double
 _ROOTS = 80
 _TINY, _SMALL = 1e-8, 1e-5  # of a piece
-_ORDER = 0.5  # slopes that fall faster than this power of the distance make a turn
+_ORDERS = 0.75, 1.25  # powers of the distance with which the slope of the loss falls at a turn
 _NEGLIGIBLE = 60.0
+_SINGULAR, _FARTHER = 0.02, 2.0  # the least power with which a density is called infinite
+_MOST_HALVINGS, _SMALLEST, _LARGEST = 1000, 1e-300, 1e300
 _ROUNDED = 1e-15  # of x, and of what is made of it
 _MARGIN = 2.0  # over the noise that was seen
 _NEAR, _ADJACENT = 1e-6, 32  # where noise is looked for: a share of x, and doubles in a row
@@ -34,8 +40,9 @@ class Branch:
 
     def __init__(self, outline: Outline) -> None:
         self.piece: SmoothPiece = outline.piece
-        usable = np.isfinite(outline.loss) & np.isfinite(outline.log_p)
-        x, loss = outline.x[usable], outline.loss[usable]
+        places, losses, mass = _seen_closer(outline)
+        usable = np.isfinite(losses) & np.isfinite(mass)
+        x, loss = places[usable], losses[usable]
         if x.size < 3:
             raise AccuracyError("a piece of the density is too narrow to convolve")
         self.sign = 1.0 if loss[-1] >= loss[0] else -1.0
@@ -47,14 +54,14 @@ class Branch:
         self.x, self.loss = x[keep], order[keep]
         ends = sorted((self.sign * float(self.loss[0]), self.sign * float(self.loss[-1])))
         self.range = (ends[0], ends[1])
-        self._mass = outline.shells([0.0])[0]
-        self._all_losses = outline.loss
+        self._mass, self._all_losses = mass, losses
 
     def essential(self, floor: float, two_sided: bool) -> tuple[float, float]:
         """Losses between which everything that counts lies, where large ones do down to a floor."""
         finite = np.isfinite(self._all_losses)
         mass, loss = self._mass[finite], self._all_losses[finite]
-        other = mass - loss if two_sided else mass  # the law under Q counts as well
+        with np.errstate(over="ignore"):
+            other = mass - loss if two_sided else mass  # the law under Q counts as well
         low = loss[_with_neighbours(np.maximum(mass, other) > -_NEGLIGIBLE)]
         high = loss[_with_neighbours(mass > floor - _NEGLIGIBLE)]
         return float(low.min()), float(high.max())
@@ -69,13 +76,65 @@ class Branch:
             length = min(high - low, max(1.0, abs(end)))
             x = end + inward * length * np.asarray([_TINY, _SMALL])
             near, far = np.abs(self.slope(x))
-            if far > near * (_SMALL / _TINY) ** _ORDER and self.piece.log_p(x)[0] > -_NEGLIGIBLE:
+            least, most = near * (_SMALL / _TINY) ** np.asarray(_ORDERS)
+            if least < far < most and self.piece.log_p(x)[0] > -_NEGLIGIBLE:
                 found.append(Turn(self, end, inward))
         return found
 
+    def without_singular_ends(self, distance: float) -> tuple[Branch, list[Lump]]:
+        """Return what is left without the ends towards which the loss's density grows like a power.
+
+        What lies within a distance of such an end, less than which no loss need be known, is given
+        as a lump. Ends at which the loss turns stay.
+        """
+        low, high = self.range
+        lumps: list[Lump] = []
+        if self.turns():
+            return self, lumps
+        for end, inward in ((low, 1.0), (high, -1.0)):
+            if not (math.isfinite(end) and high - low > 2.0 * distance):
+                continue
+            near, far = self.log_density(end + inward * distance * np.asarray([1.0, _FARTHER]))
+            if near > far + _SINGULAR * math.log(_FARTHER):
+                lumps.append(self._lump(end, end + inward * distance))
+        if not lumps:
+            return self, lumps
+        rest = copy(self)
+        cuts = {lump.end: lump.cut for lump in lumps}
+        rest.range = (cuts.get(low, low), cuts.get(high, high))
+        return rest, lumps
+
+    def _lump(self, end: float, cut: float) -> Lump:
+        """Return the mass between a loss and the end of the range, and its mean."""
+        start = float(self._inverse(np.asarray([cut]))[0])
+        rising = (end > cut) == (self.sign > 0)
+        stop = self.piece.upper if rising else self.piece.lower
+        halvings = np.exp2(-np.arange(_MOST_HALVINGS))
+        if math.isfinite(stop):
+            edges = stop + (start - stop) * halvings
+        else:
+            reach = max(abs(start), 1.0)
+            edges = start + math.copysign(1.0, stop) * reach * (1.0 / halvings - 1.0)
+            edges = edges[np.abs(edges) < _LARGEST]
+        half = 0.5 * np.abs(np.diff(edges))
+        x = (0.5 * (edges[1:] + edges[:-1]))[:, None] + half[:, None] * _FINE[0]
+        with np.errstate(all="ignore"):
+            weight = np.exp(self.piece.log_p(x.ravel())).reshape(x.shape)
+            loss = np.asarray(self.piece.loss(x.ravel())).reshape(x.shape)
+        weight = weight * half[:, None] * _FINE[1]
+        usable = np.isfinite(weight) & np.isfinite(loss)
+        weight = np.where(usable, weight, 0.0)
+        beyond = np.where(usable, loss - end, 0.0)
+        mass = float(weight.sum())
+        if not mass > 0:
+            raise AccuracyError("the density of the privacy loss has no mass next to its end")
+        mean = float((weight * beyond).sum()) / mass
+        spread = float((weight * (beyond - mean) ** 2).sum())
+        return Lump(end, cut, mass, end + mean, spread)
+
     def slope(self, x: Array) -> Array:
         """Return dℓ/dx."""
-        step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
+        step = _IMAGINARY * np.maximum(np.abs(x), _NEAREST)
         with np.errstate(all="ignore"):
             return np.asarray(np.imag(self.piece.loss(x + 1j * step)) / step)
 
@@ -90,24 +149,27 @@ class Branch:
     def _inverse(self, s: Array) -> Array:
         target = s * self.sign
         place = np.clip(np.searchsorted(self.loss, target), 1, self.loss.size - 1)
-        low, high = self.x[place - 1].copy(), self.x[place].copy()
-        x = 0.5 * (low + high)
-        for _ in range(_ROOTS):
-            step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
-            with np.errstate(all="ignore"):
-                value = np.asarray(self.piece.loss(x + 1j * step))
-                gap = np.real(value) * self.sign - target
-                slope = np.imag(value) * self.sign / step
-                high = np.where(gap > 0, x, high)
-                low = np.where(gap > 0, low, x)
-                newton = x - gap / slope
-            within = (newton > low) & (newton < high)
-            fresh = np.where(within, newton, 0.5 * (low + high))
-            moved = np.abs(fresh - x)
-            x = fresh
-            if (moved <= 4e-16 * np.abs(x)).all():
-                break
-        return np.asarray(x)
+
+        def gap(x: Array) -> tuple[Array, Array]:
+            step = _IMAGINARY * np.maximum(np.abs(x), _NEAREST)
+            value = np.asarray(self.piece.loss(x + 1j * step)) * self.sign
+            return np.real(value) - target, np.imag(value) / step
+
+        return _root(gap, self.x[place - 1], self.x[place])
+
+
+@dataclass(frozen=True)
+class Lump:
+    """The mass of a branch between a loss and the end of its range, so near that one value does.
+
+    `spread` is ∫ (ℓ − mean)² dP.
+    """
+
+    end: float
+    cut: float
+    mass: float
+    mean: float
+    spread: float
 
 
 class Turn:
@@ -176,23 +238,52 @@ class Turn:
     def _inverse(self, v: Array) -> Array:
         """Return |x − end| at which the loss is v² from its value at the end."""
         place = np.clip(np.searchsorted(self._far, v * v), 1, self._far.size - 1)
-        low = np.where(v * v < self._far[0], 0.0, self._w[place - 1])
-        high = self._w[np.where(v * v < self._far[0], 0, place)]
-        w = 0.5 * (low + high)
-        for _ in range(_ROOTS):
+        nearest = v * v < self._far[0]
+
+        def gap(w: Array) -> tuple[Array, Array]:
+            root = np.sqrt(self._distance(w))
+            slope = np.abs(self.branch.slope(self._end + self._inward * w))
+            return root - v, slope / (2.0 * root)
+
+        low = np.where(nearest, 0.0, self._w[place - 1])
+        return _root(gap, low, self._w[np.where(nearest, 0, place)])
+
+
+def _seen_closer(outline: Outline) -> tuple[Array, Array, Array]:
+    """Return places, losses and logs of mass: the outline's, and as close to an end at 0 as any."""
+    piece = outline.piece
+    places, losses, mass = outline.x, outline.loss, outline.shells([0.0])[0]
+    for end, sign in ((piece.lower, 1.0), (piece.upper, -1.0)):
+        if end == 0.0 and places.size:
+            nearest = float(np.abs(places).min())
+            x = sign * np.ldexp(nearest, -np.arange(1, _MOST_HALVINGS))
+            x = x[np.abs(x) > _SMALLEST]
             with np.errstate(all="ignore"):
-                root = np.sqrt(self._distance(w))
-                gap = root - v
-                high, low = np.where(gap > 0, w, high), np.where(gap > 0, low, w)
-                slope = np.abs(self.branch.slope(self._end + self._inward * w))
-                newton = w - gap * 2.0 * root / slope
-            within = (newton > low) & (newton < high)
-            fresh = np.where(within, newton, 0.5 * (low + high))
-            moved = np.abs(fresh - w)
-            w = fresh
-            if (moved <= 4e-16 * w).all():
-                break
-        return np.asarray(w)
+                more = piece.log_p(x) + np.log(np.abs(x)), np.asarray(piece.loss(x))
+            order = np.argsort(np.concatenate([places, x]))
+            places, losses, mass = (
+                np.concatenate(both)[order]
+                for both in ((places, x), (losses, more[1]), (mass, more[0]))
+            )
+    return places, losses, mass
+
+
+def _root(function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array) -> Array:
+    """Return where an increasing function, given with its slope, is 0: Newton within brackets."""
+    low, high = low.copy(), high.copy()
+    x = 0.5 * (low + high)
+    for _ in range(_ROOTS):
+        with np.errstate(all="ignore"):
+            value, slope = function(x)
+            newton = x - value / slope
+        high, low = np.where(value > 0, x, high), np.where(value > 0, low, x)
+        within = (newton > low) & (newton < high)
+        fresh = np.where(within, newton, 0.5 * (low + high))
+        moved = np.abs(fresh - x)
+        x = fresh
+        if (moved <= 4e-16 * np.abs(x)).all():
+            break
+    return np.asarray(x)
 
 
 def _with_neighbours(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:

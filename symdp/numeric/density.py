@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ MAX_PANELS = 1500
 _ROUNDS = 46
 _FIT = 2e-15  # of the last coefficients, for logarithms of ordinary size
 _NOISIEST = 2e-12  # of the last coefficients, where halving panels does not help
+_CLOSE = 1e-3  # of the last coefficients: the series is the function's but for a small error
 _VANISHING = 1500.0  # e-folds below the highest of the panels' mean heights
 _MOST_CELLS = 1 << 20
 _VARIATION = 6.0  # how far log f may move over an interval of one quadrature rule
@@ -32,11 +33,13 @@ NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(
 class LogDensity:
     """log f between edges[0] and edges[-1]; f vanishes outside.
 
-    `coefficients` has one column of Chebyshev coefficients for each panel.
+    `coefficients` has one column of Chebyshev coefficients for each panel, and `noise` is what
+    rounding was seen to add to log f there.
     """
 
     edges: Array
     coefficients: Array
+    noise: Array
 
     def __call__(self, s: Array) -> Array:
         """Return log f; a place beyond the ends by rounding only counts as the end."""
@@ -46,6 +49,12 @@ class LogDensity:
         u = (2.0 * s - low - high) / (high - low)
         value = self._clenshaw(np.clip(u, -1.0, 1.0), panel)
         return np.where(np.abs(u) <= 1.0 + 1e-9, value, -np.inf)
+
+    def noise_at(self, s: Array) -> Array:
+        """Return the noise of log f where it is known, and 0 elsewhere."""
+        panel = np.searchsorted(self.edges, s, side="right") - 1
+        inside = (panel >= 0) & (panel < self.noise.size)
+        return np.where(inside, self.noise[np.clip(panel, 0, self.noise.size - 1)], 0.0)
 
     def _clenshaw(self, u: Array, panel: np.ndarray) -> Array:
         # Most of the time goes into fetching coefficients; written in place, it halves.
@@ -104,13 +113,7 @@ class LogDensity:
 
     def mass_and_mean(self, tilt: float) -> tuple[float, float]:
         """Return log ∫ f(s) e^{−tilt·s} ds, and the mean of s under that."""
-        s, exponent = self.rule(tilt, -np.inf, np.inf)
-        top = float(exponent.max())
-        weight = np.exp(exponent - top)
-        total = float(weight.sum())
-        weight /= total
-        guess = float(weight @ s)
-        return top + float(np.log(total)), guess + float(weight @ (s - guess))
+        return mass_and_mean(*self.rule(tilt, -np.inf, np.inf))
 
     @cached_property
     def narrowest(self) -> float:
@@ -128,7 +131,7 @@ class LogDensity:
 
     def moved(self, distance: float) -> LogDensity:
         """Return the density of s + distance."""
-        return LogDensity(self.edges + distance, self.coefficients)
+        return replace(self, edges=self.edges + distance)
 
     @property
     def size(self) -> float:
@@ -140,7 +143,17 @@ class LogDensity:
         """Return the density times e^constant."""
         coefficients = self.coefficients.copy()
         coefficients[0] += constant
-        return LogDensity(self.edges, coefficients)
+        return replace(self, coefficients=coefficients)
+
+
+def mass_and_mean(s: Array, exponent: Array) -> tuple[float, float]:
+    """Return the log of the sum of e^exponent, and the mean of s under these weights."""
+    top = float(exponent.max())
+    weight = np.exp(exponent - top)
+    total = float(weight.sum())
+    weight /= total
+    guess = float(weight @ s)
+    return top + float(np.log(total)), guess + float(weight @ (s - guess))
 
 
 _SLIVER = 1e-13
@@ -166,8 +179,8 @@ def interpolate(
         Tells from lower ends, upper ends and the logs of their masses, or more, which panels
         matter so little that any fit will do.
     rounding
-        How far rounding may move log f at given places, where that is more than usual and grows
-        towards lower ends.
+        How far rounding may move log f at given places, where that is more than usual and largest
+        at the ends of panels.
 
     Raises
     ------
@@ -176,7 +189,7 @@ def interpolate(
     """
     lower, upper = edges[:-1], edges[1:]
     before = np.full(lower.size, np.inf)  # the tails of the panels that these are halves of
-    found: list[tuple[Array, Array, Array]] = []
+    found: list[tuple[Array, Array, Array, Array]] = []
     count = 0
     for depth in range(_ROUNDS):
         half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
@@ -196,18 +209,24 @@ def interpolate(
         slope = np.abs(coefficients[1:]).sum(axis=0) / half
         noise = _FIT * (4.0 + size) + 4e-16 * slope * width
         if rounding is not None:
-            noise = noise + rounding(middle + half * _POINTS[-1])
-        # What halving does not make smaller is noise.
-        noise = np.where(tail > 0.5 * before, np.maximum(noise, _NOISIEST), noise)
+            outer = (middle + half * _POINTS[i] for i in (0, -1))
+            noise = noise + np.max([rounding(s) for s in outer], axis=0)
+        # What halving does not make smaller is noise: a place is often rounded like 1.
+        noisiest = np.maximum(noise, np.maximum(_NOISIEST, 4e-16 * slope))
+        noise = np.where(tail > 0.5 * before, noisiest, noise)
         good = (tail <= noise) | (half < _SLIVER * width)
+        seen = np.where(good, tail, 0.0)
+        mass = values.max(axis=1) + np.log(upper - lower)
+        with np.errstate(divide="ignore"):
+            good |= (tail < _CLOSE) & negligible(lower, upper, mass + np.log(tail))
         # A polynomial that does not fit may swing far above what it stands for.
-        faint = negligible(lower, upper, values.max(axis=1) + np.log(upper - lower)) & ~good
+        faint = negligible(lower, upper, mass) & ~good
         coefficients[1:, faint] = 0.0
         coefficients[0, faint] = values[faint].max(axis=1)
         good |= faint
         if depth == _ROUNDS - 1:
             good[:] = True  # what is left are slivers next to a singular end
-        found.append((lower[good], upper[good], coefficients[:, good]))
+        found.append((lower[good], upper[good], coefficients[:, good], seen[good]))
         if good.all():
             break
         count += int(good.sum())
@@ -216,11 +235,12 @@ def interpolate(
         before = np.tile(tail[~good], 2)
         if count + lower.size > MAX_PANELS:
             raise AccuracyError("the density of the privacy loss is too rough to convolve")
-    lower = np.concatenate([f[0] for f in found])
-    upper = np.concatenate([f[1] for f in found])
+    lower, upper, coefficients, seen = (
+        np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)
+    )
     order = np.argsort(lower)
-    coefficients = np.concatenate([f[2] for f in found], axis=1)[:, order]
-    return LogDensity(np.append(lower[order], upper.max()), coefficients)
+    edges = np.append(lower[order], upper.max())
+    return LogDensity(edges, coefficients[:, order], seen[order])
 
 
 _SPARE = 44.0  # e^-44 of the largest part is below rounding

@@ -25,6 +25,7 @@ _SAME = 1e-13
 _TRIM = 0.05  # of the way from a lower end to the mean
 _NEXT = 0.01  # of a range: no more is cut off next to a turn
 _MOST_COPIES = 6
+_CLOSE = 2.0**-20  # of the scale on which the law of the sum changes
 _ROUNDING_MASS = 42.0
 _BELOW_FLOOR = 20.0  # e-folds, as many panels may hold as much
 
@@ -70,7 +71,8 @@ class Measure:
 
     All weights are those of the law tilted by one common tilt. `breaks` holds places that a
     convolution adds up; the density's own panels end at them. Where it would be infinite, as it is
-    where the loss turns, `spikes` take its place.
+    where the loss turns, `spikes` take its place. A `blur` is the relative error that comes of
+    values that were taken together.
     """
 
     atoms: Array
@@ -78,6 +80,7 @@ class Measure:
     density: LogDensity | None
     breaks: Array
     spikes: tuple[Spike, ...] = ()
+    blur: float = 0.0
 
     @property
     def spread(self) -> tuple[LogDensity | Spike, ...]:
@@ -111,6 +114,8 @@ def loss_measure(law: LossLaw, window: Window) -> Measure:
     atoms = [step.point_loss[finite]]
     weights = [step.point_log_p[finite]]
     branches, tilt = [], window.tilt
+    blur = 0.0
+    resolution = _CLOSE * min(1.0 / (1.0 + abs(tilt)), window.width)
     for outline in law.outlines:
         piece = outline.piece
         if piece.integer:
@@ -123,7 +128,12 @@ def loss_measure(law: LossLaw, window: Window) -> Measure:
                 atoms.append(nodes.loss[here])
                 weights.append(nodes.log_weight[here])
         else:
-            branches.append(Branch(outline))
+            branch, lumps = Branch(outline).without_singular_ends(resolution)
+            branches.append(branch)
+            for lump in lumps:
+                atoms.append(np.asarray([lump.mean]))
+                weights.append(np.log([lump.mass]))
+                blur += lump.spread * (_CLOSE / resolution) ** 2
     places, logs = np.concatenate(atoms), np.concatenate(weights)
     # An end far outside would only widen the tolerance with which places count as the same.
     slack = window.upper - window.lower
@@ -150,7 +160,7 @@ def loss_measure(law: LossLaw, window: Window) -> Measure:
             for found in turns:
                 spikes += [_spike(turn, inside, len(found)) for turn in found]
     kept = tuple(spike for spike in spikes if spike is not None)
-    return Measure(places, logs + tilt * places, density, breaks, kept)
+    return Measure(places, logs + tilt * places, density, breaks, kept, blur)
 
 
 def _spike(turn: Turn, window: Window, turns: int) -> Spike | None:
@@ -187,11 +197,13 @@ def _spike(turn: Turn, window: Window, turns: int) -> Spike | None:
     return Spike(base, side, interpolate(log_density, edges, negligible, turn.rounding))
 
 
-def loss_turns(law: LossLaw) -> bool:
-    """Return whether the density of one step's loss is infinite where the loss turns."""
+def has_infinite_density(law: LossLaw) -> bool:
+    """Return whether the density of one step's loss is infinite somewhere."""
     pieces = (o for o in law.outlines if not (o.piece.integer or o.piece.flat))
+    resolution = _CLOSE * min(1.0, math.sqrt(law.tilted(0.0).variance))
     try:
-        return any(Branch(outline).turns() for outline in pieces)
+        branches = [Branch(outline) for outline in pieces]
+        return any(b.turns() or b.without_singular_ends(resolution)[1] for b in branches)
     except AccuracyError:
         return False
 
@@ -244,12 +256,21 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
             parts.append(_convolve(one, other, s))
         return np.asarray(np.logaddexp.reduce(parts))
 
+    def rounding(s: Array) -> Array:
+        # Next to its ends the sum knows no more than its terms next to theirs.
+        parts = [density.noise_at(s - a) for density, a, _ in shifts]
+        for pair in pairs:
+            for one, other in (pair, pair[::-1]):
+                if isinstance(one, LogDensity):
+                    parts += [one.noise_at(s - end) for end in other.ends]
+        return np.asarray(np.max([np.zeros(s.size), *parts], axis=0))
+
     kept = replace(window, lower=low, upper=high)
     # Next to an atom of one law, the sum looks like the other one, however narrow.
     heaviest = sorted(shifts, key=lambda shift: -shift[2])[:_MOST_COPIES]
     copies = [density.edges + a for density, a, _ in heaviest]
     density = interpolate(
-        log_density, kept.edges(np.concatenate([breaks, *copies])), kept.negligible
+        log_density, kept.edges(np.concatenate([breaks, *copies])), kept.negligible, rounding
     )
     return replace(atomic, density=density)
 

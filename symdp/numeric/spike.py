@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symdp.numeric.density import NODES, WEIGHTS, LogDensity, log_integrals
+from symdp.numeric.density import NODES, WEIGHTS, LogDensity, log_integrals, mass_and_mean
 from symdp.numeric.step import Array
 
 _SMALLEST = 1e-60  # distance from a place where the density is infinite
@@ -75,12 +75,7 @@ class Spike:
 
     def mass_and_mean(self, tilt: float) -> tuple[float, float]:
         """Return log ∫ f(s) e^{−tilt·s} ds, and the mean of s under that."""
-        s, exponent = self.rule(tilt, -np.inf, np.inf)
-        top = float(exponent.max())
-        weight = np.exp(exponent - top)
-        total = float(weight.sum())
-        guess = float(weight @ s) / total
-        return top + math.log(total), guess + float(weight @ (s - guess)) / total
+        return mass_and_mean(*self.rule(tilt, -np.inf, np.inf))
 
 
 def with_density(spike: Spike, density: LogDensity, s: Array) -> Array:
