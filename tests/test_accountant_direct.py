@@ -178,9 +178,31 @@ def heavy_scales():
     return ALL["levy scales"].mechanism("scales")(a=1, c=2), place, under, step
 
 
-@pytest.mark.parametrize("epsilon", ["-0.004", "0.01", "0.2", "2"])
-@pytest.mark.parametrize("made", [shapes, heavy_scales])
-def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(made, epsilon):
+def shapes_without_end():
+    """Chi-square noise of 1 and 5 degrees, by y = 1/x: mass as close to x = 0 as 1e-60 counts."""
+    ratio = mpmath.gamma(2.5) * 4 / mpmath.gamma(0.5)
+
+    def place(growth):
+        return mpmath.sqrt(growth / ratio)
+
+    def under(far):
+        x = 1 / far / 2
+        return (mpmath.gammainc(degrees, 0, x, regularized=True) for degrees in (0.5, 2.5))
+
+    def step(y):
+        density = y**-3.5 * mpmath.exp(-1 / y / 2) / (2**2.5 * mpmath.gamma(2.5))
+        return density, ratio * y**2
+
+    return ALL["chi-square"].mechanism("shapes")(a=1, c=5), place, under, step
+
+
+@pytest.mark.parametrize("epsilon", ["-0.004", "0.2"])
+@pytest.mark.parametrize(
+    ("made", "shells"), [(shapes, 20), (heavy_scales, 20), (shapes_without_end, 160)]
+)
+def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
+    made, shells, epsilon
+):
     """The integral over one step's outcomes of what the other gives beyond the rest."""
     with mpmath.workdps(25):
         noise, place, under, step = made()
@@ -203,7 +225,7 @@ def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(m
         below = [end * mpmath.mpf(k) / 32 for k in range(1, 32)]
         below += [end * mpmath.mpf(4) ** -k for k in range(2, 9)]
         below += [end * (1 - mpmath.mpf(4) ** -k) for k in range(2, 9)]
-        above = [end + k * mpmath.mpf(2) ** -6 * 1.6**k for k in range(20)]
+        above = [end + k * mpmath.mpf(2) ** -6 * 1.6**k for k in range(shells)]
         cuts = [mpmath.mpf("1e-40"), *sorted(below), *above]
         log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
     law = compose(noise.subsample("poisson", "1/100"), 2).law("remove")

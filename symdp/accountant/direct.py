@@ -282,7 +282,7 @@ class _Total:
     def profile(self, epsilon: float) -> Direct:
         """Return δ and 1 − δ at one ε."""
         total, tilt = self.total, self.plan.tilt
-        gains, caps, above = [], [], []
+        gains, caps, above, heard = [], [], [], []
         with np.errstate(divide="ignore"):
             gap = np.minimum(epsilon - total.atoms, 0.0)
             gains.append(total.log_weight - tilt * total.atoms + np.log(-np.expm1(gap)))
@@ -294,6 +294,7 @@ class _Total:
                 gap = np.minimum(epsilon - s, 0.0)
                 with np.errstate(divide="ignore"):
                     gains.append(weight + np.log(-np.expm1(gap)))
+                    heard.append(gains[-1] + np.log(part.noise_at(s)))
                 caps.append(weight + gap)
             above.append(caps[-1])
         gain, cap = _log_sum(np.concatenate(gains)), _log_sum(np.concatenate(caps))
@@ -305,6 +306,8 @@ class _Total:
         scattered, moved = self.defect.tolist()
         error = scattered + abs(slope) * (moved + 2.3e-16 * abs(epsilon))
         error += 2.3e-16 * (8.0 + size + abs(gain))
+        if heard:  # where ε is next to an end at which doubles cannot tell places apart
+            error += math.exp(min(_log_sum(np.concatenate(heard)) - gain, 0.0))
         return Direct(gain, cap, error, slope)
 
     def _check_end(self, epsilon: float, gain: float) -> None:

@@ -24,7 +24,7 @@ _SINGULAR, _FARTHER = 0.02, 2.0  # the least power with which a density is calle
 _MOST_HALVINGS, _SMALLEST, _LARGEST = 1000, 1e-300, 1e300
 _ROUNDED = 1e-15  # of x, and of what is made of it
 _MARGIN = 2.0  # over the noise that was seen
-_NEAR, _ADJACENT = 1e-6, 32  # where noise is looked for: a share of x, and doubles in a row
+_NEAR, _NARROW, _BESIDE = 1e-6, 1e-3, 33  # where noise is looked for: shares of x, and places
 _AGREED = 1e-14  # two rules that differ by no more are right
 _COARSE, _FINE = (np.polynomial.legendre.leggauss(count) for count in (16, 22))
 
@@ -132,6 +132,18 @@ class Branch:
         spread = float((weight * (beyond - mean) ** 2).sum())
         return Lump(end, cut, mass, end + mean, spread)
 
+    def mass_between(self, lower: Array, upper: Array, tilt: float) -> Array:
+        """Return ∫ e^{tℓ} dP over losses between two ends each, as a sum over outcomes.
+
+        An end that is rounded moves mass from one interval to the next, and none is lost.
+        """
+        ends = self._inverse(np.clip(np.stack([lower, upper]), *self.range))
+        half = 0.5 * np.abs(ends[1] - ends[0])
+        x = 0.5 * (ends[0] + ends[1])[:, None] + half[:, None] * _FINE[0]
+        with np.errstate(all="ignore"):
+            exponent = self.piece.log_p(x.ravel()) + tilt * np.asarray(self.piece.loss(x.ravel()))
+            return np.asarray(np.exp(exponent).reshape(x.shape) @ _FINE[1] * half)
+
     def slope(self, x: Array) -> Array:
         """Return dℓ/dx."""
         step = _IMAGINARY * np.maximum(np.abs(x), _NEAREST)
@@ -212,12 +224,14 @@ class Turn:
         return _ROUNDED * (1.0 + abs(self._end) / w) + _MARGIN * self._noise / slope
 
     def _slope_noise(self) -> float:
-        """Return how far the slope is off next to the end: it scatters between adjacent doubles."""
+        """Return how far the slope is off next to the end: it scatters around a smooth curve.
+
+        A coordinate that was moved so that its other end is at 0 is rounded like its length.
+        """
         length = self._inward * max(abs(self._end), min(1.0, float(self._w[-1])))
-        first = self._end + _NEAR * length
-        steps = np.arange(_ADJACENT)
-        slope = self.branch.slope(first + steps * np.spacing(first))
-        return float(np.abs(slope - np.polyval(np.polyfit(steps, slope, 1), steps)).max())
+        steps = np.linspace(-1.0, 1.0, _BESIDE)
+        slope = self.branch.slope(self._end + _NEAR * length * (1.0 + _NARROW * steps))
+        return float(np.abs(slope - np.polyval(np.polyfit(steps, slope, 3), steps)).max())
 
     def _distance(self, w: Array) -> Array:
         """Return |ℓ(x) − value|, next to the end without cancellation: its slope integrated."""

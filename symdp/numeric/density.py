@@ -17,6 +17,7 @@ MAX_PANELS = 1500
 _ROUNDS = 46
 _FIT = 2e-15  # of the last coefficients, for logarithms of ordinary size
 _NOISIEST = 2e-12  # of the last coefficients, where halving panels does not help
+_AUDIBLE = 1e-13
 _CLOSE = 1e-3  # of the last coefficients: the series is the function's but for a small error
 _VANISHING = 1500.0  # e-folds below the highest of the panels' mean heights
 _MOST_CELLS = 1 << 20
@@ -34,7 +35,7 @@ class LogDensity:
     """log f between edges[0] and edges[-1]; f vanishes outside.
 
     `coefficients` has one column of Chebyshev coefficients for each panel, and `noise` is what
-    rounding was seen to add to log f there.
+    rounding was seen to add to log f there beyond what it adds to any logarithm.
     """
 
     edges: Array
@@ -49,6 +50,23 @@ class LogDensity:
         u = (2.0 * s - low - high) / (high - low)
         value = self._clenshaw(np.clip(u, -1.0, 1.0), panel)
         return np.where(np.abs(u) <= 1.0 + 1e-9, value, -np.inf)
+
+    def with_masses(self, mass: Callable[[Array, Array], Array]) -> LogDensity:
+        """Return the density with known masses on the panels where rounding is seen.
+
+        Noise that leaves the masses of panels as they are moves mass by less than a panel.
+        """
+        flat = 2.0 * np.abs(self.coefficients[1:]).sum(axis=0) < _VARIATION  # one rule will do
+        noisy = np.flatnonzero((self.noise > _AUDIBLE) & flat)
+        lower, upper = self.edges[noisy], self.edges[noisy + 1]
+        half = 0.5 * (upper - lower)
+        s = (0.5 * (lower + upper))[:, None] + half[:, None] * NODES
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log(np.exp(self(s.ravel())).reshape(s.shape) @ WEIGHTS * half)
+            change = np.log(mass(lower, upper)) - found
+        coefficients = self.coefficients.copy()
+        coefficients[0, noisy] += np.where(np.isfinite(change), change, 0.0)
+        return replace(self, coefficients=coefficients)
 
     def noise_at(self, s: Array) -> Array:
         """Return the noise of log f where it is known, and 0 elsewhere."""
@@ -207,7 +225,8 @@ def interpolate(
         tail = np.abs(coefficients[-3:]).max(axis=0)
         size = np.abs(values).max(axis=1)
         slope = np.abs(coefficients[1:]).sum(axis=0) / half
-        noise = _FIT * (4.0 + size) + 4e-16 * slope * width
+        usual = _FIT * (4.0 + size)
+        noise = usual + 4e-16 * slope * width
         if rounding is not None:
             outer = (middle + half * _POINTS[i] for i in (0, -1))
             noise = noise + np.max([rounding(s) for s in outer], axis=0)
@@ -215,7 +234,7 @@ def interpolate(
         noisiest = np.maximum(noise, np.maximum(_NOISIEST, 4e-16 * slope))
         noise = np.where(tail > 0.5 * before, noisiest, noise)
         good = (tail <= noise) | (half < _SLIVER * width)
-        seen = np.where(good, tail, 0.0)
+        seen = np.where(good & (tail > usual), tail, 0.0)
         mass = values.max(axis=1) + np.log(upper - lower)
         with np.errstate(divide="ignore"):
             good |= (tail < _CLOSE) & negligible(lower, upper, mass + np.log(tail))

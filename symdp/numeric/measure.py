@@ -155,8 +155,12 @@ def loss_measure(law: LossLaw, window: Window) -> Measure:
                 parts = [b.log_density(s) for b in smooth]
                 return np.asarray(np.logaddexp.reduce(parts) + tilt * s)
 
+            def mass(lower: Array, upper: Array) -> Array:
+                return np.asarray(sum(b.mass_between(lower, upper, tilt) for b in smooth))
+
             if smooth:
                 density = interpolate(log_density, inside.edges(breaks), inside.negligible)
+                density = density.with_masses(mass)
             for found in turns:
                 spikes += [_spike(turn, inside, len(found)) for turn in found]
     kept = tuple(spike for spike in spikes if spike is not None)

@@ -48,6 +48,10 @@ class Spike:
         with np.errstate(divide="ignore"):
             return float((self.root(v) - np.log(2.0 * v))[0])
 
+    def noise_at(self, s: Array) -> Array:
+        """Return the noise of log f where it is known, and 0 elsewhere."""
+        return self.root.noise_at(np.sqrt(np.maximum(self.side * (s - self.base), 0.0)))
+
     def moved(self, distance: float) -> Spike:
         """Return the law of s + distance."""
         return replace(self, base=self.base + distance)
