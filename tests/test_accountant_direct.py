@@ -234,6 +234,31 @@ def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
     assert abs(found.log_delta - log_truth) <= 2.0 * found.error
 
 
+@pytest.mark.parametrize("gap", [0.1, 1e-3, 1e-6, 1e-9, 1e-13])
+@pytest.mark.parametrize("b", [2, 3, 7])
+def test_next_to_the_largest_loss_of_two_steps(b, gap):
+    """Laplace noise: atoms of 1/2 at 1/b, beside which the density is e^{−u/2}/4."""
+    epsilon = 2 / b - gap
+    found = compose(mechanisms.laplace(b=b), 2).delta(epsilon, direction="remove")
+    with mpmath.workdps(40):
+        left = mpmath.mpf(2) / b - mpmath.mpf(epsilon)
+
+        def gain(u):
+            return -mpmath.expm1(u - left) * mpmath.exp(-u / 2) * (mpmath.mpf(1) / 4 + u / 16)
+
+        truth = mpmath.log(-mpmath.expm1(-left) / 4 + mpmath.quad(gain, [0, left]))
+        assert found.log_lower <= truth <= found.log_upper
+        assert abs(found.log_delta - truth) < 1e-14 * (1.0 + abs(float(truth)))
+    assert found.log_upper - found.log_lower < 1e-12
+
+
+@pytest.mark.parametrize("b", [2, 3])
+def test_nothing_is_lost_at_the_largest_loss(b):
+    found = compose(mechanisms.laplace(b=b), 2 * b).delta(2.0, direction="remove")
+    assert found.log_delta == -math.inf
+    assert found.log_upper < math.log(1e-20)
+
+
 def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():
     law = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
     for epsilon in (-1.0, 1.5, 12.0, 4.0, 30.0, 0.0):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 HIGHEST_ORDER = 12  # of every series
 _ROUNDING = 5e-16
+_NEAR = 1e-14  # of the largest loss
+_COUNTED = 1e-21  # how far off a loss known to 22 digits may be
 
 
 class FloatAccountant(ABC):
@@ -100,11 +102,14 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
     δ = δ∞ at and above the largest loss, δ = 1 − e^{ε+K(−1)} at and below the smallest.
     """
     lower, upper = law.loss_bounds
-    if epsilon >= upper:
+    near = math.isfinite(upper) and abs(epsilon - upper) <= _NEAR * abs(upper)
+    top = law.precise_top if near else None
+    if epsilon >= (upper if top is None else top):
         escaped = law.mass_at_infinity
-        if epsilon < upper + _ROUNDING * abs(upper):
+        if near and (top is None or not escaped > 0):
             # The true end may lie above ε, by the rounding of either.
-            most = math.log(min(1.0, escaped + 2.0 * _ROUNDING * abs(upper)))
+            rounding = 2.0 * _ROUNDING if top is None else _COUNTED
+            most = math.log(max(min(1.0, escaped + rounding * abs(upper)), 5e-324))
             value = law.log_mass_at_infinity
             return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
         if not escaped > 0:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -29,10 +30,12 @@ _FAR_LESS = 1e4  # e-folds, for which a coarse grid has room
 _SPARE = 40.0  # and so much more is kept for smaller δ
 _UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
 _MOST_FOLDS = 4e3  # e-folds of the tilt over the range that is kept
+_STEEPEST = 60.0  # of those over a range that is bounded
 _PATIENT = 4.0  # times as many, and as long, where there is no other way
 _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend the mean
 _LESS = 0.5  # of the reach of a failed attempt is worth another one
 _LEAST = 40.0  # e-folds of 1 − δ, which is made of what lies below ε
+_SAME_TOP = 1e-14
 _ROUNDING = 1e-15  # of one interpolated density
 
 
@@ -107,7 +110,11 @@ class _Plan:
         self.two_sided = epsilon < law.mean + _NEAR * self.width
         strip = Strip.MIDDLE if epsilon < law.mean else Strip.RIGHT
         saddle = saddle_point(law, epsilon, strip, settled=0.1)
-        self.tilt = far_tilt(law, strip) if saddle is None else saddle.tilt
+        tilt = far_tilt(law, strip) if saddle is None else saddle.tilt
+        # Next to an end of the range no tilt makes ε a typical loss, nor need it.
+        span = law.loss_bounds[1] - law.loss_bounds[0]
+        steepest = _STEEPEST / span if math.isfinite(span) else math.inf
+        self.tilt = math.copysign(min(abs(tilt), steepest), tilt)
         # What is needed for this ε, and what is kept, which serves smaller δ as well.
         self.needed = self._ends(epsilon, 0.0)
         self.upper, self.floor = self._ends(epsilon, _SPARE)
@@ -283,15 +290,16 @@ class _Total:
         """Return δ and 1 − δ at one ε."""
         total, tilt = self.total, self.plan.tilt
         gains, caps, above, heard = [], [], [], []
+        last, beyond, rounded = self._top(epsilon)
         with np.errstate(divide="ignore"):
-            gap = np.minimum(epsilon - total.atoms, 0.0)
+            gap = np.minimum((last - total.atoms) - beyond, 0.0)
             gains.append(total.log_weight - tilt * total.atoms + np.log(-np.expm1(gap)))
             caps.append(total.log_weight - tilt * total.atoms + gap)
-            above.append(caps[0][gap < 0])
+            single = caps[0][gap < 0]
         for part in total.spread:
             for low, high in ((-math.inf, epsilon), (epsilon, math.inf)):
                 s, weight = part.rule(tilt, low, high)
-                gap = np.minimum(epsilon - s, 0.0)
+                gap = np.minimum((last - s) - beyond, 0.0)
                 with np.errstate(divide="ignore"):
                     gains.append(weight + np.log(-np.expm1(gap)))
                     heard.append(gains[-1] + np.log(part.noise_at(s)))
@@ -302,13 +310,25 @@ class _Total:
         if cap < -_LEAST:
             raise AccuracyError("1 − δ is too small for densities kept around the bulk")
         size = max((part.size for part in total.spread), default=0.0)
-        slope = -math.exp(min(_log_sum(np.concatenate(above)) - gain, 700.0))
+        slopes = [_log_sum(np.concatenate(some)) for some in ([single], [*above, np.empty(0)])]
+        of_atoms, of_rest = (math.exp(min(slope - gain, 700.0)) for slope in slopes)
         scattered, moved = self.defect.tolist()
-        error = scattered + abs(slope) * (moved + 2.3e-16 * abs(epsilon))
-        error += 2.3e-16 * (8.0 + size + abs(gain))
+        # Places are rounded, those of atoms like their distance from the last one.
+        error = scattered + 2.3e-16 * (8.0 + size + abs(gain))
+        error += of_rest * (moved + 2.3e-16 * abs(epsilon)) + of_atoms * 2.3e-16 * rounded
         if heard:  # where ε is next to an end at which doubles cannot tell places apart
             error += math.exp(min(_log_sum(np.concatenate(heard)) - gain, 0.0))
-        return Direct(gain, cap, error, slope)
+        return Direct(gain, cap, error, -(of_atoms + of_rest))
+
+    def _top(self, epsilon: float) -> tuple[float, float, float]:
+        """Return where the last atom is kept, how far its loss is from ε, and what is rounded."""
+        law, atoms = self.plan.law, self.total.atoms
+        if atoms.size and law.precise_top is not None:
+            last = float(atoms.max())
+            if abs(float(law.precise_top) - last) <= _SAME_TOP * abs(last):
+                beyond = float(law.precise_top - Fraction(epsilon))
+                return last, beyond, abs(beyond)
+        return epsilon, 0.0, abs(epsilon)
 
     def _check_end(self, epsilon: float, gain: float) -> None:
         """Raise where the density was cut off while it still counted."""

@@ -13,7 +13,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.numeric.domain import tilt_domain
 from symdp.numeric.elementary import exponential_remainder
-from symdp.numeric.mean import precise_losses, precise_mean
+from symdp.numeric.mean import precise_losses, precise_mean, precise_top
 from symdp.numeric.nodes import NodeSet, build_nodes, escapes
 from symdp.numeric.outline import Outline
 from symdp.numeric.step import Array, Step
@@ -111,6 +111,11 @@ class LossLaw:
     def precise_losses(self) -> tuple[Fraction, ...]:
         """Losses that are all single values beyond doubles, rising: all, or ends and samples."""
         return precise_losses(self.step, self.outlines)
+
+    @cached_property
+    def precise_top(self) -> Fraction | None:
+        """The largest loss beyond doubles, None where that is not known."""
+        return precise_top(self.step, self.outlines, self.loss_bounds[1])
 
     @cached_property
     def is_spread(self) -> bool:

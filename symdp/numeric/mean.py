@@ -6,6 +6,7 @@ steps a double's rounding of the mean is therefore no longer small, so it is sum
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,7 @@ _ORDER = 24
 _FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
 _RELATIVE = 1e-22
 _FAINT = 1e-9
+_SAME_TOP = 1e-14
 _MOST_PANELS = 20_000
 _BESIDE = 8  # integers on each side of the likeliest
 _SPARSE = 32
@@ -133,6 +135,20 @@ def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, .
             places = _sampled(piece) if piece.integer else [inner_place(piece)]
             losses += [_fraction(piece.accurate.ball(arb(place))[1]) for place in places]
         return tuple(sorted(losses))
+
+
+def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction | None:
+    """Return the largest loss beyond doubles, None where it is not seen at a place of a piece."""
+    with ctx.workprec(BITS):
+        losses = [loss for _, loss in step.point_balls]
+        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
+            places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
+            losses += [piece.accurate.ball(place)[1] for place in places]
+        close = [loss for loss in losses if loss.is_finite() and loss.rad() < _RELATIVE]
+        known = max((_fraction(loss) for loss in close), default=None)
+    if known is None or not math.isfinite(top):
+        return None
+    return known if abs(float(known) - top) <= _SAME_TOP * (1.0 + abs(top)) else None
 
 
 def _sampled(piece: SmoothPiece) -> list[float]:

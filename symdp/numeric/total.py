@@ -157,6 +157,16 @@ class SumLaw:
         )
 
     @cached_property
+    def precise_top(self) -> Fraction | None:
+        """The largest total loss beyond doubles, None where that is not known."""
+        total = Fraction(0)
+        for law, count in self.parts:
+            if law.precise_top is None:
+                return None
+            total += count * law.precise_top
+        return total
+
+    @cached_property
     def log_finite_mass(self) -> float:
         """log(1 − δ∞), δ∞ the composition's mass at infinity."""
         return math.fsum(
