@@ -13,6 +13,7 @@ from catalogue import ALL
 from honest_cases import Case, answered, is_honest, judge, proved
 
 from symdp import compose, mechanisms
+from symdp.accountant.contour import _integral
 from symdp.errors import AccuracyError
 
 QUICK = {
@@ -208,3 +209,29 @@ def test_bounds_hold_where_rare_losses_make_the_cumulants():
     answer = answered(case)
     assert is_honest(answer, proved(case)), str(case)
     assert answer.log_upper - answer.log_lower < 1e-12
+
+
+@pytest.mark.parametrize("deviations", [-1.0, 0.5, 3.0, 8.0])
+@pytest.mark.parametrize("count", [2, 6, 30, 300])
+def test_slow_frequencies_turn_losses_that_spread_far(count, deviations):
+    """Maxwell noise of scales 5 and 3/2: the sum of x² is a chi-square of 3n degrees.
+
+    Its losses spread over hundreds, which even a frequency of 1/10 turns many times.
+    """
+    law = compose(ALL["maxwell scales"].mechanism("scales")(a="3/2", c=5), count).law("add")
+    epsilon = law.mean + deviations * math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    if not epsilon > law.loss_bounds[0]:
+        return
+    found, _ = _integral(law, epsilon, -math.inf)
+    with mpmath.workdps(40):
+        wide, narrow = mpmath.mpf(5), mpmath.mpf(3) / 2
+        slope = (1 / narrow**2 - 1 / wide**2) / 2
+        square = (mpmath.mpf(epsilon) - 3 * count * mpmath.log(narrow / wide)) / slope
+
+        def beyond(scale):
+            degrees = mpmath.mpf(3 * count) / 2
+            return mpmath.gammainc(degrees, square / (2 * scale**2), regularized=True)
+
+        truth = mpmath.log(beyond(wide) - mpmath.exp(epsilon) * beyond(narrow))
+        assert found.log_lower <= truth <= found.log_upper
+    assert found.log_upper - found.log_lower < 1e-11

@@ -22,6 +22,8 @@ _OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmic
 _LARGE = 30.0
 _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
+_SLOW = 0.25  # the frequency of band 0
+_LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
 
@@ -90,7 +92,7 @@ class LossLaw:
         self.domain = tilt_domain(step)
         self.outlines = [Outline(piece) for piece in step.pieces]
         self.loss_bounds = _widened(loss_bounds, self.outlines)
-        self._sets: dict[tuple[int, int, int], NodeSet] = {}
+        self._sets: dict[tuple[int, int, int | None], NodeSet] = {}
 
     @cached_property
     def base(self) -> NodeSet:
@@ -161,8 +163,10 @@ class LossLaw:
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
         lower, upper = self._level(tilt)
-        # Bands are powers of four of the frequency at which the loss first turns a full circle.
-        band = 0 if frequency <= 0.25 else math.ceil(math.log(4.0 * frequency, 4.0))
+        # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
+        band = None
+        if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
+            band = math.ceil(math.log(frequency / _SLOW, 4.0))
         key = (lower, upper, band)
         found = self._sets.get(key)
         if found is None:
@@ -170,17 +174,24 @@ class LossLaw:
             reference, origin = None, None
             far, level = upper > lower, max(lower, upper)
             local = sorted(self._edge(k, upper=far) for k in (level - 1, level))
-            if level > _FAR_LEVEL and (band or self._log_moment(local) > _WORTHWHILE):
+            turning = band is not None
+            if level > _FAR_LEVEL and (turning or self._log_moment(local) > _WORTHWHILE):
                 # At far tilts most of P has no weight, and would oscillate too fast to resolve.
                 ends = local
                 reference, bound = self.base, self.loss_bounds[int(far)]
                 reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
-                origin = bound if band and _WORTHWHILE < reach < math.inf else None
-            found = build_nodes(
-                self.step, self.outlines, ends, 0.25 * 4.0**band if band else 0.0, reference, origin
-            )
+                origin = bound if turning and _WORTHWHILE < reach < math.inf else None
+            highest = 0.0 if band is None else _SLOW * 4.0**band
+            found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
             self._sets[key] = found
         return found
+
+    def _turns(self, tilt: float, frequency: float) -> bool:
+        """Return whether a frequency turns losses that count under a tilt by more than a little."""
+        nodes = self.nodes(tilt, 0.0)
+        exponent = nodes.log_weight + tilt * nodes.centred
+        seen = nodes.centred[exponent > exponent.max(initial=-math.inf) - _UNSEEN]
+        return seen.size > 0 and frequency * float(np.ptp(seen)) > _LITTLE_TURN
 
     def _log_moment(self, tilts: Sequence[float]) -> float:
         """Return the least of log E e^{t(L − E L)} at several tilts, to within a few units."""
