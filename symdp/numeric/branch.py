@@ -221,7 +221,8 @@ class Turn:
         """Return how far log_density may be off because x is rounded, and ℓ′ with it."""
         w = np.maximum(np.interp(v * v, self._far, self._w), np.finfo(float).tiny)
         slope = np.abs(self.branch.slope(self._end + self._inward * w))
-        return _ROUNDED * (1.0 + abs(self._end) / w) + _MARGIN * self._noise / slope
+        scatter = _MARGIN * self._noise / np.maximum(slope, np.finfo(float).tiny)
+        return _ROUNDED * (1.0 + abs(self._end) / w) + np.minimum(scatter, 1.0)
 
     def _slope_noise(self) -> float:
         """Return how far the slope is off next to the end: it scatters around a smooth curve.
