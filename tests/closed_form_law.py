@@ -34,6 +34,7 @@ class ClosedFormLaw:
         self.count = count
         self.domain = domain
         self.loss_bounds = (count * bounds[0], count * bounds[1])
+        self.precise_top = None
         self.mass_at_infinity = mass_at_infinity
         self.is_lattice = is_lattice
         self.has_atoms = has_atoms or is_lattice
@@ -102,6 +103,7 @@ class SubsampledGaussianLaw:
     def __init__(self, rate: float, sigma: float, count: int, nodes: int = 800) -> None:
         self.rate, self.sigma, self.count, self.size = rate, sigma, count, nodes
         self.loss_bounds = (count * math.log1p(-rate), math.inf)
+        self.precise_top = None
 
     def _grid(self, tilt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return losses, base weights q(x)dx and tilted, normalised weights."""
