@@ -297,6 +297,17 @@ def test_nodes_serve_every_frequency_within_their_error(mechanism):
             assert nodes.at(arb(int(y.p)) / int(y.q)).overlaps(truth)
 
 
+@pytest.mark.parametrize(("b", "count", "epsilon"), [(10, 100, 1.0), (20, 1000, 1.3)])
+def test_a_loss_that_is_a_single_value_most_of_the_time(b, count, epsilon):
+    """Wide Laplace noise, whose characteristic function falls no further than its atoms' share."""
+    composition = compose(mechanisms.laplace(b=b), count)
+    proved = composition.certify(epsilon, digits=15, direction="remove")
+    assert proved.log_upper - proved.log_lower < 1e-14
+    assert composition.delta(epsilon, direction="remove").log_delta == pytest.approx(
+        proved.log_delta, abs=1e-11
+    )
+
+
 def test_without_the_bound_of_what_edges_leave_out_the_truth_is_lost(monkeypatch):
     from symdp.certify import edges
 

@@ -23,7 +23,7 @@ import sympy as sp
 from flint import acb, arb, arb_poly, ctx
 
 from symdp.certify.decay import loss_density
-from symdp.certify.work import spend
+from symdp.certify.turning import TurningSums
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
@@ -31,7 +31,7 @@ from symdp.errors import AccuracyError
 if TYPE_CHECKING:
     from symdp.certify.step import TiltedStep
 
-_MOST_SUMS = 3000
+_MOST_SUMS = 10_000
 _MOST_PLACES = 6
 _ORDERS = (12, 20, 32)
 _FIRST, _LAST = 32, 8192
@@ -124,26 +124,16 @@ class Tail:
 
     def total(self, first: int, goal: arb) -> arb:
         """Enclose Re Σ_{k ≥ first} of the powers up to the order, to about a goal."""
-        total, error = arb(0), arb(0)
-        reach = first * self._spacing
-        small = goal / (16 * len(self._sums) * (self.order + 1))
-        spare = int((self.order + 3) * math.log2(first + 1)) + 32
-        with ctx.workprec(ctx.prec + spare):
-            for place, polynomial in self._sums:
-                angle = (place - self._epsilon) * self._spacing
-                turn = acb(0, angle).exp()
-                front = acb(0, angle * first).exp()
-                for index, coefficient in enumerate(polynomial.coeffs()):
-                    power = index + 2
-                    most = abs(coefficient).upper() / reach**power * (1 + arb(first) / (power - 1))
-                    if most < small:
-                        error += most
-                        continue
-                    spend(100.0)
-                    sums = turn.lerch_phi(acb(power), acb(first))
-                    unit = (acb(0, -1) / self._spacing) ** power  # 1/(ih)^m
-                    total += (coefficient * unit * front * sums).real
-        return total + arb(0, error.upper())
+        unit = acb(0, -1) / self._spacing  # 1/(ih)
+        units = [unit ** (index + 2) for index in range(self.order + 1)]
+        sums = TurningSums(first, self.order + 1, goal / (16 * len(self._sums)))
+        total = arb(0)
+        for place, polynomial in self._sums:
+            turn = acb(0, (place - self._epsilon) * self._spacing).exp()
+            own = [*polynomial.coeffs(), *[arb(0)] * (self.order + 1)]
+            row = [c * unit for c, unit in zip(own, units, strict=False)]
+            total += sums.total(turn, row).real
+        return total
 
 
 def find_tail(
