@@ -252,6 +252,35 @@ def test_next_to_the_largest_loss_of_two_steps(b, gap):
     assert found.log_upper - found.log_lower < 1e-12
 
 
+@pytest.mark.parametrize("gap", ["1e-5", "1e-7"])
+def test_next_to_a_largest_loss_where_the_density_grows_without_end(gap):
+    """Noise of two scales: e^−loss is 1 − q + 3qU², U uniform, so that an integral over U is left.
+
+    What lies next to the end is taken together, and how close depends on how near to it ε is.
+    """
+    noise = ALL["laplace scales"].mechanism("scales")(a=1, c=3).subsample("poisson", "1/1000")
+    law = compose(noise, 2).law("add")
+    with mpmath.workdps(40):
+        rate = mpmath.mpf(1) / 1000
+        epsilon = float(-2 * mpmath.log(1 - rate) - mpmath.mpf(gap))
+        factor = mpmath.exp(epsilon)
+
+        def gain(u):
+            rest = factor * (1 - rate + 3 * rate * u**2)
+            v = mpmath.sqrt(max(0, 1 / rest - 1 + rate) / (3 * rate))
+            return v - rest * ((1 - rate) * v + rate * v**3)
+
+        end = mpmath.sqrt((1 / (factor * (1 - rate)) - 1 + rate) / (3 * rate))
+        truth = mpmath.log(
+            mpmath.quad(
+                lambda t: gain(end * mpmath.sin(t)) * end * mpmath.cos(t), [0, mpmath.pi / 2]
+            )
+        )
+    found = convolved(law, epsilon, patient=True)
+    assert abs(found.log_delta - float(truth)) < 4.0 * found.error
+    assert found.error < 1e-8
+
+
 @pytest.mark.parametrize("b", [2, 3])
 def test_nothing_is_lost_at_the_largest_loss(b):
     found = compose(mechanisms.laplace(b=b), 2 * b).delta(2.0, direction="remove")

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.tilts import Strip, far_tilt
+from symdp.accountant.total_density import Direct, TotalDensity, log_sum
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
 from symdp.numeric.measure import Measure, Window, add, has_infinite_density, loss_measure
@@ -28,28 +28,14 @@ _NEAR = 3.0  # standard deviations
 _DROP = 50.0  # e^-50 of the answer is left out on either side
 _FAR_LESS = 1e4  # e-folds, for which a coarse grid has room
 _SPARE = 40.0  # and so much more is kept for smaller δ
-_UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
 _MOST_FOLDS = 4e3  # e-folds of the tilt over the range that is kept
 _STEEPEST = 60.0  # of those over a range that is bounded
 _PATIENT = 4.0  # times as many, and as long, where there is no other way
 _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend the mean
 _LESS = 0.5  # of the reach of a failed attempt is worth another one
-_LEAST = 40.0  # e-folds of 1 − δ, which is made of what lies below ε
-_SAME_TOP = 1e-14
+_STEEPER = 2.0  # the slope of log δ for which densities are kept, in those it was asked for
+_SHARPEST = 300.0  # of these slopes, times the losses: places closer than that are rounded
 _ROUNDING = 1e-15  # of one interpolated density
-
-
-@dataclass(frozen=True)
-class Direct:
-    """log δ(ε) and log(1 − δ(ε)) of the finite loss, with an estimate of the relative error.
-
-    `slope` is d log δ / dε.
-    """
-
-    log_delta: float
-    log_complement: float
-    error: float
-    slope: float
 
 
 def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
@@ -64,7 +50,7 @@ def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
         If the loss of a step is not monotone on its pieces or lives on integers, or if the
         densities are too rough.
     """
-    kept: _Total | None = law.kept.get(_Total)
+    kept: _Kept | None = law.kept.get(_Kept)
     served = None if kept is None else kept.at_once(epsilon)
     if served is not None:
         return served
@@ -74,13 +60,13 @@ def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
         if failed is not None and plan.asks_as_much_as(failed.plan):
             raise AccuracyError(failed.reason)
         try:
-            kept = _Total(plan, *plan.total())
+            kept = _Kept(plan, TotalDensity(law, plan.tilt, *plan.total()))
         except AccuracyError as error:
             law.kept[_Failure] = _Failure(plan, str(error))
             raise
-        law.kept[_Total] = kept
+        law.kept[_Kept] = kept
     kept.asked.append(epsilon)
-    return kept.profile(epsilon)
+    return kept.total.profile(epsilon)
 
 
 def decays_slowly(law: SumLaw) -> bool:
@@ -112,6 +98,8 @@ class _Plan:
         saddle = saddle_point(law, epsilon, strip, settled=0.1)
         tilt = far_tilt(law, strip) if saddle is None else saddle.tilt
         # Next to an end of the range no tilt makes ε a typical loss, nor need it.
+        size = max(abs(epsilon), abs(law.mean))
+        self.steepness = min(_STEEPER * abs(tilt), _SHARPEST / size)
         span = law.loss_bounds[1] - law.loss_bounds[0]
         steepest = _STEEPEST / span if math.isfinite(span) else math.inf
         self.tilt = math.copysign(min(abs(tilt), steepest), tilt)
@@ -125,7 +113,8 @@ class _Plan:
         """Return whether what this plan keeps is enough for another one."""
         upper, floor = other.needed
         reaches = self.upper >= upper and self.floor <= floor
-        return reaches and self.two_sided >= other.two_sided
+        resolves = _STEEPER * self.steepness >= other.steepness
+        return reaches and resolves and self.two_sided >= other.two_sided
 
     def asks_as_much_as(self, failed: _Plan) -> bool:
         """Return whether there is no point in trying where another plan has failed."""
@@ -187,7 +176,17 @@ class _Plan:
             upper = min(upper, self._reach(parts))
         if not (upper > lower and abs(self.tilt) * (upper - lower) < _MOST_FOLDS * self.effort):
             raise AccuracyError("the density of the privacy loss falls too steeply to convolve")
-        return Window(lower, upper, mean, width, self.tilt, self.two_sided, self.floor, self.effort)
+        return Window(
+            lower=lower,
+            upper=upper,
+            centre=mean,
+            width=width,
+            tilt=self.tilt,
+            two_sided=self.two_sided,
+            floor=self.floor,
+            steepness=self.steepness,
+            effort=self.effort,
+        )
 
     def _reach(self, parts: tuple[tuple[LossLaw, int], ...]) -> float:
         """Where the sum of some of the steps falls below the floor, by Chernoff's bound."""
@@ -255,20 +254,19 @@ class _Plan:
             density = density.scaled(change).moved(distance)
         spikes = tuple(spike.scaled(change).moved(distance) for spike in measure.spikes)
         weight = measure.log_weight + change
-        corrected = Measure(measure.atoms, weight, density, measure.breaks, spikes)
-        return corrected, np.asarray([abs(change) + measure.blur + _ROUNDING, abs(distance)])
+        corrected = replace(measure, log_weight=weight, density=density, spikes=spikes)
+        return corrected, np.asarray([abs(change) + _ROUNDING, abs(distance)])
 
 
 @dataclass(frozen=True)
-class _Total:
+class _Kept:
     """The law of the total loss as it is kept between questions, and which ε it is known to serve.
 
     What an ε needs grows with its distance from the bulk, so that all between two ε are served.
     """
 
     plan: _Plan
-    total: Measure
-    defect: Array
+    total: TotalDensity
     asked: list[float] = field(default_factory=list)
 
     def at_once(self, epsilon: float) -> Direct | None:
@@ -280,65 +278,13 @@ class _Total:
         if not epsilon >= min(self.asked):
             return None
         try:
-            found = self.profile(epsilon)
+            found = self.total.profile(epsilon)
         except AccuracyError:
             return None
         enough = self.plan.floor <= found.log_delta - _DROP or epsilon <= max(self.asked)
-        return found if enough else None
-
-    def profile(self, epsilon: float) -> Direct:
-        """Return δ and 1 − δ at one ε."""
-        total, tilt = self.total, self.plan.tilt
-        gains, caps, above, heard = [], [], [], []
-        last, beyond, rounded = self._top(epsilon)
-        with np.errstate(divide="ignore"):
-            gap = np.minimum((last - total.atoms) - beyond, 0.0)
-            gains.append(total.log_weight - tilt * total.atoms + np.log(-np.expm1(gap)))
-            caps.append(total.log_weight - tilt * total.atoms + gap)
-            single = caps[0][gap < 0]
-        for part in total.spread:
-            for low, high in ((-math.inf, epsilon), (epsilon, math.inf)):
-                s, weight = part.rule(tilt, low, high)
-                gap = np.minimum((last - s) - beyond, 0.0)
-                with np.errstate(divide="ignore"):
-                    gains.append(weight + np.log(-np.expm1(gap)))
-                    heard.append(gains[-1] + np.log(part.noise_at(s)))
-                caps.append(weight + gap)
-            above.append(caps[-1])
-        gain, cap = _log_sum(np.concatenate(gains)), _log_sum(np.concatenate(caps))
-        self._check_end(epsilon, gain)
-        if cap < -_LEAST:
-            raise AccuracyError("1 − δ is too small for densities kept around the bulk")
-        size = max((part.size for part in total.spread), default=0.0)
-        slopes = [_log_sum(np.concatenate(some)) for some in ([single], [*above, np.empty(0)])]
-        of_atoms, of_rest = (math.exp(min(slope - gain, 700.0)) for slope in slopes)
-        scattered, moved = self.defect.tolist()
-        # Places are rounded, those of atoms like their distance from the last one.
-        error = scattered + 2.3e-16 * (8.0 + size + abs(gain))
-        error += of_rest * (moved + 2.3e-16 * abs(epsilon)) + of_atoms * 2.3e-16 * rounded
-        if heard:  # where ε is next to an end at which doubles cannot tell places apart
-            error += math.exp(min(_log_sum(np.concatenate(heard)) - gain, 0.0))
-        return Direct(gain, cap, error, -(of_atoms + of_rest))
-
-    def _top(self, epsilon: float) -> tuple[float, float, float]:
-        """Return where the last atom is kept, how far its loss is from ε, and what is rounded."""
-        law, atoms = self.plan.law, self.total.atoms
-        if atoms.size and law.precise_top is not None:
-            last = float(atoms.max())
-            if abs(float(law.precise_top) - last) <= _SAME_TOP * abs(last):
-                beyond = float(law.precise_top - Fraction(epsilon))
-                return last, beyond, abs(beyond)
-        return epsilon, 0.0, abs(epsilon)
-
-    def _check_end(self, epsilon: float, gain: float) -> None:
-        """Raise where the density was cut off while it still counted."""
-        end = self.plan.law.loss_bounds[1]
-        last = max((part.ends[1] for part in self.total.spread), default=math.inf)
-        if last >= end - 1e-9 * abs(end):
-            return
-        left = max(part.log_at_top() for part in self.total.spread if part.ends[1] == last)
-        if not (last > epsilon and left - self.plan.tilt * last < gain - _UNSEEN):
-            raise AccuracyError("the density of the privacy loss was cut off too early")
+        # Next to the largest loss δ falls ever faster.
+        resolved = not self.total.measure.blur or -found.slope <= self.plan.steepness
+        return found if enough and resolved else None
 
 
 @dataclass(frozen=True)
@@ -370,15 +316,8 @@ def _lower_end(some: SumLaw, width: float, sign: float, weighed: float) -> float
         cgf = 0.0
         for part, count in some.parts:
             factor = weighed - tilt * sign
-            cgf += count * _log_sum(part.base.log_weight + factor * part.base.centred)
+            cgf += count * log_sum(part.base.log_weight + factor * part.base.centred)
         # The weighed law's own mass is 1 − δ∞ of the other direction, at most one.
         cgf += weighed * some.mean
         best = max(best, -(cgf + _DROP) / tilt)
     return sign * some.mean + best
-
-
-def _log_sum(values: Array) -> float:
-    top = float(values.max(initial=-np.inf))
-    if top == -math.inf:
-        return top
-    return top + math.log(math.fsum(np.exp(values - top).tolist()))

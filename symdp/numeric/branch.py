@@ -129,8 +129,8 @@ class Branch:
         if not mass > 0:
             raise AccuracyError("the density of the privacy loss has no mass next to its end")
         mean = float((weight * beyond).sum()) / mass
-        spread = float((weight * (beyond - mean) ** 2).sum())
-        return Lump(end, cut, mass, end + mean, spread)
+        variance = float((weight * (beyond - mean) ** 2).sum()) / mass
+        return Lump(end, cut, mass, end + mean, variance)
 
     def mass_between(self, lower: Array, upper: Array, tilt: float) -> Array:
         """Return ∫ e^{tℓ} dP over losses between two ends each, as a sum over outcomes.
@@ -172,16 +172,13 @@ class Branch:
 
 @dataclass(frozen=True)
 class Lump:
-    """The mass of a branch between a loss and the end of its range, so near that one value does.
-
-    `spread` is ∫ (ℓ − mean)² dP.
-    """
+    """The mass of a branch between a loss and the end of its range, so near that one value does."""
 
     end: float
     cut: float
     mass: float
     mean: float
-    spread: float
+    variance: float
 
 
 class Turn:

@@ -35,7 +35,8 @@ class Window:
     """Where the law of a sum is kept, and a first guess of where it changes quickly.
 
     Above the centre, what P does not reach with a log probability of `floor` counts for nothing.
-    With an `effort` of 1 a convolution may take a few seconds.
+    With an `effort` of 1 a convolution may take a few seconds. The law that is asked for changes by
+    no more than e-folds over 1/`steepness`.
     """
 
     lower: float
@@ -45,6 +46,7 @@ class Window:
     tilt: float
     two_sided: bool
     floor: float
+    steepness: float
     effort: float = 1.0
 
     def negligible(self, lower: Array, upper: Array, log_mass: Array) -> NDArray[np.bool_]:
@@ -71,8 +73,8 @@ class Measure:
 
     All weights are those of the law tilted by one common tilt. `breaks` holds places that a
     convolution adds up; the density's own panels end at them. Where it would be infinite, as it is
-    where the loss turns, `spikes` take its place. A `blur` is the relative error that comes of
-    values that were taken together.
+    where the loss turns, `spikes` take its place. A `blur` is the largest variance of values that
+    were taken together, added up over the steps.
     """
 
     atoms: Array
@@ -115,7 +117,7 @@ def loss_measure(law: LossLaw, window: Window) -> Measure:
     weights = [step.point_log_p[finite]]
     branches, tilt = [], window.tilt
     blur = 0.0
-    resolution = _CLOSE * min(1.0 / (1.0 + abs(tilt)), window.width)
+    resolution = _CLOSE * min(1.0 / (1.0 + window.steepness), window.width)
     for outline in law.outlines:
         piece = outline.piece
         if piece.integer:
@@ -133,7 +135,7 @@ def loss_measure(law: LossLaw, window: Window) -> Measure:
             for lump in lumps:
                 atoms.append(np.asarray([lump.mean]))
                 weights.append(np.log([lump.mass]))
-                blur += lump.spread * (_CLOSE / resolution) ** 2
+                blur = max(blur, lump.variance)
     places, logs = np.concatenate(atoms), np.concatenate(weights)
     # An end far outside would only widen the tolerance with which places count as the same.
     slack = window.upper - window.lower
@@ -236,7 +238,8 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
                 shifts.append((one.density, a, w))
     if len(spikes) > MAX_SPIKES:
         raise AccuracyError("the density of the privacy loss is infinite at too many places")
-    atomic = Measure(atoms[inside], logs[inside], None, breaks, tuple(spikes))
+    blur = first.blur + second.blur
+    atomic = Measure(atoms[inside], logs[inside], None, breaks, tuple(spikes), blur)
     pairs = [(one, other) for one in first.spread for other in second.spread]
     if not pairs and not shifts:
         return atomic
@@ -266,7 +269,10 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
         for pair in pairs:
             for one, other in (pair, pair[::-1]):
                 if isinstance(one, LogDensity):
-                    parts += [one.noise_at(s - end) for end in other.ends]
+                    middle = 0.5 * sum(one.ends)
+                    for end, side in zip(other.ends, (-1.0, 1.0), strict=True):
+                        place = s - end
+                        parts.append(np.where(side * (place - middle) > 0, one.noise_at(place), 0))
         return np.asarray(np.max([np.zeros(s.size), *parts], axis=0))
 
     kept = replace(window, lower=low, upper=high)
