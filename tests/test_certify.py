@@ -297,6 +297,36 @@ def test_nodes_serve_every_frequency_within_their_error(mechanism):
             assert nodes.at(arb(int(y.p)) / int(y.q)).overlaps(truth)
 
 
+def test_two_sampled_laplace_steps_to_thirty_digits_against_an_integral_over_one():
+    """Far nodes are summed by what ends of the loss add to every order."""
+    mechanism = mechanisms.laplace(b=1).subsample("poisson", "1/2")
+    ball = enclose_delta([(mechanism.pair("remove"), 2)], 0.3, 30)
+    with mpmath.workdps(45), ctx.workprec(160):
+        half, factor = mpmath.mpf(1) / 2, mpmath.exp(mpmath.mpf(0.3))
+
+        def ratio(place):
+            return half + half * mpmath.exp(2 * place - 1)
+
+        def place(value):  # where the ratio has it, between 0 and 1
+            rest = 2 * value - 1
+            return min(max((mpmath.log(rest) + 1) / 2, 0), 1) if rest > 0 else mpmath.mpf(0)
+
+        atoms = [(half, ratio(0)), (mpmath.exp(-1) / 2, ratio(1))]  # under Q
+
+        def gain(other):
+            """Return the expectation of (r·other − e^ε)⁺ under Q."""
+            total = sum(mass * max(value * other - factor, 0) for mass, value in atoms)
+            start = place(factor / other)
+            total += (half * other - factor) * (mpmath.exp(-start) - mpmath.exp(-1)) / 2
+            return total + half * other * mpmath.exp(-1) * (mpmath.e - mpmath.exp(start)) / 2
+
+        cuts = {mpmath.mpf(0), *(place(factor / value) for _, value in atoms), mpmath.mpf(1)}
+        truth = sum(mass * gain(value) for mass, value in atoms)
+        truth += mpmath.quad(lambda t: mpmath.exp(-t) / 2 * gain(ratio(t)), sorted(cuts))
+        assert ball.overlaps(arb(mpmath.nstr(truth, 40), 1e-36))
+        assert 2 * ball.rad() < arb(10) ** -30
+
+
 @pytest.mark.parametrize(("b", "count", "epsilon"), [(10, 100, 1.0), (20, 1000, 1.3)])
 def test_a_loss_that_is_a_single_value_most_of_the_time(b, count, epsilon):
     """Wide Laplace noise, whose characteristic function falls no further than its atoms' share."""

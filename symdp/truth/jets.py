@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import sympy as sp
@@ -13,6 +14,17 @@ from symdp.emit.program import compile_program
 from symdp.errors import InputError
 
 _Series = Any
+
+
+@contextmanager
+def at_length(length: int) -> Iterator[None]:
+    """Let series have so many terms: the library drops what lies beyond a cap, and says nothing."""
+    cap = ctx.cap
+    ctx.cap = max(cap, length)
+    try:
+        yield
+    finally:
+        ctx.cap = cap
 
 
 class Jet:
@@ -45,6 +57,10 @@ class Jet:
 
     def __call__(self, at: arb, length: int) -> list[arb]:
         """Return f(x), f′(x), f″(x)/2, … over all x of the ball; NaN where they do not exist."""
+        with at_length(length):
+            return self._series(at, length)
+
+    def _series(self, at: arb, length: int) -> list[arb]:
         constants = self._constants.get(ctx.prec)
         if constants is None:
             constants = [constant_ball(node, ctx.prec).real for node in self._program.constants]
