@@ -146,6 +146,15 @@ def test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one(epsilon
     assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=2e-13)
 
 
+@pytest.mark.parametrize("epsilon", [0.262, 0.27, 0.286])
+def test_an_integral_that_pauses_between_two_beats_goes_on(epsilon):
+    """The density of the loss is infinite at two places, whose waves cancel for a while."""
+    noise = ALL["arcsine and uniform"].mechanism("noise")().subsample("poisson", "1/10")
+    added = convolved(compose(noise, 12).law("add"), epsilon)
+    integral, _ = _integral(compose(noise, 12).law("add"), epsilon, -math.inf)
+    assert integral.log_delta == pytest.approx(added.log_delta, abs=2e-13)
+
+
 def shapes():
     """Chi-square noise of 5 and 2 degrees: next to 0 the loss grows like x^{3/2}."""
     ratio = 1 / (mpmath.gamma(2.5) * mpmath.mpf(2) ** 1.5)

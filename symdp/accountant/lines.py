@@ -127,9 +127,10 @@ def _trace(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | No
             heard = silence(law, tilt, reach)
             if not heard.assured:
                 return None
-            if heard.start <= reach:
+            if heard.start > reach:
+                wanted = heard.start / line.step + 1.0
+            elif heard.beyond(line) <= SETTLED * abs(total):
                 return replace(line, assured=True)
-            wanted = heard.start / line.step + 1.0
         if wanted > 2 * _LONGEST:
             return None
         line = longer(law, line, math.ceil(wanted), continuous_kernel)

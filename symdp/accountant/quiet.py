@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from symdp.numeric.decay import decay
 from symdp.numeric.line import log_characteristic
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
+
+if TYPE_CHECKING:
+    from symdp.accountant.line import Line
 
 _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never looked at
 _AUDIBLE = 33.0  # the same for what is
@@ -34,11 +38,17 @@ class Silence:
     """From where on |φ_t(y)|ⁿ/|z(1+z)| stays negligible: inf where it was never seen to.
 
     `assured` says whether the variation of the densities excludes that it comes back further out
-    than was looked at.
+    than was looked at, and `left_out` what its modulus adds up to from there on: an integral over
+    y, relative to the value at y = 0.
     """
 
     start: float
     assured: bool
+    left_out: float = 0.0
+
+    def beyond(self, line: Line) -> float:
+        """Return what the terms of a line that lie beyond add up to at most, on both sides."""
+        return 2.0 * self.left_out * abs(complex(line.values[0])) / line.step
 
 
 def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
@@ -76,7 +86,8 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
         height[k] = _peak(law, tilt, float(places[k]), float(step[k]), _SHARP / math.sqrt(variance))
     heard = np.flatnonzero(height > level)
     if not heard.size:
-        return Silence(reach, audible is not None)
+        # Beats of places where a density is infinite are no peaks, and add up.
+        return Silence(reach, audible is not None, float(np.exp(height) @ step))
     start = float(places[heard[-1]] + step[heard[-1]])
     if audible is None and start > _HALFWAY * farthest:
         return Silence(math.inf, False)

@@ -120,6 +120,7 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted], most:
     best = (math.inf, 0.0)
     terms = np.empty(0, dtype=np.complex128)
     heard = Silence(math.inf, assured=False)
+    left_out = 0.0
     while True:
         block = line.values[terms.size :] * np.exp(1j * gap * line.places[terms.size :])
         if single:
@@ -140,7 +141,10 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted], most:
             heard = silence(law, tilt, step * stop)
             wanted = heard.start / step
             if wanted <= stop:
-                break
+                left_out = heard.beyond(line)
+                if left_out <= SETTLED * abs(total) or 2 * stop > _MOST_PATIENT:
+                    break
+                wanted = 2 * stop - 1
             if wanted > _FARTHEST_RETURN:
                 raise AccuracyError(
                     "the losses gather near equally spaced values, and the characteristic function "
@@ -158,7 +162,8 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted], most:
             )
         line = longer(law, line, stop, continuous_kernel)
     tail, total = best
-    tail, total = tail * abs(total), total + math.copysign(exact, tilt)
+    tail = tail * abs(total) + left_out
+    total += math.copysign(exact, tilt)
     # The atoms' terms are known exactly, and count for no cancellation.
     line = replace(line, values=terms, assured=known or heard.assured)
     return line.sized(distance, total, tail, math.nan)
