@@ -13,7 +13,7 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import mechanisms
-from symdp.certify import enclose_delta
+from symdp.certify import enclose_delta, enclosure
 from symdp.certify.march import March
 from symdp.certify.record import decimal_outward
 from symdp.certify.step import Parts, TiltedStep, tilted_step
@@ -297,8 +297,15 @@ def test_nodes_serve_every_frequency_within_their_error(mechanism):
             assert nodes.at(arb(int(y.p)) / int(y.q)).overlaps(truth)
 
 
-def test_two_sampled_laplace_steps_to_thirty_digits_against_an_integral_over_one():
-    """Far nodes are summed by what ends of the loss add to every order."""
+@pytest.mark.parametrize("way", ["outcomes", "edges"])
+def test_two_sampled_laplace_steps_to_thirty_digits_against_an_integral_over_one(way, monkeypatch):
+    """Over outcomes, or on a line whose far nodes the ends of the loss tell to every order."""
+    if way == "edges":
+
+        def refuse(*_):
+            raise AccuracyError("not this way")
+
+        monkeypatch.setattr(enclosure, "enclose_two", refuse)
     mechanism = mechanisms.laplace(b=1).subsample("poisson", "1/2")
     ball = enclose_delta([(mechanism.pair("remove"), 2)], 0.3, 30)
     with mpmath.workdps(45), ctx.workprec(160):

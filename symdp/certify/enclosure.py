@@ -20,6 +20,7 @@ from symdp.certify.line import Goal, sum_line
 from symdp.certify.lists import enumerate_sums
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
+from symdp.certify.two import enclose_two
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
 from symdp.truth.enclosure import cgf_ball
@@ -175,6 +176,9 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
     lattice = find_lattice(steps) if is_discrete else None
     if is_discrete and lattice is None:
         return enumerate_sums(steps, epsilon, digits)
+    if lattice is None and sum(n for _, n in steps) == 2:
+        with suppress(AccuracyError):
+            return enclose_two([pair for pair, n in steps for _ in range(n)], epsilon, digits)
     try:
         about = float(epsilon)
         if room > _NEAR_TOP * abs(about):
