@@ -34,7 +34,7 @@ _LEAST_ORDER = 16
 _SPARE_BITS = 64
 _FIRST_BITS, _MOST_BITS = 14, 400
 _CELLS = 128  # share the error between them
-_MOST_CELLS = 20_000
+_MOST_CELLS = 6000
 _ROOT_STEPS, _ROOT_TRIES = 80, 8
 _COST = 20.0  # of a cell, in values of a log-density
 
