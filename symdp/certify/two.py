@@ -22,7 +22,7 @@ from symdp.certify.step import parts_of
 from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError
 from symdp.truth.jets import Jet, at_length
 
 if TYPE_CHECKING:
@@ -145,9 +145,11 @@ class _Piece:
 
     def __init__(self, part: Stretch, bits: int, goal: arb, order: int) -> None:
         self._part, self._order, self._goal = part, order, goal
-        x = part.x
-        self._loss = Jet(part.piece.loss, x)
-        self._base = Jet(part.piece.log_p if part.shift == 0 else part.piece.log_q, x)
+        base = part.piece.log_p if part.shift == 0 else part.piece.log_q
+        try:
+            self._loss, self._base = Jet(part.piece.loss, part.x), Jet(base, part.x)
+        except InputError as refusal:  # a function without a series
+            raise AccuracyError(str(refusal)) from None
         cut = part.cut(sp.S.Zero, bits + 8)
         self.low, self.high = cut.lower.mid(), cut.upper.mid()
         self.missing = cut.beyond
