@@ -13,9 +13,18 @@ from symdp.accountant.moments import Moments
 from symdp.accountant.renyi import Renyi, log_conversion, renyi_curve
 from symdp.errors import InputError
 
+# Where the loss turns, ten steps take the contour half a minute.
+LONG = {("mixture noise", 10), ("student", 10)}
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("name", MECHANISMS)
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        pytest.param(name, count, marks=[pytest.mark.slow] if (name, count) in LONG else [])
+        for name in MECHANISMS
+        for count in COUNTS
+    ],
+)
 def test_never_below_the_contour_and_equal_to_moments(name, count):
     direction = "add" if count == 10 else "remove"
     law = composition(name, count).law(direction)

@@ -141,6 +141,7 @@ def test_a_kink_that_a_parameter_moves_is_smooth_in_it():
     assert (len(families), others) == (1, [])
 
 
+@pytest.mark.slow
 def test_parameters_of_the_rate_alone():
     step = mechanisms.gaussian.subsample("poisson", "q")
     steps = [(step(sigma=f"{1.5 + k / 1000}", q="1/100"), 1) for k in range(60)]

@@ -212,7 +212,7 @@ def test_bounds_hold_where_rare_losses_make_the_cumulants():
 
 
 @pytest.mark.parametrize("deviations", [-1.0, 0.5, 3.0, 8.0])
-@pytest.mark.parametrize("count", [2, 6, 30, 300])
+@pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.slow), 30, 300])
 def test_slow_frequencies_turn_losses_that_spread_far(count, deviations):
     """Maxwell noise of scales 5 and 3/2: the sum of x² is a chi-square of 3n degrees.
 
