@@ -97,9 +97,9 @@ class _Plan:
         strip = Strip.MIDDLE if epsilon < law.mean else Strip.RIGHT
         saddle = saddle_point(law, epsilon, strip, settled=0.1)
         tilt = far_tilt(law, strip) if saddle is None else saddle.tilt
-        # Next to an end of the range no tilt makes ε a typical loss, nor need it.
         size = max(abs(epsilon), abs(law.mean))
         self.steepness = min(_STEEPER * abs(tilt), _SHARPEST / size)
+        # Next to an end of the range no tilt makes ε a typical loss, nor need it.
         span = law.loss_bounds[1] - law.loss_bounds[0]
         steepest = _STEEPEST / span if math.isfinite(span) else math.inf
         self.tilt = math.copysign(min(abs(tilt), steepest), tilt)

@@ -144,7 +144,7 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted], most:
                 left_out = heard.beyond(line)
                 if left_out <= SETTLED * abs(total) or 2 * stop > _MOST_PATIENT:
                     break
-                wanted = 2 * stop - 1
+                wanted, left_out = 2 * stop - 1, 0.0
             if wanted > _FARTHEST_RETURN:
                 raise AccuracyError(
                     "the losses gather near equally spaced values, and the characteristic function "

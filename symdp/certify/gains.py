@@ -8,12 +8,12 @@ by its interval form, G = M_P − e^e M_Q and G′ = −e^e M_Q.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import sympy as sp
-from flint import arb, arb_series, ctx
+from flint import arb, arb_poly, arb_series, ctx
 
 from symdp.certify.step import parts_of
 from symdp.certify.work import spend
@@ -55,30 +55,27 @@ class Law:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A part of a piece: Taylor polynomials of P and Q there, and the masses on the way to it.
+    """A part of a piece: integrals of the Taylor polynomials of P and Q, and the masses before it.
 
-    `near` is the end at which the loss is larger.
+    `near` is the end at which the loss is larger; without polynomials there is next to no mass.
     """
 
     near: arb
     far: arb
     centre: arb
-    p: tuple[arb, ...]
-    q: tuple[arb, ...]
+    p: arb_poly | None
+    q: arb_poly | None
     errors: tuple[arb, arb]
     before: tuple[arb, arb]
 
     def masses(self, place: arb) -> tuple[arb, arb]:
         """Return ∫ P and ∫ Q from the top of the piece to a place of the cell."""
         found = []
-        for coefficients, error, before in zip(
-            (self.p, self.q), self.errors, self.before, strict=True
-        ):
-            if not coefficients:
+        for integral, error, before in zip((self.p, self.q), self.errors, self.before, strict=True):
+            if integral is None:
                 found.append(before + arb(0).union(error))
                 continue
-            change = primitive(coefficients, place - self.centre)
-            change -= primitive(coefficients, self.near - self.centre)
+            change = integral(place - self.centre) - integral(self.near - self.centre)
             found.append(before + abs(change) + arb(0, error))
         return found[0], found[1]
 
@@ -152,11 +149,11 @@ class Piece:
         errors = [arb((abs(series[n]) * size).upper()) for series in (p, q)]
         if errors[0].is_finite() and errors[0] < self._goal and errors[1] * growth < self._goal:
             inner = self.densities(centre, n)
-            rows = [tuple(series[k] for k in range(n)) for series in inner[:2]]
+            rows = [arb_poly([s[k] for k in range(n)]).integral() for s in inner[:2]]
             return _Cell(near, far, centre, rows[0], rows[1], (errors[0], errors[1]), before)
         most = [arb((abs(series[0]) * half * 2).upper()) for series in (p, q)]
         if most[0] < self._goal and most[1] * growth < self._goal:
-            return _Cell(near, far, centre, (), (), (most[0], most[1]), before)
+            return _Cell(near, far, centre, None, None, (most[0], most[1]), before)
         return None
 
     def masses(self, place: arb) -> tuple[arb, arb]:
@@ -166,7 +163,7 @@ class Piece:
         """
         ends = [place] if place.rad() == 0 else [place.lower(), place.upper()]
         found = [self._masses_at(end.min(self.high).max(self.low)) for end in ends]
-        return hull([p for p, _ in found]), hull([q for _, q in found])
+        return reduce(between, (p for p, _ in found)), reduce(between, (q for _, q in found))
 
     def _masses_at(self, place: arb) -> tuple[arb, arb]:
         place = place.mid()
@@ -182,7 +179,7 @@ class Piece:
         """Enclose the place with a loss between the ends, or all for a ball of losses, or None."""
         ends = [loss] if 2 * loss.rad() < self._goal else [loss.lower(), loss.upper()]
         found = [root for end in ends if (root := self._root(end)) is not None]
-        return hull(found) if len(found) == len(ends) else None
+        return arb(reduce(between, found)) if len(found) == len(ends) else None
 
     def _root(self, loss: arb) -> arb | None:
         first, last = 0, len(self.cells) - 1
@@ -242,7 +239,10 @@ class Piece:
         return inner + arb(0, error.upper())
 
     def gains(self, loss: arb, change: arb_series, length: int) -> arb_series | None:
-        """Return the series of the gain as the loss changes from all of a ball, None for none."""
+        """Return the series of the gain as the loss changes from all of a ball, None for none.
+
+        With e = loss + change, G(e) = G(loss) − ∫ e^e M_Q(e) de, and y(e) is a reverted series.
+        """
         if loss <= self.bottom:
             part = (change + loss).exp()
             return self.whole[0] - part * self.whole[1]
@@ -257,31 +257,11 @@ class Piece:
             return None
         inverse = moved.reversion()
         p_mass, q_mass = self.masses(place)
-        sign = -1 if self.rising else 1
-        steps = arb_series([q[k] / (k + 1) * sign for k in range(length - 1)], length)
-        beyond = arb_series([q_mass, *(steps[k] for k in range(length - 1))], length)
-        tail = beyond(inverse(change))
-        slope = (change + loss).exp() * tail * change.derivative()
-        rest = arb_series([0, *(-slope[k] / (k + 1) for k in range(length - 1))], length)
-        return rest + (p_mass - loss.exp() * q_mass)
+        beyond = (-q if self.rising else q).integral() + q_mass
+        slope = (change + loss).exp() * beyond(inverse(change)) * change.derivative()
+        return p_mass - loss.exp() * q_mass - slope.integral()
 
 
 def farther(centre: arb, low: arb, high: arb) -> arb:
     """Bound the distances of two ends from about their middle, which may be rounded."""
     return arb(abs(low - centre).max(abs(high - centre)).upper())
-
-
-def primitive(coefficients: Sequence[arb], place: arb) -> arb:
-    """Return the integral of a polynomial from 0."""
-    total = arb(0)
-    for k in reversed(range(len(coefficients))):
-        total = total * place + coefficients[k] / (k + 1)
-    return total * place
-
-
-def hull(balls: Sequence[arb]) -> arb:
-    """Return a ball that covers all of some."""
-    found = balls[0]
-    for ball in balls[1:]:
-        found = found.union(ball)
-    return arb(found)

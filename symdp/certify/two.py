@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flint import arb, arb_series, ctx
+from flint import arb, arb_poly, arb_series, ctx
 
-from symdp.certify.gains import CELL_COST, MOST_CELLS, Law, Piece, farther, hull, primitive
+from symdp.certify.gains import CELL_COST, MOST_CELLS, Law, Piece, farther
 from symdp.certify.single import excess
 from symdp.certify.work import spend
 from symdp.emit.enclose import between
@@ -114,8 +114,7 @@ def _share(
 ) -> arb | None:
     """Enclose the share of one cell, None where it must be halved."""
     spend(CELL_COST)
-    ends = [epsilon - own.losses(end, 1)[0] for end in (low, high)]
-    rest = hull(ends)
+    rest = between(*(epsilon - own.losses(end, 1)[0] for end in (low, high)))
     if rest >= other.top:
         return arb(0)
     ball, width = between(low, high), high - low
@@ -140,6 +139,5 @@ def _share(
     if inner is None:
         return None
     product = p * inner
-    coefficients = [product[k] for k in range(order)]
-    value = primitive(coefficients, high - centre) - primitive(coefficients, low - centre)
-    return value + arb(0, error)
+    integral = arb_poly([product[k] for k in range(order)]).integral()
+    return integral(high - centre) - integral(low - centre) + arb(0, error)
