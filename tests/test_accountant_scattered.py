@@ -9,6 +9,7 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
+import sympy as sp
 from certified_values import assert_certified, epsilon_at
 from scipy.special import erf
 
@@ -18,6 +19,7 @@ from symdp.accountant.lattice import find_lattice
 from symdp.accountant.line import continuous_kernel, first_line, tilted_laws
 from symdp.accountant.returns import _BLUR, sparing_tilt, with_returns
 from symdp.certify import enclose_delta
+from symdp.mechanism import Mechanism
 
 HALF = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/2")
 RARE = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/100")
@@ -42,6 +44,18 @@ def test_few_steps_agree_with_every_sum_in_balls(name):
     steps, deviations, direction = QUESTIONS[name]
     epsilon = epsilon_at(steps, deviations, direction)
     assert_certified(steps, epsilon, direction, accuracy=1e-11, width=1e-8)
+
+
+def test_losses_far_out_do_not_round_those_about_zero():
+    k = sp.Symbol("k", integer=True, nonnegative=True)
+    masses = [(1 - r) * r**k for r in (sp.Rational(7, 10), sp.Rational(1, 3))]
+    geometric = Mechanism.from_pair(*masses, k, support="naturals", name="geometric")
+    steps = [(geometric.subsample("poisson", "1/100"), 3)]
+    epsilon = 0.14333290521473654
+    found = compose(steps).delta(epsilon, direction="remove")
+    ball = enclose_delta([(m.pair("remove"), n) for m, n in steps], epsilon, 15)
+    assert found.log_upper - found.log_lower < 2e-13
+    assert found.log_lower < float(ball.log()) < found.log_upper
 
 
 def test_every_sum_in_balls_is_the_sum_over_all_tuples():

@@ -115,20 +115,22 @@ def _listed(law: SumLaw, tilt: float, negligible: float) -> _Halves | None:
 def _gains(near: Atoms, far: Atoms, epsilon: float) -> tuple[Array, float]:
     """Return what each sum of one half adds to δ, and what rounding may have changed of all."""
     loss = far[0][::-1]
-    origin = float(loss[0])  # the largest, from which running sums start
+    # The largest, from which running sums start; beside it doubles would round small losses.
+    origin = np.longdouble(loss[0])
     mass = np.exp(far[1][::-1].astype(np.longdouble))
     masses = _running(mass)
-    weighted = _running(mass * np.exp((origin - loss).astype(np.longdouble)))
+    weighted = _running(mass * np.exp(origin - loss))
     bar = epsilon - near[0]
     index = np.searchsorted(-loss, -bar, side="left") - 1
     beyond = index >= 0
     index, bar, own = index[beyond], bar[beyond], np.exp(near[1][beyond])
-    price = np.exp((bar - origin).astype(np.longdouble)) * weighted[index]
+    price = np.exp(bar - origin) * weighted[index]
     # Chains of additions are rounded, and so is every loss.
     levels = _BLOCK * math.ceil(math.log(loss.size + 1, _BLOCK) + 1)
     sums = np.asarray(masses[index], dtype=np.float64)
     sizes = np.asarray(_running(mass * np.abs(loss))[index], dtype=np.float64)
     sizes += (np.abs(near[0][beyond]) + abs(epsilon)) * sums
+    levels += math.ceil(4.0 * float(loss[0] - loss[-1]))  # and so are exponents
     unsure = own * ((levels + 8) * _LONG * sums + 4 * _ROUNDING * sizes)
     # What stands for several values next to ε may lie on the wrong side of it.
     size = float(np.abs(loss).max() + np.abs(near[0]).max()) + abs(epsilon)
