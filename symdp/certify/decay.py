@@ -21,12 +21,12 @@ from symdp.certify.work import OutOfWorkError, metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
-from symdp.truth.variation import LossDensity, LossPart
+from symdp.truth.variation import LossPart
 
 if TYPE_CHECKING:
     from symdp.certify.nodes import Nodes
     from symdp.certify.step import Parts
-    from symdp.pair import Pair
+    from symdp.derive.records import Piece
 
 _BITS = 128
 _GOAL = arb(2) ** -110
@@ -36,13 +36,12 @@ _CLOSE = 0.9  # to 1
 _FLAT_SLOPE = arb(2) ** -40
 
 
-def loss_density(pair: Pair, tilt: sp.Rational, log_moment: arb) -> LossDensity:
-    """Return the density of the loss, its values counted as work."""
-    density = LossDensity(pair, tilt, log_moment)
-    for part in density.parts:
-        for name in ("exponent", "steepness"):
-            setattr(part, name, metered(getattr(part, name)))
-    return density
+def metered_part(piece: Piece, x: sp.Symbol, tilt: sp.Rational, log_moment: arb) -> LossPart:
+    """Return the density of the loss on a piece, its values counted as work."""
+    part = LossPart(piece, x, tilt, log_moment)
+    for name in ("exponent", "steepness"):
+        setattr(part, name, metered(getattr(part, name)))
+    return part
 
 
 class Decay:
@@ -50,7 +49,7 @@ class Decay:
 
     def __init__(self, parts: Parts, tilt: sp.Rational) -> None:
         log_moment = parts.cgf(tilt)
-        self._density = loss_density(parts.pair, tilt, log_moment)
+        self._pieces: list[LossPart] = []
         self._middles: dict[int, _Middle] = {}
         self._moving: list[tuple[Stretch, Cut, Nodes]] = []
         with ctx.workprec(_BITS):
@@ -65,6 +64,7 @@ class Decay:
                     self._flat += (found.total() + beyond) / self._total
                 else:
                     self._moving.append((part, cut, found))
+                    self._pieces.append(metered_part(part.piece, part.x, tilt, log_moment))
 
     def at(self, frequency: arb, each: float) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency, best where it is about `each`.
@@ -94,7 +94,7 @@ class Decay:
         removed = self._flat
         inside: list[tuple[LossPart, Lifted, arb, arb]] = []
         share = room / (4 * max(len(self._moving), 1))
-        for (part, cut, nodes), piece in zip(self._moving, self._density.parts, strict=True):
+        for (part, cut, nodes), piece in zip(self._moving, self._pieces, strict=True):
             low, high = self._ends(part, nodes, share)
             removed += cut.beyond * (-self._scale).exp() / self._total
             if not low < high:
@@ -136,7 +136,7 @@ class Decay:
 
     def _is_regular(self, part: Stretch, end: arb) -> bool:
         index = [own for own, _, _ in self._moving].index(part)
-        piece = self._density.parts[index]
+        piece = self._pieces[index]
         if not (part.base(end).is_finite() and part.loss(end).is_finite()):
             return False
         slope = piece.loss(end, 2)[1]

@@ -1,13 +1,9 @@
-"""The far terms of the rule, summed exactly, where the loss has atoms or its density has edges.
+"""The far terms of the rule, summed exactly, where atoms, edges or turns of the loss rule them.
 
-Let every piece of the loss be flat, at a value σ, or have a density g with finite derivatives at
-both of its ends σ.  Integration by parts, J times, gives with u = 1/(iy)
-
-    φ_t(y) = Σ_σ e^{iyσ} (a_σ + Σ_{j≥1} c_{σj} uʲ) + r,   |r| ≤ V_J/y^J,
-
-a polynomial in u for each σ, and so does the product over n steps, for each sum Λ of such values.
+Far out φ_t is a polynomial in u = 1/(iy), or in a root of it, for each of a few values of the loss,
+and a small rest (see `expansion`); so is the product over n steps, for each sum Λ of such values.
 Beyond a node N the terms of the rule are then Lerch sums Σ_k e^{i(Λ−ε)kh}/(ikh)^m, known to any
-accuracy, and what the powers of u beyond D leave out is bounded by the same product over moduli.
+accuracy, and what the powers of u beyond J leave out is bounded by the same product over moduli.
 However slowly φ_tⁿ falls, or if it does not fall at all, few nodes suffice.
 """
 
@@ -15,17 +11,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import sympy as sp
-from flint import acb, arb, arb_poly, ctx
+from flint import acb, acb_poly, arb, arb_poly
 
-from symdp.certify.decay import loss_density
+from symdp.certify.expansion import Expansion, Reach, expand
 from symdp.certify.turning import TurningSums
-from symdp.derive.signs import sign_of
-from symdp.emit.arb import constant_ball
+from symdp.certify.work import OutOfWorkError
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -34,40 +27,21 @@ if TYPE_CHECKING:
 _MOST_SUMS = 10_000
 _MOST_PLACES = 6
 _ORDERS = (12, 20, 32)
-_FIRST, _LAST = 32, 8192
-_ENOUGH = 512  # nodes that cost less than a higher order
-_STEEP = arb(2) ** -30
-_BITS = 128
+_FIRST, _LAST = 32, 16384
+_ENOUGH = 2048  # nodes that cost less than a higher order
+_FINE = 1e-12  # a goal for which the lowest order does not serve
+_CUT_SHARE = 2.0**-8
 
 Steps = Sequence[tuple["TiltedStep", int]]
-Polynomial = list[arb]  # coefficients of powers of u
 
 
-@dataclass(frozen=True)
-class _Expansion:
-    """One step's φ_t, in units of e^{−scale}: values σ with polynomials, and V_J."""
-
-    terms: tuple[tuple[sp.Expr, Polynomial], ...]
-    remainder: arb
-
-    def majorant(self, order: int) -> Polynomial:
-        """Return a polynomial whose value at 1/y bounds the sum of moduli, r left out."""
-        total = [arb(0)] * (order + 1)
-        for _, polynomial in self.terms:
-            total = [a + abs(b).upper() for a, b in zip(total, polynomial, strict=True)]
-        return total
-
-
-def has_edges(steps: Steps) -> bool:
-    """Whether every loss consists of atoms and densities with finite, regular ends."""
+def may_have_edges(steps: Steps) -> bool:
+    """Whether every loss has few pieces, on each of which it is constant or monotone."""
     for step, _ in steps:
         if len(step.parts.points) + 2 * len(step.parts.stretches) > 2 * _MOST_PLACES:
             return False
         for part in step.parts.stretches:
-            piece = part.piece
-            if part.x.is_integer or piece.slope == "unknown":
-                return False
-            if piece.slope != "constant" and not (piece.lower.is_finite and piece.upper.is_finite):
+            if part.x.is_integer or part.piece.slope == "unknown":
                 return False
     return True
 
@@ -77,80 +51,125 @@ class Tail:
 
     Parameters
     ----------
-    steps : sequence of (TiltedStep, count)
+    expansions : sequence of (Expansion, count)
     tilt, epsilon, spacing : arb
+    order : int
+        J.
 
     Raises
     ------
     AccuracyError
-        If an end is not regular, or there are too many sums of values.
+        If there are too many sums of values.
     """
 
-    def __init__(self, steps: Steps, tilt: arb, epsilon: arb, spacing: arb, order: int) -> None:
-        self._epsilon, self._spacing, self.order = epsilon, spacing, order
-        expansions = [(_expand(step, order), n) for step, n in steps]
+    def __init__(
+        self,
+        expansions: Sequence[tuple[Expansion, int]],
+        tilt: arb,
+        epsilon: arb,
+        spacing: arb,
+        order: int,
+    ) -> None:
+        self._tilt, self._epsilon, self._spacing, self.order = tilt, epsilon, spacing, order
         size = math.prod(math.comb(n + len(e.terms) - 1, n) for e, n in expansions)
         if size > _MOST_SUMS:
             raise AccuracyError(
                 f"the atoms and edges of the loss have {size} sums, too many to certify; compose "
                 "fewer steps, or many more"
             )
-        kernel = _kernel(tilt, order, 1)
-        self._sums: list[tuple[arb, arb_poly]] = [(arb(0), kernel)]
-        self._majorant = _kernel(tilt, order, -1)
-        self._moduli: list[tuple[arb_poly, arb, int]] = []
+        self._root = root = math.lcm(*(e.root() for e, _ in expansions))
+        self._length = length = root * order + 1
+        self._sums: list[tuple[arb, acb_poly]] = [(arb(0), acb_poly(self._kernel(1)))]
+        self._majorant = arb_poly(self._kernel(-1))
+        self._moduli: list[tuple[arb_poly, arb, arb, int]] = []
         for expansion, count in expansions:
-            own = _power(expansion.terms, count, order + 1)
+            terms = [
+                (place, acb_poly(expansion.row(number, root, length)))
+                for number, (place, _) in enumerate(expansion.terms)
+            ]
+            own = _power(terms, count, length) if terms else []
             self._sums = [
-                (place + other, _cut(p * q, order + 1))
+                (place + other, (p * q).truncate(length))
                 for (place, p), (other, q) in itertools.product(self._sums, own)
             ]
-            modulus = arb_poly(expansion.majorant(order))
-            self._moduli.append((modulus, expansion.remainder, count))
-            self._majorant = _cut(self._majorant * _cut_power(modulus, count, order + 1), order + 1)
-        self._tilt = tilt
+            modulus = arb_poly(expansion.majorant(root, length))
+            self._moduli.append((modulus, expansion.remainder, expansion.removed, count))
+            power = _cut_power(modulus, count, length)
+            self._majorant = (self._majorant * power).truncate(length)
 
     def bound(self, first: int) -> arb:
-        """Bound what r and the powers beyond the order add up to over k ≥ first."""
+        """Bound what the rests and the powers beyond the order add up to over k ≥ first."""
         u = 1 / (first * self._spacing)
         if not u * (1 + self._tilt) < arb("0.5"):
             return arb.pos_inf()
-        whole = 1 / ((1 - self._tilt * u) * (1 - (1 + self._tilt) * u))
-        for polynomial, remainder, count in self._moduli:
-            whole *= (polynomial(u) + remainder * u**self.order) ** count
-        rest = (whole - self._majorant(u)) * u**2
-        # The terms fall like k^{−(order + 2)} at least.
-        return arb((rest * (1 + arb(first) / (self.order + 1))).upper())
+        at = u.root(self._root)
+        kernel = 1 / ((1 - self._tilt * u) * (1 - (1 + self._tilt) * u))
+        whole = with_cuts = kernel
+        for polynomial, remainder, removed, count in self._moduli:
+            modulus = polynomial(at) + remainder * u**self.order
+            whole *= modulus**count
+            with_cuts *= (modulus + removed) ** count
+        # The terms fall like k^{−(order + 2)} at least, those of what is cut off like k⁻².
+        rest = (whole - self._majorant(at)) * (1 + arb(first) / (self.order + 1))
+        rest += (with_cuts - whole) * (1 + first)
+        return arb((rest * u**2).upper())
 
     def total(self, first: int, goal: arb) -> arb:
         """Enclose Re Σ_{k ≥ first} of the powers up to the order, to about a goal."""
         unit = acb(0, -1) / self._spacing  # 1/(ih)
-        units = [unit ** (index + 2) for index in range(self.order + 1)]
-        sums = TurningSums(first, self.order + 1, goal / (16 * len(self._sums)))
+        step = unit.pow(arb(1) / self._root)
+        units = [unit**2 * step**index for index in range(self._length)]
+        sums = TurningSums(first, self._length, goal / (16 * max(len(self._sums), 1)), self._root)
         total = arb(0)
         for place, polynomial in self._sums:
             turn = acb(0, (place - self._epsilon) * self._spacing).exp()
-            own = [*polynomial.coeffs(), *[arb(0)] * (self.order + 1)]
+            own = [*polynomial.coeffs(), *[acb(0)] * self._length]
             row = [c * unit for c, unit in zip(own, units, strict=False)]
             total += sums.total(turn, row).real
         return total
 
+    def _kernel(self, sign: int) -> list[arb]:
+        """Return 1/((1 + tu)(1 + (1 + t)u)), which is y²/… of 1/(z(1 + z)), or its majorant."""
+        first, second = (
+            arb_poly([(-sign * rate) ** k for k in range(self.order + 1)])
+            for rate in (self._tilt, 1 + self._tilt)
+        )
+        powers = (first * second).coeffs()[: self.order + 1]
+        spread = [arb(0)] * self._length
+        spread[:: self._root] = powers
+        return spread
+
 
 def find_tail(
-    steps: Steps, tilt: arb, epsilon: arb, spacing: arb, goal: arb
+    steps: Steps, tilt: arb, epsilon: arb, spacing: arb, goal: arb, *, bare: bool = False
 ) -> tuple[Tail, int] | None:
     """Return a tail with its first node, such that what it leaves out lies below a goal, or None.
+
+    A loss without atoms, edges and turns has one that is 0, which is returned if so is asked for.
 
     Raises
     ------
     AccuracyError
         If there are too many sums of values, or an end is not regular.
     """
-    if not has_edges(steps):
+    if not may_have_edges(steps):
         return None
+    count = sum(n for _, n in steps)
+    removed = (goal * spacing.min(arb(1)) ** 2 * _CUT_SHARE / (_MOST_PLACES * count)).mid()
     best: tuple[Tail, int] | None = None
-    for order in _ORDERS:
-        tail = Tail(steps, tilt, epsilon, spacing, order)
+    for order in _ORDERS if goal > _FINE else _ORDERS[1:]:
+        reach = Reach(order, _FIRST * spacing, removed)
+        try:
+            expansions = [(expand(step, reach, bare=bare), n) for step, n in steps]
+        except OutOfWorkError:
+            raise
+        except AccuracyError:
+            if best is None:
+                raise
+            break
+        if any(expansion is None for expansion, _ in expansions):
+            return None
+        tail = Tail([(e, n) for e, n in expansions if e], tilt, epsilon, spacing, order)
         first = _FIRST
         while first <= _LAST and not tail.bound(first) < goal:
             first = first * 5 // 4
@@ -162,90 +181,29 @@ def find_tail(
     return best
 
 
-def _kernel(tilt: arb, order: int, sign: int) -> arb_poly:
-    """Return 1/((1 + tu)(1 + (1 + t)u)), which is y²/… of 1/(z(1 + z)), or its majorant."""
-    first = arb_poly([(-sign * tilt) ** k for k in range(order + 1)])
-    second = arb_poly([(-sign * (1 + tilt)) ** k for k in range(order + 1)])
-    return _cut(first * second, order + 1)
-
-
-def _cut(polynomial: arb_poly, length: int) -> arb_poly:
-    return arb_poly(polynomial.coeffs()[:length])
-
-
 def _cut_power(polynomial: arb_poly, count: int, length: int) -> arb_poly:
     result, square = arb_poly([1]), polynomial
     while count:
         if count & 1:
-            result = _cut(result * square, length)
+            result = (result * square).truncate(length)
         count >>= 1
         if count:
-            square = _cut(square * square, length)
+            square = (square * square).truncate(length)
     return result
 
 
 def _power(
-    terms: Iterable[tuple[sp.Expr, Polynomial]], count: int, length: int
-) -> list[tuple[arb, arb_poly]]:
+    terms: Sequence[tuple[arb, acb_poly]], count: int, length: int
+) -> list[tuple[arb, acb_poly]]:
     """Return the n-th power: one polynomial for each multiset of values."""
-    listed = [(constant_ball(place, ctx.prec).real, arb_poly(p)) for place, p in terms]
-    partial = [(count, arb(0), arb_poly([math.factorial(count)]))]
-    for index, (place, polynomial) in enumerate(listed):
-        shares = [arb_poly([1])]
+    partial = [(count, arb(0), acb_poly([math.factorial(count)]))]
+    for index, (place, polynomial) in enumerate(terms):
+        shares = [acb_poly([1])]
         for k in range(1, count + 1):
-            shares.append(_cut(shares[-1] * polynomial * (arb(1) / k), length))
+            shares.append((shares[-1] * polynomial * (arb(1) / k)).truncate(length))
         partial = [
-            (left - k, total + k * place, _cut(product * shares[k], length))
+            (left - k, total + k * place, (product * shares[k]).truncate(length))
             for left, total, product in partial
-            for k in (range(left + 1) if index + 1 < len(listed) else (left,))
+            for k in (range(left + 1) if index + 1 < len(terms) else (left,))
         ]
     return [(total, product) for _, total, product in partial]
-
-
-def _expand(step: TiltedStep, order: int) -> _Expansion:
-    """Expand one step's φ_t to u^order."""
-    terms: list[tuple[sp.Expr, Polynomial]] = []
-    remainder = arb(0)
-    tilt = constant_ball(step.tilt, ctx.prec).real
-    for point in step.parts.points:
-        mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
-        _add(terms, point.loss, 0, (mass.log() + tilt * loss - step.scale).exp(), order)
-    density = loss_density(step.pair, step.tilt, step.scale)
-    moving = iter(density.parts)
-    for part in step.parts.stretches:
-        piece = part.piece
-        if piece.slope == "constant":
-            _add(terms, piece.loss, 0, step.flat(part), order)
-            continue
-        own = next(moving)
-        sign = 1 if piece.slope == "increasing" else -1
-        ends = []
-        for end in (piece.lower, piece.upper):
-            exact = constant_ball(end, 2 * ctx.prec).real
-            slope = own.loss(exact, 2)[1]
-            values = own.derivatives(exact, order)
-            if not abs(slope) > _STEEP or not all(value.is_finite() for value in values):
-                raise AccuracyError("the density of the loss is not regular at its ends")
-            # The loss at the upper end of a falling piece is the lower value.
-            side = sign if end is piece.upper else -sign
-            value = sp.simplify(piece.loss.subs(part.x, end))
-            for j, size in enumerate(values):
-                _add(terms, value, j + 1, side * (-sign) ** j * size, order)
-            ends.append(exact)
-        # Not less than the variation between the exact ends.
-        with ctx.workprec(_BITS):
-            remainder += own.variation(ends[0].lower(), ends[1].upper(), order)
-    return _Expansion(tuple(terms), arb(remainder.upper()))
-
-
-def _add(
-    terms: list[tuple[sp.Expr, Polynomial]], value: sp.Expr, power: int, size: arb, order: int
-) -> None:
-    """Add a coefficient to the value's polynomial; equal values share one."""
-    for place, polynomial in terms:
-        if place == value or sign_of(place - value) == 0:
-            polynomial[power] += size
-            return
-    fresh = [arb(0)] * (order + 1)
-    fresh[power] = size
-    terms.append((value, fresh))

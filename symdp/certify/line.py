@@ -9,7 +9,7 @@ bound near zero and integration by parts far out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -23,6 +23,7 @@ from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 Walks = Sequence[tuple[Walk, int]]
+_Way = Callable[[Walks, arb], tuple[arb, arb] | None]
 
 _LN10 = math.log(10)
 _MOST_NODES = 400_000
@@ -84,9 +85,9 @@ class _Line:
                 (step.walk(self.spacing, tolerance, n, falls=True), n) for step, n in self.steps
             ]
             # Of few steps φⁿ hardly falls, of many there are many sums of edges.
-            ways = [self._to_edges, self._to_level]
+            ways: list[_Way] = [self._to_edges, self._to_level, self._to_decay]
             if count > _FEW:
-                ways.reverse()
+                ways = [self._to_level, self._to_edges, self._to_decay]
             refused: AccuracyError | None = None
             for way in ways:
                 try:
@@ -100,10 +101,10 @@ class _Line:
         assert refused is not None
         raise refused
 
-    def _to_edges(self, walks: Walks, goal: arb) -> tuple[arb, arb] | None:
+    def _to_edges(self, walks: Walks, goal: arb, *, bare: bool = False) -> tuple[arb, arb] | None:
         """Sum up to where atoms and edges of the loss say what follows, and add that."""
         allowed = arb.pi() * goal / self.spacing
-        found = find_tail(self.steps, self.tilt, self.epsilon, self.spacing, allowed)
+        found = find_tail(self.steps, self.tilt, self.epsilon, self.spacing, allowed, bare=bare)
         if found is None:
             return None
         tail, first = found
@@ -113,6 +114,10 @@ class _Line:
         total += tail.total(first, allowed)
         front = self.spacing / arb.pi()
         return total * front, (tail.bound(first) * front).upper()
+
+    def _to_decay(self, walks: Walks, goal: arb) -> tuple[arb, arb] | None:
+        """Sum up to where high derivatives of the density of the loss bound what follows."""
+        return self._to_edges(walks, goal, bare=True)
 
     def _to_level(self, walks: Walks, goal: arb) -> tuple[arb, arb]:
         """Sum up to where the modulus is proved to stay small."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -20,7 +20,7 @@ from symdp.emit.arb import compile_arb, constant_ball
 from symdp.emit.enclose import find_cut
 from symdp.errors import AccuracyError
 from symdp.truth.cuts import cut_tails
-from symdp.truth.variation import marks
+from symdp.truth.variation import log_slope, marks
 
 if TYPE_CHECKING:
     from symdp.derive.records import Piece
@@ -68,6 +68,11 @@ class Stretch:
         """Return b + wℓ, the logarithm of e^{tℓ}P, at a real or complex place."""
         spend(1.0)
         return self._exponent(place, tilt + self.shift)
+
+    @cached_property
+    def log_slope(self) -> ArbFunction:
+        """Return log|ℓ′| as a function of balls."""
+        return compile_arb(log_slope(self.piece, self.x), [self.x])
 
     def height(self, place: arb, tilt: arb, scale: arb) -> arb:
         """Bound e^{tℓ − scale}P over a ball."""
@@ -126,6 +131,16 @@ class Stretch:
     def _is_regular(self, end: Any) -> bool:
         """Whether log-density and loss are finite at an end, as they are not at a singular one."""
         return self.x.is_integer or bool(self.base(end).is_finite() and self.loss(end).is_finite())
+
+    def spare(self, cut: Cut) -> int:
+        """Return how many bits it takes to tell the cuts from singular ends that are not 0."""
+        bits = 0
+        for end, place in zip(self._ends, (cut.lower, cut.upper), strict=True):
+            if end is not None and not self._is_regular(end) and abs(end) > 0:
+                with ctx.workprec(_FINE):
+                    gap = abs(place.mid() - end.mid()) / abs(end)
+                    bits = max(bits, -math.floor(float(gap.log().mid()) / math.log(2)))
+        return bits
 
     def _inside(
         self, side: int, ends: list[arb | None], top: sp.Rational, bits: int

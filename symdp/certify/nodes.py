@@ -191,11 +191,14 @@ def stretch_nodes(
         If too many nodes would be needed.
     """
     factor = _Factor(power, arb(0) if centre is None else centre)
-    rule = _Rule(_Integrand(part, tilt, scale, (0.0, reach), factor), tolerance / _SPREAD)
+    integrand = _Integrand(part, tilt, scale, (0.0, reach), factor)
+    spare = part.spare(cut)
+    rule = _Rule(integrand, tolerance / _SPREAD, spare)
     rule.add(cut.lower.mid(), cut.upper.mid())
     for end in (cut.lower, cut.upper):
         if end.rad() > 0:  # between the middle of the ball and the true end
-            size = factor(part.height(end, tilt, scale), part.loss(end))
+            with ctx.workprec(ctx.prec + spare):
+                size = factor(part.height(end, tilt, scale), part.loss(end))
             rule.error += 2 * end.rad() * abs(size).upper()
     return rule.nodes()
 
@@ -208,8 +211,14 @@ def path_nodes(
     *,
     frequencies: tuple[float, float],
     tolerance: arb,
+    spare: int = 0,
 ) -> Nodes:
     """Return nodes on a path beside the real axis that serve between two frequencies.
+
+    Parameters
+    ----------
+    spare : int
+        Bits that it takes to tell places close to an end from it.
 
     Raises
     ------
@@ -217,7 +226,7 @@ def path_nodes(
         If too many nodes would be needed.
     """
     integrand = _Integrand(part, tilt, scale, frequencies, _Factor(0, arb(0)))
-    rule = _Rule(integrand, tolerance / _SPREAD)
+    rule = _Rule(integrand, tolerance / _SPREAD, spare)
     for segment in path:
         rule.add(segment.start, segment.end, segment.sign)
     return rule.nodes()
@@ -286,8 +295,8 @@ class _Integrand:
 class _Rule:
     """Gauss–Legendre nodes on straight lines, in intervals as short as the bounds ask for."""
 
-    def __init__(self, integrand: _Integrand, share: arb) -> None:
-        self._integrand, self._share = integrand, share
+    def __init__(self, integrand: _Integrand, share: arb, spare: int) -> None:
+        self._integrand, self._share, self._spare = integrand, share, spare
         self.error = arb(0)
         self._weights: list[Any] = []
         self._losses: list[Any] = []
@@ -302,6 +311,10 @@ class _Rule:
 
     def add(self, start: Any, end: Any, sign: int = 1) -> None:
         """Add a line between two exact places, both real or both complex, times a sign."""
+        with ctx.workprec(ctx.prec + self._spare):
+            self._add(start, end, sign)
+
+    def _add(self, start: Any, end: Any, sign: int) -> None:
         integrand, share = self._integrand, self._share
         waiting = [(start, end)]
         for tries in itertools.count():
@@ -309,7 +322,7 @@ class _Rule:
                 break
             left, right = waiting.pop()
             centre, half = (left + right) / 2, (right - left) / 2
-            with ctx.workprec(_COARSE):
+            with ctx.workprec(_COARSE + self._spare):
                 bound = integrand.on_ellipse(centre, half)
                 order = _order(bound, share)
             if tries > _MOST_INTERVALS or len(self._weights) > _MOST_NODES:

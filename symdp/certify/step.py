@@ -104,8 +104,10 @@ class Parts:
             if path is None:
                 found = part.nodes(cut, t, scale, reach=reach, tolerance=tolerance)
             else:
-                span = (start, reach)
-                found = path_nodes(part, path, t, scale, frequencies=span, tolerance=tolerance)
+                found = path_nodes(
+                    part, path, t, scale,
+                    frequencies=(start, reach), tolerance=tolerance, spare=part.spare(cut),
+                )  # fmt: skip
             weights += found.weights
             losses += found.losses
             error += found.error

@@ -1,0 +1,128 @@
+"""What ends and turns of the loss add far out, against integrals, and few steps of such losses."""
+
+from __future__ import annotations
+
+import mpmath
+import pytest
+import sympy as sp
+from catalogue import ALL
+from flint import acb, arb, ctx
+
+from symdp import mechanisms
+from symdp.certify import enclose_delta
+from symdp.certify.expansion import Reach, expand
+from symdp.certify.step import tilted_step
+from symdp.mechanism import Mechanism
+
+HALF = sp.Rational(1, 2)
+ORDER = 12
+X = sp.Symbol("x", real=True)
+
+
+def catalogued(name: str, **values: object) -> Mechanism:
+    made = ALL[name].mechanism(name)
+    return made(**values) if values else made
+
+
+STEPS = {
+    "edges": (mechanisms.laplace(b=1), 40.0),
+    "turns at roots that no formula gives": (catalogued("von mises"), 400.0),
+    "turns, and a value never reached, algebraic": (catalogued("cauchy"), 400.0),
+    "values never reached, exponential": (mechanisms.logistic(s=1), 100.0),
+    "flat turns": (catalogued("exp(-|x|**3) scales"), 200.0),
+    "flat values never reached": (catalogued("log-logistic scales"), 200.0),
+    "a density that is 0 at an end": (catalogued("rayleigh scales", a=1, c=2), 100.0),
+    "an end where density and loss are singular": (catalogued("parabola"), 400.0),
+}  # fmt: skip
+
+
+def value(expansion, y: arb) -> acb:
+    """Return the expansion with its bound at a frequency."""
+    u = 1 / acb(0, y)
+    total = acb(0)
+    for place, row in expansion.terms:
+        turn = acb(0, y * place).exp()
+        for power, size in row.items():
+            total += turn * size * u.pow(arb(power.numerator) / power.denominator)
+    error = expansion.remainder / y**ORDER + expansion.removed
+    return total + acb(arb(0, error), arb(0, error))
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_expansion_holds_the_transform_within_its_bound(name):
+    mechanism, first = STEPS[name]
+    with ctx.workprec(160):
+        step = tilted_step(mechanism.pair("remove"), HALF)
+        expansion = expand(step, Reach(ORDER, arb(first), arb(2) ** -60))
+        for y in (first, 1.37 * first, 2.5 * first):
+            found = value(expansion, arb(y))
+            assert found.overlaps(step.transform(arb(y), arb(2) ** -50))
+        assert float(found.rad()) < 1e-6
+
+
+def test_a_loss_without_ends_has_no_expansion():
+    with ctx.workprec(160):
+        step = tilted_step(mechanisms.gaussian(sigma=1).pair("remove"), HALF)
+        reach = Reach(ORDER, arb(20), arb(2) ** -60)
+        assert expand(step, reach) is None
+        bare = expand(step, reach, bare=True)
+        assert bare.terms == ()
+        found = value(bare, arb(20))
+        assert found.overlaps(step.transform(arb(20), arb(2) ** -70))
+        assert float(found.rad()) < 1e-3
+
+
+def gamma_delta(shape, rate, count, epsilon):
+    """Return δ of n steps with |x|^r gamma distributed, of rate 1 under P and another under Q.
+
+    The loss is −a log(rate) − (1 − rate)|x|^r for the shape a, and sums of |x|^r have the shape na.
+    """
+    with mpmath.workdps(40):
+        rate, shape = mpmath.mpf(rate), mpmath.mpf(shape) * count
+        most = (-shape * mpmath.log(rate) - mpmath.mpf(epsilon)) / (1 - rate)
+        p = mpmath.gammainc(shape, 0, most, regularized=True)
+        q = mpmath.gammainc(shape, 0, rate * most, regularized=True)
+        return p - mpmath.exp(mpmath.mpf(epsilon)) * q
+
+
+def scaled(density: sp.Expr, c: int, support: tuple[sp.Expr, sp.Expr]) -> Mechanism:
+    """Return a density against the same one c times as wide."""
+    return Mechanism.from_pair(
+        density, density.subs(X, X / c) / c, X, support=support, name="scaled"
+    )
+
+
+LINE = (-sp.oo, sp.oo)
+NORMAL = sp.exp(-(X**2) / 2) / sp.sqrt(2 * sp.pi)
+CUBIC = sp.exp(-(sp.Abs(X) ** 3)) / (2 * sp.gamma(sp.Rational(4, 3)))
+QUARTIC = sp.exp(-(X**4)) / (2 * sp.gamma(sp.Rational(5, 4)))
+RAYLEIGH = X * sp.exp(-(X**2) / 2)
+# With |x|^r a gamma variable of shape a, Q has rate c^{−r}.
+CLOSED = {
+    "normal": (scaled(NORMAL, 2, LINE), HALF, sp.Rational(1, 4)),
+    "flat": (scaled(CUBIC, 2, LINE), sp.Rational(1, 3), sp.Rational(1, 8)),
+    "flatter": (scaled(QUARTIC, 2, LINE), sp.Rational(1, 4), sp.Rational(1, 16)),
+    "rayleigh": (scaled(RAYLEIGH, 3, (sp.S.Zero, sp.oo)), sp.S.One, sp.Rational(1, 9)),
+}
+
+
+@pytest.mark.parametrize("count", [3, 4, 7])
+@pytest.mark.parametrize("name", CLOSED)
+def test_few_steps_of_turning_losses_against_gamma_distributions(name, count):
+    mechanism, shape, rate = CLOSED[name]
+    epsilon = float(0.6 * count * float(-shape * sp.log(rate)))
+    ball = enclose_delta([(mechanism.pair("remove"), count)], epsilon, 15)
+    truth = gamma_delta(str(shape.evalf(50)), str(rate.evalf(50)), count, epsilon)
+    assert ball.overlaps(arb(mpmath.nstr(truth, 36), 1e-34))
+    assert float(ball.rad() / ball.mid()) < 1e-15
+
+
+def test_without_the_bound_at_ends_the_truth_is_lost(monkeypatch):
+    from symdp.certify import edges
+
+    monkeypatch.setattr(edges, "_FIRST", 8)
+    monkeypatch.setattr(edges.Tail, "bound", lambda *_: arb(0))
+    mechanism, shape, rate = CLOSED["normal"]
+    ball = enclose_delta([(mechanism.pair("remove"), 3)], 1.2, 15)
+    truth = gamma_delta(str(shape.evalf(50)), str(rate.evalf(50)), 3, 1.2)
+    assert not ball.overlaps(arb(mpmath.nstr(truth, 36), 1e-34))
