@@ -11,8 +11,9 @@ from flint import acb, arb, ctx
 from symdp import mechanisms
 from symdp.certify import enclose_delta
 from symdp.certify.expansion import Reach, expand
-from symdp.certify.step import tilted_step
+from symdp.certify.step import parts_of, tilted_step
 from symdp.mechanism import Mechanism
+from symdp.truth.enclosure import cgf_ball
 
 HALF = sp.Rational(1, 2)
 ORDER = 12
@@ -58,6 +59,26 @@ def test_the_expansion_holds_the_transform_within_its_bound(name):
             found = value(expansion, arb(y))
             assert found.overlaps(step.transform(arb(y), arb(2) ** -50))
         assert float(found.rad()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        catalogued("cauchy"),
+        catalogued("cauchy scales", a=1, c=2),
+        catalogued("student", nu=1).subsample("poisson", "1/10"),
+    ],
+    ids=str,
+)
+def test_a_half_line_in_another_variable_has_the_same_moments(mechanism):
+    pair = mechanism.pair("remove")
+    with ctx.workprec(160):
+        parts = parts_of(pair)
+        assert any(part.x != pair.variable for part in parts.stretches)
+        for tilt in (HALF, sp.Rational(7, 3)):
+            found, truth = parts.cgf(tilt), cgf_ball(pair, tilt).real
+            assert found.overlaps(truth)
+            assert float(found.rad() + truth.rad()) < 1e-13
 
 
 def test_a_loss_without_ends_has_no_expansion():

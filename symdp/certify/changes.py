@@ -61,6 +61,47 @@ class Change:
     room: arb
 
 
+@lru_cache(maxsize=256)
+def compactified(found: Stretch) -> Stretch:
+    """Return a half-line's stretch in s = 1/(c ± x) where its tail is algebraic.
+
+    Where the loss has a limit and P is like x⁻², no cut is then far out, and no path is long.
+    """
+    piece, x = found.piece, found.x
+    if x.is_integer or piece.lower.is_finite == piece.upper.is_finite or _is_long(piece):
+        return found
+    assert piece.log_p is not None
+    end, outwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
+    if (piece.log_p + piece.loss).has(sp.exp, sp.cosh, sp.sinh, sp.erf):
+        return found
+    s = sp.Symbol("s", positive=True)
+    shift = sp.Max(0, 1 - sp.floor(outwards * end))
+    place = outwards * (1 / s - shift)
+    given = (
+        sp.exp(piece.loss.subs(x, place)),
+        sp.exp(piece.log_p.subs(x, place)) * abs(sp.diff(place, s)),
+    )
+    ratio, density = (_regular(expression, s) for expression in given)
+    if ratio is None or density is None:
+        return found
+    last = 1 / (outwards * end + shift)
+    if 0 in (ratio.subs(s, 0), *(density.subs(s, at) for at in (0, last))):
+        return found  # a logarithm would be infinite there
+    if any(_functions(e, s) for e in (ratio, density)) or not _agree(
+        dict(zip((ratio, density), given, strict=True)), s, last
+    ):
+        return found
+    log_p, loss = (sp.expand_log(sp.log(e), force=True) for e in (density, ratio))
+    falls = (piece.slope == "increasing") == (outwards == 1)
+    slope: Slope = "decreasing" if falls else "increasing"
+    return stretch(Piece(sp.S.Zero, last, log_p, log_p - loss, loss, slope), s)
+
+
+def _functions(expression: sp.Expr, s: sp.Symbol) -> bool:
+    """Whether there is anything but powers of expressions in s."""
+    return any(node.has(s) for node in expression.atoms(sp.Function))
+
+
 @lru_cache(maxsize=64)
 def straightened(found: Stretch) -> Stretch:
     """Return a half-line's stretch in s = |x − end|^r, where that leaves a density finite at 0."""

@@ -27,7 +27,7 @@ _Way = Callable[[Walks, arb], tuple[arb, arb] | None]
 
 _LN10 = math.log(10)
 _MOST_NODES = 400_000
-_FEW = 60  # steps
+_FEW = 40  # steps
 _SPACING_BITS = 4
 
 

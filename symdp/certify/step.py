@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import acb, arb, ctx
 
+from symdp.certify.changes import compactified
 from symdp.certify.decay import Decay
 from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
@@ -44,7 +45,7 @@ class Parts:
             point for point in points(pair) if not point.loss.is_infinite and point.p != 0
         )
         self.stretches: tuple[Stretch, ...] = tuple(
-            stretch(piece, pair.variable)
+            compactified(stretch(piece, pair.variable))
             for piece in pieces(pair)
             if piece.log_p is not None and piece.log_q is not None
         )
