@@ -114,7 +114,8 @@ class Branch:
             edges = stop + (start - stop) * halvings
         else:
             reach = max(abs(start), 1.0)
-            edges = start + math.copysign(1.0, stop) * reach * (1.0 / halvings - 1.0)
+            with np.errstate(over="ignore"):  # what overflows is left out
+                edges = start + math.copysign(1.0, stop) * reach * (1.0 / halvings - 1.0)
             edges = edges[np.abs(edges) < _LARGEST]
         half = 0.5 * np.abs(np.diff(edges))
         x = (0.5 * (edges[1:] + edges[:-1]))[:, None] + half[:, None] * _FINE[0]
