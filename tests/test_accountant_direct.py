@@ -306,43 +306,6 @@ def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():
         )
 
 
-def test_two_steps_whose_losses_gather_at_a_limit_far_out():
-    x = sp.Symbol("x", real=True)
-
-    def lomax(scale):
-        return (1 + x / scale) ** sp.Rational(-5, 4) / (4 * scale)
-
-    support = (sp.S.Zero, sp.oo)
-    mechanism = Mechanism.from_pair(lomax(50), lomax(1), x, support=support, name="lomax scales")
-    found = compose(mechanism, 2).delta(1.0, direction="remove")
-
-    def beyond(value):
-        """Return δ of one step: P and Q of the outcomes with larger losses."""
-        ratio = (50 * mpmath.exp(value)) ** mpmath.mpf("0.8")  # of 1 + x to 1 + x/50
-        if ratio <= 1:
-            return 1 - mpmath.exp(value)
-        if ratio >= 50:
-            return mpmath.mpf(0)
-        x = (ratio - 1) / (1 - ratio / 50)
-        return (1 + x / 50) ** mpmath.mpf("-0.25") - mpmath.exp(value) * (1 + x) ** mpmath.mpf(
-            "-0.25"
-        )
-
-    def outer(s):
-        place = 50 * mpmath.expm1(4 * s)  # beyond which P is e^{−s}
-        rise = mpmath.log1p(place) - mpmath.log1p(place / 50)
-        loss = mpmath.mpf(5) / 4 * rise - mpmath.log(50)
-        return mpmath.exp(-s) * beyond(1 - loss)
-
-    with mpmath.workdps(30):
-        # From where 1 − ℓ is less than the largest loss, a quarter of log 50.
-        ratio = (50 * mpmath.exp(1 - mpmath.log(50) / 4)) ** mpmath.mpf("0.8")
-        start = mpmath.log1p((ratio - 1) / (1 - ratio / 50) / 50) / 4
-        truth = mpmath.quad(outer, [start + s for s in (0, 1e-3, 0.1, 1, 2, 4, 8, 16, 40, 80)])
-    assert found.log_lower <= float(mpmath.log(truth)) <= found.log_upper
-    assert found.delta == pytest.approx(float(truth), rel=1e-10)
-
-
 def test_two_heavy_steps_against_an_integral_over_one():
     """Noise of two scales: the loss has no upper end, and its density a step at the lower one."""
     rate, wide, narrow, epsilon = (mpmath.mpf(v) for v in ("0.01", "5", "2", "1.39616"))
