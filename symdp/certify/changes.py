@@ -77,20 +77,13 @@ def compactified(found: Stretch) -> Stretch:
     s = sp.Symbol("s", positive=True)
     shift = sp.Max(0, 1 - sp.floor(outwards * end))
     place = outwards * (1 / s - shift)
-    given = (
-        sp.exp(piece.loss.subs(x, place)),
-        sp.exp(piece.log_p.subs(x, place)) * abs(sp.diff(place, s)),
-    )
-    ratio, density = (_regular(expression, s) for expression in given)
-    if ratio is None or density is None:
-        return found
     last = 1 / (outwards * end + shift)
+    regular = _regular_pair(piece, x, place, s, last)
+    if regular is None or any(_functions(e, s) for e in regular):
+        return found
+    ratio, density = regular
     if 0 in (ratio.subs(s, 0), *(density.subs(s, at) for at in (0, last))):
         return found  # a logarithm would be infinite there
-    if any(_functions(e, s) for e in (ratio, density)) or not _agree(
-        dict(zip((ratio, density), given, strict=True)), s, last
-    ):
-        return found
     log_p, loss = (sp.expand_log(sp.log(e), force=True) for e in (density, ratio))
     falls = (piece.slope == "increasing") == (outwards == 1)
     slope: Slope = "decreasing" if falls else "increasing"
@@ -159,24 +152,19 @@ def _found_changes(stretch: Stretch, side: int) -> Iterator[Change]:
         ways = [outwards * s**-power for power in powers]
         ways += [-outwards * sp.log(s) / rate for rate in _rates(piece.log_p, x)]
     for place in ways:
-        given = [
-            sp.exp(piece.loss.subs(x, place)),
-            sp.exp(piece.log_p.subs(x, place)) * abs(sp.diff(place, s)),
-        ]
-        ratio, density = (_regular(expression, s) for expression in given)
-        if ratio is None or density is None:
-            continue
-        loss = sp.log(ratio)
-        value = loss.subs(s, 0)
-        power = vanishing_order(loss, s, sp.S.Zero) if value.is_finite else None
-        if power is None:
-            continue
         room = sp.Integer(FAR) if end.is_finite else sp.Rational(9, 10)
         if other.is_finite:
             inner = (end + other) / 2 if end.is_finite else other + outwards
             most = sp.solve(sp.Eq(place, inner), s)
             room = most[0] if most else room
-        if not _agree(dict(zip((ratio, density), given, strict=True)), s, room):
+        regular = _regular_pair(piece, x, place, s, room)
+        if regular is None:
+            continue
+        ratio, density = regular
+        loss = sp.log(ratio)
+        value = loss.subs(s, 0)
+        power = vanishing_order(loss, s, sp.S.Zero) if value.is_finite else None
+        if power is None:
             continue
         try:
             yield Change(
@@ -228,6 +216,23 @@ def _powers(expression: sp.Expr, base: sp.Expr) -> list[sp.Expr]:
     found = {sp.S.One, *(1 / power for power in own if power > 0)}
     found |= {sp.Integer(node.exp.q) for node in powers if node.has(*base.free_symbols)}
     return list(itertools.islice(sorted(found), _MOST_WAYS))
+
+
+def _regular_pair(
+    piece: Piece, x: sp.Symbol, place: sp.Expr, s: sp.Symbol, room: sp.Expr
+) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return dP/dQ and the density of s under P for an x that s moves, finite at 0, or None."""
+    assert piece.log_p is not None
+    given = (
+        sp.exp(piece.loss.subs(x, place)),
+        sp.exp(piece.log_p.subs(x, place)) * abs(sp.diff(place, s)),
+    )
+    ratio, density = (_regular(expression, s) for expression in given)
+    if ratio is None or density is None:
+        return None
+    if not _agree(dict(zip((ratio, density), given, strict=True)), s, room):
+        return None
+    return ratio, density
 
 
 def _agree(found: Mapping[sp.Expr, sp.Expr], s: sp.Symbol, room: sp.Expr) -> bool:

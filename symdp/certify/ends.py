@@ -184,7 +184,7 @@ def _in_lift(chart: Chart, count: int, sign: int) -> tuple[list[arb], list[arb]]
 
 
 def _discs(chart: Chart) -> list[_Disc]:
-    """Return discs in which all is holomorphic, the largest found and a smaller one."""
+    """Return discs in which all is holomorphic, the largest found and some smaller ones."""
     found: list[_Disc] = []
     radius = arb(min(float(chart.room), *map(_radius, chart.series(_SEEN)))).mid()
     for _ in range(_TRIES):
