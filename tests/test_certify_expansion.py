@@ -12,6 +12,7 @@ from symdp import mechanisms
 from symdp.certify import enclose_delta
 from symdp.certify.expansion import Reach, expand
 from symdp.certify.step import parts_of, tilted_step
+from symdp.errors import AccuracyError
 from symdp.mechanism import Mechanism
 from symdp.truth.enclosure import cgf_ball
 
@@ -138,10 +139,15 @@ def test_few_steps_of_turning_losses_against_gamma_distributions(name, count):
     assert float(ball.rad() / ball.mid()) < 1e-15
 
 
+def refuse(*_):
+    raise AccuracyError("another way is tested")
+
+
 def test_without_the_bound_at_ends_the_truth_is_lost(monkeypatch):
-    from symdp.certify import edges
+    from symdp.certify import edges, line
 
     monkeypatch.setattr(edges, "_FIRST", 8)
+    monkeypatch.setattr(line._Line, "_to_level", refuse)
     monkeypatch.setattr(edges.Tail, "bound", lambda *_: arb(0))
     mechanism, shape, rate = CLOSED["normal"]
     ball = enclose_delta([(mechanism.pair("remove"), 3)], 1.2, 15)

@@ -95,7 +95,7 @@ class Decay:
         inside: list[tuple[LossPart, Lifted, arb, arb]] = []
         share = room / (4 * max(len(self._moving), 1))
         for (part, cut, nodes), piece in zip(self._moving, self._pieces, strict=True):
-            low, high = self._ends(part, nodes, share)
+            low, high = self._ends(part, cut, nodes, share)
             removed += cut.beyond * (-self._scale).exp() / self._total
             if not low < high:
                 removed += nodes.total() / self._total
@@ -114,7 +114,7 @@ class Decay:
             mass = gap * part.height(between(left, right), self._tilt, self._scale) if gap else gap
         return arb((mass / self._total).upper())
 
-    def _ends(self, part: Stretch, nodes: Nodes, share: float) -> tuple[arb, arb]:
+    def _ends(self, part: Stretch, cut: Cut, nodes: Nodes, share: float) -> tuple[arb, arb]:
         """Return the ends of a piece, or places a little inside where it is not regular there."""
         pairs = sorted(
             zip(nodes.places, nodes.weights, strict=True), key=lambda pair: pair[0].fmpq()
@@ -131,7 +131,11 @@ class Decay:
             index = next((k for k, mass in enumerate(passed) if mass > share), len(ordered) - 1)
             if index < 0:  # no node counts: the whole piece is left out
                 return arb(0), arb(0)
-            ends.append(ordered[index][0])
+            place, weight = ordered[index]
+            if index == 0:  # the mass up to a place is about proportional to the distance
+                end = (cut.lower, cut.upper)[side].mid()
+                place = (end + (place - end) * min(0.5, share / float(weight.mid()))).mid()
+            ends.append(place)
         return ends[0], ends[1]
 
     def _is_regular(self, part: Stretch, end: arb) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.certify.changes import FAR, changes, straightened, vanishing_order
+from symdp.certify.changes import FAR, changes, vanishing_order
 from symdp.certify.charts import Chart, PlaceChart, SubstitutedChart
 from symdp.certify.decay import metered_part
 from symdp.certify.ends import bound_between, expand_end
@@ -104,10 +104,9 @@ def expand(step: TiltedStep, reach: Reach, *, bare: bool = False) -> Expansion |
             places.add(part.piece.loss, 0, step.flat(part))
         else:
             neighbours = beside[0].get(part.piece), beside[1].get(part.piece)
-            stretch = straightened(part)
-            own = metered_part(stretch.piece, stretch.x, step.tilt, step.scale)
-            cut = stretch.cut(step.parts.reach(step.tilt), bits)
-            found.append(_Piece(stretch, own, tilt, cut, reach, places, neighbours))
+            own = metered_part(part.piece, part.x, step.tilt, step.scale)
+            cut = part.cut(step.parts.reach(step.tilt), bits)
+            found.append(_Piece(part, own, tilt, cut, reach, places, neighbours))
     if not (places.found or bare):
         return None
     with ctx.workprec(_BITS):

@@ -1,14 +1,18 @@
 """Paths beside the real axis along which e^{iyℓ} falls, and the bounds of ∫ e^{g + iyℓ} dx there.
 
 Let ℓ rise between a and b, and let g and ℓ be holomorphic between that part of the axis and a path
-that climbs from a to the height η and comes down to b again.  By Cauchy's theorem the integral over
-[a, b] is the one over the path, and on it
+that climbs from a and comes down to b again.  By Cauchy's theorem the integral over [a, b] is the
+one over the path, and on it
 
     |e^{g + iyℓ}| = e^{Re g − y Im ℓ},    Im ℓ ≥ 0,
 
-which falls as y grows: one bound for a y holds for every larger one.  Near the best η it is as
+which falls as y grows: one bound for a y holds for every larger one.  On the best path it is as
 small as the integral itself, up to a factor, however often e^{iyℓ} turns on the real axis.  Where
 ℓ falls, the path lies below the axis.
+
+At the height η ≪ |ℓ′/ℓ″| the direction of ℓ′ is turned by η|ℓ″/ℓ′|.  Paths on which that angle is
+about one, and which a highest η may cut short, close in on the axis where ℓ turns, or comes closer
+to a value the faster the further out, so that ℓ moves at a steep angle away from its value there.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,6 +35,7 @@ from symdp.truth.variation import marks
 
 if TYPE_CHECKING:
     from symdp.certify.moments import Stretch
+    from symdp.emit.arb import ArbFunction
     from symdp.numeric.step import Array
 
 _BITS = 96
@@ -38,14 +44,18 @@ _MOST_CELLS = 4000
 _MOST_BOXES = 4000
 _SETTLED = 0.9  # what halving a cell must leave of its bound for it to count as good
 _HARDLY = 0.01  # the share of a bound that is not worth another cell
-_SIDE_PROBES = 10
-_HIGHEST = 2.0  # of the width between the ends
-_LOWER = 2.0**-0.5
-_MOST_HEIGHTS = 400
-_ENOUGH = 6  # lower ones that were no better
+_LOWER = 0.5
+_MOST_HEIGHTS = 100
+_ENOUGH = 3  # lower ones that were hardly better
+_BETTER, _ALIKE = 0.8, 4.0
+_HIGHER = 1.5  # where all is still holomorphic
+_ANGLES = (1.0, 0.5)  # by which ℓ′ may be turned
+_STEEPEST = 2.0  # towards the ends
+_CLOSER, _CLOSEST = 3, 72  # −log₂ of how much closer places come to the ends
+_STRAIGHT = 1.25  # what a straight line may be off
 _SMALLEST = 256  # of its distance from the ends: a box on which they must be holomorphic
-_BESIDE = 1.001  # a path's corners are rounded
-_STEEPEST = 4  # a side runs over at most this part of the width
+_TURN_BITS = 40
+_BESIDE = 1.001  # corners are rounded
 
 
 class Segment(NamedTuple):
@@ -72,8 +82,8 @@ class Lifted:
     def __init__(self, part: Stretch, low: arb, high: arb, tilt: arb, scale: arb) -> None:
         self.part, self._ends = part, (low, high)
         self._tilt, self._scale = tilt, scale
-        self._side = 1 if part.piece.slope == "increasing" else -1
-        self._paths: dict[float, _Path | None] = {}
+        self.side = 1 if part.piece.slope == "increasing" else -1
+        self._paths: dict[tuple[float, float], _Path | None] = {}
         self._chosen: dict[int, _Path | None] = {}
 
     def at(self, y: arb) -> arb:
@@ -96,70 +106,117 @@ class Lifted:
     def _best(self, y: float) -> _Path | None:
         octave = math.floor(math.log2(y))
         if octave not in self._chosen:
-            height = self._height(2.0**octave)
-            self._chosen[octave] = None if height is None else self._paths[height]
+            self._chosen[octave] = self._best_at(2.0**octave)
         return self._chosen[octave]
 
-    def _segments(self, height: float) -> tuple[Segment, ...]:
+    @cached_property
+    def slope(self) -> ArbFunction:
+        """ℓ′ as a function of balls."""
+        return compile_arb(sp.diff(self.part.piece.loss, self.part.x), [self.part.x])
+
+    @cached_property
+    def places(self) -> list[arb]:
+        """Places between the ends, and the ends."""
         low, high = self._ends
-        climb = acb(self._run(height), self._side * height)
-        left, right = (low + climb).mid(), (high - climb.conjugate()).mid()
-        return Segment(left, right, 1), Segment(acb(low), left, 1), Segment(acb(high), right, -1)
+        close = [(high - low) * arb(2) ** -k for k in range(_CLOSER, _CLOSEST, _CLOSER)]
+        beside = [place.mid() for step in close for place in (low + step, high - step)]
+        inside = {p.fmpq(): p for p in (*marks(low, high), *beside) if low < p < high}
+        return [low, *(place for _, place in sorted(inside.items())), high]
 
-    def _run(self, height: float) -> arb:
-        """Return how far a side of a path reaches along the axis."""
+    @cached_property
+    def _limits(self) -> list[tuple[float, float]]:
+        """What the slopes at the ends allow at each place, and |ℓ′/ℓ″| there."""
         low, high = self._ends
-        return arb(height).min((high - low) / _STEEPEST).mid()
+        near = acb(0, arb(2) ** -_TURN_BITS)
+        found = []
+        for place in self.places[1:-1]:
+            room = (place - low).min(high - place).mid()
+            turn = abs(self.part.log_slope(place + near * room).imag) / (near.imag * room)
+            flat = float((1 / turn).mid()) if turn > 0 else math.inf
+            found.append((_STEEPEST * float(room), flat if flat > 0 else math.inf))
+        return found
 
-    def _height(self, y: float) -> float | None:
-        """Return the height that promises most at a frequency, of those with a path."""
-        best: tuple[float, float] | None = None
-        since = 0
-        height = _HIGHEST * float(self._ends[1] - self._ends[0])
-        for _ in range(_MOST_HEIGHTS):
-            height *= _LOWER
-            path = self._path(height)
-            if path is None:
-                continue
-            total = path.about(y)
-            since = 0 if best is None or total < best[0] else since + 1
-            if math.isfinite(total):
-                best = (total, height) if best is None else min(best, (total, height))
-            if since > _ENOUGH and best is not None:
-                break
-        return None if best is None else best[1]
+    def _best_at(self, y: float) -> _Path | None:
+        """Return the path that promises most at a frequency."""
+        found: list[tuple[float, _Path]] = []
+        for angle in _ANGLES:
+            height = max((min(a, angle * b) for a, b in self._limits), default=0.0)
+            least, since = math.inf, 0
+            for _ in range(_MOST_HEIGHTS):
+                path = self._path(angle, height)
+                height *= _LOWER
+                if path is None:
+                    continue
+                total = path.about(y)
+                least, since = (total, 0) if total < _BETTER * least else (least, since + 1)
+                if math.isfinite(total):
+                    found.append((total, path))
+                if since > _ENOUGH and math.isfinite(least):
+                    break
+        # Higher paths need fewer nodes.
+        least = min((total for total, _ in found), default=math.inf)
+        return next((path for total, path in found if total <= _ALIKE * least), None)
 
-    def _path(self, height: float) -> _Path | None:
-        """Return the path at a height, or None where the functions are not holomorphic below it."""
-        if height not in self._paths:
-            holds = self._is_holomorphic(height)
-            self._paths[height] = _Path(self, self._segments(height)) if holds else None
-        return self._paths[height]
+    def _path(self, angle: float, height: float) -> _Path | None:
+        """Return a path, or None where the functions are not holomorphic below it."""
+        key = angle, height
+        if key not in self._paths:
+            corners = self._corners(angle, height)
+            higher = [acb(c.real, (_HIGHER * c.imag).mid()) for c in corners]
+            holds = len(corners) > 2 and self._is_holomorphic(higher)
+            self._paths[key] = _Path(self, corners) if holds else None
+        return self._paths[key]
 
-    def _is_holomorphic(self, height: float) -> bool:
+    def _corners(self, angle: float, height: float) -> list[acb]:
+        """Return the corners of a path that is about as high as is allowed."""
+        heights = [0.0, *(min(height, a, angle * b) for a, b in self._limits), 0.0]
+        kept = [0]
+        for index in range(2, len(heights)):
+            if not _is_straight(self.places, heights, kept[-1], index):
+                kept.append(index - 1)
+        kept.append(len(heights) - 1)
+        return [acb(self.places[k], self.side * arb(heights[k])) for k in kept]
+
+    def _is_holomorphic(self, corners: list[acb]) -> bool:
         """Return whether the functions are holomorphic between the axis and the path."""
         low, high = self._ends
-        steepness = _BESIDE * arb(height) / self._run(height)
-        waiting = [(low, high, arb(0), arb(height))]
+        waiting = []
+        for start, end in itertools.pairwise(corners):
+            top = abs(start.imag).max(abs(end.imag)) * _BESIDE
+            waiting.append((start.real, end.real, arb(0), top.mid(), start, end))
         for _ in range(_MOST_BOXES):
             if not waiting:
                 return True
-            left, right, lower, upper = waiting.pop()
-            if lower > steepness * (right - low).min(high - left):
+            left, right, lower, upper, start, end = waiting.pop()
+            steepness = (abs(end.imag) - abs(start.imag)) / (end.real - start.real)
+            path = abs(start.imag) + steepness * ((left if steepness < 0 else right) - start.real)
+            if lower > _BESIDE * path:
                 continue  # beyond the path
-            box = acb(between(left, right), self._side * between(lower, upper))
+            box = acb(between(left, right), self.side * between(lower, upper))
             spend(2.0)
             if all(f(box, analytic=True).is_finite() for f in (self.part.base, self.part.loss)):
                 continue
+            middle = ((left + right) / 2).mid()
             if right - left > upper - lower:
-                middle = ((left + right) / 2).mid()
-                waiting += [(left, middle, lower, upper), (middle, right, lower, upper)]
+                waiting.append((left, middle, lower, upper, start, end))
+                waiting.append((middle, right, lower, upper, start, end))
             else:
-                if _SMALLEST * (upper - lower) < (left - low).min(high - right).min(arb(height)):
+                if _SMALLEST * (upper - lower) < (left - low).min(high - right).min(path):
                     return False
                 middle = ((lower + upper) / 2).mid()
-                waiting += [(left, right, lower, middle), (left, right, middle, upper)]
+                waiting.append((left, right, lower, middle, start, end))
+                waiting.append((left, right, middle, upper, start, end))
         return False
+
+
+def _is_straight(places: list[arb], heights: list[float], start: int, end: int) -> bool:
+    """Whether a straight line from one place to another is nowhere far from the heights between."""
+    slope = (heights[end] - heights[start]) / float(places[end] - places[start])
+    for k in range(start + 1, end):
+        height = heights[start] + slope * float(places[k] - places[start])
+        if not height / _STRAIGHT <= heights[k] <= height * _STRAIGHT:
+            return False
+    return True
 
 
 @dataclass(order=True)
@@ -181,11 +238,13 @@ class _Cell:
 class _Path:
     """One path, in cells that are halved where they matter and kept for the next frequency."""
 
-    def __init__(self, lifted: Lifted, segments: tuple[Segment, ...]) -> None:
-        self._lifted, self.segments = lifted, segments
+    def __init__(self, lifted: Lifted, corners: list[acb]) -> None:
+        self._lifted = lifted
+        pairs = list(itertools.pairwise(corners))
+        start, end = pairs.pop()
+        # Both lines that end on the axis start there.
+        self.segments = (*(Segment(*pair, 1) for pair in pairs), Segment(end, start, -1))
         self._probes: tuple[Array, Array] | None = None
-        part = lifted.part
-        self._slope = compile_arb(sp.diff(part.piece.loss, part.x), [part.x])
         self._number = itertools.count()
         self._cells: list[_Cell] = []
 
@@ -200,16 +259,15 @@ class _Path:
 
     def _probed(self) -> tuple[Array, Array]:
         """Return log|e^g|·length and Im ℓ at places along the path."""
-        top, *sides = self.segments
-        start, end, _ = top
         places = []
-        for left, right in itertools.pairwise(marks(start.real, end.real)):
+        lines = iter(self.segments)
+        start, end, _ = next(lines)
+        for left, right in itertools.pairwise(self._lifted.places):
             middle = ((left + right) / 2).mid()
-            places.append((acb(middle, start.imag), float(right - left)))
-        for start, end, _ in sides:
-            for k in range(_SIDE_PROBES):
-                place = start + (end - start) / 2**k
-                places.append((place, float(abs(end - start)) / 2 ** (k + 1)))
+            while not middle <= max(start.real, end.real, key=float):
+                start, end, _ = next(lines)
+            step = (end - start) / (end.real - start.real)
+            places.append((start + step * (middle - start.real), float(abs(step) * (right - left))))
         found = [(self._lifted.values(place), length) for place, length in places]
         return (
             np.asarray([float(size.mid()) + math.log(length) for (size, _), length in found]),
@@ -219,7 +277,8 @@ class _Path:
     def at(self, y: arb) -> arb:
         """Return the sum of the cells' bounds, halved until that no longer helps."""
         if not self._cells:
-            self._cells = [self._cell(number, arb(0), arb(1)) for number in range(3)]
+            count = len(self.segments)
+            self._cells = [self._cell(number, arb(0), arb(1)) for number in range(count)]
         done: list[_Cell] = []
         heap: list[_Cell] = []
         for cell in self._cells:
@@ -256,7 +315,7 @@ class _Path:
         around = start + step * between(low, high)
         log_size, _ = self._lifted.values(around)
         size = (log_size.exp() * abs(step) * (high - low)).upper()
-        least = self._rise(number, low, high, (self._slope(around) * step).imag)
+        least = self._rise(number, low, high, (self._lifted.slope(around) * step).imag)
         if not (size.is_finite() and least.is_finite() and least >= 0):
             size, least = arb.pos_inf(), arb(0)
         return _Cell(0.0, next(self._number), number, low, high, arb(size), arb(least))
@@ -268,7 +327,7 @@ class _Path:
         start, end, _ = self.segments[number]
         if slope >= 0 or slope <= 0:
             least = low if slope >= 0 else high
-            if number and least == 0:  # on the axis ℓ is real
+            if start.imag == 0 and least == 0:  # on the axis ℓ is real
                 return arb(0)
             return arb(self._lifted.values(start + (end - start) * least)[1].lower())
         middle = ((low + high) / 2).mid()

@@ -18,7 +18,8 @@ from flint import acb, arb, ctx
 from symdp.certify.alias import Steps, choose
 from symdp.certify.edges import find_tail
 from symdp.certify.march import March
-from symdp.certify.nodes import Walk
+from symdp.certify.panels import Panel, sum_panel
+from symdp.certify.walk import Walk
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
@@ -27,7 +28,9 @@ _Way = Callable[[Walks, arb], tuple[arb, arb] | None]
 
 _LN10 = math.log(10)
 _MOST_NODES = 400_000
-_FEW = 40  # steps
+_FIRST_PANEL, _LATE_PANEL, _LAST_PANEL = 64, 2048, 2**64
+_PANEL_SHARE = 2.0**-7
+_FEW = 40  # steps, the sums of whose atoms are not too many
 _SPACING_BITS = 4
 
 
@@ -84,10 +87,9 @@ class _Line:
             walks = [
                 (step.walk(self.spacing, tolerance, n, falls=True), n) for step, n in self.steps
             ]
-            # Of few steps φⁿ hardly falls, of many there are many sums of edges.
-            ways: list[_Way] = [self._to_edges, self._to_level, self._to_decay]
-            if count > _FEW:
-                ways = [self._to_level, self._to_edges, self._to_decay]
+            ways: list[_Way] = [self._to_level, self._to_edges, self._to_decay]
+            if count <= _FEW and self._has_atoms:
+                ways = [self._to_edges, self._to_level, self._to_decay]
             refused: AccuracyError | None = None
             for way in ways:
                 try:
@@ -121,31 +123,60 @@ class _Line:
 
     def _to_level(self, walks: Walks, goal: arb) -> tuple[arb, arb]:
         """Sum up to where the modulus is proved to stay small."""
-        total = self._node(0, walks).real / 2
+        total, error = self._node(0, walks).real / 2, arb(0)
         march = March(self.steps)
-        last = _MOST_NODES * self.spacing
-        march.require_decay(arb.pi() * goal * last / (1 + self.spacing), last)
+        # Many steps with atoms have too many sums of values for panels.
+        many = self._has_atoms and sum(n for _, n in self.steps) > _FEW
+        self._require_decay(march, goal, _MOST_NODES if many else _LAST_PANEL)
         index, least = 1, 1
+        proved_near = False
         while True:
-            y = index * self.spacing
-            node = self._node(index, walks)
-            total += node.real
-            size = abs(node).upper() * abs(acb(self.tilt, y) * acb(1 + self.tilt, y)).upper()
+            found = None
+            if index >= _FIRST_PANEL and index & (index - 1) == 0:
+                found = self._panel(index, walks, goal)
+            if found is not None:
+                total += found.total.real
+                error += found.error
+                index, size = 2 * index, found.last
+            else:
+                if index >= _LATE_PANEL and not proved_near:
+                    self._require_decay(march, goal, _MOST_NODES)
+                    proved_near = True
+                node = self._node(index, walks)
+                total += node.real
+                y = index * self.spacing
+                size = abs(node).upper() * abs(acb(self.tilt, y) * acb(1 + self.tilt, y)).upper()
+                index += 1
+            y = (index - 1) * self.spacing
             weight = 1 / y + self.spacing / y**2
             level = (arb.pi() * goal / weight).lower()
-            if index >= least and size < level:
+            if index > least and size < level:
                 failed = march.failure(y, level)
                 if failed is None:
                     factor = march.excess * (level * weight / arb.pi()).upper()
-                    return total * self.spacing / arb.pi(), factor.upper()
+                    front = self.spacing / arb.pi()
+                    return total * front, (factor + error * front).upper()
                 # Not proved to be small there: sum on, and ask again later.
-                least = max(int(float(failed / self.spacing)), index + 1 + index // 8)
-            index += 1
-            if max(index, least) > _MOST_NODES:
+                least = max(int(float(failed / self.spacing)), index + index // 8)
+            if max(index, least) > _MOST_NODES and found is None:
                 raise AccuracyError(
                     "the characteristic function of the loss falls too slowly to certify so many "
                     "digits; ask for fewer digits, or compose more steps"
                 )
+
+    @property
+    def _has_atoms(self) -> bool:
+        return any(step.parts.has_atoms for step, _ in self.steps)
+
+    def _panel(self, first: int, walks: Walks, goal: arb) -> Panel | None:
+        """Sum the nodes up to twice a first one at once, if that costs less than each."""
+        nodes = [(walk.between(first, 2 * first), count) for walk, count in walks]
+        share = goal * arb.pi() / self.spacing * _PANEL_SHARE
+        return sum_panel(nodes, self.tilt, self.epsilon, self.spacing, first, share)
+
+    def _require_decay(self, march: March, goal: arb, last: int) -> None:
+        y = last * self.spacing
+        march.require_decay(arb.pi() * goal * y / (1 + self.spacing), y)
 
     def _node(self, index: int, walks: Walks) -> acb:
         y = index * self.spacing

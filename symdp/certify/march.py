@@ -9,11 +9,11 @@ from flint import arb, ctx
 
 from symdp.certify.step import TiltedStep
 from symdp.errors import AccuracyError
-from symdp.truth.variation import REACH
 
 _MOST_PLACES = 1000
 _COARSE = 64  # bits of the nodes that only bound a modulus
 _LEAST_STEP = 1e-7
+_FARTHEST = arb(2) ** 80
 
 
 class March:
@@ -85,11 +85,11 @@ class March:
 
     def _far(self, start: arb, level: arb) -> arb:
         """Return a place beyond which integration by parts bounds the product by the level."""
+        if not self._decayed(_FARTHEST, level):
+            raise AccuracyError("no bound of the characteristic function is small far out")
         place = start
         while not self._decayed(place, level):
             place = (2 * place).mid()
-            if place > REACH:
-                raise AccuracyError("no bound of the characteristic function is small far out")
         low, high = float(place) / 2, float(place)
         for _ in range(12):
             middle = math.sqrt(low * high)

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
-from flint import arb, ctx
+from flint import acb, arb, ctx
 
 from symdp.certify.nodes import Nodes, stretch_nodes
 from symdp.certify.work import spend
@@ -30,6 +30,8 @@ _MOST_TERMS = 200_000
 _CLOSEST_PEAK = 200  # −log₂ of how near an end a peak is looked for, as a share of a piece
 _MOST_TILT = 2**20
 _FINE = 1400
+_ROUGH = 0.5  # of a logarithm
+_NEAR_BITS = 64
 _SHORT = 24  # operations of a log-density whose concavity SymPy may be asked about
 
 
@@ -69,6 +71,39 @@ class Stretch:
         spend(1.0)
         return self._exponent(place, tilt + self.shift)
 
+    def values(self, place: Any, tilt: Any, fine: float) -> tuple[Any, Any]:
+        """Return b + wℓ, and ℓ as fine as asked, over a ball, maybe by the mean value theorem.
+
+        What the parts of a sum have in common widens its ball far more than the sum changes there.
+        """
+        exponent, loss = self.exponent(place, tilt), self.loss(place)
+        rough = exponent.real.rad() > _ROUGH, loss.imag.rad() > fine
+        if not any(rough) or not self._is_analytic(place):
+            return exponent, loss
+        spend(3.0)
+        middle = acb(place.real.mid(), place.imag.mid())
+        away = (place.real.rad() + place.imag.rad()).upper()
+        if rough[0]:
+            slope = abs(self._exponent_slope(place, tilt + self.shift))
+            exponent = _moved(self.exponent(middle, tilt), slope * away, exponent)
+        if rough[1]:
+            slope = self.log_slope(place).real.exp()
+            loss = _moved(self.loss(middle), slope * away, loss)
+        return exponent, loss
+
+    def _is_analytic(self, place: Any) -> bool:
+        return bool(
+            self.base(place, analytic=True).is_finite()
+            and self.loss(place, analytic=True).is_finite()
+        )
+
+    @cached_property
+    def _exponent_slope(self) -> ArbFunction:
+        weight = sp.Dummy("w")
+        slopes = (sp.diff(e, self.x) for e in (self._base_expression, self.piece.loss))
+        base, loss = slopes
+        return compile_arb(base + weight * loss, [self.x, weight])
+
     @cached_property
     def log_slope(self) -> ArbFunction:
         """Return log|ℓ′| as a function of balls."""
@@ -87,8 +122,12 @@ class Stretch:
 
         low, high = cut.lower.mid(), cut.upper.mid()
         width = high - low
-        close = (width * arb(2) ** -k for k in range(6, _CLOSEST_PEAK))
-        places = [*marks(low, high), *(p for d in close for p in (low + d, high - d))]
+        close = [width * arb(2) ** -k for k in range(6, _CLOSEST_PEAK, 2)]
+        places = [
+            *marks(low, high),
+            *(low + d for d in close if self._ends[0] is not None),
+            *(high - d for d in close if self._ends[1] is not None),
+        ]
         best = max((place.mid() for place in places if low < place < high), key=height)
         top, stride = height(best), width / 32
         for _ in range(40):
@@ -129,8 +168,9 @@ class Stretch:
         return self._cuts[key]
 
     def _is_regular(self, end: Any) -> bool:
-        """Whether log-density and loss are finite at an end, as they are not at a singular one."""
-        return self.x.is_integer or bool(self.base(end).is_finite() and self.loss(end).is_finite())
+        """Whether log-density and loss are holomorphic around an end."""
+        near = arb(0, 1) * arb(2) ** -_NEAR_BITS * (1 + abs(end.mid()))
+        return self.x.is_integer or self._is_analytic(acb(end + near, near))
 
     def spare(self, cut: Cut) -> int:
         """Return how many bits it takes to tell the cuts from singular ends that are not 0."""
@@ -219,6 +259,12 @@ class Stretch:
         if power:
             weights = [w * (x - centre) ** power for w, x in zip(weights, losses, strict=True)]
         return Nodes(tuple(weights), tuple(losses), arb(0), reach, tuple(places))
+
+
+def _moved(middle: acb, away: arb, known: acb) -> acb:
+    """Return the ball around a middle, unless it is no smaller than what is known."""
+    size = away.upper()
+    return middle + acb(arb(0, size), arb(0, size)) if size < known.real.rad() else known
 
 
 @lru_cache(maxsize=256)

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from flint import acb, acb_mat, arb, ctx
 
-from symdp.certify.work import spend
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
@@ -32,17 +31,15 @@ if TYPE_CHECKING:
 
 _RADIUS = 3  # of the ellipse
 _ARCS = 8  # of its upper half
+_FINE, _LEAST_RATE = 0.5, 1e-30  # radians
 _COARSE = 64  # bits of what only bounds
 _SPREAD = 64  # intervals that the error is shared out among
 _MOST_INTERVALS = 20_000
 _MOST_NODES = 20_000
-_PER_UNIT = 300.0  # products of balls that cost as much as one value of a density
 _BLOCK = 32
 _CHAIN = 16
 _WIDE = 3000  # nodes from which on blocks are smaller
-_FIRST = 40  # values that the first nodes serve
 _ORDER_STEP = 6
-_LEAST_BITS = 24
 _TOO_MANY = (
     "the characteristic function of the loss needs too many nodes to certify so many digits; ask "
     "for fewer digits, or compose more steps"
@@ -59,6 +56,7 @@ class Nodes:
     reach: float
     places: tuple[Any, ...] = ()
     start: float = 0.0
+    ends: tuple[arb, ...] = ()  # values of the loss at atoms and where lines end on the axis
 
     def total(self) -> arb:
         """Enclose the value at y = 0."""
@@ -102,69 +100,6 @@ class Nodes:
 
     def _ball(self) -> acb:
         return acb(arb(0, self.error), arb(0, self.error))
-
-
-@dataclass(frozen=True)
-class Need:
-    """How well values φ(y) must be known that enter a sum as w(y) φ(y)ⁿ."""
-
-    bits: int  # −log₂ of the tolerance about y = 0
-    count: int  # n
-    falls: bool  # whether w(y) is like 1/y²
-
-    def bits_at(self, y: float, size: float) -> int:
-        """Return what is needed from a frequency on, where |φ| is about `size` or less.
-
-        The errors n |φ|ⁿ⁻¹ w(y) of what follows may add up to those about y = 0, and so may
-        the power of one of them where φ itself is smaller than it.
-        """
-        whole = self.bits - (math.log2(max(y, 1.0)) if self.falls else 0.0)
-        single = whole + (self.count - 1) * math.log2(min(max(size, 1e-300), 1.0))
-        return 16 * math.ceil(max(single, whole / self.count + 2.0, _LEAST_BITS) / 16)
-
-
-class Walk:
-    """Values at y = 0, h, 2h, …, each computed once, from nodes that reach ever further.
-
-    Parameters
-    ----------
-    nodes : callable
-        Of a reach, a start and bits.
-    spacing : arb
-    need : Need
-        The larger y, and the smaller φ, the fewer nodes and bits will do.
-    """
-
-    def __init__(
-        self, nodes: Callable[[float, float, int], Nodes], spacing: arb, need: Need
-    ) -> None:
-        self._nodes, self._spacing, self._need = nodes, spacing, need
-        self._values: list[acb] = []
-        self._source: Iterator[acb] = iter(())
-        self._width, self._precision = 0, ctx.prec
-        self._spare = ctx.prec - need.bits
-
-    def __getitem__(self, index: int) -> acb:
-        while len(self._values) <= index:
-            with ctx.workprec(self._precision):
-                found = next(self._source, None)
-            if found is None:
-                found = self._extended()
-            spend(self._width / _PER_UNIT)
-            self._values.append(found)
-        return self._values[index]
-
-    def _extended(self) -> acb:
-        """Return the next value, from nodes that reach twice as far."""
-        have = len(self._values)
-        start, reach = (float(self._spacing) * k for k in (have, max(2 * have, _FIRST)))
-        recent = (float(abs(value).upper()) for value in self._values[-(have // 3) :])
-        bits = self._need.bits_at(start, max(recent, default=1.0))
-        self._precision = max(bits + self._spare, _COARSE)
-        with ctx.workprec(self._precision):
-            nodes = self._nodes(reach, start, bits)
-            self._source, self._width = nodes.walk(have, self._spacing), len(nodes.losses)
-            return next(self._source)
 
 
 def stretch_nodes(
@@ -258,6 +193,11 @@ class _Integrand:
         loss = self.part.loss(place)
         return self.factor((self.part.exponent(place, self.tilt) - self.scale).exp(), loss), loss
 
+    @cached_property
+    def _fine(self) -> float:
+        """How well ℓ should be known."""
+        return _FINE / max(self.frequencies[1], abs(float(self.tilt)), _LEAST_RATE)
+
     def on_ellipse(self, centre: Any, half: Any) -> arb:
         """Bound h times the integrand around an interval, ∞ where it is not analytic.
 
@@ -272,10 +212,9 @@ class _Integrand:
             return arb.pos_inf()
         largest = arb(0)
         for turn in _ellipse()[: _ARCS if is_real else None]:
-            place = centre + half * turn
-            loss = self.part.loss(place)
+            exponent, loss = self.part.values(centre + half * turn, self.tilt, self._fine)
             rise = -abs(loss.imag) if is_real else loss.imag
-            log_size = self.part.exponent(place, self.tilt).real - self.scale
+            log_size = exponent.real - self.scale
             for y in self.frequencies:
                 size = abs(self.factor((log_size - y * rise).exp(), loss)).upper()
                 if not size.is_finite():
@@ -283,13 +222,22 @@ class _Integrand:
                 largest = largest.max(size)
         return arb((abs(half) * largest).upper())
 
-    def on_interval(self, left: Any, right: Any) -> arb:
-        """Bound the integral over an interval of the real axis from a ball around the integrand."""
-        if not isinstance(left, arb):
-            return arb.pos_inf()
-        value, _ = self.at(between(left, right))
-        size = abs(value).upper() * (right - left)
-        return arb(size.upper()) if size.is_finite() else arb.pos_inf()
+    def on_line(self, left: Any, right: Any) -> arb:
+        """Bound the integral between two places from a ball around the integrand."""
+        exponent, loss = self.part.values(_box(left, right), self.tilt, self._fine)
+        largest = arb(0)
+        for y in self.frequencies if isinstance(left, acb) else (0.0,):
+            log_size = exponent.real - self.scale - y * loss.imag
+            largest = largest.max(abs(self.factor(log_size.exp(), loss)).upper())
+        size = (abs(right - left) * largest).upper()
+        return arb(size) if size.is_finite() else arb.pos_inf()
+
+
+def _box(left: Any, right: Any) -> Any:
+    """Return a ball around a line."""
+    if isinstance(left, arb):
+        return between(left, right)
+    return acb(between(left.real, right.real), between(left.imag, right.imag))
 
 
 class _Rule:
@@ -322,16 +270,16 @@ class _Rule:
                 break
             left, right = waiting.pop()
             centre, half = (left + right) / 2, (right - left) / 2
-            with ctx.workprec(_COARSE + self._spare):
-                bound = integrand.on_ellipse(centre, half)
-                order = _order(bound, share)
             if tries > _MOST_INTERVALS or len(self._weights) > _MOST_NODES:
                 raise AccuracyError(_TOO_MANY)
-            if order is None:
-                size = integrand.on_interval(left, right)
+            with ctx.workprec(_COARSE + self._spare):
+                size = integrand.on_line(left, right)
                 if size < share:  # as beside an end where it vanishes and is not analytic
                     self.error += size
                     continue
+                bound = integrand.on_ellipse(centre, half)
+                order = _order(bound, share)
+            if order is None:
                 middle = centre.mid()
                 if middle in (left, right):
                     raise AccuracyError(_TOO_MANY)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.certify.changes import compactified
+from symdp.certify.changes import compactified, straightened
 from symdp.certify.decay import Decay
 from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
-from symdp.certify.nodes import Need, Nodes, Walk, path_nodes
+from symdp.certify.nodes import Nodes, path_nodes
+from symdp.certify.walk import Need, Walk
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball
@@ -33,6 +34,7 @@ _CLOSEST = 8
 _MOST_SCALES = 50
 _GROWTH = 1.5  # nodes are made for frequencies so much further than asked
 _MOST_WALKS = 4
+_MANY = 600
 _HIGH = 3.0  # deviations per unit of y from which on a path beside the axis serves
 
 
@@ -45,7 +47,7 @@ class Parts:
             point for point in points(pair) if not point.loss.is_infinite and point.p != 0
         )
         self.stretches: tuple[Stretch, ...] = tuple(
-            compactified(stretch(piece, pair.variable))
+            compactified(straightened(stretch(piece, pair.variable)))
             for piece in pieces(pair)
             if piece.log_p is not None and piece.log_q is not None
         )
@@ -55,6 +57,11 @@ class Parts:
         self._refused: dict[bool, sp.Expr] = {False: sp.oo, True: sp.oo}
         self._lifted: dict[tuple[Stretch, int, sp.Rational], Lifted] = {}
 
+    @property
+    def has_atoms(self) -> bool:
+        """Whether a value of the loss has a mass of its own."""
+        return bool(self.points) or any(part.piece.slope == "constant" for part in self.stretches)
+
     def reach(self, tilt: sp.Rational) -> sp.Rational:
         """Return a tilt above the given one at which the tails are bounded, and so K finite.
 
@@ -63,6 +70,10 @@ class Parts:
         AccuracyError
             If there is none, as at the end of the domain of K.
         """
+        room = sp.Rational(1, 2 ** (_CLOSEST - 1))
+        known = [top for top in self._reached.values() if top >= tilt + room]
+        if known:  # a cut may take long
+            self._reached.setdefault(tilt, min(known))
         if tilt not in self._reached:
             tops = [top_tilt(tilt), *(tilt + sp.Rational(1, 2**k) for k in range(_CLOSEST))]
             for patient, top in itertools.product((False, True), tops):
@@ -98,6 +109,7 @@ class Parts:
         bits = max(int(-float(tolerance.log().mid()) / math.log(2)), 40) + 10
         bits = 128 * math.ceil(bits / 128)  # few cuts serve all
         error = arb(0)
+        ends = list(losses)
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
             error += cut.beyond * (-scale).exp()
@@ -112,7 +124,10 @@ class Parts:
             weights += found.weights
             losses += found.losses
             error += found.error
-        return Nodes(tuple(weights), tuple(losses), arb(error.upper()), reach, (), start)
+            with ctx.workprec(ctx.prec + part.spare(cut)):
+                ends += [part.loss(end.mid()) for end in (cut.lower, cut.upper)]
+        error = arb(error.upper())
+        return Nodes(tuple(weights), tuple(losses), error, reach, (), start, tuple(ends))
 
     def _path(
         self, part: Stretch, bits: int, tilt: sp.Rational, scale: arb, frequency: float
@@ -206,6 +221,7 @@ class TiltedStep:
         self._moments: tuple[arb, arb] | None = None
         self._nodes: list[tuple[int, int, Nodes]] = []
         self._walks: dict[tuple[str, Need, int], Walk] = {}
+        self._crowded = False  # whether low frequencies need many nodes on the real axis
 
     @property
     def is_discrete(self) -> bool:
@@ -230,10 +246,17 @@ class TiltedStep:
         ]
         if serving:
             return min(serving, key=lambda nodes: len(nodes.losses))
+        tolerance = arb(2) ** -bits
+        made = partial(self.parts.nodes, self.tilt, self.scale, _GROWTH * reach, tolerance)
         # Few nodes serve low frequencies on the real axis, and all from 0 on.
-        if start * float(self.deviation()) < _HIGH:
-            start = 0.0
-        found = self.parts.nodes(self.tilt, self.scale, _GROWTH * reach, arb(2) ** -bits, start)
+        is_low = start * float(self.deviation()) < _HIGH
+        ways = [0.0] if start == 0.0 else [0.0, start] if is_low else [start]
+        if self._crowded:
+            ways.reverse()
+        found = made(ways.pop(0))
+        if len(found.losses) > _MANY and is_low:
+            self._crowded = True
+            found = min([found, *map(made, ways)], key=lambda nodes: len(nodes.losses))
         self._nodes.append((ctx.prec, bits, found))
         return found
 

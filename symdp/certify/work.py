@@ -11,6 +11,7 @@ from symdp.errors import AccuracyError
 
 UNITS = 600_000.0  # a unit is about one value of a log-density in balls
 _PER_DIGIT = 4_000.0
+_PRODUCTS = 300.0  # products of balls that cost as much
 
 _left: ContextVar[list[float] | None] = ContextVar("left", default=None)
 
@@ -50,6 +51,11 @@ def spend(units: float) -> None:
         left[0] -= units
         if left[0] < 0:
             raise OutOfWorkError
+
+
+def spend_products(count: float) -> None:
+    """Take so many products of balls off what is left."""
+    spend(count / _PRODUCTS)
 
 
 def metered(series: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:

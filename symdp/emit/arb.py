@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -17,7 +18,6 @@ from symdp.errors import InputError
 _Operation = Callable[..., Any]
 
 _UNKNOWN = acb(arb.nan(), arb.nan())
-_FAR = 60  # exponents beyond this are factored out of a sum of exponentials
 
 
 class ArbFunction:
@@ -144,29 +144,57 @@ def _log_one_plus(_detail: object, analytic: bool, value: acb) -> acb:
 
 
 def _log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
-    """Log Σ c exp(a); far exponents are factored out, since exp overflows Arb near 1e300."""
+    """Log Σ c exp(a), continued from real a as a_r + log(c_r + Σ c exp(a − a_r)) with a largest r.
+
+    That is one holomorphic function of all a, whatever r, where c_r exceeds the rest, and where
+    the sum cannot vanish for the directions of its terms; no other place counts as analytic.
+    """
     coefficients, exponents = arguments[::2], arguments[1::2]
-    middles = [float(a.real.mid()) for a in exponents]
-    peak = max(range(len(middles)), key=middles.__getitem__)
-    if middles[peak] < _FAR:
-        total = sum((c * a.exp() for c, a in zip(coefficients, exponents, strict=True)), acb(0))
-        return total.log(analytic=analytic)
-    total = sum(
-        (
-            c * (a - exponents[peak]).exp()
-            for i, (c, a) in enumerate(zip(coefficients, exponents, strict=True))
-            if i != peak
-        ),
-        acb(coefficients[peak]),
-    )
-    return exponents[peak] + total.log(analytic=analytic)
+    largest, most = 0, -math.inf
+    for index, exponent in enumerate(exponents):
+        size = float(exponent.real.mid()) + _log_size(coefficients[index])
+        if size > most:
+            largest, most = index, size
+    top, front = exponents[largest], coefficients[largest]
+    turns, terms = [], []
+    total = front
+    for index, exponent in enumerate(exponents):
+        if index != largest:
+            turn = exponent - top
+            term = coefficients[index] * turn.exp()
+            total = total + term
+            turns.append(turn)
+            terms.append(term)
+    if analytic and not _is_single(front, coefficients, turns, terms, total):
+        return _UNKNOWN
+    return top + total.log()
+
+
+def _log_size(coefficient: acb) -> float:
+    size = abs(float(coefficient.real.mid()))
+    return math.log(size) if size > 0 else -math.inf
+
+
+def _is_single(
+    front: acb, coefficients: Sequence[acb], turns: list[acb], terms: list[acb], total: acb
+) -> bool:
+    """Whether one term exceeds the rest, or the directions of all let them not cancel."""
+    if sum((abs(term) for term in terms), arb(0)) < front.real:
+        return True
+    sides = [turn.imag for turn in turns]
+    lower = min(arb(0), *(side.lower() for side in sides))
+    spread = max(arb(0), *(side.upper() for side in sides)) - lower
+    if all(c.real > 0 for c in coefficients):
+        return bool(spread < arb.pi())
+    return bool(spread < arb.pi() / 2 and total.real > 0)
 
 
 def _unit_log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
     """Log Σ c exp(a) where Σ c = 1: each a occurs once, and small a keep relative accuracy."""
-    terms = zip(arguments[::2], arguments[1::2], strict=True)
+    exponents = arguments[1::2]
+    terms = zip(arguments[::2], exponents, strict=True)
     total = sum((c * a.expm1() for c, a in terms), acb(0))
-    if total.abs_upper() < 0.5:
+    if total.abs_upper() < 0.5 and all(abs(a.imag) < 1 for a in exponents):
         return total.log1p()
     return _log_sum_exp(None, analytic, *arguments)
 
@@ -175,7 +203,7 @@ def _log_ratio(_detail: object, analytic: bool, difference: acb, a: acb, b: acb)
     relative = difference / b
     if relative.abs_upper() < 0.5:
         return relative.log1p()
-    return a.log(analytic=analytic) - b.log(analytic=analytic)
+    return (a / b).log(analytic=analytic)  # the same function as above
 
 
 def _on_cut_left_of(value: acb, edge: int) -> bool:

@@ -1,0 +1,84 @@
+"""Values of one step's φ_t along the line, from nodes that reach ever further."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from flint import acb, arb, ctx
+
+from symdp.certify.nodes import Nodes
+from symdp.certify.work import spend_products
+
+_COARSE = 64  # bits of what only bounds
+_FIRST = 40  # values that the first nodes serve
+_LEAST_BITS = 24
+
+
+@dataclass(frozen=True)
+class Need:
+    """How well values φ(y) must be known that enter a sum as w(y) φ(y)ⁿ."""
+
+    bits: int  # −log₂ of the tolerance about y = 0
+    count: int  # n
+    falls: bool  # whether w(y) is like 1/y²
+
+    def bits_at(self, y: float, size: float) -> int:
+        """Return what is needed from a frequency on, where |φ| is about `size` or less.
+
+        The errors n |φ|ⁿ⁻¹ w(y) of what follows may add up to those about y = 0, and so may
+        the power of one of them where φ itself is smaller than it.
+        """
+        whole = self.bits - (math.log2(max(y, 1.0)) if self.falls else 0.0)
+        single = whole + (self.count - 1) * math.log2(min(max(size, 1e-300), 1.0))
+        return 16 * math.ceil(max(single, whole / self.count + 2.0, _LEAST_BITS) / 16)
+
+
+class Walk:
+    """Values at y = 0, h, 2h, …, each computed once, from nodes that reach ever further.
+
+    Parameters
+    ----------
+    nodes : callable
+        Of a reach, a start and bits.
+    spacing : arb
+    need : Need
+        The larger y, and the smaller φ, the fewer nodes and bits will do.
+    """
+
+    def __init__(
+        self, nodes: Callable[[float, float, int], Nodes], spacing: arb, need: Need
+    ) -> None:
+        self._nodes, self._spacing, self._need = nodes, spacing, need
+        self._values: list[acb] = []
+        self._source: Iterator[acb] = iter(())
+        self._width, self._precision = 0, ctx.prec
+        self._spare = ctx.prec - need.bits
+
+    def __getitem__(self, index: int) -> acb:
+        while len(self._values) <= index:
+            with ctx.workprec(self._precision):
+                found = next(self._source, None)
+            if found is None:
+                found = self._extended()
+            spend_products(self._width)
+            self._values.append(found)
+        return self._values[index]
+
+    def between(self, first: int, last: int) -> Nodes:
+        """Return nodes that serve the values from one to another."""
+        start, reach = (float(self._spacing) * k for k in (first, last))
+        recent = (float(abs(value).upper()) for value in self._values[-(first // 3) :])
+        bits = self._need.bits_at(start, max(recent, default=1.0))
+        self._precision = max(bits + self._spare, _COARSE)
+        with ctx.workprec(self._precision):
+            return self._nodes(reach, start, bits)
+
+    def _extended(self) -> acb:
+        """Return the next value, from nodes that reach twice as far."""
+        have = len(self._values)
+        nodes = self.between(have, max(2 * have, _FIRST))
+        with ctx.workprec(self._precision):
+            self._source, self._width = nodes.walk(have, self._spacing), len(nodes.losses)
+            return next(self._source)
