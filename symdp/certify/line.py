@@ -130,14 +130,16 @@ class _Line:
         self._require_decay(march, goal, _MOST_NODES if many else _LAST_PANEL)
         index, least = 1, 1
         proved_near = False
+        moduli: Sequence[float | None] = [None] * len(walks)
         while True:
             found = None
             if index >= _FIRST_PANEL and index & (index - 1) == 0:
-                found = self._panel(index, walks, goal)
+                found = self._panel(index, walks, goal, moduli)
             if found is not None:
                 total += found.total.real
                 error += found.error
-                index, size = 2 * index, found.last
+                index, moduli = 2 * index, found.moduli
+                size = math.prod(arb(m) ** n for m, (_, n) in zip(moduli, walks, strict=True))
             else:
                 if index >= _LATE_PANEL and not proved_near:
                     self._require_decay(march, goal, _MOST_NODES)
@@ -168,9 +170,14 @@ class _Line:
     def _has_atoms(self) -> bool:
         return any(step.parts.has_atoms for step, _ in self.steps)
 
-    def _panel(self, first: int, walks: Walks, goal: arb) -> Panel | None:
+    def _panel(
+        self, first: int, walks: Walks, goal: arb, moduli: Sequence[float | None]
+    ) -> Panel | None:
         """Sum the nodes up to twice a first one at once, if that costs less than each."""
-        nodes = [(walk.between(first, 2 * first), count) for walk, count in walks]
+        nodes = [
+            (walk.between(first, 2 * first, size), count)
+            for (walk, count), size in zip(walks, moduli, strict=True)
+        ]
         share = goal * arb.pi() / self.spacing * _PANEL_SHARE
         return sum_panel(nodes, self.tilt, self.epsilon, self.spacing, first, share)
 

@@ -41,7 +41,7 @@ _RADIUS = 3
 _ARCS = 6  # of the upper half of the ellipse
 _COARSE = 64  # bits of what only bounds
 _MOST_DEGREE = 80
-_MOST_PARTS = 8
+_MOST_PARTS = 64
 _MOST_SUMS = 3000
 _PER_SUM = 8  # nodes that cost as much as one sum Λ
 _DROPPED = 2.0**-10  # of what the nodes may err by
@@ -51,11 +51,11 @@ _SAME = 2.0**-6  # radians that one value of the loss may stand off another
 
 @dataclass(frozen=True)
 class Panel:
-    """A sum over nodes, what it may err by, and a bound of Π|φ|ⁿ at its end."""
+    """A sum over nodes, what it may err by, and about |φ| of each kind of step at its end."""
 
     total: acb
     error: arb
-    last: arb
+    moduli: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,24 @@ class _Range:
 
 @dataclass(frozen=True)
 class _Group:
-    """The nodes of one value σ of the loss: weights, ℓ − σ, and the bounds of G_σ on the arcs."""
+    """The nodes of one value σ of the loss: weights, losses, and the bounds of G_σ on the arcs."""
 
     place: arb
     weights: list[Any]
-    offsets: list[acb]
+    losses: list[acb]
     bounds: list[arb]
 
-    def at(self, y: arb) -> acb:
-        """Return G_σ(y)."""
-        total = acb(0)
-        for weight, offset in zip(self.weights, self.offsets, strict=True):
-            total += weight * (acb(0, y) * offset).exp()
-        return total
+    def values(self, frequencies: list[arb]) -> list[acb]:
+        """Return G_σ at frequencies."""
+        spend_products(len(frequencies) * len(self.weights))
+        turns = [acb(0, 1) * (loss - self.place) for loss in self.losses]
+        found = []
+        for y in frequencies:
+            total = acb(0)
+            for weight, turn in zip(self.weights, turns, strict=True):
+                total += weight * (y * turn).exp()
+            found.append(total)
+        return found
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,8 @@ def sum_panel(
     """
     whole = _Range(first, first, spacing)
     waiting = [whole]
-    total, error, last = acb(0), arb(0), arb(1)
+    total, error = acb(0), arb(0)
+    moduli: tuple[float, ...] = ()
     while waiting:
         part = waiting.pop()
         found = _sum_range(steps, tilt, epsilon, part, goal * part.count / whole.count)
@@ -146,8 +152,8 @@ def sum_panel(
             continue
         total += found.total
         error += found.error
-        last = found.last
-    return Panel(total, arb(error.upper()), last)
+        moduli = found.moduli
+    return Panel(total, arb(error.upper()), moduli)
 
 
 def _sum_range(
@@ -165,10 +171,9 @@ def _sum_range(
             return None
         error = part.count * part.start**-2 * _difference(splits) + _interpolation(size, degree)
         bits = math.log2(max(float((size / goal).upper()), 2.0)) + 3 * degree + 40
-        last = math.prod((split.last**count for split, count in splits), start=arb(1))
     with ctx.workprec(max(ctx.prec, int(bits))):
         total = _total(splits, tilt, epsilon, part, degree)
-    return Panel(total, arb(error.upper()), arb(last.upper()))
+    return Panel(total, arb(error.upper()), tuple(float(split.last) for split, _ in splits))
 
 
 def _arcs(part: _Range) -> list[acb]:
@@ -204,8 +209,9 @@ def _split(nodes: Nodes, part: _Range, arcs: list[acb]) -> _Split:
     for place, own in zip(places, members, strict=True):
         if own:
             weights = [nodes.weights[i] for i in own]
-            offsets = [acb(nodes.losses[i]) - place for i in own]
-            groups.append(_Group(place, weights, offsets, _bounds(weights, offsets, arcs)))
+            losses = [acb(nodes.losses[i]) for i in own]
+            offsets = [loss - place for loss in losses]
+            groups.append(_Group(place, weights, losses, _bounds(weights, offsets, arcs)))
     spend_products(len(sizes) * len(arcs))
     largest = sum((sizes[i] for i in kept), arb(0))
     last = sum((at_ends[i][1] for i in kept), error)
@@ -296,8 +302,7 @@ def _powers(split: _Split, count: int, frequencies: list[arb]) -> list[tuple[arb
     """Return the terms of (Σ e^{iyσ} G_σ)ⁿ: each sum of n values σ with its factor at points."""
     partial = [(count, arb(0), [acb(math.factorial(count))] * len(frequencies))]
     for index, group in enumerate(split.groups):
-        values = [group.at(y) for y in frequencies]
-        spend_products(len(values) * len(group.weights))
+        values = group.values(frequencies)
         shares = [[acb(1)] * len(values)]
         for k in range(1, count + 1):
             shares.append([a * b / k for a, b in zip(shares[-1], values, strict=True)])

@@ -66,11 +66,16 @@ class Walk:
             self._values.append(found)
         return self._values[index]
 
-    def between(self, first: int, last: int) -> Nodes:
-        """Return nodes that serve the values from one to another."""
+    def between(self, first: int, last: int, size: float | None = None) -> Nodes:
+        """Return nodes that serve the values from one to another, |φ| being about a size or less.
+
+        Without a size, that of the last third of the values so far counts.
+        """
         start, reach = (float(self._spacing) * k for k in (first, last))
-        recent = (float(abs(value).upper()) for value in self._values[-(first // 3) :])
-        bits = self._need.bits_at(start, max(recent, default=1.0))
+        if size is None:
+            recent = (float(abs(value).upper()) for value in self._values[-(first // 3) :])
+            size = max(recent, default=1.0)
+        bits = self._need.bits_at(start, size)
         self._precision = max(bits + self._spare, _COARSE)
         with ctx.workprec(self._precision):
             return self._nodes(reach, start, bits)
