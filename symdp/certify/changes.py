@@ -1,16 +1,14 @@
-"""Changes of the variable of a piece of the loss, after which its ends are regular.
+"""Changes of the variable of a half-line's piece of the loss, after which its ends are regular.
 
-Where a density is 0 at a finite end, or like a broken power, x = end ± sʳ may serve; where a piece
-is infinite, x = ±s^{−r} suits algebraic tails and x = ∓r log s tails like e^{−x/r}: the density of
-s and the loss are then often holomorphic at s = 0, as for noise whose loss comes ever closer to a
-value.  What SymPy made of them is compared with what was put in, in ball arithmetic.
+Where a density is 0 at a finite end, or like a broken power, x = end ± sʳ may serve; x = ±1/s suits
+algebraic tails: the density of s and the loss are then often holomorphic at s = 0.  What SymPy made
+of them is compared with what was put in, in ball arithmetic.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import lru_cache
 
 import sympy as sp
@@ -19,46 +17,14 @@ from flint import arb, ctx
 from symdp.certify.moments import Stretch, stretch
 from symdp.derive.records import Piece, Slope
 from symdp.derive.signs import sign_of
-from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
+from symdp.emit.arb import compile_arb, constant_ball
 from symdp.errors import InputError
-from symdp.truth.jets import Jet
 
-FAR = 2**30
 _MOST_OPERATIONS, _SHORT = 400, 80
 _MOST_WAYS = 4
 _MOST_POWER = 6
 _BITS = 128
 _SAMPLES = ("0.0625", "0.3125", "0.8125")  # of the room, where a change is checked
-
-
-@dataclass(frozen=True)
-class Change:
-    """A piece in the distance s from one of its ends, whatever the tilt.
-
-    Attributes
-    ----------
-    loss, slope, density
-        ℓ, dℓ/ds and the density of s under P.
-    jets
-        Of loss and density.
-    place
-        x as a function of s.
-    value
-        ℓ₀, the loss at s = 0.
-    power
-        κ, where ℓ − ℓ₀ is like s^κ.
-    room
-        How large s may be at most.
-    """
-
-    loss: ArbFunction
-    slope: ArbFunction
-    density: ArbFunction  # of P
-    jets: tuple[Jet, Jet]
-    place: ArbFunction
-    value: sp.Expr
-    power: int
-    room: arb
 
 
 @lru_cache(maxsize=256)
@@ -131,56 +97,6 @@ def straightened(found: Stretch) -> Stretch:
     return found
 
 
-@lru_cache(maxsize=64)
-def changes(stretch: Stretch, side: int) -> tuple[Change, ...]:
-    """Return the changes that may serve at the lower end (side 0) or the upper one (side 1)."""
-    return tuple(_found_changes(stretch, side))
-
-
-def _found_changes(stretch: Stretch, side: int) -> Iterator[Change]:
-    piece, x = stretch.piece, stretch.x
-    assert piece.log_p is not None
-    if _is_long(piece):
-        return
-    outwards = 1 if side == 1 else -1
-    end, other = (piece.lower, piece.upper)[side], (piece.upper, piece.lower)[side]
-    s = sp.Symbol("s", positive=True)
-    powers = _powers(piece.log_p + piece.loss, x - end if end.is_finite else x)
-    if end.is_finite:
-        ways = [end - outwards * s**power for power in powers]
-    else:
-        ways = [outwards * s**-power for power in powers]
-        ways += [-outwards * sp.log(s) / rate for rate in _rates(piece.log_p, x)]
-    for place in ways:
-        room = sp.Integer(FAR) if end.is_finite else sp.Rational(9, 10)
-        if other.is_finite:
-            inner = (end + other) / 2 if end.is_finite else other + outwards
-            most = sp.solve(sp.Eq(place, inner), s)
-            room = most[0] if most else room
-        regular = _regular_pair(piece, x, place, s, room)
-        if regular is None:
-            continue
-        ratio, density = regular
-        loss = sp.log(ratio)
-        value = loss.subs(s, 0)
-        power = vanishing_order(loss, s, sp.S.Zero) if value.is_finite else None
-        if power is None:
-            continue
-        try:
-            yield Change(
-                compile_arb(loss, [s]),
-                compile_arb(sp.factor_terms(sp.together(sp.diff(loss, s))), [s]),
-                compile_arb(density, [s]),
-                (Jet(loss, s), Jet(density, s)),
-                compile_arb(place, [s]),
-                sp.simplify(value),
-                power,
-                constant_ball(room, 128).real,
-            )
-        except InputError:
-            continue
-
-
 def vanishing_order(loss: sp.Expr, x: sp.Symbol, at: sp.Expr) -> int | None:
     """Return the κ for which ℓ(x) − ℓ(at) is like (x − at)^κ, None where no exact test tells it.
 
@@ -198,15 +114,6 @@ def vanishing_order(loss: sp.Expr, x: sp.Symbol, at: sp.Expr) -> int | None:
         if sign != 0:
             return None if sign is None else power
     return None
-
-
-def _rates(expression: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
-    """Return the rates c of the exponentials e^{cx} in e^expression, the smallest first."""
-    exponents = list(sp.Add.make_args(sp.expand(expression)))
-    exponents += [node.args[0] for node in expression.atoms(sp.exp)]
-    slopes = {abs(sp.diff(exponent, x)) for exponent in exponents}
-    slopes = {slope for slope in slopes if slope != 0 and slope.is_number}
-    return list(itertools.islice(sorted(slopes, key=float), _MOST_WAYS))
 
 
 def _powers(expression: sp.Expr, base: sp.Expr) -> list[sp.Expr]:

@@ -1,10 +1,10 @@
-"""The far terms of the rule, summed exactly, where atoms, edges or turns of the loss rule them.
+"""The far terms of the rule, summed exactly, where atoms or edges of the loss rule them.
 
-Far out φ_t is a polynomial in u = 1/(iy), or in a root of it, for each of a few values of the loss,
-and a small rest (see `expansion`); so is the product over n steps, for each sum Λ of such values.
-Beyond a node N the terms of the rule are then Lerch sums Σ_k e^{i(Λ−ε)kh}/(ikh)^m, known to any
-accuracy, and what the powers of u beyond J leave out is bounded by the same product over moduli.
-However slowly φ_tⁿ falls, or if it does not fall at all, few nodes suffice.
+Far out φ_t is a polynomial in u = 1/(iy) for each of a few values of the loss, and a small rest
+(see `expansion`); so is the product over n steps, for each sum Λ of such values.  Beyond a node N
+the terms of the rule are then Lerch sums Σ_k e^{i(Λ−ε)kh}/(ikh)^m, known to any accuracy, and what
+the powers of u beyond J leave out is bounded by the same product over moduli.  However slowly φ_tⁿ
+falls, or if it does not fall at all, few nodes suffice.
 """
 
 from __future__ import annotations
@@ -77,22 +77,21 @@ class Tail:
                 f"the atoms and edges of the loss have {size} sums, too many to certify; compose "
                 "fewer steps, or many more"
             )
-        self._root = root = math.lcm(*(e.root() for e, _ in expansions))
-        self._length = length = root * order + 1
+        self._length = length = order + 1
         self._sums: list[tuple[arb, acb_poly]] = [(arb(0), acb_poly(self._kernel(1)))]
         self._majorant = arb_poly(self._kernel(-1))
         self._moduli: list[tuple[arb_poly, arb, arb, int]] = []
         for expansion, count in expansions:
             terms = [
-                (place, acb_poly(expansion.row(number, root, length)))
-                for number, (place, _) in enumerate(expansion.terms)
+                (place, acb_poly([*row, *[acb(0)] * length][:length]))
+                for place, row in expansion.terms
             ]
-            own = _power(terms, count, length) if terms else []
+            own = _power(terms, count, length)
             self._sums = [
                 (place + other, (p * q).truncate(length))
                 for (place, p), (other, q) in itertools.product(self._sums, own)
             ]
-            modulus = arb_poly(expansion.majorant(root, length))
+            modulus = arb_poly(expansion.majorant(length))
             self._moduli.append((modulus, expansion.remainder, expansion.removed, count))
             power = _cut_power(modulus, count, length)
             self._majorant = (self._majorant * power).truncate(length)
@@ -102,24 +101,22 @@ class Tail:
         u = 1 / (first * self._spacing)
         if not u * (1 + self._tilt) < arb("0.5"):
             return arb.pos_inf()
-        at = u.root(self._root)
         kernel = 1 / ((1 - self._tilt * u) * (1 - (1 + self._tilt) * u))
         whole = with_cuts = kernel
         for polynomial, remainder, removed, count in self._moduli:
-            modulus = polynomial(at) + remainder * u**self.order
+            modulus = polynomial(u) + remainder * u**self.order
             whole *= modulus**count
             with_cuts *= (modulus + removed) ** count
         # The terms fall like k^{−(order + 2)} at least, those of what is cut off like k⁻².
-        rest = (whole - self._majorant(at)) * (1 + arb(first) / (self.order + 1))
+        rest = (whole - self._majorant(u)) * (1 + arb(first) / (self.order + 1))
         rest += (with_cuts - whole) * (1 + first)
         return arb((rest * u**2).upper())
 
     def total(self, first: int, goal: arb) -> arb:
         """Enclose Re Σ_{k ≥ first} of the powers up to the order, to about a goal."""
         unit = acb(0, -1) / self._spacing  # 1/(ih)
-        step = unit.pow(arb(1) / self._root)
-        units = [unit**2 * step**index for index in range(self._length)]
-        sums = TurningSums(first, self._length, goal / (16 * max(len(self._sums), 1)), self._root)
+        units = [unit ** (index + 2) for index in range(self._length)]
+        sums = TurningSums(first, self._length, goal / (16 * len(self._sums)))
         total = arb(0)
         for place, polynomial in self._sums:
             turn = acb(0, (place - self._epsilon) * self._spacing).exp()
@@ -134,18 +131,13 @@ class Tail:
             arb_poly([(-sign * rate) ** k for k in range(self.order + 1)])
             for rate in (self._tilt, 1 + self._tilt)
         )
-        powers = (first * second).coeffs()[: self.order + 1]
-        spread = [arb(0)] * self._length
-        spread[:: self._root] = powers
-        return spread
+        return [*(first * second).coeffs()][: self.order + 1]
 
 
 def find_tail(
-    steps: Steps, tilt: arb, epsilon: arb, spacing: arb, goal: arb, *, bare: bool = False
+    steps: Steps, tilt: arb, epsilon: arb, spacing: arb, goal: arb
 ) -> tuple[Tail, int] | None:
     """Return a tail with its first node, such that what it leaves out lies below a goal, or None.
-
-    A loss without atoms, edges and turns has one that is 0, which is returned if so is asked for.
 
     Raises
     ------
@@ -160,16 +152,17 @@ def find_tail(
     for order in _ORDERS if goal > _FINE else _ORDERS[1:]:
         reach = Reach(order, _FIRST * spacing, removed)
         try:
-            expansions = [(expand(step, reach, bare=bare), n) for step, n in steps]
+            expansions = [(expand(step, reach), n) for step, n in steps]
         except OutOfWorkError:
             raise
         except AccuracyError:
             if best is None:
                 raise
             break
-        if any(expansion is None for expansion, _ in expansions):
+        found = [(e, n) for e, n in expansions if e is not None]
+        if len(found) < len(expansions):
             return None
-        tail = Tail([(e, n) for e, n in expansions if e], tilt, epsilon, spacing, order)
+        tail = Tail(found, tilt, epsilon, spacing, order)
         first = _FIRST
         while first <= _LAST and not tail.bound(first) < goal:
             first = first * 5 // 4

@@ -87,9 +87,9 @@ class _Line:
             walks = [
                 (step.walk(self.spacing, tolerance, n, falls=True), n) for step, n in self.steps
             ]
-            ways: list[_Way] = [self._to_level, self._to_edges, self._to_decay]
+            ways: list[_Way] = [self._to_level, self._to_edges]
             if count <= _FEW and self._has_atoms:
-                ways = [self._to_edges, self._to_level, self._to_decay]
+                ways = [self._to_edges, self._to_level]
             refused: AccuracyError | None = None
             for way in ways:
                 try:
@@ -103,10 +103,10 @@ class _Line:
         assert refused is not None
         raise refused
 
-    def _to_edges(self, walks: Walks, goal: arb, *, bare: bool = False) -> tuple[arb, arb] | None:
+    def _to_edges(self, walks: Walks, goal: arb) -> tuple[arb, arb] | None:
         """Sum up to where atoms and edges of the loss say what follows, and add that."""
         allowed = arb.pi() * goal / self.spacing
-        found = find_tail(self.steps, self.tilt, self.epsilon, self.spacing, allowed, bare=bare)
+        found = find_tail(self.steps, self.tilt, self.epsilon, self.spacing, allowed)
         if found is None:
             return None
         tail, first = found
@@ -116,10 +116,6 @@ class _Line:
         total += tail.total(first, allowed)
         front = self.spacing / arb.pi()
         return total * front, (tail.bound(first) * front).upper()
-
-    def _to_decay(self, walks: Walks, goal: arb) -> tuple[arb, arb] | None:
-        """Sum up to where high derivatives of the density of the loss bound what follows."""
-        return self._to_edges(walks, goal, bare=True)
 
     def _to_level(self, walks: Walks, goal: arb) -> tuple[arb, arb]:
         """Sum up to where the modulus is proved to stay small."""

@@ -1,4 +1,4 @@
-"""Sums Σ_{k≥K} zᵏ f(k) over |z| = 1 of a polynomial in 1/k or a root of it, at many z.
+"""Sums Σ_{k≥K} zᵏ f(k) over |z| = 1 of an f that is a polynomial in 1/k, at many z.
 
 Summed by parts J times, with differences Δ and w = z/(1 − z), such a sum is
 
@@ -26,7 +26,7 @@ _STRIDE = 4
 _MOST_DOUBLINGS, _MOST_TERMS = 6, 6000
 _LERCH_COST, _TERM_COST = 100.0, 0.5  # in values of a log-density
 
-Coefficients = Sequence[acb]  # of k^{−2} and what follows, in steps of 1/k or a root of it
+Coefficients = Sequence[acb]  # of k^{−2}, k^{−3}, …
 
 
 class TurningSums:
@@ -35,17 +35,14 @@ class TurningSums:
     Parameters
     ----------
     first, length : int
-        K, and how many powers there are, from k^{−2} on.
+        K, and how many powers of 1/k there are, from the second one on.
     goal : arb
-    root : int
-        They are powers of its root of 1/k.
     """
 
-    def __init__(self, first: int, length: int, goal: arb, root: int = 1) -> None:
-        self._first, self._length, self._goal, self._root = first, length, goal, root
+    def __init__(self, first: int, length: int, goal: arb) -> None:
+        self._first, self._length, self._goal = first, length, goal
         self._log_goal = _log(goal)
-        self._exponents = [2 + arb(index) / root for index in range(length)]
-        self._powers = 2.0 + np.arange(length) / root
+        self._powers = np.arange(2, length + 2, dtype=float)
         self._differences: dict[int, acb_mat] = {}
 
     def total(self, turn: acb, coefficients: Coefficients) -> acb:
@@ -79,10 +76,10 @@ class TurningSums:
 
     def _one_by_one(self, turn: acb, coefficients: Coefficients, last: int) -> acb:
         """Enclose what lies before a place."""
-        series = acb_poly([*[0] * (2 * self._root), *coefficients])
+        series = acb_poly([0, 0, *coefficients])
         total, power = acb(0), turn**self._first
         for k in range(self._first, last):
-            total += series(self._unit(k)) * power
+            total += series(1 / arb(k)) * power
             power *= turn
         return total
 
@@ -101,12 +98,10 @@ class TurningSums:
         row = acb_mat([list(coefficients)]) * self._differences[first]
         series = acb_poly([row[0, j] for j in range(count)])
         beyond = arb(0)
-        for m, size in zip(self._exponents, sizes, strict=True):
+        for m, size in enumerate(sizes, start=2):
+            rising = math.prod(range(m, m + count))
             beyond += (
-                size
-                * m.rising(count)
-                * arb(first) ** (-m - count)
-                * (1 + arb(first) / (m + count - 1))
+                size * rising * arb(first) ** (-m - count) * (1 + arb(first) / (m + count - 1))
             )
         error = (beyond / gap**count).upper()
         value = turn**first * series(turn / (1 - turn)) / (1 - turn)
@@ -117,8 +112,8 @@ class TurningSums:
         spare = int(_MOST_DIFFERENCES * math.log2(2 * first)) + 64
         rows = []
         with ctx.workprec(ctx.prec + spare):
-            places = [self._unit(first + k) for k in range(_MOST_DIFFERENCES)]
-            values = [place ** (2 * self._root - 1) for place in places]
+            places = [1 / arb(first + k) for k in range(_MOST_DIFFERENCES)]
+            values = places
             for _ in range(self._length):
                 values = [value * place for value, place in zip(values, places, strict=True)]
                 row, left = [], values
@@ -135,7 +130,7 @@ class TurningSums:
         small = self._goal / self._length
         spare = int((self._length + 2) * math.log2(self._first + 1)) + 32
         with ctx.workprec(ctx.prec + spare):
-            for m, coefficient, size in zip(self._exponents, coefficients, sizes, strict=True):
+            for m, (coefficient, size) in enumerate(zip(coefficients, sizes, strict=True), 2):
                 most = size / first**m * (1 + first / (m - 1))
                 if most < small:
                     error += most
@@ -159,12 +154,9 @@ class TurningSums:
         first = arb(self._first)
         # Of k⁻² the sums of η/k up to 1/η, and of 2/k² from there on.
         total = sizes[0] * distance * (4 + (1 / (first * distance)).log().max(arb(0)) + 1 / first)
-        for m, size in zip(self._exponents[1:], sizes[1:], strict=True):
+        for m, size in enumerate(sizes[1:], 3):
             total += size * distance * first ** (1 - m) * (1 + first / (m - 2))
         return arb(total.upper())
-
-    def _unit(self, k: int) -> arb:
-        return 1 / arb(k).root(self._root)
 
 
 def _log(value: arb) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -10,14 +9,19 @@ from typing import Any
 import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
+from symdp.emit.arb_logarithms import (
+    UNKNOWN,
+    log_one_plus,
+    log_ratio,
+    log_sum_exp,
+    unit_log_sum_exp,
+)
 from symdp.emit.bessel import bessel_k_ball, log_bessel_i_ball
 from symdp.emit.enclose import enclose_integral, enclose_sum
 from symdp.emit.program import Program, compile_constant, compile_program
 from symdp.errors import InputError
 
 _Operation = Callable[..., Any]
-
-_UNKNOWN = acb(arb.nan(), arb.nan())
 
 
 class ArbFunction:
@@ -136,83 +140,13 @@ def _mul(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
     return first
 
 
-def _log_one_plus(_detail: object, analytic: bool, value: acb) -> acb:
-    # No branch cut of log(1 + u) lies in |u| < 1/2.
-    if value.abs_upper() < 0.5:
-        return value.log1p()
-    return (1 + value).log(analytic=analytic)
-
-
-def _log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
-    """Log Σ c exp(a), continued from real a as a_r + log(c_r + Σ c exp(a − a_r)) with a largest r.
-
-    That is one holomorphic function of all a, whatever r, where c_r exceeds the rest, and where
-    the sum cannot vanish for the directions of its terms; no other place counts as analytic.
-    """
-    coefficients, exponents = arguments[::2], arguments[1::2]
-    largest, most = 0, -math.inf
-    for index, exponent in enumerate(exponents):
-        size = float(exponent.real.mid()) + _log_size(coefficients[index])
-        if size > most:
-            largest, most = index, size
-    top, front = exponents[largest], coefficients[largest]
-    turns, terms = [], []
-    total = front
-    for index, exponent in enumerate(exponents):
-        if index != largest:
-            turn = exponent - top
-            term = coefficients[index] * turn.exp()
-            total = total + term
-            turns.append(turn)
-            terms.append(term)
-    if analytic and not _is_single(front, coefficients, turns, terms, total):
-        return _UNKNOWN
-    return top + total.log()
-
-
-def _log_size(coefficient: acb) -> float:
-    size = abs(float(coefficient.real.mid()))
-    return math.log(size) if size > 0 else -math.inf
-
-
-def _is_single(
-    front: acb, coefficients: Sequence[acb], turns: list[acb], terms: list[acb], total: acb
-) -> bool:
-    """Whether one term exceeds the rest, or the directions of all let them not cancel."""
-    if sum((abs(term) for term in terms), arb(0)) < front.real:
-        return True
-    sides = [turn.imag for turn in turns]
-    lower = min(arb(0), *(side.lower() for side in sides))
-    spread = max(arb(0), *(side.upper() for side in sides)) - lower
-    if all(c.real > 0 for c in coefficients):
-        return bool(spread < arb.pi())
-    return bool(spread < arb.pi() / 2 and total.real > 0)
-
-
-def _unit_log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
-    """Log Σ c exp(a) where Σ c = 1: each a occurs once, and small a keep relative accuracy."""
-    exponents = arguments[1::2]
-    terms = zip(arguments[::2], exponents, strict=True)
-    total = sum((c * a.expm1() for c, a in terms), acb(0))
-    if total.abs_upper() < 0.5 and all(abs(a.imag) < 1 for a in exponents):
-        return total.log1p()
-    return _log_sum_exp(None, analytic, *arguments)
-
-
-def _log_ratio(_detail: object, analytic: bool, difference: acb, a: acb, b: acb) -> acb:
-    relative = difference / b
-    if relative.abs_upper() < 0.5:
-        return relative.log1p()
-    return (a / b).log(analytic=analytic)  # the same function as above
-
-
 def _on_cut_left_of(value: acb, edge: int) -> bool:
     """Whether the ball may meet the real half-line left of `edge`."""
     return bool(value.imag.contains(0)) and not bool(value.real > edge)
 
 
 def _log_gamma(_detail: object, analytic: bool, value: acb) -> acb:
-    return _UNKNOWN if analytic and _on_cut_left_of(value, 0) else value.lgamma()
+    return UNKNOWN if analytic and _on_cut_left_of(value, 0) else value.lgamma()
 
 
 def _with_real_cuts(name: str) -> _Operation:
@@ -221,14 +155,14 @@ def _with_real_cuts(name: str) -> _Operation:
     def operation(_detail: object, analytic: bool, value: acb) -> acb:
         turned = value * acb(0, 1) if name in ("atan", "asinh") else value
         if analytic and (_on_cut_left_of(turned, -1) or _on_cut_left_of(-turned, -1)):
-            return _UNKNOWN
+            return UNKNOWN
         return acb(getattr(value, name)())
 
     return operation
 
 
 def _acosh(_detail: object, analytic: bool, value: acb) -> acb:
-    return _UNKNOWN if analytic and _on_cut_left_of(value, 1) else value.acosh()
+    return UNKNOWN if analytic and _on_cut_left_of(value, 1) else value.acosh()
 
 
 def _bessel(name: str) -> _Operation:
@@ -236,7 +170,7 @@ def _bessel(name: str) -> _Operation:
         if analytic and _on_cut_left_of(value, 0):
             entire = name in ("bessel_i", "bessel_j") and order.unique_fmpz() is not None
             if not entire:
-                return _UNKNOWN
+                return UNKNOWN
         if name == "bessel_k":
             return bessel_k_ball(fmpq(*detail) if detail else order, value)
         return acb(getattr(value, name)(order))
@@ -247,14 +181,14 @@ def _bessel(name: str) -> _Operation:
 def _log_bessel_k(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
     # The scaled function does not vanish at large x.
     if analytic and _on_cut_left_of(value, 0):
-        return _UNKNOWN
+        return UNKNOWN
     scaled = bessel_k_ball(fmpq(*detail) if detail else order, value, scaled=True)
     return scaled.log(analytic=analytic) - value
 
 
 def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
     if analytic and _on_cut_left_of(value, 0):
-        return _UNKNOWN
+        return UNKNOWN
     wide = None if order.is_exact() else log_bessel_i_ball(order, value)
     return wide or acb(value.bessel_i(order, scaled=True).log(analytic=analytic) + value)
 
@@ -262,7 +196,7 @@ def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> ac
 def _incomplete_gamma(name: str) -> _Operation:
     def operation(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
         if analytic and _on_cut_left_of(value, 0):
-            return _UNKNOWN
+            return UNKNOWN
         return acb(getattr(value, name)(order))
 
     return operation
@@ -296,8 +230,8 @@ def _piecewise(_detail: object, analytic: bool, *branches: Any) -> acb:
         if condition is True:
             return united
         if analytic:
-            return _UNKNOWN
-    return _UNKNOWN
+            return UNKNOWN
+    return UNKNOWN
 
 
 def _fold(name: str) -> _Operation:
@@ -360,10 +294,10 @@ _OPERATIONS: dict[str, _Operation] = {
     "power": lambda _, analytic, base, exponent: base.pow(exponent, analytic=analytic),
     "sqrt": _cut_method("sqrt"),
     "log": _cut_method("log"),
-    "log1p": _log_one_plus,
-    "log_ratio": _log_ratio,
-    "log_sum_exp": _log_sum_exp,
-    "unit_log_sum_exp": _unit_log_sum_exp,
+    "log1p": log_one_plus,
+    "log_ratio": log_ratio,
+    "log_sum_exp": log_sum_exp,
+    "unit_log_sum_exp": unit_log_sum_exp,
     "sum": _sum_constant,
     "integral": _integral_constant,
     "piecewise": _piecewise,
