@@ -152,21 +152,32 @@ def _log_most(s: float) -> float:
 def _best(
     steps: Steps, tilt: sp.Rational, epsilon: arb, log_goal: float, tilts: list[sp.Rational]
 ) -> Anchor | None:
-    """Walk outwards while the period that an anchor allows falls."""
-    best: Anchor | None = None
-    for s in tilts:
+    """Walk from the middle of some tilts while the period that an anchor allows falls."""
+
+    def found(index: int) -> tuple[float, Anchor] | None:
+        if not 0 <= index < len(tilts):
+            return None
         try:
-            found = anchor(steps, s)
+            own = anchor(steps, tilts[index])
         except AccuracyError:  # beyond the domain of K
-            break
-        if not found.log_bound.is_finite():
-            break
-        if best is not None:
-            periods = [a.period(tilt, epsilon, log_goal) for a in (found, best)]
-            if periods[0] >= periods[1]:
-                break
-        best = found
-    return best
+            return None
+        if not own.log_bound.is_finite():
+            return None
+        return own.period(tilt, epsilon, log_goal), own
+
+    centre = len(tilts) // 2
+    best = found(centre)
+    ways = [1, -1]
+    while best is None and centre > 0:
+        centre, ways = centre - 1, [-1]
+        best = found(centre)
+    for way in ways:
+        index = centre + way
+        while best is not None and (further := found(index)) and further[0] < best[0]:
+            best, index = further, index + way
+        if index != centre + way:
+            break  # on the other side it is longer
+    return None if best is None else best[1]
 
 
 def _short(value: float) -> sp.Rational:

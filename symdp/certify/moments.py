@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -132,9 +133,11 @@ class Stretch:
         top, stride = height(best), width / 32
         for _ in range(40):
             beside = [x.mid() for x in (best - stride, best + stride) if low < x < high]
-            better = max(beside, key=height, default=best)
-            if height(better) > top:
-                best, top = better, height(better)
+            sizes = [height(x) for x in beside]
+            if max(sizes, default=-math.inf) > top:
+                top, best = max(zip(sizes, beside, strict=True), key=itemgetter(0))
+            elif min(sizes, default=top) > top - 1.0:
+                break
             else:
                 stride = stride / 2
         return top
