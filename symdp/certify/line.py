@@ -1,9 +1,10 @@
 """δ(ε) by the trapezoidal rule on a vertical line, every error bounded.
 
 With z = t + iy and t > 0, δ(ε) = (1/2π) ∫ e^{K(z)−εz}/(z(1+z)) dy [SPA (28)].  The nodes are
-enclosed, what the rule adds is bounded (see `alias`), and beyond the last node |φ_t(y)|ⁿ is shown
-to stay below a level T by marching: |φ(y)| ≤ |φ(y′)| + σ|y − y′| from enclosed nodes, with a cubic
-bound near zero and integration by parts far out.
+enclosed, far out a panel at a time (see `panels`), what the rule adds is bounded (see `alias`), and
+beyond the last node |φ_t(y)|ⁿ is shown to stay below a level T by marching: |φ(y)| ≤ |φ(y′)| +
+σ|y − y′| from enclosed nodes, with a cubic bound near zero, integration by parts and paths beside
+the axis far out.  Of few steps with atoms what follows a node is summed instead (see `edges`).
 """
 
 from __future__ import annotations
