@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from flint import acb, acb_poly, arb, arb_poly
 
 from symdp.certify.expansion import Expansion, Reach, expand
+from symdp.certify.powers import nth_power
 from symdp.certify.turning import TurningSums
 from symdp.certify.work import OutOfWorkError
 from symdp.errors import AccuracyError
@@ -86,7 +87,9 @@ class Tail:
                 (place, acb_poly([*row, *[acb(0)] * length][:length]))
                 for place, row in expansion.terms
             ]
-            own = _power(terms, count, length)
+            own = nth_power(
+                terms, count, acb_poly([1]), lambda p, q: (p * q).truncate(length), acb_poly.__mul__
+            )
             self._sums = [
                 (place + other, (p * q).truncate(length))
                 for (place, p), (other, q) in itertools.product(self._sums, own)
@@ -183,20 +186,3 @@ def _cut_power(polynomial: arb_poly, count: int, length: int) -> arb_poly:
         if count:
             square = (square * square).truncate(length)
     return result
-
-
-def _power(
-    terms: Sequence[tuple[arb, acb_poly]], count: int, length: int
-) -> list[tuple[arb, acb_poly]]:
-    """Return the n-th power: one polynomial for each multiset of values."""
-    partial = [(count, arb(0), acb_poly([math.factorial(count)]))]
-    for index, (place, polynomial) in enumerate(terms):
-        shares = [acb_poly([1])]
-        for k in range(1, count + 1):
-            shares.append((shares[-1] * polynomial * (arb(1) / k)).truncate(length))
-        partial = [
-            (left - k, total + k * place, (product * shares[k]).truncate(length))
-            for left, total, product in partial
-            for k in (range(left + 1) if index + 1 < len(terms) else (left,))
-        ]
-    return [(total, product) for _, total, product in partial]

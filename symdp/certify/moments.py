@@ -101,9 +101,8 @@ class Stretch:
     @cached_property
     def _exponent_slope(self) -> ArbFunction:
         weight = sp.Dummy("w")
-        slopes = (sp.diff(e, self.x) for e in (self._base_expression, self.piece.loss))
-        base, loss = slopes
-        return compile_arb(base + weight * loss, [self.x, weight])
+        exponent = self._base_expression + weight * self.piece.loss
+        return compile_arb(sp.diff(exponent, self.x), [self.x, weight])
 
     @cached_property
     def log_slope(self) -> ArbFunction:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb, acb_mat, acb_poly, arb, arb_mat, ctx
 
+from symdp.certify.powers import nth_power
 from symdp.certify.work import spend_products
 from symdp.emit.enclose import between
 
@@ -45,6 +46,7 @@ _MOST_PARTS = 64
 _MOST_SUMS = 3000
 _PER_SUM = 8  # nodes that cost as much as one sum Λ
 _DROPPED = 2.0**-10  # of what the nodes may err by
+_SHARE = 0.5  # of the products of coefficients that two polynomials take
 _LEBESGUE = 5  # more than 1 + (2/π) log(d + 1)
 _SAME = 2.0**-6  # radians that one value of the loss may stand off another
 
@@ -278,15 +280,17 @@ def _total(
     kernel = [1 / (acb(tilt, y) * acb(1 + tilt, y)) for y in frequencies]
     products: list[tuple[arb, list[acb]]] = [(-epsilon, kernel)]
     for split, count in splits:
-        own = _powers(split, count, frequencies)
+        terms = [(group.place, group.values(frequencies)) for group in split.groups]
+        own = nth_power(terms, count, [acb(1)] * len(frequencies), _products, _scaled)
         products = [
-            (place + other, [a * b for a, b in zip(values, more, strict=True)])
+            (place + other, _products(values, more))
             for place, values in products
             for other, more in own
         ]
     columns = acb_mat(to_powers) * acb_mat(
         [[values[j].mid() for _, values in products] for j in range(degree + 1)]
     )
+    spend_products(len(products) * (degree + 1) * (degree + 1) * _SHARE * part.count.bit_length())
     # What values err by the polynomial errs by at most times the Lebesgue constant.
     unsure = sum((max(_radius(v) for v in values) for _, values in products), arb(0))
     error = (_LEBESGUE * part.count * unsure).upper()
@@ -298,24 +302,12 @@ def _total(
     return total
 
 
-def _powers(split: _Split, count: int, frequencies: list[arb]) -> list[tuple[arb, list[acb]]]:
-    """Return the terms of (Σ e^{iyσ} G_σ)ⁿ: each sum of n values σ with its factor at points."""
-    partial = [(count, arb(0), [acb(math.factorial(count))] * len(frequencies))]
-    for index, group in enumerate(split.groups):
-        values = group.values(frequencies)
-        shares = [[acb(1)] * len(values)]
-        for k in range(1, count + 1):
-            shares.append([a * b / k for a, b in zip(shares[-1], values, strict=True)])
-        partial = [
-            (
-                left - k,
-                total + k * group.place,
-                [a * b for a, b in zip(so_far, shares[k], strict=True)],
-            )
-            for left, total, so_far in partial
-            for k in (range(left + 1) if index + 1 < len(split.groups) else (left,))
-        ]
-    return [(total, values) for _, total, values in partial]
+def _products(values: list[acb], others: list[acb]) -> list[acb]:
+    return [a * b for a, b in zip(values, others, strict=True)]
+
+
+def _scaled(values: list[acb], size: arb) -> list[acb]:
+    return [a * size for a in values]
 
 
 def _radius(value: acb) -> arb:
