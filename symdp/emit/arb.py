@@ -23,6 +23,8 @@ from symdp.errors import InputError
 
 _Operation = Callable[..., Any]
 
+_NARROW = 4  # bits of a ball whose powers are hardly wider than they must be
+
 
 class ArbFunction:
     """A compiled expression; call it with balls, at whatever precision flint then works."""
@@ -138,6 +140,31 @@ def _mul(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
     for factor in rest:
         first = first * factor
     return first
+
+
+def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
+    raised = base**exponent
+    ends = _ends(base)
+    if ends is None or not raised.is_finite():
+        return raised
+    # Products of wide balls are wider than what they stand for.
+    united = (ends[0] ** exponent).union(ends[1] ** exponent)
+    return united if exponent % 2 or not base.contains(0) else united.union(acb(0))
+
+
+def _power(_detail: object, analytic: bool, base: acb, exponent: acb) -> acb:
+    raised = base.pow(exponent, analytic=analytic)
+    ends = _ends(base)
+    if ends is None or not exponent.imag.is_zero() or not (base.real > 0 and raised.is_finite()):
+        return raised
+    return ends[0].pow(exponent).union(ends[1].pow(exponent))
+
+
+def _ends(value: acb) -> tuple[acb, acb] | None:
+    """Return the ends of a wide real interval, None for any other ball."""
+    if value.rel_accuracy_bits() >= _NARROW or not value.imag.is_zero():
+        return None
+    return acb(value.real.lower()), acb(value.real.upper())
 
 
 def _on_cut_left_of(value: acb, edge: int) -> bool:
@@ -290,8 +317,8 @@ _OPERATIONS: dict[str, _Operation] = {
     "false": lambda *_: False,
     "add": _add,
     "mul": _mul,
-    "integer_power": lambda exponent, _, base: base**exponent,
-    "power": lambda _, analytic, base, exponent: base.pow(exponent, analytic=analytic),
+    "integer_power": _integer_power,
+    "power": _power,
     "sqrt": _cut_method("sqrt"),
     "log": _cut_method("log"),
     "log1p": log_one_plus,

@@ -12,7 +12,7 @@ from flint import acb, arb, ctx
 from symdp.errors import AccuracyError, InputError
 
 _END = arb(2) ** 1024
-_RATIOS = (16.0, 4.0, 2.0, 1.25, 1.0625)
+_RATIOS = (4096.0, 256.0, 16.0, 4.0, 2.0, 1.25, 1.0625)
 _MOST_TERMS = 400_000
 _MOST_SHELLS = 40_000
 
@@ -70,7 +70,7 @@ def shell_tail(
         An upper bound not above `tolerance`, or None where none was found.
     """
     small = tolerance / 1024
-    total, x, choice = arb(0), arb(start), 1
+    total, x, choice = arb(0), arb(start), 3
     for _ in range(_MOST_SHELLS):
         if x > _END:
             return total

@@ -22,6 +22,7 @@ Evaluate = Callable[[arb], tuple[arb, arb]]
 
 _MOST_EVALUATIONS = 400_000
 _OCTAVES = 64
+_HARDLY = 1 / 8  # a climb ends within an eighth of a width of the top
 
 
 class DivergentError(AccuracyError):
@@ -133,17 +134,14 @@ def survey(function: LogDensity, interval: Interval, hints: Iterable[arb], depth
         If the integrand does not fall off towards an end.
     """
     hints = [point for point in hints if interval.holds(point)]
-    samples = [(x, as_float(function(x))) for x in grid(interval, hints)]
-    starts = [
-        samples[i][0]
-        for i in range(len(samples))
-        if samples[i][1] > -math.inf
-        and all(samples[i][1] >= samples[j][1] for j in (i - 1, i + 1) if 0 <= j < len(samples))
-    ]
+    starts = _highest([(x, as_float(function(x))) for x in grid(interval, hints)])
+    starts += [(x, as_float(function(x))) for x in hints]
     peaks: list[Peak] = []
-    for start in (*starts, *hints):
-        peak = _climb(function, interval, start)
-        if peak is not None and not any(_same(peak, other) for other in peaks):
+    for start, value in starts:
+        if value == -math.inf or any(_is_on(start, value, peak) for peak in peaks):
+            continue
+        peak = _climb(function, interval, start, value)
+        if not any(_same(peak, other) for other in peaks):
             peaks.append(peak)
     if not peaks:
         raise DivergentError("a density has no finite value on its support")
@@ -245,11 +243,20 @@ def grid(interval: Interval, hints: Iterable[arb] = (), octaves: int = _OCTAVES)
     return sorted(points.values(), key=arb.fmpq)
 
 
-def _climb(function: LogDensity, interval: Interval, start: arb) -> Peak | None:
+def _highest(samples: list[tuple[arb, float]]) -> list[tuple[arb, float]]:
+    """The samples no lower than those beside them, one of each run of equal ones."""
+    runs = [list(run) for _, run in itertools.groupby(samples, key=lambda sample: sample[1])]
+    values = [-math.inf, *(run[0][1] for run in runs), -math.inf]
+    return [
+        run[len(run) // 2]
+        for run, before, value, after in zip(runs, values, values[1:], values[2:], strict=False)
+        if value > before and value > after
+    ]
+
+
+def _climb(function: LogDensity, interval: Interval, start: arb, value: float) -> Peak:
     """Walk uphill from `start` with steps that double on success and shrink on failure."""
-    place, height = start, as_float(function(start))
-    if height == -math.inf:
-        return None
+    place, height = start, value
     step = _width(function, interval, place, height)
     for _ in range(200):
         moved = False
@@ -286,6 +293,12 @@ def _width(function: LogDensity, interval: Interval, place: arb, height: float) 
     if interval.lower is not None and interval.upper is not None:
         width = width.min(interval.upper - interval.lower)
     return width.mid()
+
+
+def _is_on(place: arb, value: float, peak: Peak) -> bool:
+    """Whether a place with its value lies on top of a peak, hardly higher than its own top."""
+    near = bool(abs(place - peak.place) < peak.width / 2)
+    return near and peak.height - 1 <= value <= peak.height + _HARDLY
 
 
 def _same(one: Peak, other: Peak) -> bool:

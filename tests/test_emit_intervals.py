@@ -1,0 +1,79 @@
+"""Wide intervals: powers are enclosed by their ends, and tails in few shells."""
+
+import math
+
+import pytest
+import sympy as sp
+from flint import acb, arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symdp.emit import compile_arb
+from symdp.emit.enclose import between, shell_tail
+
+x = sp.Symbol("x", real=True)
+R = sp.Rational
+
+POWERS = [x**2, x**3, x**7, x**-1, x**-2, sp.Pow(x, R(3, 2)), sp.Pow(x, R(-1, 3)), x**sp.pi]
+
+
+@pytest.mark.parametrize("power", POWERS, ids=str)
+@settings(deadline=None, max_examples=60)
+@given(
+    lower=st.floats(1e-3, 1e3),
+    ratio=st.floats(1.0, 1e6),
+    shares=st.lists(st.floats(0, 1), min_size=1, max_size=5),
+    negative=st.booleans(),
+)
+def test_powers_of_intervals_hold_every_value_and_little_else(
+    power, lower, ratio, shares, negative
+):
+    function = compile_arb(power, [x])
+    sign = -1 if negative and power.exp.is_integer else 1
+    wide = between(sign * arb(lower), sign * arb(lower) * ratio)
+    found = function(wide)
+    places = [min(max(lower * ratio**share, lower), lower * ratio) for share in shares]
+    for place in places:
+        assert found.contains(function(sign * arb(place)).mid())
+    if ratio > 2:
+        ends = [function(sign * arb(lower)), function(sign * arb(lower) * ratio)]
+        # Thirty bits of the larger end are what a ball has for its smaller one.
+        slack = arb(2) ** -25 * (1 + ratio) * max(abs(end) for end in ends)
+        assert found.lower() > min(ends) - slack
+        assert found.upper() < max(ends) + slack
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 4])
+def test_powers_of_intervals_that_hold_zero(exponent):
+    found = compile_arb(x**exponent, [x])(between(arb(-2), arb(3)))
+    for place in (-2, -1, 0, 1, 3):
+        assert found.contains(arb(place) ** exponent)
+    least = 0 if exponent % 2 == 0 else (-2) ** exponent
+    assert abs(found.lower() - least) < 1e-6
+    assert abs(found.upper() - 3**exponent) < 1e-6
+
+
+@pytest.mark.parametrize("power", [x**-1, x**-2], ids=str)
+def test_poles_inside_an_interval_are_never_finite(power):
+    assert not compile_arb(power, [x])(between(arb(-2), arb(3))).is_finite()
+
+
+def test_complex_balls_take_complex_powers():
+    place = acb(arb(1, 0.5), arb(2, 0.5))
+    assert compile_arb(x**2, [x])(place).contains(acb(1, 2) ** 2)
+
+
+@pytest.mark.parametrize("power", [1, 2, 3, 4])
+def test_tails_that_fall_fast_take_few_shells(power):
+    calls = []
+    magnitude = compile_arb(sp.exp(-(x**power)), [x])
+
+    def counted(place):
+        calls.append(place)
+        return magnitude(place)
+
+    bound = shell_tail(counted, arb(40), 1, arb(10) ** -9)
+    assert bound is not None
+    exact = math.gamma(1 / power) / power  # of the whole half-line
+    assert arb(0) <= bound < exact
+    assert len(calls) < 600
