@@ -18,7 +18,6 @@ from flint import acb, arb, ctx
 from symdp.certify.nodes import Nodes, stretch_nodes
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, constant_ball
-from symdp.emit.enclose import find_cut
 from symdp.errors import AccuracyError
 from symdp.truth.cuts import cut_tails
 from symdp.truth.variation import log_slope, marks
@@ -33,7 +32,6 @@ _MOST_TILT = 2**20
 _FINE = 1400
 _ROUGH = 0.5  # of a logarithm
 _NEAR_BITS = 64
-_SHORT = 24  # operations of a log-density whose concavity SymPy may be asked about
 
 
 @dataclass(frozen=True)
@@ -141,11 +139,8 @@ class Stretch:
                 stride = stride / 2
         return top
 
-    def cut(self, top: sp.Rational, bits: int, *, patient: bool = True) -> Cut:
-        """Return ends beyond which the masses at the tilts 0 and `top` are below 2^(−bits).
-
-        Where shells bound no tail, log-concavity is asked, if patient: SymPy takes long over it.
-        """
+    def cut(self, top: sp.Rational, bits: int) -> Cut:
+        """Return ends beyond which the masses at the tilts 0 and `top` are below 2^(−bits)."""
         key = (top, bits)
         if key not in self._cuts:
             ends = [
@@ -154,7 +149,7 @@ class Stretch:
             ]
             beyond = arb(0)
             if None in ends:
-                low, high = (self._one_cut(tilt, bits, patient) for tilt in (sp.S.Zero, top))
+                low, high = (self._one_cut(tilt, bits) for tilt in (sp.S.Zero, top))
                 if ends[0] is None:
                     ends[0] = low.lower if bool(low.lower < high.lower) else high.lower
                 if ends[1] is None:
@@ -191,31 +186,37 @@ class Stretch:
 
         With x = end ± 1/v the mass up to the end is a tail in v, where shells bound it.
         """
-        end = constant_ball(self.piece.lower if side == 0 else self.piece.upper, _FINE).real
+        exact = self.piece.lower if side == 0 else self.piece.upper
+        end = constant_ball(exact, _FINE).real
         other = ends[1 - side]
         inwards = 1 if side == 0 else -1
         begin = arb(1)
         if other is not None:
             begin = begin.max(4 / abs(other - end).lower())
-        begin = begin.upper()
-        weights = [constant_ball(tilt + self.shift, ctx.prec).real for tilt in (sp.S.Zero, top)]
-
-        def magnitude(v: arb) -> arb:
-            spend(2.0)
-            place = end + inwards / v
-            logs = [self._exponent(place, weight) for weight in weights]
-            return arb(sum((log.exp() for log in logs), arb(0)) / v**2)
-
+        v = sp.Symbol("v", positive=True)
+        farthest, total = arb(0), arb(0)
         # Precise enough to tell the end from what lies 2^(−1024) inside it.
         with ctx.workprec(_FINE):
-            place, mass = find_cut(magnitude, begin, 1, arb(2) ** -bits)
-            reach = (1 / place).mid()
-            while not reach * place <= 1:
+            for tilt in (sp.S.Zero, top):
+                exponent = self._base_expression + (tilt + self.shift) * self.piece.loss
+                weight = constant_ball(tilt + self.shift, ctx.prec).real
+
+                def magnitude(at: arb, weight: arb = weight) -> arb:
+                    spend(1.0)
+                    return arb(self._exponent(end + inwards / at, weight).exp() / at**2)
+
+                (_, place), mass = cut_tails(
+                    exponent.subs(self.x, exact + inwards / v) - 2 * sp.log(v),
+                    magnitude, v, [begin.upper(), None], arb(2) ** -bits,
+                )  # fmt: skip
+                farthest, total = farthest.max(place), total + mass
+            reach = (1 / farthest).mid()
+            while not reach * farthest <= 1:
                 reach = reach / 2
-            return end + inwards * reach, mass
+            return end + inwards * reach, arb(total.upper())
 
     @lru_cache(maxsize=64)  # noqa: B019  (stretches are few and live as long as their cuts)
-    def _one_cut(self, tilt: sp.Rational, bits: int, patient: bool) -> Cut:
+    def _one_cut(self, tilt: sp.Rational, bits: int) -> Cut:
         exponent = self._base_expression + (tilt + self.shift) * self.piece.loss
         weight = constant_ball(tilt + self.shift, ctx.prec).real
 
@@ -225,13 +226,9 @@ class Stretch:
 
         with ctx.workprec(64):
             tolerance = arb(2) ** -bits
-            if self.x.is_integer:
-                (low, high), beyond = _cut_sum(magnitude, self._ends, tolerance)
-            else:
-                (low, high), beyond = cut_tails(
-                    exponent, magnitude, self.x, self._ends, tolerance,
-                    longest=_SHORT if patient else 0,
-                )  # fmt: skip
+            (low, high), beyond = cut_tails(
+                exponent, magnitude, self.x, self._ends, tolerance, whole=bool(self.x.is_integer)
+            )
         return Cut(low, high, beyond)
 
     def nodes(
@@ -290,24 +287,3 @@ def whole_ends(cut: Cut) -> tuple[int, int]:
     if int(last) - int(first) > _MOST_TERMS:
         raise AccuracyError("a sum over the integers has too many terms to be certified")
     return int(first), int(last)
-
-
-def _cut_sum(magnitude: Any, ends: list[arb | None], tolerance: arb) -> tuple[list[arb], arb]:
-    """Return whole ends and a bound of the terms beyond them."""
-    return _cut_shells(magnitude, ends, tolerance, whole=True)
-
-
-def _cut_shells(
-    magnitude: Any, ends: list[arb | None], tolerance: arb, *, whole: bool = False
-) -> tuple[list[arb], arb]:
-    """Return ends and a bound of what lies beyond them, from shells alone."""
-    cuts = [arb(0) if end is None else end for end in ends]
-    total = arb(0)
-    for side, direction in ((0, -1), (1, 1)):
-        if ends[side] is None:
-            other = ends[1 - side]
-            begin = arb(1) if other is None else (abs(other) + 1).ceil()
-            cut, tail = find_cut(magnitude, begin, direction, tolerance, per_integer=whole)
-            cuts[side] = direction * cut
-            total += tail
-    return cuts, arb(total.upper())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -54,7 +53,7 @@ class Parts:
         if not self.points and not self.stretches:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
         self._reached: dict[sp.Rational, sp.Rational] = {}
-        self._refused: dict[bool, sp.Expr] = {False: sp.oo, True: sp.oo}
+        self._refused: sp.Expr = sp.oo
         self._lifted: dict[tuple[Stretch, int, sp.Rational], Lifted] = {}
 
     @property
@@ -76,16 +75,16 @@ class Parts:
             self._reached.setdefault(tilt, min(known))
         if tilt not in self._reached:
             tops = [top_tilt(tilt), *(tilt + sp.Rational(1, 2**k) for k in range(_CLOSEST))]
-            for patient, top in itertools.product((False, True), tops):
-                if top >= self._refused[patient]:
+            for top in tops:
+                if top >= self._refused:
                     continue
                 try:
                     for part in self.stretches:
-                        part.cut(top, _CUT_BITS, patient=patient)
+                        part.cut(top, _CUT_BITS)
                 except OutOfWorkError:
                     raise
                 except AccuracyError:
-                    self._refused[patient] = top
+                    self._refused = top
                     continue
                 self._reached[tilt] = top
                 break

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from contextlib import suppress
 
 import sympy as sp
 from flint import arb
@@ -12,6 +10,7 @@ from flint import arb
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.emit.enclose import find_cut
 from symdp.errors import AccuracyError
+from symdp.truth.leading import outward_slope
 from symdp.truth.majorants import majorants
 
 Magnitude = Callable[[arb], arb]
@@ -24,13 +23,13 @@ def cut_tails(
     ends: list[arb | None],
     tolerance: arb,
     *,
-    longest: float = math.inf,
+    whole: bool = False,
 ) -> tuple[list[arb], arb]:
     """Return finite ends and an upper bound of the mass of e^g beyond them.
 
-    Shells that reach the end of the double range bound a tail in milliseconds.  Where their balls
-    are too wide, sums are taken apart (see `majorants`), and for what decays like e^{−e^x}
-    log-concavity is asked, which may take SymPy seconds to show.
+    The leading term of the slope of g bounds a tail as far as infinity (see `leading`).  Other
+    exponents are bounded by shells that reach the end of the double range, and where their balls
+    are too wide sums are taken apart (see `majorants`).
 
     Parameters
     ----------
@@ -42,8 +41,8 @@ def cut_tails(
         None where infinite.
     tolerance : arb
         What the bound of each tail may be at most.
-    longest : float
-        How many operations an expression may have whose log-concavity is asked for.
+    whole : bool
+        Sum over the integers instead of integrating; finite ends must be integers.
 
     Raises
     ------
@@ -61,8 +60,8 @@ def cut_tails(
     total = arb(0)
     for side, direction in ((0, -1), (1, 1)):
         if ends[side] is None:
-            tail = _Tail(x, ends[1 - side], direction, tolerance)
-            place, mass = tail.cut(exponent, magnitude, longest=longest)
+            tail = _Tail(x, ends[1 - side], direction, tolerance, whole=whole)
+            place, mass = tail.cut(exponent, magnitude)
             finite[side] = place.mid()
             total += mass
     return finite, arb(total.upper())
@@ -71,57 +70,43 @@ def cut_tails(
 class _Tail:
     """One side of a support that is not bounded there."""
 
-    def __init__(self, x: sp.Symbol, origin: arb | None, direction: int, tolerance: arb) -> None:
-        self._x, self._origin, self._direction = x, origin, direction
-        self._tolerance = tolerance
+    def __init__(
+        self, x: sp.Symbol, origin: arb | None, direction: int, tolerance: arb, *, whole: bool
+    ) -> None:
+        self._x, self._direction = x, direction
+        self._tolerance, self._whole = tolerance, whole
         self._begin = arb(1) if origin is None else abs(origin).upper() + 1
 
-    def cut(self, exponent: sp.Expr, magnitude: Magnitude, *, longest: float) -> tuple[arb, arb]:
+    def cut(self, exponent: sp.Expr, magnitude: Magnitude) -> tuple[arb, arb]:
         """Return a place and a bound of what lies beyond, by whichever way shows one."""
+        slope = outward_slope(exponent, self._x, self._direction)
+        if slope is not None:
+            if slope.diverges:
+                raise AccuracyError("the mass of a tail is infinite")
+            found = slope.cut(
+                lambda y: magnitude(self._direction * y),
+                self._begin,
+                self._tolerance,
+                whole=self._whole,
+            )
+            if found is not None:
+                return self._direction * found[0], found[1]
         try:
-            return self.by_shells(magnitude)
+            place, mass = find_cut(
+                magnitude, self._begin, self._direction, self._tolerance, per_integer=self._whole
+            )
         except AccuracyError:
             parts = majorants(exponent, self._x, self._direction)
-            if parts is not None:
-                with suppress(AccuracyError):
-                    return self._by_parts(parts, longest)
-            if sp.count_ops(exponent) <= longest:
-                found = self.by_concavity(exponent, magnitude)
-                if found is not None:
-                    return found
-                # Over a wide ball a logarithm of a sum may reach zero, where its terms do not.
-                return self.by_shells(_multiplied_out(exponent, self._x))
-            raise
+            if parts is None:
+                raise
+            return self._by_parts(parts)
+        return self._direction * place, mass
 
-    def by_shells(self, magnitude: Magnitude) -> tuple[arb, arb]:
-        """Return a place and a bound of what lies beyond, from suprema over balls."""
-        cut, mass = find_cut(magnitude, self._begin, self._direction, self._tolerance)
-        return self._direction * cut, mass
-
-    def by_concavity(self, exponent: sp.Expr, magnitude: Magnitude) -> tuple[arb, arb] | None:
-        """Return a place X and a bound of what lies beyond, if e^g is log-concave.
-
-        Beyond X it lies below e^{g(X) + g′(X)(x − X)}, so its mass is at most e^{g(X)}/|g′(X)|.
-        """
-        slope = sp.diff(exponent, self._x)
-        if not sp.factor_terms(sp.simplify(sp.diff(slope, self._x))).is_nonpositive:
-            return None
-        steepness: ArbFunction = compile_arb(slope, [self._x])
-        start = arb(0) if self._origin is None else self._origin
-        for k in range(-20, 1000):
-            place = start + self._direction * arb(2) ** k
-            steep = -self._direction * steepness(place)
-            if steep > 0:
-                bound = (magnitude(place) / steep).upper()
-                if bound < self._tolerance:
-                    return place, arb(bound)
-        return None
-
-    def _by_parts(self, exponents: list[sp.Expr], longest: float) -> tuple[arb, arb]:
+    def _by_parts(self, exponents: list[sp.Expr]) -> tuple[arb, arb]:
         """Return the farthest of the places that bound each exponential, and the sum of bounds."""
         magnitudes = [_exponential(compile_arb(g, [self._x])) for g in exponents]
         cuts = [
-            self.cut(exponent, magnitude, longest=longest)
+            self.cut(exponent, magnitude)
             for exponent, magnitude in zip(exponents, magnitudes, strict=True)
         ]
         farthest = max((place for place, _ in cuts), key=lambda at: float(self._direction * at))
@@ -130,9 +115,3 @@ class _Tail:
 
 def _exponential(exponent: ArbFunction) -> Magnitude:
     return lambda place: arb(exponent(place).exp())
-
-
-def _multiplied_out(exponent: sp.Expr, x: sp.Symbol) -> Magnitude:
-    """Return e^g multiplied out, as a function of balls."""
-    compiled = compile_arb(sp.powsimp(sp.expand(sp.exp(exponent))), [x])
-    return lambda place: arb(compiled(place))
