@@ -148,3 +148,22 @@ def test_what_the_table_does_not_know_is_left(
     integrand: sp.Expr, lower: sp.Expr, upper: sp.Expr
 ) -> None:
     assert definite(Integrand(form(integrand, x, R(1, 2)), lower, upper, False)) is None
+
+
+@pytest.mark.parametrize(
+    ("density", "zero", "inside"),
+    [
+        ((1 + sp.cos(sp.pi * x)) / 2, sp.S.One, sp.S.Zero),
+        ((1 - sp.cos(sp.pi * x)) / 2, sp.S.Zero, sp.S.Half),
+        ((3 - 3 * sp.sin(2 * x)) / 7, sp.pi / 4, sp.S.Zero),
+        ((1 + sp.sin(x)) / 4, 3 * sp.pi / 2, sp.S.Zero),
+    ],
+    ids=str,
+)
+def test_one_plus_a_cosine_does_not_cancel_at_its_zeros(density, zero, inside):
+    form = log_form(density, x, inside).to_expression()
+    values = sp.lambdify(x, form, "math")
+    for power in (3, 6, 9):
+        place = float(zero) + (-1 if inside < zero else 1) * 10.0**-power
+        exact = sp.log(density).subs(x, sp.Rational(place)).evalf(20, maxn=200)
+        assert values(place) == pytest.approx(float(exact), rel=1e-7 if zero else 1e-14)

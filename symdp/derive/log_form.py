@@ -148,6 +148,10 @@ class _Builder:
         if total.is_polynomial(self.x):
             self.add_polynomial(total, power)
             return
+        halved = _by_half_angle(total, self.x)
+        if halved is not None:
+            self.add(halved, power)
+            return
         terms = exponential_terms(total, self.x)
         if terms is not None:
             self.add_exponentials(terms, power)
@@ -208,6 +212,17 @@ class _Builder:
             raise _PointNeeded
         sign = sign_of(base.subs(self.x, self.at))
         return sp.expand(-base) if sign == -1 else base
+
+
+def _by_half_angle(total: sp.Add, x: sp.Symbol) -> sp.Expr | None:
+    """Write c(1 ± cos u) as 2c cos²(u/2) or 2c sin²(u/2), which do not cancel at their zeros."""
+    constant, moving = total.as_independent(x, as_Add=True)
+    scale, wave = moving.as_independent(x, as_Add=False)
+    if not isinstance(wave, sp.cos | sp.sin) or sp.expand(scale**2 - constant**2) != 0:
+        return None
+    angle = wave.args[0] / 2 - (sp.pi / 4 if isinstance(wave, sp.sin) else 0)
+    half = sp.cos if sp.expand(scale - constant) == 0 else sp.sin
+    return 2 * constant * half(sp.expand(angle)) ** 2
 
 
 def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
