@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from flint import ctx
+from flint import arb, ctx
 
 from symdp import compose
 from symdp.certify import enclose_delta
@@ -25,3 +25,9 @@ def assert_certified(steps, epsilon, direction, *, accuracy, width):
         assert ball.log().lower() <= answer.log_upper
         assert abs(ball.log() - answer.log_delta) < accuracy
     assert answer.log_upper - answer.log_lower < width
+
+
+def transform(step, y, bits=60):
+    """Enclose e^{−scale} M(t + iy) of a tilted step to about so many bits."""
+    place = float(abs(arb(y)).upper())
+    return step.nodes(place, place / 2, bits).at(arb(y))

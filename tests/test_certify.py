@@ -14,7 +14,6 @@ from flint import arb, ctx
 
 from symdp import mechanisms
 from symdp.certify import enclose_delta, enclosure
-from symdp.certify.march import March
 from symdp.certify.record import decimal_outward
 from symdp.certify.step import Parts, TiltedStep, tilted_step
 from symdp.composition import compose
@@ -143,20 +142,6 @@ def test_without_the_bound_of_what_the_rule_adds_the_truth_is_lost(monkeypatch):
     assert not contains(ball, steps, 2.0, "remove", 18)
 
 
-@pytest.mark.parametrize("start", [2, 30, 100])
-def test_the_march_proves_no_level_that_is_not_true(start):
-    """Some way beyond each start the modulus lies above half of what it is there."""
-    import sympy as sp
-
-    step, count = TiltedStep(SUBSAMPLED.pair(), sp.Rational(5, 2)), 50
-    march = March([(step, count)])
-    with ctx.workprec(128):
-        value = (abs(step.transform(arb(1.2 * start), arb(2) ** -60)) ** count).lower()
-        assert march.failure(arb(start), value / 2) is not None
-        peak = abs(step.transform(arb(start), arb(2) ** -60)) ** count
-        assert march.failure(arb(start), (peak * 2).upper()) is None
-
-
 def test_a_node_slightly_wrong_loses_the_truth(monkeypatch):
     steps = [(mechanisms.gaussian(sigma=10), 100)]
     real = Parts.nodes
@@ -171,24 +156,6 @@ def test_a_node_slightly_wrong_loses_the_truth(monkeypatch):
     ball = enclose_delta(pairs_of(steps, "remove"), 2.0, 15)
     tilted_step.cache_clear()
     assert not contains(ball, steps, 2.0, "remove", 18)
-
-
-def test_bounds_of_the_modulus_hold():
-    """Marching, cubic and decay: each against enclosed values of φ along the line."""
-    import sympy as sp
-
-    step = TiltedStep(SUBSAMPLED.pair(), sp.Rational(5, 2))
-    variance, cube = step.cubic()
-    before = None
-    for y in (5, 20, 60, 150, 400, 1500):
-        with ctx.workprec(128):
-            value = abs(step.transform(arb(y), arb(2) ** -60))
-            assert value**2 < 1 - variance * y**2 + cube * arb(y) ** 3
-            for each in (0.9, 0.1, 1e-3, 1e-9):
-                assert value < step.decay(arb(y), each)
-            if before is not None:
-                assert abs(value - before[1]) < step.deviation() * (y - before[0])
-        before = y, value
 
 
 def test_what_cannot_be_proved_is_refused():

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import sympy as sp
 from flint import arb, ctx
@@ -33,6 +34,9 @@ _GOAL = arb(2) ** -110
 _LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
 _LITTLE = 2.0**-5  # a path that starts close to a singular place is no worse for it
 _CLOSE = 0.9  # to 1
+_STEEP = (0.75, 0.9375, 0.984375)  # shares of what may be left out of many steps
+_LEFT, _SHARE_DIGITS = 0.9375, 3
+_MOST_LOG_DENSITY, _HALVINGS = 300.0, 20
 _FLAT_SLOPE = arb(2) ** -40
 
 
@@ -44,6 +48,14 @@ def metered_part(piece: Piece, x: sp.Symbol, tilt: sp.Rational, log_moment: arb)
     return part
 
 
+class _Place(NamedTuple):
+    """A node: its share of the mass, and about log of the density of the loss there."""
+
+    place: arb
+    mass: float
+    log_density: float
+
+
 class Decay:
     """Bounds of one step at one tilt, made as they are asked for and kept."""
 
@@ -51,6 +63,7 @@ class Decay:
         log_moment = parts.cgf(tilt)
         self._pieces: list[LossPart] = []
         self._middles: dict[int, _Middle] = {}
+        self._gentles: dict[float, _Middle] = {}
         self._moving: list[tuple[Stretch, Cut, Nodes]] = []
         with ctx.workprec(_BITS):
             self._tilt, self._scale = constant_ball(tilt, _BITS).real, log_moment.mid()
@@ -66,8 +79,13 @@ class Decay:
                     self._moving.append((part, cut, found))
                     self._pieces.append(metered_part(part.piece, part.x, tilt, log_moment))
 
-    def at(self, frequency: arb, each: float) -> arb:
+    def at(self, frequency: arb, each: float, *, patient: bool) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency, best where it is about `each`.
+
+        Parameters
+        ----------
+        patient : bool
+            Whether to leave out ends where the loss is dense if that serves, which costs more.
 
         Raises
         ------
@@ -79,6 +97,10 @@ class Decay:
         with ctx.workprec(_BITS):
             best = self._middle(room).by_parts(frequency)
             # Of very many steps integration by parts serves, and costs less.
+            for share in _STEEP if patient and each > max(flat, _CLOSE) else ():
+                if best < each:
+                    break
+                best = best.min(self._gentle((each - flat) * share).by_parts(frequency))
             if not best < each and not (each > _CLOSE and best.is_finite()):
                 best = best.min(self._middle(room * _LITTLE).by_path(frequency))
             return arb(best.min(arb(1)).upper())
@@ -87,15 +109,48 @@ class Decay:
         """Return the bound that leaves out about so large a share of the mass."""
         key = math.floor(math.log2(max(room, _LEAST)))
         if key not in self._middles:
-            self._middles[key] = self._cut_off(2.0**key)
+            share = 2.0**key / (4 * max(len(self._moving), 1))
+            self._middles[key] = self._cut_off(share, math.inf)
         return self._middles[key]
 
-    def _cut_off(self, room: float) -> _Middle:
+    def _gentle(self, room: float) -> _Middle:
+        """Return the bound that leaves out the ends where the loss is densest, a share in all."""
+        key = round(room, _SHARE_DIGITS)
+        if key not in self._gentles:
+            kept = _LEFT * key
+            share = (key - kept) / (4 * max(len(self._moving), 1))
+            self._gentles[key] = self._cut_off(share, self._threshold(kept))
+        return self._gentles[key]
+
+    def _threshold(self, room: float) -> float:
+        """Return the least density of the loss such that denser ends have about a share at most."""
+        low, high = -_MOST_LOG_DENSITY, _MOST_LOG_DENSITY
+        sides = [side for profile in self._profiles for side in (profile, profile[::-1])]
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            mass = sum(node.mass for side in sides for node in _denser(side, middle))
+            low, high = (middle, high) if mass > room else (low, middle)
+        return high
+
+    @cached_property
+    def _profiles(self) -> list[list[_Place]]:
+        """Return the nodes of each piece from left to right, with the density of the loss there."""
+        profiles = []
+        for (_, _, nodes), piece in zip(self._moving, self._pieces, strict=True):
+            profile = []
+            for place, weight in _sorted(nodes):
+                density = piece.derivatives(place, 1)[0]
+                log_density = float(density.log().mid()) if density > 0 else math.inf
+                profile.append(_Place(place, float((weight / self._total).mid()), log_density))
+            profiles.append(profile)
+        return profiles
+
+    def _cut_off(self, share: float, threshold: float) -> _Middle:
         removed = self._flat
         inside: list[tuple[LossPart, Lifted, arb, arb]] = []
-        share = room / (4 * max(len(self._moving), 1))
-        for (part, cut, nodes), piece in zip(self._moving, self._pieces, strict=True):
-            low, high = self._ends(part, cut, nodes, share)
+        for index, (part, cut, nodes) in enumerate(self._moving):
+            piece = self._pieces[index]
+            low, high = self._ends(index, share, threshold)
             removed += cut.beyond * (-self._scale).exp() / self._total
             if not low < high:
                 removed += nodes.total() / self._total
@@ -114,39 +169,52 @@ class Decay:
             mass = gap * part.height(between(left, right), self._tilt, self._scale) if gap else gap
         return arb((mass / self._total).upper())
 
-    def _ends(self, part: Stretch, cut: Cut, nodes: Nodes, share: float) -> tuple[arb, arb]:
-        """Return the ends of a piece, or places a little inside where it is not regular there."""
-        pairs = sorted(
-            zip(nodes.places, nodes.weights, strict=True), key=lambda pair: pair[0].fmpq()
-        )
+    def _ends(self, index: int, share: float, threshold: float) -> tuple[arb, arb]:
+        """Return the ends of a piece, or places inside: of what is irregular or dense there."""
+        part, cut, nodes = self._moving[index]
+        pairs = _sorted(nodes)
+        profile = self._profiles[index] if threshold < math.inf else []
         ends: list[arb] = []
-        for side, ordered in ((0, pairs), (1, pairs[::-1])):
+        for side, turn in ((0, 1), (1, -1)):
+            ordered = pairs[::turn]
+            first = len(_denser(profile[::turn], threshold))
             exact = (part.piece.lower, part.piece.upper)[side]
-            if exact.is_finite:
+            if exact.is_finite and not first:
                 end = constant_ball(exact, ctx.prec).real
-                if self._is_regular(part, end):
+                if self._is_regular(index, end):
                     ends.append(end.mid())
                     continue
             passed = itertools.accumulate(float(weight.mid()) for _, weight in ordered)
-            index = next((k for k, mass in enumerate(passed) if mass > share), len(ordered) - 1)
-            if index < 0:  # no node counts: the whole piece is left out
+            found = next((k for k, mass in enumerate(passed) if mass > share), len(ordered) - 1)
+            if found < 0:  # no node counts: the whole piece is left out
                 return arb(0), arb(0)
-            place, weight = ordered[index]
-            if index == 0:  # the mass up to a place is about proportional to the distance
+            found = max(found, min(first, len(ordered) - 1))
+            place, weight = ordered[found]
+            if found == 0:  # the mass up to a place is about proportional to the distance
                 end = (cut.lower, cut.upper)[side].mid()
                 place = (end + (place - end) * min(0.5, share / float(weight.mid()))).mid()
             ends.append(place)
         return ends[0], ends[1]
 
-    def _is_regular(self, part: Stretch, end: arb) -> bool:
-        index = [own for own, _, _ in self._moving].index(part)
-        piece = self._pieces[index]
+    def _is_regular(self, index: int, end: arb) -> bool:
+        part, piece = self._moving[index][0], self._pieces[index]
         if not (part.base(end).is_finite() and part.loss(end).is_finite()):
             return False
         slope = piece.loss(end, 2)[1]
         return bool(slope.is_finite() and abs(slope) > _FLAT_SLOPE) and bool(
             piece.derivatives(end, 1)[0].is_finite()
         )
+
+
+def _denser(profile: list[_Place], threshold: float) -> list[_Place]:
+    """Return the nodes from one end on at which the loss is denser than a threshold."""
+    return list(itertools.takewhile(lambda node: node.log_density > threshold, profile))
+
+
+def _sorted(nodes: Nodes) -> list[tuple[arb, arb]]:
+    """Return places and weights from left to right."""
+    pairs = zip(nodes.places, nodes.weights, strict=True)
+    return sorted(pairs, key=lambda pair: pair[0].fmpq())
 
 
 class _Middle:

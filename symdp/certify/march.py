@@ -13,6 +13,7 @@ from symdp.errors import AccuracyError
 _MOST_PLACES = 1000
 _COARSE = 64  # bits of the nodes that only bound a modulus
 _LEAST_STEP = 1e-7
+_HALVINGS = 24
 _FARTHEST = arb(2) ** 80
 
 
@@ -32,6 +33,7 @@ class March:
         excess = sum((n * step.log_excess() for step, n in steps), arb(0))
         self.excess = arb(excess.exp().upper())
         self._deviations: list[arb] = []
+        self._patient = False  # whether what bounds the modulus far out may cost more
 
     def failure(self, start: arb, level: arb) -> arb | None:
         """Return None if the product is proved ≤ level on [start, ∞), else where that failed.
@@ -46,8 +48,11 @@ class March:
         place = self._by_cubic(arb(start.upper()), level)
         if not self._deviations:
             self._deviations = [step.deviation() for step, _ in self.steps]
-        far = self._far(place, level)
         stride = min(self._each(level) / float(d) for d in self._deviations)
+        far = self._far(place, level)
+        if float(far - place) > _MOST_PLACES * stride and not self._patient:
+            self._patient = True
+            far = self._far(place, level)
         if float(far - place) > _MOST_PLACES * stride:
             return far  # too many places to march over: sum up to there instead
         guess = arb(0)
@@ -72,7 +77,11 @@ class March:
         if not self._deviations:
             self._deviations = [step.deviation() for step, _ in self.steps]
         stride = min(self._each(level) / float(d) for d in self._deviations)
-        if not self._decayed((last + _MOST_PLACES * stride).mid(), level):
+        place = (last + _MOST_PLACES * stride).mid()
+        if self._decayed(place, level):
+            return
+        self._patient = True
+        if not self._decayed(place, level):
             raise AccuracyError(
                 "atoms of the loss, or its few steps, keep the characteristic function from "
                 "falling far enough to certify so many digits; ask for fewer digits, or compose "
@@ -86,6 +95,9 @@ class March:
     def _far(self, start: arb, level: arb) -> arb:
         """Return a place beyond which integration by parts bounds the product by the level."""
         if not self._decayed(_FARTHEST, level):
+            if not self._patient:
+                self._patient = True
+                return self._far(start, level)
             raise AccuracyError("no bound of the characteristic function is small far out")
         place = start
         while not self._decayed(place, level):
@@ -115,7 +127,7 @@ class March:
         product, waiting = arb(1), self.steps
         while waiting:
             each = _root(level / product, sum(n for _, n in waiting))
-            bounds = [step.decay(place, each) for step, _ in waiting]
+            bounds = [step.decay(place, each, patient=self._patient) for step, _ in waiting]
             slow = [bound > each for bound in bounds]
             # What does not fall so far leaves more to the others.
             is_last = all(slow) or not any(slow)
@@ -131,40 +143,24 @@ class March:
         largest = max(n for _, n in self.steps)
         tolerance = (arb(2) ** -10 / largest).min(arb(2) ** -14)
         with ctx.workprec(_COARSE + largest.bit_length()):
-            moduli = [
-                (abs(step.transform(place, tolerance)) * step.log_excess().exp()).upper()
-                for step, _ in self.steps
+            around = [
+                (step.around(place, 2 / deviation, tolerance), step.log_excess().exp(), count)
+                for (step, count), deviation in zip(self.steps, self._deviations, strict=True)
             ]
-        if not self._product(moduli, arb(0)) < level:
+
+        def is_low(distance: arb) -> bool:
+            product = arb(1)
+            for local, excess, count in around:
+                product *= (local.bound(distance) * excess).upper().min(arb(1)) ** count
+            return bool(product < level)
+
+        if not is_low(arb(0)):
             return arb(0)
-        room = arb(self._guess([float(m) for m in moduli], float(level.log().mid())))
-        while room > 0:
-            if self._product(moduli, room) < level:
-                return room
-            room = (room / 2).mid() if room > _LEAST_STEP else arb(0)
-        return room
-
-    def _guess(self, moduli: list[float], log_level: float) -> float:
-        """Solve Σ n log(|φ| + σd) = log level for d in doubles."""
-        deviations = [float(d) for d in self._deviations]
-        counts = [n for _, n in self.steps]
-        low, high = 0.0, 1.0 / min(deviations)
-        for _ in range(40):
+        low, high = 0.0, min(local.room for local, _, _ in around)
+        for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            total = sum(
-                n * math.log(min(1.0, m + d * middle) + 1e-300)
-                for n, m, d in zip(counts, moduli, deviations, strict=True)
-            )
-            low, high = (middle, high) if total < log_level else (low, middle)
-        return low * 0.999
-
-    def _product(self, moduli: list[arb], distance: arb) -> arb:
-        product = arb(1)
-        for modulus, deviation, (_, count) in zip(
-            moduli, self._deviations, self.steps, strict=True
-        ):
-            product *= (modulus + deviation * distance).upper().min(arb(1)) ** count
-        return product
+            low, high = (middle, high) if is_low(arb(middle)) else (low, middle)
+        return arb(low)
 
 
 def _root(level: arb, count: int) -> float:

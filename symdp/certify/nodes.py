@@ -47,6 +47,26 @@ _TOO_MANY = (
 
 
 @dataclass(frozen=True)
+class Local:
+    """What bounds |φ| around a y, up to a largest distance.
+
+    Value and slope of Σ weight·e^{iy(loss − c)}, and a bound of its second derivative.
+    """
+
+    value: acb
+    slope: acb
+    second: arb
+    error: arb
+    room: float
+
+    def bound(self, distance: arb) -> arb:
+        """Bound the modulus within a distance, by Taylor's theorem; the linear part is convex."""
+        step = distance * self.slope
+        ends = abs(self.value + step).max(abs(self.value - step))
+        return arb((ends + self.second * distance**2 / 2 + self.error).upper())
+
+
+@dataclass(frozen=True)
 class Nodes:
     """Σ weight·e^{iy·loss} within `error` of e^{−scale} M(t + iy) for start ≤ y ≤ reach."""
 
@@ -68,6 +88,32 @@ class Nodes:
         for weight, loss in zip(self.weights, self.losses, strict=True):
             total += weight * (acb(0, y) * loss).exp()
         return total
+
+    def around(self, y: arb) -> Local:
+        """Return what bounds the modulus around a y from start to reach."""
+        centre, second = self._spread
+        value, slope = acb(0), acb(0)
+        for weight, loss in zip(self.weights, self.losses, strict=True):
+            away = loss - centre
+            term = weight * (acb(0, y) * away).exp()
+            value += term
+            slope += term * away
+        room = min(float(y.lower()) - self.start, self.reach - float(y.upper()))
+        return Local(value, acb(0, 1) * slope, second, self.error, max(room, 0.0))
+
+    @cached_property
+    def _spread(self) -> tuple[arb, arb]:
+        """Return c and a bound of Σ |weight·e^{iy·loss}||loss − c|² for every y it serves."""
+        total = sum(self.weights, acb(0)).real.mid()
+        centre = sum((w * x for w, x in zip(self.weights, self.losses, strict=True)), acb(0))
+        mean = (centre.real / total).mid()
+        mean = mean if mean.is_finite() else arb(0)
+        second = arb(0)
+        for weight, loss in zip(self.weights, self.losses, strict=True):
+            lift = acb(loss).imag
+            size = (-self.start * lift).exp().max((-self.reach * lift).exp())
+            second += abs(weight) * abs(loss - mean) ** 2 * size
+        return mean, arb(second.upper())
 
     def walk(self, start: int, spacing: arb) -> Iterator[acb]:
         """Yield the values at y = start·spacing, (start + 1)·spacing, … while they are in reach.

@@ -7,13 +7,13 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import sympy as sp
-from flint import acb, arb, ctx
+from flint import arb, ctx
 
 from symdp.certify.changes import compactified, straightened
 from symdp.certify.decay import Decay
 from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
-from symdp.certify.nodes import Nodes, path_nodes
+from symdp.certify.nodes import Local, Nodes, path_nodes
 from symdp.certify.walk import Need, Walk
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
@@ -227,10 +227,12 @@ class TiltedStep:
         """Whether the loss has atoms only, so that the modulus need not decay."""
         return bool(self.pair.is_discrete)
 
-    def transform(self, y: arb, tolerance: arb) -> acb:
-        """Enclose e^{−scale} M(t + iy) to about an absolute tolerance."""
-        place = float(abs(y).upper())
-        return self.nodes(place, place / 2, _bits(tolerance)).at(y)
+    def around(self, y: arb, distance: arb, tolerance: arb) -> Local:
+        """Return what bounds |e^{−scale} M(t + iy)| around a y, as far as a distance if it may."""
+        reach = float(y.upper()) + min(float(distance), float(y) / 2)
+        return self.nodes(
+            reach, max(float(y) - float(distance), float(y) / 2), _bits(tolerance)
+        ).around(y)
 
     def nodes(self, reach: float, start: float, bits: int) -> Nodes:
         """Return the fewest nodes that serve start ≤ y ≤ reach, to about 2^(−bits).
@@ -313,13 +315,15 @@ class TiltedStep:
         cube = _CUBIC * (2 * third + 2 * variance ** arb("1.5"))
         return arb(variance.lower()), arb(cube.upper())
 
-    def decay(self, frequency: arb, each: float) -> arb:
+    def decay(self, frequency: arb, each: float, *, patient: bool = True) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency: the atoms and V_k/y^k of what moves.
 
         Parameters
         ----------
         each : float
             The modulus that is wanted.
+        patient : bool
+            Whether to look for it in ways that cost more.
 
         Raises
         ------
@@ -330,7 +334,7 @@ class TiltedStep:
             return arb(1)
         if self._decay is None:
             self._decay = Decay(self.parts, self.tilt)
-        return self._decay.at(frequency, each)
+        return self._decay.at(frequency, each, patient=patient)
 
 
 @lru_cache(maxsize=64)
