@@ -142,7 +142,7 @@ def atoms_of(parts: Parts, bits: int) -> tuple[list[tuple[sp.Expr, arb]], arb]:
             raise AccuracyError("a loss on infinitely many points cannot be put on a mesh")
         if part.piece.slope == "unknown":
             raise AccuracyError("the loss is not known to be monotone on a piece: no proved roots")
-        if part.piece.slope == "constant":
+        if part.is_flat:
             low, high, missed = _ends(part, bits)
             beyond += missed
             found.append((part.piece.loss, _mass(part, low, high, bits, 0, _FINE_BITS)))
@@ -165,7 +165,7 @@ class Chain:
         spans: list[_Span] = []
         ranges: list[tuple[int, int]] = []
         for part in parts.stretches:
-            if part.piece.slope == "constant":
+            if part.is_flat:
                 continue
             low, high, missed = _ends(part, weighting.bits)
             self.beyond += missed

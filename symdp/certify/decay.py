@@ -72,7 +72,7 @@ class Decay:
             for part in parts.stretches:
                 cut = part.cut(parts.reach(tilt), _BITS)
                 found = part.nodes(cut, self._tilt, self._scale, tolerance=_GOAL)
-                if part.piece.slope == "constant":
+                if part.is_flat:
                     beyond = cut.beyond * (-self._scale).exp()
                     self._flat += (found.total() + beyond) / self._total
                 else:

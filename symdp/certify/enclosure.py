@@ -19,7 +19,7 @@ from symdp.certify.lattice import find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.lists import enumerate_sums
 from symdp.certify.single import enclose_single
-from symdp.certify.step import tilted_step
+from symdp.certify.step import parts_of, tilted_step
 from symdp.certify.two import enclose_two
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
@@ -172,7 +172,7 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
         return arb(0)
     if len(steps) == 1 and steps[0][1] == 1:
         return _single(steps[0][0], epsilon, digits)
-    is_discrete = all(pair.is_discrete for pair, _ in steps)
+    is_discrete = all(parts_of(pair).is_discrete for pair, _ in steps)
     lattice = find_lattice(steps) if is_discrete else None
     if is_discrete and lattice is None:
         return enumerate_sums(steps, epsilon, digits)

@@ -79,7 +79,7 @@ def expand(step: TiltedStep, reach: Reach) -> Expansion | None:
     bits = -math.floor(float((reach.removed * step.scale.exp()).log().mid()) / math.log(2))
     bits = _CUT_BITS * math.ceil(max(bits, 1) / _CUT_BITS)  # few cuts serve all
     for part in step.parts.stretches:
-        if part.piece.slope == "constant":
+        if part.is_flat:
             places.add(part.piece.loss, 0, step.flat(part))
         else:
             own = metered_part(part.piece, part.x, step.tilt, step.scale)

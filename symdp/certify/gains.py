@@ -47,7 +47,7 @@ class Law:
                 raise AccuracyError("the loss is not known to be monotone on a piece")
             piece = Piece(part, bits, goal, order)
             self.missing += piece.missing
-            if part.piece.slope == "constant":
+            if part.is_flat:
                 self.atoms.append((piece.whole[0], piece.top))
             else:
                 self.pieces.append(piece)

@@ -76,6 +76,9 @@ def _places(pair: Pair) -> tuple[sp.Expr, list[sp.Expr]] | None:
     parts = parts_of(pair)
     losses, spacings = [point.loss for point in parts.points], []
     for part in parts.stretches:
+        if part.is_flat:
+            losses.append(part.piece.loss)
+            continue
         if not part.x.is_integer:
             return None
         loss = sp.expand(part.piece.loss)

@@ -65,6 +65,11 @@ class Stretch:
                 for end in (piece.lower, piece.upper)
             ]
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the loss has one value on it."""
+        return self.piece.slope == "constant"
+
     def exponent(self, place: Any, tilt: Any) -> Any:
         """Return b + wℓ, the logarithm of e^{tℓ}P, at a real or complex place."""
         spend(1.0)

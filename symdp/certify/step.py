@@ -59,7 +59,12 @@ class Parts:
     @property
     def has_atoms(self) -> bool:
         """Whether a value of the loss has a mass of its own."""
-        return bool(self.points) or any(part.piece.slope == "constant" for part in self.stretches)
+        return bool(self.points) or any(part.is_flat for part in self.stretches)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the loss has atoms only."""
+        return all(part.x.is_integer or part.is_flat for part in self.stretches)
 
     def reach(self, tilt: sp.Rational) -> sp.Rational:
         """Return a tilt above the given one at which the tails are bounded, and so K finite.
@@ -225,7 +230,7 @@ class TiltedStep:
     @property
     def is_discrete(self) -> bool:
         """Whether the loss has atoms only, so that the modulus need not decay."""
-        return bool(self.pair.is_discrete)
+        return self.parts.is_discrete
 
     def around(self, y: arb, distance: arb, tolerance: arb) -> Local:
         """Return what bounds |e^{−scale} M(t + iy)| around a y, as far as a distance if it may."""
