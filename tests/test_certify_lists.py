@@ -96,6 +96,15 @@ def test_two_atoms_on_a_half_line_are_a_lattice():
         assert abs(mpmath.mpf(found.str(25, radius=False)) / delta - 1) < 1e-14
 
 
+def test_a_flat_piece_with_a_heavy_tail_is_an_atom():
+    halves = sp.Piecewise((R(3, 2) / x**2, x < 2), (R(1, 2) / x**2, True))
+    pair = Mechanism.from_pair(halves, x**-2, x, (1, sp.oo), name="flat tails").pair("remove")
+    with ctx.workprec(100):
+        found = enclose_delta([(pair, 20)], 2.0, 12)
+        truth = all_sums([R(3, 4), R(1, 4)], [sp.log(R(3, 2)), sp.log(R(1, 2))], 20, 2)
+        assert abs(found - arb(truth)) < arb(10) ** -12
+
+
 def test_rare_sums_are_left_out_and_counted(monkeypatch):
     response = ALL["randomised response of 4"].mechanism("response")(e=2)
     pair = response.subsample("poisson", R(1, 10)).pair("remove")

@@ -34,7 +34,9 @@ def compactified(found: Stretch) -> Stretch:
     Where the loss has a limit and P is like x⁻², no cut is then far out, and no path is long.
     """
     piece, x = found.piece, found.x
-    if x.is_integer or piece.lower.is_finite == piece.upper.is_finite or _is_long(piece):
+    if found.is_flat or x.is_integer or piece.lower.is_finite == piece.upper.is_finite:
+        return found
+    if _is_long(piece):
         return found
     assert piece.log_p is not None
     end, outwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
@@ -65,7 +67,7 @@ def _functions(expression: sp.Expr, s: sp.Symbol) -> bool:
 def straightened(found: Stretch) -> Stretch:
     """Return a half-line's stretch in s = |x − end|^r, where that leaves a density finite at 0."""
     piece, x = found.piece, found.x
-    if piece.lower.is_finite == piece.upper.is_finite or _is_long(piece):
+    if found.is_flat or piece.lower.is_finite == piece.upper.is_finite or _is_long(piece):
         return found
     assert piece.log_p is not None
     end, inwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
