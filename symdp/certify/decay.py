@@ -34,8 +34,8 @@ _GOAL = arb(2) ** -110
 _LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
 _LITTLE = 2.0**-5  # a path that starts close to a singular place is no worse for it
 _CLOSE = 0.9  # to 1
-_STEEP = (0.75, 0.9375, 0.984375)  # shares of what may be left out of many steps
-_LEFT, _SHARE_DIGITS = 0.9375, 3
+_SHARES = (0.75, 0.9375, 0.984375)  # of what may be left out of many steps
+_DENSE, _SHARE_DIGITS = 0.9375, 3  # what of a share goes to dense ends, not to irregular ones
 _MOST_LOG_DENSITY, _HALVINGS = 300.0, 20
 _FLAT_SLOPE = arb(2) ** -40
 
@@ -97,7 +97,7 @@ class Decay:
         with ctx.workprec(_BITS):
             best = self._middle(room).by_parts(frequency)
             # Of very many steps integration by parts serves, and costs less.
-            for share in _STEEP if patient and each > max(flat, _CLOSE) else ():
+            for share in _SHARES if patient and each > max(flat, _CLOSE) else ():
                 if best < each:
                     break
                 best = best.min(self._gentle((each - flat) * share).by_parts(frequency))
@@ -117,9 +117,9 @@ class Decay:
         """Return the bound that leaves out the ends where the loss is densest, a share in all."""
         key = round(room, _SHARE_DIGITS)
         if key not in self._gentles:
-            kept = _LEFT * key
-            share = (key - kept) / (4 * max(len(self._moving), 1))
-            self._gentles[key] = self._cut_off(share, self._threshold(kept))
+            dense = _DENSE * key
+            share = (key - dense) / (4 * max(len(self._moving), 1))
+            self._gentles[key] = self._cut_off(share, self._threshold(dense))
         return self._gentles[key]
 
     def _threshold(self, room: float) -> float:

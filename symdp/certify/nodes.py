@@ -40,6 +40,7 @@ _BLOCK = 32
 _CHAIN = 16
 _WIDE = 3000  # nodes from which on blocks are smaller
 _ORDER_STEP = 6
+_ROUNDED = 2.0**-50
 _TOO_MANY = (
     "the characteristic function of the loss needs too many nodes to certify so many digits; ask "
     "for fewer digits, or compose more steps"
@@ -50,7 +51,9 @@ _TOO_MANY = (
 class Local:
     """What bounds |φ| around a y, up to a largest distance.
 
-    Value and slope of Σ weight·e^{iy(loss − c)}, and a bound of its second derivative.
+    Value and slope of ψ(y) = Σ weight·e^{iy(loss − c)}, and a bound of |ψ″|:
+
+        |φ(y + s)| ≤ |ψ(y) + sψ′(y)| + s² max |ψ″|/2 + error.
     """
 
     value: acb
@@ -99,6 +102,7 @@ class Nodes:
             value += term
             slope += term * away
         room = min(float(y.lower()) - self.start, self.reach - float(y.upper()))
+        room -= _ROUNDED * self.reach  # of doubles
         return Local(value, acb(0, 1) * slope, second, self.error, max(room, 0.0))
 
     @cached_property
