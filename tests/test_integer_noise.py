@@ -161,3 +161,14 @@ def test_sampled_integer_noise_of_very_many_steps(deviations):
     assert answer.log_upper - answer.log_lower < 2e-12
     truth = main_lobe(law, epsilon, (deviations + 0.5) / spread)
     assert answer.log_lower < truth < answer.log_upper
+
+
+def test_far_out_the_bound_from_above_holds_and_the_record_says_how_close_it_is():
+    """The sum along a line cancels wholly at some tilts; those tell nothing of the answer."""
+    sampled = mechanisms.discrete_gaussian(sigma=3).subsample("poisson", "1/1000")
+    epsilon = 0.030663080980235034
+    answer = compose(sampled, 20).delta(epsilon, direction="remove")
+    proved = float(enclose_delta([(sampled.pair("remove"), 3)], epsilon, 6))
+    assert answer.upper >= proved  # of fewer steps
+    assert answer.log_upper < -30
+    assert "bounds" in answer.advice

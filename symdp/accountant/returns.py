@@ -131,6 +131,8 @@ def sparing_tilt(law: SumLaw, epsilon: float, saddle: float) -> float:
             continue
         height = tilt * line.distance(epsilon) + line.excess + math.log(line.step)
         terms, total = float(np.abs(line.values).sum()), abs(line.plain(epsilon))
+        if not total > 0:  # it cancels wholly, and tells nothing about the answer
+            continue
         found.append((height + math.log(total), height + math.log(terms), line.step, tilt))
     if not found:
         return saddle
