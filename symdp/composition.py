@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from symdp.errors import InputError
@@ -32,7 +30,9 @@ class Composition:
     Parameters
     ----------
     steps
-        Pairs (mechanism, count): every mechanism concrete, every count a positive integer.
+        Pairs (mechanism, count): every mechanism concrete, every count a positive integer. Where
+        the mass of a density differs from one by less than 1e-9, as rounded constants make it, the
+        density is divided by its exact mass.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class Composition:
     """
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
-        from symdp.family import representatives
+        from symdp.masses import with_mass_one
 
         merged: dict[Mechanism, int] = {}
         for mechanism, count in steps:
@@ -57,9 +57,7 @@ class Composition:
             merged[concrete] = merged.get(concrete, 0) + _checked_count(count)
         if not merged:
             raise InputError("a composition needs at least one step")
-        for mechanism in representatives(merged):
-            _check_densities(replace(mechanism, sampling=None))
-        self.steps = tuple(merged.items())
+        self.steps = tuple(with_mass_one(merged).items())
         self.count = sum(merged.values())
         self._laws: dict[str, SumLaw] = {}
 
@@ -325,13 +323,6 @@ def compose(
             raise InputError("a list of steps carries its own counts; leave `count` out")
         return Composition(steps)
     return Composition([(steps, 1 if count is None else count)])
-
-
-@lru_cache(maxsize=256)
-def _check_densities(mechanism: Mechanism) -> None:
-    from symdp.truth import check_densities
-
-    check_densities(mechanism)
 
 
 def _checked_count(count: object) -> int:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _LEAST = 48  # distinct steps from which on fewer may stand for them
 _MOST_AXES = 3
-_MOST_CHECKED = 48  # densities of one formula
 _RATE = "sampling rate"  # no name of a parameter, for it has a blank
 
 Steps = Sequence[tuple["Mechanism", int]]
@@ -62,27 +61,6 @@ def find_families(steps: Steps, direction: str) -> tuple[list[Family], list[tupl
         else:
             families.append(family)
     return families, others
-
-
-def representatives(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
-    """Return all mechanisms, or of many that share a formula those spread over their values.
-
-    The mass of a density depends smoothly on its parameters, and the quadrature that every law is
-    built with finds one that is not 1.
-    """
-    groups: dict[object, list[Mechanism]] = {}
-    for mechanism in mechanisms:
-        template = mechanism.template
-        groups.setdefault(None if template is None else template.key, []).append(mechanism)
-    chosen = groups.pop(None, [])
-    for members in groups.values():
-        if len(members) > _MOST_CHECKED:
-            members.sort(key=lambda m: [float(value) for _, value in m.bound])
-            share = (len(members) - 1) / (_MOST_CHECKED - 1)
-            chosen += [members[round(k * share)] for k in range(_MOST_CHECKED)]
-        else:
-            chosen += members
-    return chosen
 
 
 def _values(mechanism: Mechanism) -> dict[str, sp.Expr]:

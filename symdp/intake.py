@@ -85,21 +85,6 @@ class Intake:
             return expr
         return tuple(substitute(expr, {self.variable: point}) for point in points)
 
-    def normalized(self, law: Component) -> Component:
-        """Return the law divided by its total, which stays an unevaluated exact sum or integral."""
-        if isinstance(law, tuple):
-            if (total := sp.Add(*law)) == 0:
-                raise InputError("the masses add up to 0, so they cannot be normalized")
-            return tuple(mass / total for mass in law)
-        name = f"{self.variable.name}_"
-        while name in self._known:
-            name += "_"
-        # Not a Dummy: two loads of one file must give equal mechanisms.
-        dummy = sp.Symbol(name, **self.variable.assumptions0)
-        head = sp.Integral if self.support.kind == "interval" else sp.Sum
-        limits = (dummy, self.support.lower, self.support.upper)
-        return law / head(law.xreplace({self.variable: dummy}), limits)
-
     def constant(self, value: object, what: str) -> sp.Expr:
         """Return a number or an expression free of the variable."""
         expr = self.read(value, what)

@@ -10,7 +10,7 @@ import sympy as sp
 
 from symdp.errors import InputError, suggestion
 from symdp.intake import Intake
-from symdp.pair import Component, Pair, Support, substitute
+from symdp.pair import Component, Pair, Support, normalized, substitute
 from symdp.sampling import (
     Laws,
     Noise,
@@ -89,8 +89,8 @@ class Mechanism:
         intake = Intake(variable, support, parameters)
         f = intake.read(density, "the density")
         size = intake.constant(sensitivity, "the sensitivity")
-        noise = Noise(intake.normalized(f) if normalize else f, size)
-        return cls(name, intake.variable, intake.support, noise, intake.declared)
+        made = cls(name, intake.variable, intake.support, Noise(f, size), intake.declared)
+        return made.normalized() if normalize else made
 
     @classmethod
     def from_pair(
@@ -128,9 +128,8 @@ class Mechanism:
         """
         intake = Intake(variable, support, parameters)
         laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"))
-        if normalize:
-            laws = Laws(intake.normalized(laws.P), intake.normalized(laws.Q))
-        return cls(name, intake.variable, intake.support, laws, intake.declared)
+        made = cls(name, intake.variable, intake.support, laws, intake.declared)
+        return made.normalized() if normalize else made
 
     @property
     def values(self) -> dict[str, sp.Expr]:
@@ -213,6 +212,21 @@ class Mechanism:
         expr = intake.formula(rate, "the sampling rate")
         expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
         return replace(self, sampling=Sampling(scheme, expr, batch), declared=intake.declared)
+
+    def normalized(self) -> Mechanism:
+        """Return the mechanism with its densities divided by their masses, kept exact.
+
+        >>> x = sp.Symbol("x")
+        >>> rounded = Mechanism.from_pair([0.66, 0.33], [0.33, 0.66], x, {"points": [0, 1]})
+        >>> rounded.normalized().pair().P
+        (2/3, 1/3)
+        """
+        source, held = self.source, (self.variable, self.support)
+        if isinstance(source, Noise):
+            divided: Source = Noise(normalized(source.density, *held), source.sensitivity)
+        else:
+            divided = Laws(normalized(source.P, *held), normalized(source.Q, *held))
+        return replace(self, source=divided, template=None)
 
     def pair(self, direction: str = "remove") -> Pair:
         """Return the dominating pair, sampling included.

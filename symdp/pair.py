@@ -167,6 +167,22 @@ class Pair:
         return masses if self.support.kind == "points" else masses[0]
 
 
+def normalized(law: Component, variable: sp.Symbol, support: Support) -> Component:
+    """Return a law divided by its mass, which stays an unevaluated exact sum or integral."""
+    if isinstance(law, tuple):
+        if (total := sp.Add(*law)) == 0:
+            raise InputError("the masses add up to 0, so they cannot be normalized")
+        return tuple(mass / total for mass in law)
+    taken = {str(symbol.name) for symbol in law.free_symbols}
+    name = f"{variable.name}_"
+    while name in taken:
+        name += "_"
+    # Not a Dummy: two loads of one file must give equal mechanisms.
+    dummy = sp.Symbol(name, **variable.assumptions0)
+    head = sp.Integral if support.kind == "interval" else sp.Sum
+    return law / head(law.xreplace({variable: dummy}), (dummy, support.lower, support.upper))
+
+
 def kind_of(support: object) -> Literal["interval", "points", "integers", "naturals"]:
     """Return the kind of support that a caller means."""
     if isinstance(support, Support):

@@ -1,5 +1,7 @@
 """The load-time check of densities, and enclosures of the CGF."""
 
+import math
+
 import mpmath
 import pytest
 import sympy as sp
@@ -7,7 +9,7 @@ from catalogue import ALL
 from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
-from symdp import mechanisms
+from symdp import compose, mechanisms
 from symdp.errors import InputError
 from symdp.mechanism import Mechanism
 from symdp.truth import cgf_ball, check_densities
@@ -49,7 +51,7 @@ GOOD = [
 
 @pytest.mark.parametrize("mechanism", GOOD, ids=lambda m: m.name)
 def test_densities_pass(mechanism):
-    check_densities(mechanism)
+    assert check_densities(mechanism)
 
 
 BAD = [
@@ -65,6 +67,7 @@ BAD = [
         Mechanism.from_pair([R(3, 2), -R(1, 2)], [R(1, 2)] * 2, x, {"points": [0, 1]}, name="m"),
         "negative probability",
     ),
+    (Mechanism.additive(R("0.39894228") * sp.exp(-(x**2) / 2), x), r"to 0\.99999999899\d, not 1"),
     (Mechanism.from_pair(normal(0, 1), normal(0, 2) * R(9, 10), x, name="m"), "Q of m .* 0.9,"),
 ]
 
@@ -141,3 +144,48 @@ def test_a_mass_that_is_off_next_to_an_essential_singularity_is_found():
     )
     with pytest.raises(InputError, match=r"P of off integrates to 1\.25331, not 1"):
         check_densities(wrong)
+
+
+ROUNDED = {
+    "noise": Mechanism.additive(R("0.1994711402") * sp.exp(-(x**2) / 8), x, name="noise"),
+    "integers": Mechanism.additive(
+        sp.exp(-(x**2) / 8) / R("5.0132565493"), x, support="integers", name="integers"
+    ),
+    "of unequal masses": Mechanism.from_pair(
+        R("0.1994711402") * sp.exp(-((x - 1) ** 2) / 8),
+        R("0.1994711403") * sp.exp(-(x**2) / 8),
+        x,
+        name="of unequal masses",
+    ),
+    "points": Mechanism.from_pair(
+        [0.7310585786, 0.2689414214], [0.2689414213, 0.7310585786], x, {"points": [0, 1]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_a_rounded_constant_is_made_up_for(name):
+    """Else δ of many steps depends on who reads the density, far beyond the bounds."""
+    rounded = ROUNDED[name]
+    assert not check_densities(rounded)
+    assert check_densities(rounded.normalized())
+    sampled = rounded.subsample("poisson", "1/10")
+    for one in (rounded,) if name == "integers" else (rounded, sampled):  # whose sums are too many
+        steps = compose(one, 2000)
+        law = steps.law("remove")
+        epsilon = law.mean + math.sqrt(float(law.cumulants(0.0, 2)[1]))
+        proved = steps.certify(epsilon, digits=12, direction="remove")
+        found = steps.delta(epsilon, direction="remove")
+        assert found.log_lower <= proved.log_upper
+        assert proved.log_lower <= found.log_upper
+        assert found.log_upper - found.log_lower < 1e-10
+
+
+def test_families_of_rounded_constants_are_made_up_for():
+    sigma = sp.Symbol("sigma", positive=True)
+    density = R("0.3989422804") * sp.exp(-(x**2) / (2 * sigma**2)) / sigma
+    rounded = Mechanism.additive(density, x, name="rounded")
+    sizes = [2 + R(k, 16) for k in range(8)]
+    found = compose([(rounded(sigma=s), 3) for s in sizes]).delta(4.0)
+    exact = compose([(mechanisms.gaussian(sigma=s), 3) for s in sizes]).delta(4.0)
+    assert found.log_delta == pytest.approx(exact.log_delta, abs=1e-12)
