@@ -134,5 +134,5 @@ def test_many_steps_against_the_contour(count):
 
 def test_too_many_sums_are_refused():
     noise = mechanisms.discrete_laplace(b=3).subsample("poisson", "1/10").pair("remove")
-    with pytest.raises(AccuracyError, match="too many sums"):
+    with pytest.raises(AccuracyError, match="digits fewer"):
         enclose_delta([(noise, 400), (mechanisms.discrete_gaussian(sigma=2).pair(), 9)], 0.5, 15)

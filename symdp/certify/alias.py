@@ -100,8 +100,18 @@ def choose(
         above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(width)])
     if below is None:
         raise AccuracyError("the cumulant generating function is not enclosed below the tilt")
-    period = max(side.period(tilt, epsilon, log_goal) for side in (above, below))
-    return period, (above, below)
+    least = below.period(tilt, epsilon, log_goal)
+    # Where K rises steeply soon beyond the tilt, as before a second hump, closer ones serve.
+    closer = min(_FACTORS)
+    while above.period(tilt, epsilon, log_goal) > least and tries < _MOST_TRIES:
+        closer, tries = closer * _CLOSER, tries + 1
+        nearer = _best(steps, tilt, epsilon, log_goal, [tilt + _short(closer * width)])
+        if nearer is None or nearer.log_bound - above.log_bound > 0:
+            break
+        if not nearer.period(tilt, epsilon, log_goal) < above.period(tilt, epsilon, log_goal):
+            break
+        above = nearer
+    return max(above.period(tilt, epsilon, log_goal), least), (above, below)
 
 
 class Height(NamedTuple):

@@ -175,7 +175,8 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
     is_discrete = all(parts_of(pair).is_discrete for pair, _ in steps)
     lattice = find_lattice(steps) if is_discrete else None
     if is_discrete and lattice is None:
-        return enumerate_sums(steps, epsilon, digits)
+        with suppress(AccuracyError):  # too many sums
+            return enumerate_sums(steps, epsilon, digits)
     if lattice is None and sum(n for _, n in steps) == 2:
         with suppress(AccuracyError):
             return enclose_two([pair for pair, n in steps for _ in range(n)], epsilon, digits)

@@ -20,6 +20,7 @@ from symdp.certify.alias import Steps, choose
 from symdp.certify.edges import find_tail
 from symdp.certify.march import March
 from symdp.certify.panels import Panel, sum_panel
+from symdp.certify.scattered import Scattered
 from symdp.certify.walk import Walk
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
@@ -33,6 +34,7 @@ _FIRST_PANEL, _LATE_PANEL, _LAST_PANEL = 64, 2048, 2**64
 _PANEL_SHARE = 2.0**-7
 _FEW = 40  # steps, the sums of whose atoms are not too many
 _SPACING_BITS = 4
+_MORE = 32.0  # may be left out where each digit costs much: within the digits to spare
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class _Line:
             walks = [
                 (step.walk(self.spacing, tolerance, n, falls=True), n) for step, n in self.steps
             ]
+            if all(step.is_discrete for step, _ in self.steps):
+                return self._scattered(walks, goal)
             ways: list[_Way] = [self._to_level, self._to_edges]
             if count <= _FEW and self._has_atoms:
                 ways = [self._to_edges, self._to_level]
@@ -117,6 +121,15 @@ class _Line:
         total += tail.total(first, allowed)
         front = self.spacing / arb.pi()
         return total * front, (tail.bound(first) * front).upper()
+
+    def _scattered(self, walks: Walks, goal: arb) -> tuple[arb, arb]:
+        """Sum up to where the nodes beyond are few that count."""
+        front = self.spacing / arb.pi()
+        far = Scattered(
+            self.steps, walks, self.tilt, self.epsilon, self.spacing, _MORE * goal / front
+        )
+        total, error = far.sum()
+        return total * front, (error * front).upper()
 
     def _to_level(self, walks: Walks, goal: arb) -> tuple[arb, arb]:
         """Sum up to where the modulus is proved to stay small."""

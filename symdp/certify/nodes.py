@@ -94,7 +94,7 @@ class Nodes:
 
     def around(self, y: arb) -> Local:
         """Return what bounds the modulus around a y from start to reach."""
-        centre, second = self._spread
+        centre, second = self.spread
         value, slope = acb(0), acb(0)
         for weight, loss in zip(self.weights, self.losses, strict=True):
             away = loss - centre
@@ -106,7 +106,7 @@ class Nodes:
         return Local(value, acb(0, 1) * slope, second, self.error, max(room, 0.0))
 
     @cached_property
-    def _spread(self) -> tuple[arb, arb]:
+    def spread(self) -> tuple[arb, arb]:
         """Return c and a bound of Σ |weight·e^{iy·loss}||loss − c|² for every y it serves."""
         total = sum(self.weights, acb(0)).real.mid()
         centre = sum((w * x for w, x in zip(self.weights, self.losses, strict=True)), acb(0))
