@@ -101,7 +101,7 @@ def conditioned(
     right = tilts[0]
     scale = float(law.transform_bound(np.asarray([right]), epsilon)[0]) + _payoff(right)
     scale = min(scale, 0.0)
-    sums = _Sums(kept.rest, epsilon - loss, log_weight, scale, right)
+    sums = Terms(kept.rest, epsilon - loss, log_weight, scale, right)
     if sums.waiting > limits[kept.is_cheap] or not sums.collect(answer):
         return None
     log_value = scale + log_total(np.asarray(sums.gains))
@@ -118,11 +118,20 @@ def conditioned(
     return found if known else replace(found, log_complement=None)
 
 
-class _Sums:
-    """Σ_λ p_λ δ′(ε − λ) in units of e^scale, those terms first that need no method."""
+class Terms:
+    """Σ_λ p_λ δ′(ε − λ) in units of e^scale, those terms first that need no method.
+
+    What is known of the whole, in these units, tells which terms are too small to count.
+    """
 
     def __init__(
-        self, rest: SumLaw, gap: Array, log_weight: Array, scale: float, right: float
+        self,
+        rest: SumLaw,
+        gap: Array,
+        log_weight: Array,
+        scale: float,
+        right: float,
+        known: float = 0.0,
     ) -> None:
         self._rest, self._gap, self._log_weight = rest, gap, log_weight
         self._scale = scale
@@ -136,7 +145,7 @@ class _Sums:
         self.losses: list[float] = (log_weight + complement)[clear].tolist()
         self.slope = float(np.exp((log_weight + complement - scale)[clear]).sum())
         self.error = 0.0
-        self._total = math.exp(log_total(np.asarray(self.gains)))
+        self._total = max(math.exp(log_total(np.asarray(self.gains))), known)
         left = np.flatnonzero(~clear)
         with np.errstate(over="ignore"):
             bound = np.exp(log_weight[left] + np.minimum(above[left], 0.0) - scale)
@@ -195,19 +204,20 @@ def _bounds(rest: SumLaw, gap: Array, weight: Array, right: float) -> tuple[Arra
     """
     escaped = rest.log_mass_at_infinity
     above, below = np.zeros(gap.size), np.full(gap.size, np.inf)
-    unit = min(_FIRST_TILT, _NATURAL / math.sqrt(float(rest.cumulants(0.0, 2)[1])))
+    natural = _NATURAL / math.sqrt(float(rest.cumulants(0.0, 2)[1]))
+    unit = min(_FIRST_TILT, natural)
     for tilt in (right, *(unit * _WIDER**k for k in range(_MOST_TILTS))):
         bound = np.minimum(_height(rest, tilt, gap) + _payoff(tilt), above)
         better = (bound < above - 1.0)[weight + above > -_EXACT - math.log(gap.size)].any()
         above = np.logaddexp(bound, escaped)
-        if tilt != right and not better:
+        if tilt != right and tilt > natural and not better:
             break
     for k in range(_MOST_TILTS):
         bound = _height(rest, -1.0 - unit * _WIDER**k, gap)
         waiting = (below > np.minimum(gap, 0.0) - _EXACT) & (gap < 0)
         better = (bound < below - 1.0)[waiting].any()
         below = np.minimum(bound, below)
-        if not better:
+        if unit * _WIDER**k > natural and not better:
             break
     return above, below
 

@@ -14,6 +14,7 @@ from symdp.accountant.conditioned import conditioned
 from symdp.accountant.direct import convolved, decays_slowly
 from symdp.accountant.exact import ROUNDED, exact_answer, margin
 from symdp.accountant.halves import halved_sum
+from symdp.accountant.jumps import with_jumps
 from symdp.accountant.lattice import Lattice, find_lattice, lattice_kernel
 from symdp.accountant.line import MAX_NODES, Kernel, StripValue, continuous_kernel
 from symdp.accountant.lines import kept_line
@@ -35,6 +36,9 @@ _MIXED = 1e-9  # bounds wider than this are worth such a sum even where it costs
 _HALVED = 40  # the most steps whose single values are listed in halves
 _SHARP = 1e-12
 _CLOSE = 2e-11
+_FAIR = 1e-10  # bounds wider than this are worth a sum over large losses
+_LOOSE = 1e-2
+_FEW_VALUES, _SOME_VALUES, _MANY_VALUES = 2, 24, 400  # of δ in it
 _WIDE = 1e-7  # where a line of its own may be better than a shared one
 _HALF = math.log(0.5)
 _GROWTH = 1e-14  # what the bounds of added densities usually are, for each step
@@ -83,7 +87,7 @@ class Contour(FloatAccountant):
                 log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon
             )
         if not law.is_spread:
-            return _single_values(law, epsilon, log_escaped)
+            return self._single_values(law, epsilon, log_escaped)
         kept = _on_kept_lines(law, epsilon, log_escaped)
         valley: _Valley = law.kept.setdefault(_Valley, _Valley())
         if kept is not None and margin(kept) <= max(self.close, valley.inherent):
@@ -155,6 +159,52 @@ class Contour(FloatAccountant):
                 "proved bounds"
             )
         return summed
+
+    def _single_values(self, law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
+        """Return the answer where the loss takes single values only.
+
+        A sum over all of them where there are not too many, over two halves of the steps, or an
+        integral over one period of a lattice is exact; the integral over the whole line counts how
+        often the characteristic function may come back.
+        """
+        lattice = find_lattice(law)
+        if lattice is not None:
+            width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+            if not count_sums(law) < width / float(lattice.spacing):
+                with suppress(AccuracyError):  # where it is too fine for so few steps
+                    return _integral(law, epsilon, log_escaped, lattice)[0]
+        tilt = _line(law, epsilon, Strip.RIGHT)
+        found: list[Answer] = []
+        listed = finite_sum(law, epsilon, tilt)
+        if listed is not None:
+            found.append(_of_sum(listed, log_escaped, epsilon))
+        if law.count <= _HALVED and not _is_narrow(found, _SHARP):
+            halves = halved_sum(law, epsilon, tilt)
+            if halves is not None:
+                found.append(_of_sum(halves, log_escaped, epsilon))
+        if listed is not None or _is_narrow(found, _CLOSE):
+            return min(found, key=margin)
+        # Large losses that are rare first where that is short, and last where nothing else serves.
+        ways: tuple[tuple[float, Callable[[], Answer | None]], ...] = (
+            (math.inf, lambda: with_jumps(law, epsilon, self._of_others, _FEW_VALUES)),
+            (_CLOSE, lambda: _on_kept_lines(law, epsilon, log_escaped)),
+            (_FAIR, lambda: with_jumps(law, epsilon, self._of_others, _SOME_VALUES)),
+            (_WIDE, lambda: _integral(law, epsilon, log_escaped)[0]),
+            (_LOOSE, lambda: with_jumps(law, epsilon, self._of_others, _MANY_VALUES)),
+        )
+        refused: AccuracyError | None = None
+        for width, way in ways:
+            if not _is_narrow(found, width):
+                try:
+                    answer = way()
+                except AccuracyError as failure:
+                    refused = failure
+                else:
+                    found += [] if answer is None else [answer]
+        if not found:
+            assert refused is not None
+            raise refused
+        return min(found, key=margin)
 
     def _of_others(self, law: SumLaw, epsilon: float, spare: float) -> Answer:
         """Return δ of some of the steps, within bounds that may be wider than those of all."""
@@ -242,42 +292,6 @@ def _integral(
     answer = _from_strips(law, log_escaped, value)
     assert answer is not None
     return answer, assured
-
-
-def _single_values(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
-    """Return the answer where the loss takes single values only.
-
-    A sum over all of them where there are not too many, over two halves of the steps, or an
-    integral over one period of a lattice is exact; the integral over the whole line counts how
-    often the characteristic function may come back.
-    """
-    lattice = find_lattice(law)
-    if lattice is not None:
-        width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
-        if not count_sums(law) < width / float(lattice.spacing):
-            with suppress(AccuracyError):  # where it is too fine for so few steps
-                return _integral(law, epsilon, log_escaped, lattice)[0]
-    tilt = _line(law, epsilon, Strip.RIGHT)
-    found: list[Answer] = []
-    listed = finite_sum(law, epsilon, tilt)
-    if listed is not None:
-        found.append(_of_sum(listed, log_escaped, epsilon))
-    if law.count <= _HALVED and not _is_narrow(found, _SHARP):
-        halves = halved_sum(law, epsilon, tilt)
-        if halves is not None:
-            found.append(_of_sum(halves, log_escaped, epsilon))
-    if listed is not None or _is_narrow(found, _CLOSE):
-        return min(found, key=margin)
-    kept = _on_kept_lines(law, epsilon, log_escaped)
-    if kept is not None:
-        found.append(kept)
-    if not _is_narrow(found, _WIDE):
-        try:
-            found.append(_integral(law, epsilon, log_escaped)[0])
-        except AccuracyError:
-            if not found:
-                raise
-    return min(found, key=margin)
 
 
 def _is_narrow(found: Sequence[Answer], width: float) -> bool:
