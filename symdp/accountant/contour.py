@@ -33,6 +33,7 @@ _FEW_TERMS = 64  # of a sum over single values that is taken before any integral
 _SOME_TERMS = 128  # where each takes an integral of its own
 _MANY_TERMS = 1024
 _MIXED = 1e-9  # bounds wider than this are worth such a sum even where it costs more
+_FEWEST = 4  # steps that halves are listed of at once
 _HALVED = 40  # the most steps whose single values are listed in halves
 _SHARP = 1e-12
 _CLOSE = 2e-11
@@ -178,15 +179,18 @@ class Contour(FloatAccountant):
         listed = finite_sum(law, epsilon, tilt)
         if listed is not None:
             found.append(_of_sum(listed, log_escaped, epsilon))
-        if law.count <= _HALVED and not _is_narrow(found, _SHARP):
+        elif law.count > _FEWEST:  # large losses that are rare, where that is short
+            with suppress(AccuracyError):
+                jumping = with_jumps(law, epsilon, self._of_others, _FEW_VALUES)
+                found += [] if jumping is None else [jumping]
+        if law.count <= _HALVED and not _is_narrow(found, _CLOSE if listed is None else _SHARP):
             halves = halved_sum(law, epsilon, tilt)
             if halves is not None:
                 found.append(_of_sum(halves, log_escaped, epsilon))
         if listed is not None or _is_narrow(found, _CLOSE):
             return min(found, key=margin)
-        # Large losses that are rare first where that is short, and last where nothing else serves.
+        # Large losses that are rare once more, and last of all where nothing else serves.
         ways: tuple[tuple[float, Callable[[], Answer | None]], ...] = (
-            (math.inf, lambda: with_jumps(law, epsilon, self._of_others, _FEW_VALUES)),
             (_CLOSE, lambda: _on_kept_lines(law, epsilon, log_escaped)),
             (_FAIR, lambda: with_jumps(law, epsilon, self._of_others, _SOME_VALUES)),
             (_WIDE, lambda: _integral(law, epsilon, log_escaped)[0]),

@@ -34,6 +34,7 @@ from symdp.numeric.total import SumLaw
 
 _RARE = 1e-3  # about how many steps of all have a loss above the threshold
 _HIGHER = (0, 4, 8, 16, 24, 32)  # values more below it, where those above have too many sums
+_OUTWEIGHED = 30.0
 _FEWEST = 2  # values of δ that are worth no other threshold
 _SAME = 1e-12
 _NEGLIGIBLE = 42.0  # −log of a share of δ
@@ -47,6 +48,25 @@ _ROUNDING = 4e-16
 
 class _Below:
     """Marks a law of values below a threshold, which is not split again."""
+
+
+class _Rests:
+    """The laws below thresholds, which a law keeps for other ε."""
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[float, int], LossLaw] = {}
+        self._sums: dict[tuple[float, int, int], SumLaw] = {}
+
+    def law(self, part: LossLaw, values: _Values, first: int, count: int) -> SumLaw:
+        """Return the law of so many steps whose loss is one of the first values."""
+        step = float(values.loss[0]), first
+        key = (*step, count)
+        if key not in self._sums:
+            if step not in self._steps:
+                self._steps[step] = _law_below(part, values, first)
+            self._sums[key] = SumLaw([(self._steps[step], count)])
+            self._sums[key].kept[_Below] = True
+        return self._sums[key]
 
 
 class _Values(NamedTuple):
@@ -91,7 +111,7 @@ def with_jumps(
         return None
     usual, best = _threshold(values, count), None
     for more in _HIGHER:
-        split = _split(part, values, usual + more, epsilon, count)
+        split = _split(law, values, usual + more, epsilon)
         if split is not None and (best is None or split.waiting < best.waiting):
             best = split
         if best is not None and best.waiting <= _FEWEST:
@@ -133,18 +153,23 @@ class _Split:
         return sum(level.waiting for level in self.levels)
 
 
-def _split(part: LossLaw, values: _Values, first: int, epsilon: float, count: int) -> _Split | None:
+def _split(law: SumLaw, values: _Values, first: int, epsilon: float) -> _Split | None:
     """Return what a threshold makes of δ, None where it has too many sums or hardly any."""
     if not 0 < first < values.loss.size:
         return None
+    part, count = law.parts[0]
     scale = _about(values, first, epsilon, count)
     if not -math.inf < scale < _LARGEST_DELTA:
+        return None
+    slopes, heights = _heights(values, count)
+    usual = min(height[first - 1] - s * epsilon for s, height in zip(slopes, heights, strict=True))
+    if usual > scale + _OUTWEIGHED:  # not large losses make δ
         return None
     found = _large(values, first, epsilon, count, scale)
     if found is None:
         return None
     sums, left_out = found
-    below = _law_below(part, values, first)
+    rests: _Rests = law.kept.setdefault(_Rests, _Rests())
     log_below = log_total(values.log_mass[:first])
     split = _Split(scale, [], [], 0.0, math.exp(left_out - scale), 0.0)
     for number, partial in enumerate(sums):
@@ -154,8 +179,7 @@ def _split(part: LossLaw, values: _Values, first: int, epsilon: float, count: in
         gap = epsilon - partial.loss
         split.largest = max(split.largest, float(np.abs(weight).max()))
         if number < count:
-            rest = SumLaw([(below, count - number)])
-            rest.kept[_Below] = True
+            rest = rests.law(part, values, first, count - number)
             split.levels.append(Terms(rest, gap, weight, scale, _natural(rest), 1.0))
         else:  # every loss is large
             above = gap < 0
@@ -216,7 +240,7 @@ def _large(
     """Return the sums of 0, 1, 2, … large values, and the log of what those left out may add."""
     floor = scale - _NEGLIGIBLE - math.log(_MOST_PARTIAL)
     large, log_mass = values.loss[first:], values.log_mass[first:]
-    slopes, heights = _heights(values, epsilon, count)
+    slopes, heights = _heights(values, count)
     lost: list[Array] = []
     none = np.zeros(1)
     start = _Partial(none, none, np.asarray([large.size - 1], dtype=np.intp), np.zeros(1))
@@ -248,7 +272,7 @@ def _large(
     return found, left_out
 
 
-def _heights(values: _Values, epsilon: float, count: int) -> tuple[Array, list[Array]]:
+def _heights(values: _Values, count: int) -> tuple[Array, list[Array]]:
     """Return tilts s ≥ 0, and for each of them K_c(s) of all steps for every largest value c."""
     spread = math.sqrt(float(np.exp(values.log_mass) @ values.loss**2)) + 1e-300
     slopes = np.geomspace(1e-2 / spread / math.sqrt(count), 1e3 / spread, _SLOPES)
