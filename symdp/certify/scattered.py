@@ -27,7 +27,7 @@ from symdp.certify.work import spend_products
 from symdp.errors import AccuracyError
 
 _COARSE = 64  # bits of what only bounds
-_STRIDE = 1.5
+_STRIDE = 1.5  # between places, in deviations of one step
 _SHARE = 0.25  # of what may be left out
 _SLACK = 1.5
 _LONG = 40.0  # a log of how much further than the first places the last ones lie
