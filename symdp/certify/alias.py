@@ -106,9 +106,9 @@ def choose(
     while above.period(tilt, epsilon, log_goal) > least and tries < _MOST_TRIES:
         closer, tries = closer * _CLOSER, tries + 1
         nearer = _best(steps, tilt, epsilon, log_goal, [tilt + _short(closer * width)])
-        if nearer is None or nearer.log_bound - above.log_bound > 0:
-            break
-        if not nearer.period(tilt, epsilon, log_goal) < above.period(tilt, epsilon, log_goal):
+        if nearer is None or not (
+            nearer.period(tilt, epsilon, log_goal) < above.period(tilt, epsilon, log_goal)
+        ):
             break
         above = nearer
     return max(above.period(tilt, epsilon, log_goal), least), (above, below)

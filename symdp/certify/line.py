@@ -21,7 +21,7 @@ from symdp.certify.edges import find_tail
 from symdp.certify.march import March
 from symdp.certify.panels import Panel, sum_panel
 from symdp.certify.scattered import Scattered
-from symdp.certify.walk import Walk
+from symdp.certify.walk import Walk, integrand
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
@@ -196,9 +196,6 @@ class _Line:
         march.require_decay(arb.pi() * goal * y / (1 + self.spacing), y)
 
     def _node(self, index: int, walks: Walks) -> acb:
-        y = index * self.spacing
-        z = acb(self.tilt, y)
-        value = acb(0, -self.epsilon * y).exp() / (z * (1 + z))
-        for walk, count in walks:
-            value *= walk[index] ** count
-        return value
+        values = (walk[index] for walk, _ in walks)
+        counts = (count for _, count in walks)
+        return integrand(self.tilt, self.epsilon, index * self.spacing, values, counts)

@@ -22,7 +22,7 @@ from flint import acb, arb, ctx
 
 from symdp.certify.nodes import Nodes
 from symdp.certify.step import TiltedStep
-from symdp.certify.walk import Walk
+from symdp.certify.walk import Walk, integrand
 from symdp.certify.work import spend_products
 from symdp.errors import AccuracyError
 
@@ -170,11 +170,7 @@ class Scattered:
 
     def _take(self, values: Sequence[acb], index: int) -> None:
         """Add a node."""
-        y = index * self._spacing
-        z = acb(self._tilt, y)
-        value = acb(0, -self._epsilon * y).exp() / (z * (1 + z))
-        for own, count in zip(values, self._counts, strict=True):
-            value *= own**count
+        value = integrand(self._tilt, self._epsilon, index * self._spacing, values, self._counts)
         self._total += value.real if index else value.real / 2
         self._energy += 2 * self._product([abs(own).upper() for own in values], even=True)
 

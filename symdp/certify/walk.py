@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from flint import acb, arb, ctx
@@ -33,6 +33,15 @@ class Need:
         whole = self.bits - (math.log2(max(y, 1.0)) if self.falls else 0.0)
         single = whole + (self.count - 1) * math.log2(min(max(size, 1e-300), 1.0))
         return 16 * math.ceil(max(single, whole / self.count + 2.0, _LEAST_BITS) / 16)
+
+
+def integrand(tilt: arb, epsilon: arb, y: arb, values: Iterable[acb], counts: Iterable[int]) -> acb:
+    """Return e^{−iyε} Π φ_i^{n_i}/(z(1 + z)) at z = t + iy [SPA (28)], from values φ_i."""
+    z = acb(tilt, y)
+    product = acb(0, -epsilon * y).exp() / (z * (1 + z))
+    for value, count in zip(values, counts, strict=True):
+        product *= value**count
+    return product
 
 
 class Walk:
