@@ -14,8 +14,10 @@ from flint import arb, ctx
 
 from symdp import mechanisms
 from symdp.certify import enclose_delta, enclosure
+from symdp.certify.nodes import Scope
+from symdp.certify.parts import Parts
 from symdp.certify.record import decimal_outward
-from symdp.certify.step import Parts, TiltedStep, tilted_step
+from symdp.certify.step import TiltedStep, tilted_step
 from symdp.composition import compose
 from symdp.errors import AccuracyError, InputError
 from symdp.truth import privacy_profile
@@ -257,7 +259,7 @@ def test_nodes_serve_every_frequency_within_their_error(mechanism):
     tilt, pair = sp.Rational(3, 2), mechanism.pair()
     step = TiltedStep(pair, tilt)
     with ctx.workprec(160):
-        nodes = step.parts.nodes(tilt, step.scale, 30.0, arb(2) ** -90)
+        nodes = step.parts.nodes(tilt, step.scale, arb(2) ** -90, Scope((0.0, 30.0)))
         assert nodes.error < arb(2) ** -80
         for y in (sp.S.Zero, sp.Rational(7, 3), sp.Integer(29)):
             truth = (cgf_ball(pair, tilt + sp.I * y, 28) - step.scale).exp()

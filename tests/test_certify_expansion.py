@@ -12,7 +12,8 @@ from flint import acb, arb, ctx
 from symdp import mechanisms
 from symdp.certify import enclose_delta
 from symdp.certify.expansion import Reach, expand
-from symdp.certify.step import parts_of, tilted_step
+from symdp.certify.parts import parts_of
+from symdp.certify.step import tilted_step
 from symdp.errors import AccuracyError
 from symdp.mechanism import Mechanism
 from symdp.truth.enclosure import cgf_ball

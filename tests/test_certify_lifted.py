@@ -12,7 +12,7 @@ from flint import acb, arb, ctx
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
 from symdp.certify.lifted import Lifted, Segment
-from symdp.certify.nodes import path_nodes, stretch_nodes
+from symdp.certify.nodes import Scope, path_nodes, stretch_nodes
 from symdp.certify.step import tilted_step
 from symdp.emit.arb import constant_ball
 
@@ -54,8 +54,9 @@ def ends(part, cut):
 def test_a_bound_holds_and_is_close(name, frequency):
     with ctx.workprec(192):
         for part, _, t, scale, lifted in moving(name):
+            scope = Scope((0.0, frequency))
             inner = part.nodes(
-                cut_at(*ends_of(lifted)), t, scale, reach=frequency, tolerance=arb(2) ** -60
+                cut_at(*ends_of(lifted)), t, scale, tolerance=arb(2) ** -60, scope=scope
             )
             size = abs(inner.at(arb(frequency)))
             bound = lifted.at(arb(frequency))
@@ -83,7 +84,8 @@ def test_nodes_on_a_path_agree_with_those_on_the_axis(name):
             assert path is not None
             tolerance = arb(2) ** -100
             over = path_nodes(part, path, t, scale, frequencies=(50.0, 120.0), tolerance=tolerance)
-            along = stretch_nodes(part, cut, t, scale, reach=120.0, tolerance=tolerance)
+            scope = Scope((0.0, 120.0))
+            along = stretch_nodes(part, cut, t, scale, tolerance=tolerance, scope=scope)
             for y in (50.0, 77.0, 120.0):
                 found, expected = over.at(arb(y)), along.at(arb(y))
                 difference = found - expected
@@ -112,7 +114,8 @@ def test_the_sides_of_a_path_count():
     with ctx.workprec(192):
         part, cut, t, scale, lifted = next(moving("an edge"))
         y = arb(2000)
-        size = abs(part.nodes(cut, t, scale, reach=2000.0, tolerance=arb(2) ** -60).at(y))
+        scope = Scope((0.0, 2000.0))
+        size = abs(part.nodes(cut, t, scale, tolerance=arb(2) ** -60, scope=scope).at(y))
         bound = lifted.at(y)
         assert 0.5 * size < bound < 4 * size
         path = lifted._best(2000.0)

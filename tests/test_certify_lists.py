@@ -10,7 +10,7 @@ from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta, lists
-from symdp.certify.step import parts_of
+from symdp.certify.parts import parts_of
 from symdp.errors import AccuracyError
 from symdp.mechanism import Mechanism
 

@@ -12,7 +12,7 @@ from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import two
-from symdp.certify.step import parts_of
+from symdp.certify.parts import parts_of
 from symdp.certify.two import enclose_two
 from symdp.errors import AccuracyError
 

@@ -27,6 +27,7 @@ from symdp.truth.saddle import coarse
 Steps = Sequence[tuple[TiltedStep, int]]
 
 _FACTORS = (0.25, 0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
+_SHARED = 1.3  # widths on either side that one set of nodes serves
 _CLOSER = 0.5
 _MOST_TRIES = 12
 _GRID = range(-8, 9)  # half octaves of the saddle point
@@ -88,8 +89,14 @@ def choose(
     AccuracyError
         If K is not enclosed at any tilt on one side of t.
     """
-    above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(f * width) for f in _FACTORS])
     reach = float(tilt)
+    ends = (
+        max(tilt - _short(min(_SHARED * width, reach)), sp.S.Zero),
+        tilt + _short(_SHARED * width),
+    )
+    for step, _ in steps:
+        step.parts.share(tilt, *ends)
+    above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(f * width) for f in _FACTORS])
     below_tilts = {max(tilt - _short(min(f * width, reach)), sp.S.Zero) for f in _FACTORS}
     below = _best(steps, tilt, epsilon, log_goal, sorted(below_tilts, reverse=True))
     tries = 0

@@ -31,14 +31,14 @@ import sympy as sp
 from flint import arb, arb_poly, ctx
 
 from symdp.certify.cells import Cell, Chain, Mesh, Weighting, atoms_of, log_sum
+from symdp.certify.parts import parts_of
 from symdp.certify.single import excess
-from symdp.certify.step import parts_of
 from symdp.certify.work import limited
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.step import Parts
+    from symdp.certify.parts import Parts
     from symdp.pair import Pair
 
 Steps = Sequence[tuple["Pair", int]]

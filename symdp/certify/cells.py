@@ -21,7 +21,7 @@ from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.step import Parts
+    from symdp.certify.parts import Parts
 
 _EVALUATIONS = 20_000
 _ROUGH_BITS = 10

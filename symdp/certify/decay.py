@@ -26,7 +26,7 @@ from symdp.truth.variation import LossPart
 
 if TYPE_CHECKING:
     from symdp.certify.nodes import Nodes
-    from symdp.certify.step import Parts
+    from symdp.certify.parts import Parts
     from symdp.derive.records import Piece
 
 _BITS = 128

@@ -18,8 +18,9 @@ from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.lists import enumerate_sums
+from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
-from symdp.certify.step import parts_of, tilted_step
+from symdp.certify.step import tilted_step
 from symdp.certify.two import enclose_two
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
@@ -96,6 +97,26 @@ def enclose_delta(
         return found
 
 
+def estimate_log_delta(
+    pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction
+) -> float | None:
+    """Return about log δ(ε) by the first term of its expansion, None where no saddle point serves.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> estimate = estimate_log_delta([(mechanisms.gaussian(sigma=2).pair(), 3)], 1.5)
+    >>> bool(abs(estimate - math.log(0.02888)) < 0.05)
+    True
+    """
+    steps = tuple(pairs)
+    with suppress(AccuracyError):
+        top = _top(steps)
+        if top > epsilon:
+            return _saddle(steps, _about(top, float(epsilon))).log_size
+    return None
+
+
 def _nearly_one(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb | None:
     """Enclose δ(ε) where 1 − δ is small beside it, else None.
 
@@ -163,12 +184,10 @@ def _enclose(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) ->
 
 def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, digits: float) -> arb:
     """Enclose δ(ε) less the mass at infinity, whichever way its loss allows."""
-    laws = [(step_law(pair), n) for pair, n in steps]
-    with ctx.workprec(_BITS):
-        top = sum((n * law.loss_range()[1] for law, n in laws), arb(0))
-        room = float(top) - float(epsilon)
-        near_top = not room > 1e-9 * abs(float(top))
-    if near_top and is_beyond(steps, sp.Rational(exact.numerator, exact.denominator)):
+    top = _top(steps)
+    if not top - float(epsilon) > 1e-9 * abs(top) and is_beyond(
+        steps, sp.Rational(exact.numerator, exact.denominator)
+    ):
         return arb(0)
     if len(steps) == 1 and steps[0][1] == 1:
         return _single(steps[0][0], epsilon, digits)
@@ -181,9 +200,7 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
         with suppress(AccuracyError):
             return enclose_two([pair for pair, n in steps for _ in range(n)], epsilon, digits)
     try:
-        about = float(epsilon)
-        if room > _NEAR_TOP * abs(about):
-            about = float(f"{about:.6g}")
+        about = _about(top, float(epsilon))
         saddle = _saddle(tuple(steps), about)
     except DivergentError:
         raise AccuracyError("the CGF of the loss is infinite at every t > 0") from None
@@ -207,6 +224,17 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
                     return enumerate_sums(steps, epsilon, digits)
                 raise
         return sum_line(tilted, tilt, epsilon, goal)
+
+
+def _top(steps: Sequence[tuple[Pair, int]]) -> float:
+    """Return about the largest loss there is."""
+    with ctx.workprec(_BITS):
+        return float(sum((n * step_law(pair).loss_range()[1] for pair, n in steps), arb(0)))
+
+
+def _about(top: float, epsilon: float) -> float:
+    """Return an ε near by, which close ones share unless the largest loss is near."""
+    return float(f"{epsilon:.6g}") if top - epsilon > _NEAR_TOP * abs(epsilon) else epsilon
 
 
 def _single(pair: Pair, epsilon: arb, digits: float) -> arb:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, arb_poly, arb_series, ctx
 
-from symdp.certify.step import parts_of
+from symdp.certify.parts import parts_of
 from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between

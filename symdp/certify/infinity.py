@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.step import parts_of
+from symdp.certify.parts import parts_of
 from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball

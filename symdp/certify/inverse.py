@@ -82,6 +82,21 @@ def enclose_epsilon(
     return profile.ends(Fraction(start), digits)
 
 
+def is_above(
+    pairs: Sequence[tuple[Pair, int]], delta: float | Fraction, epsilon: Fraction, digits: int
+) -> bool:
+    """Whether so many digits prove that δ(ε) ≤ δ, so that ε(δ) is at most the ε given.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 3)]
+    >>> is_above(steps, 1e-5, Fraction(4), 2), is_above(steps, 1e-5, Fraction(3), 2)
+    (True, False)
+    """
+    return bool(enclose_delta(pairs, epsilon, digits) <= _ball(Fraction(delta)))
+
+
 @dataclass
 class _Profile:
     """log δ(ε) less the logarithm of the target, in balls."""

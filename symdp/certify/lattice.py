@@ -18,7 +18,7 @@ from flint import acb, arb, ctx
 
 from symdp.certify.alias import Steps, choose
 from symdp.certify.line import Goal
-from symdp.certify.step import parts_of
+from symdp.certify.parts import parts_of
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 

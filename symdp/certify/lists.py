@@ -19,13 +19,13 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.certify.moments import whole_ends
-from symdp.certify.step import parts_of
+from symdp.certify.parts import parts_of
 from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.step import Parts
+    from symdp.certify.parts import Parts
     from symdp.pair import Pair
 
 _MOST_SUMS = 300_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.certify.nodes import Nodes, stretch_nodes
+from symdp.certify.nodes import PLAIN, Nodes, Scope, stretch_nodes
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, constant_ball
 from symdp.errors import AccuracyError
@@ -237,31 +237,16 @@ class Stretch:
         return Cut(low, high, beyond)
 
     def nodes(
-        self,
-        cut: Cut,
-        tilt: arb,
-        scale: arb,
-        *,
-        reach: float = 0.0,
-        tolerance: arb,
-        power: int = 0,
-        centre: arb | None = None,
+        self, cut: Cut, tilt: arb, scale: arb, *, tolerance: arb, scope: Scope = PLAIN
     ) -> Nodes:
-        """Return nodes between the cuts for every y ≤ reach; integers are their own.
-
-        With a power d the weights carry the factor (ℓ − c)^d.
-        """
+        """Return nodes between the cuts; integers are their own."""
         if not self.x.is_integer:
-            return stretch_nodes(
-                self, cut, tilt, scale,
-                reach=reach, tolerance=tolerance, power=power, centre=centre,
-            )  # fmt: skip
+            return stretch_nodes(self, cut, tilt, scale, tolerance=tolerance, scope=scope)
         first, last = whole_ends(cut)
         places = [arb(k) for k in range(first, last + 1)]
         losses = [self.loss(place) for place in places]
         weights = [(self.exponent(place, tilt) - scale).exp() for place in places]
-        if power:
-            weights = [w * (x - centre) ** power for w, x in zip(weights, losses, strict=True)]
+        reach = scope.frequencies[1]
         return Nodes(tuple(weights), tuple(losses), arb(0), reach, tuple(places))
 
 

@@ -41,6 +41,7 @@ _CHAIN = 16
 _WIDE = 3000  # nodes from which on blocks are smaller
 _ORDER_STEP = 6
 _ROUNDED = 2.0**-50
+_ZERO, _ONE = arb(0), arb(1)
 _TOO_MANY = (
     "the characteristic function of the loss needs too many nodes to certify so many digits; ask "
     "for fewer digits, or compose more steps"
@@ -84,6 +85,16 @@ class Nodes:
     def total(self) -> arb:
         """Enclose the value at y = 0."""
         return sum(self.weights, arb(0, self.error))
+
+    def middle(self) -> tuple[arb, arb]:
+        """Return about the mean and the deviation of the loss, exact numbers that prove nothing."""
+        total, first, second = (
+            sum((w * x**k for w, x in zip(self.weights, self.losses, strict=True)), arb(0)).mid()
+            for k in range(3)
+        )
+        mean = (first / total).mid()
+        variance = (second / total).mid() - mean**2
+        return mean, variance.mid().sqrt().mid() if variance > 0 else arb(1)
 
     def at(self, y: arb) -> acb:
         """Enclose e^{−scale} M(t + iy)."""
@@ -152,39 +163,62 @@ class Nodes:
         return acb(arb(0, self.error), arb(0, self.error))
 
 
+@dataclass(frozen=True)
+class Scope:
+    """What a set of nodes serves beside e^g: its products with e^{(d + iy)ℓ} ((ℓ − c)/u)^k.
+
+    Attributes
+    ----------
+    frequencies
+        The ends of y.
+    shifts
+        The ends of d.
+    power, centre, unit
+        The largest k, c and u.
+    """
+
+    frequencies: tuple[float, float] = (0.0, 0.0)
+    shifts: tuple[arb, ...] = (_ZERO,)
+    power: int = 0
+    centre: arb = _ZERO
+    unit: arb = _ONE
+
+    def largest(self, log_size: arb, loss: Any, rise: arb | None = None) -> arb:
+        """Bound all products from log|e^g|, ℓ and what |e^{iyℓ}| falls by with y, if it does."""
+        power = (abs(loss - self.centre) / self.unit).max(arb(1)) ** self.power
+        sizes = [
+            log_size + shift * loss.real - (0 if rise is None else y * rise)
+            for y in (set(self.frequencies) if rise is not None else (0.0,))
+            for shift in self.shifts
+        ]
+        largest = arb(0)
+        for size in sizes:
+            largest = largest.max((size.exp() * power).upper())
+        return largest if largest.is_finite() else arb.pos_inf()
+
+
+PLAIN = Scope()
+
+
 def stretch_nodes(
-    part: Stretch,
-    cut: Cut,
-    tilt: arb,
-    scale: arb,
-    *,
-    reach: float,
-    tolerance: arb,
-    power: int = 0,
-    centre: arb | None = None,
+    part: Stretch, cut: Cut, tilt: arb, scale: arb, *, tolerance: arb, scope: Scope = PLAIN
 ) -> Nodes:
     """Return nodes of one stretch between its cuts; what lies beyond them is not in the error.
-
-    Parameters
-    ----------
-    power, centre
-        Given, the weights carry the factor (ℓ − c)^d.
 
     Raises
     ------
     AccuracyError
         If too many nodes would be needed.
     """
-    factor = _Factor(power, arb(0) if centre is None else centre)
-    integrand = _Integrand(part, tilt, scale, (0.0, reach), factor)
+    integrand = _Integrand(part, tilt, scale, scope)
     spare = part.spare(cut)
     rule = _Rule(integrand, tolerance / _SPREAD, spare)
     rule.add(cut.lower.mid(), cut.upper.mid())
     for end in (cut.lower, cut.upper):
         if end.rad() > 0:  # between the middle of the ball and the true end
             with ctx.workprec(ctx.prec + spare):
-                size = factor(part.height(end, tilt, scale), part.loss(end))
-            rule.error += 2 * end.rad() * abs(size).upper()
+                size = scope.largest(part.exponent(end, tilt) - scale, part.loss(end))
+            rule.error += 2 * end.rad() * size
     return rule.nodes()
 
 
@@ -210,7 +244,7 @@ def path_nodes(
     AccuracyError
         If too many nodes would be needed.
     """
-    integrand = _Integrand(part, tilt, scale, frequencies, _Factor(0, arb(0)))
+    integrand = _Integrand(part, tilt, scale, Scope(frequencies))
     rule = _Rule(integrand, tolerance / _SPREAD, spare)
     for segment in path:
         rule.add(segment.start, segment.end, segment.sign)
@@ -218,38 +252,25 @@ def path_nodes(
 
 
 @dataclass(frozen=True)
-class _Factor:
-    """The factor (ℓ − c)^d of a moment."""
-
-    power: int
-    centre: arb
-
-    def __call__(self, value: Any, loss: Any) -> Any:
-        return value * (loss - self.centre) ** self.power if self.power else value
-
-
-@dataclass(frozen=True)
 class _Integrand:
-    """e^{g + iyℓ} for every y between two frequencies, times a factor."""
+    """e^g and what it is multiplied with."""
 
     part: Stretch
     tilt: arb
     scale: arb
-    frequencies: tuple[float, float]
-    factor: _Factor
+    scope: Scope
 
     def at(self, place: Any) -> tuple[Any, Any]:
-        """Return the value at y = 0, and ℓ."""
-        loss = self.part.loss(place)
-        return self.factor((self.part.exponent(place, self.tilt) - self.scale).exp(), loss), loss
+        """Return e^g, and ℓ."""
+        return (self.part.exponent(place, self.tilt) - self.scale).exp(), self.part.loss(place)
 
     @cached_property
     def _fine(self) -> float:
         """How well ℓ should be known."""
-        return _FINE / max(self.frequencies[1], abs(float(self.tilt)), _LEAST_RATE)
+        return _FINE / max(self.scope.frequencies[1], abs(float(self.tilt)), _LEAST_RATE)
 
     def on_ellipse(self, centre: Any, half: Any) -> arb:
-        """Bound h times the integrand around an interval, ∞ where it is not analytic.
+        """Bound h times the products around an interval, ∞ where they are not analytic.
 
         Around a real one the upper half says all.
         """
@@ -264,23 +285,17 @@ class _Integrand:
         for turn in _ellipse()[: _ARCS if is_real else None]:
             exponent, loss = self.part.values(centre + half * turn, self.tilt, self._fine)
             rise = -abs(loss.imag) if is_real else loss.imag
-            log_size = exponent.real - self.scale
-            for y in self.frequencies:
-                size = abs(self.factor((log_size - y * rise).exp(), loss)).upper()
-                if not size.is_finite():
-                    return arb.pos_inf()
-                largest = largest.max(size)
+            largest = largest.max(self.scope.largest(exponent.real - self.scale, loss, rise))
+            if not largest.is_finite():
+                return arb.pos_inf()
         return arb((abs(half) * largest).upper())
 
     def on_line(self, left: Any, right: Any) -> arb:
         """Bound the integral between two places from a ball around the integrand."""
         exponent, loss = self.part.values(_box(left, right), self.tilt, self._fine)
-        largest = arb(0)
-        for y in self.frequencies if isinstance(left, acb) else (0.0,):
-            log_size = exponent.real - self.scale - y * loss.imag
-            largest = largest.max(abs(self.factor(log_size.exp(), loss)).upper())
-        size = (abs(right - left) * largest).upper()
-        return arb(size) if size.is_finite() else arb.pos_inf()
+        rise = loss.imag if isinstance(left, acb) else None
+        size = abs(right - left) * self.scope.largest(exponent.real - self.scale, loss, rise)
+        return arb(size.upper()) if size.is_finite() else arb.pos_inf()
 
 
 def _box(left: Any, right: Any) -> Any:
@@ -302,7 +317,7 @@ class _Rule:
 
     def nodes(self) -> Nodes:
         """Return what was added."""
-        start, reach = self._integrand.frequencies
+        start, reach = self._integrand.scope.frequencies
         lists = (tuple(values) for values in (self._weights, self._losses, self._places))
         weights, losses, places = lists
         return Nodes(weights, losses, arb(self.error.upper()), reach, places, start)

@@ -7,17 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx
 
-from symdp.certify.enclosure import enclose_delta
-from symdp.certify.inverse import enclose_epsilon
-from symdp.errors import AccuracyError
+from symdp.certify.larger import larger_delta, larger_epsilon
 from symdp.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition, Direction
+    from symdp.composition import Composition
     from symdp.mechanism import Mechanism
 
 CITATIONS = ("SPA (28)", "SPA (43)")
@@ -89,17 +87,8 @@ def certify_delta(
         If no proof is found for this mechanism at so many digits.
     """
     start = time.perf_counter()
-    balls: dict[str, arb] = {}
-    for side in directions:
-        balls[side] = enclose_delta([(m.pair(side), n) for m, n in steps], epsilon, digits)
-    with ctx.workprec(4 * digits + 64):
-        side = directions[0]
-        for other in directions:
-            if balls[other] > balls[side]:
-                side = other
-        largest = balls[side]
-        for ball in balls.values():
-            largest = largest.max(ball)
+    pairs = {side: [(m.pair(side), n) for m, n in steps] for side in directions}
+    side, largest = larger_delta(pairs, epsilon, digits)
     count = sum(n for _, n in steps)
     return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
 
@@ -119,17 +108,7 @@ def certify_epsilon(
         If the sign of δ(ε) − δ is not proved on both sides of ε.
     """
     start = time.perf_counter()
-    ends: dict[str, tuple[Fraction, Fraction]] = {}
-    for side in directions:
-        pairs = [(mechanism.pair(side), count) for mechanism, count in composition.steps]
-        ends[side] = enclose_epsilon(pairs, delta, digits, _about(composition, delta, side))
-    # Symmetric noise gives the same in both directions: the first one is named.
-    side = directions[0]
-    for other in directions:
-        if ends[other][0] > ends[side][1]:
-            side = other
-    low = max(lower for lower, _ in ends.values())
-    high = max(upper for _, upper in ends.values())
+    side, (low, high) = larger_epsilon(composition, delta, digits, directions)
     shown = digits + _MORE_DIGITS
     given = float(delta)
     return Certificate(
@@ -148,13 +127,6 @@ def certify_epsilon(
         lower_decimal=decimal_outward(low, shown, up=False),
         upper_decimal=decimal_outward(high, shown, up=True),
     )
-
-
-def _about(composition: Composition, delta: float | Fraction, side: str) -> float | None:
-    try:
-        return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
-    except AccuracyError:
-        return None
 
 
 def decimal_outward(value: Fraction, digits: int, *, up: bool) -> str:

@@ -9,7 +9,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.certify.moments import Cut, Stretch, whole_ends
-from symdp.certify.step import parts_of
+from symdp.certify.parts import parts_of
 from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between

@@ -1,0 +1,259 @@
+"""One step's finite loss: its single points, its stretches, and what they give at each tilt."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.certify.changes import compactified, straightened
+from symdp.certify.lifted import Lifted
+from symdp.certify.moments import Stretch, stretch, top_tilt
+from symdp.certify.nodes import PLAIN, Nodes, Scope, path_nodes
+from symdp.certify.work import OutOfWorkError
+from symdp.derive.pieces import pieces, points
+from symdp.emit.arb import constant_ball
+from symdp.errors import AccuracyError
+
+if TYPE_CHECKING:
+    from symdp.certify.lifted import Segment
+    from symdp.derive.records import Point
+    from symdp.pair import Pair
+
+_COARSE = 96  # bits of what only bounds
+_COARSE_GOAL = arb(2) ** -50
+_CUT_BITS = 128
+_CLOSEST = 8
+_MOST_SCALES = 50
+_MOST_FAMILIES = 4
+_FAR = 20  # in logarithms, from which on an absolute tolerance is not what is wanted
+_FOURTH = 4
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Nodes at the highest of some tilts that give the CGF at all of them."""
+
+    lowest: sp.Rational
+    highest: sp.Rational
+    scale: arb
+    nodes: Nodes
+
+    def cgf(self, tilt: sp.Rational) -> arb | None:
+        """Enclose K(s), None where these nodes do not serve."""
+        if not self.lowest <= tilt <= self.highest:
+            return None
+        shift = constant_ball(tilt - self.highest, ctx.prec).real
+        total = arb(0, self.nodes.error)
+        for weight, loss in zip(self.nodes.weights, self.nodes.losses, strict=True):
+            total += weight * (shift * loss).exp()
+        log_total = total.log()
+        return self.scale + log_total if abs(log_total) < _FAR else None
+
+
+class Parts:
+    """What one step's finite loss consists of: single points, or stretches of the support."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.points: tuple[Point, ...] = tuple(
+            point for point in points(pair) if not point.loss.is_infinite and point.p != 0
+        )
+        self.stretches: tuple[Stretch, ...] = tuple(
+            compactified(straightened(stretch(piece, pair.variable)))
+            for piece in pieces(pair)
+            if piece.log_p is not None and piece.log_q is not None
+        )
+        if not self.points and not self.stretches:
+            raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
+        self._reached: dict[sp.Rational, sp.Rational] = {}
+        self._refused: sp.Expr = sp.oo
+        self._lifted: dict[tuple[Stretch, int, sp.Rational], Lifted] = {}
+        self._families: list[_Family] = []
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether a value of the loss has a mass of its own."""
+        return bool(self.points) or any(part.is_flat for part in self.stretches)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the loss has atoms only."""
+        return all(part.x.is_integer or part.is_flat for part in self.stretches)
+
+    def reach(self, tilt: sp.Rational) -> sp.Rational:
+        """Return a tilt above the given one at which the tails are bounded, and so K finite.
+
+        Raises
+        ------
+        AccuracyError
+            If there is none, as at the end of the domain of K.
+        """
+        room = sp.Rational(1, 2 ** (_CLOSEST - 1))
+        known = [top for top in self._reached.values() if top >= tilt + room]
+        if known:  # a cut may take long
+            self._reached.setdefault(tilt, min(known))
+        if tilt not in self._reached:
+            tops = [top_tilt(tilt), *(tilt + sp.Rational(1, 2**k) for k in range(_CLOSEST))]
+            for top in tops:
+                if top >= self._refused:
+                    continue
+                try:
+                    for part in self.stretches:
+                        part.cut(top, _CUT_BITS)
+                except OutOfWorkError:
+                    raise
+                except AccuracyError:
+                    self._refused = top
+                    continue
+                self._reached[tilt] = top
+                break
+            else:
+                raise AccuracyError(
+                    f"no bound of the tails of the loss is proved beyond the tilt {float(tilt):g}"
+                )
+        return self._reached[tilt]
+
+    def nodes(self, tilt: sp.Rational, scale: arb, tolerance: arb, scope: Scope = PLAIN) -> Nodes:
+        """Return nodes of e^{−scale} M(t + iy), to about a tolerance, for what a scope says.
+
+        Where its frequencies do not begin at 0 they may lie on a path beside the axis.
+        """
+        t = constant_ball(tilt, ctx.prec).real
+        weights: list[arb] = []
+        losses: list[arb] = []
+        for point in self.points:
+            mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
+            weights.append((t * loss + mass.log() - scale).exp())
+            losses.append(loss)
+        bits = max(int(-float(tolerance.log().mid()) / math.log(2)), 40) + 10
+        bits = 128 * math.ceil(bits / 128)  # few cuts serve all
+        ends = list(losses)
+        start, reach = scope.frequencies
+        error, beyond = arb(0), self._beyond(tilt, scope) * (-scale).exp()
+        for part in self.stretches:
+            cut = part.cut(self.reach(tilt), bits)
+            error += cut.beyond * beyond
+            path = None if start == 0.0 else self._path(part, bits, tilt, scale, start)
+            if path is None:
+                found = part.nodes(cut, t, scale, tolerance=tolerance, scope=scope)
+            else:
+                found = path_nodes(
+                    part, path, t, scale,
+                    frequencies=scope.frequencies, tolerance=tolerance, spare=part.spare(cut),
+                )  # fmt: skip
+            weights += found.weights
+            losses += found.losses
+            error += found.error
+            with ctx.workprec(ctx.prec + part.spare(cut)):
+                ends += [part.loss(end.mid()) for end in (cut.lower, cut.upper)]
+        error = arb(error.upper())
+        return Nodes(tuple(weights), tuple(losses), error, reach, (), start, tuple(ends))
+
+    def _path(
+        self, part: Stretch, bits: int, tilt: sp.Rational, scale: arb, frequency: float
+    ) -> tuple[Segment, ...] | None:
+        """Return a path beside the axis from a frequency on, None where there is none."""
+        if part.x.is_integer or part.piece.slope not in ("increasing", "decreasing"):
+            return None
+        key = part, bits, tilt
+        if key not in self._lifted:
+            cut = part.cut(self.reach(tilt), bits)
+            t = constant_ball(tilt, ctx.prec).real
+            self._lifted[key] = Lifted(part, cut.lower.mid(), cut.upper.mid(), t, scale)
+        return self._lifted[key].segments(frequency)
+
+    def _beyond(self, tilt: sp.Rational, scope: Scope) -> arb:
+        """Bound what products with the powers of a scope add beyond the cuts, for a mass of 1.
+
+        There |u|^k ≤ k! e^{r|u|}/r^k, with r up to the tilts that the cuts allow for.
+        """
+        if not scope.power:
+            return arb(1)
+        room = constant_ball(min(self.reach(tilt) - tilt, tilt, sp.S.One), ctx.prec).real
+        turned = (room * scope.centre).exp() + (-room * scope.centre).exp()
+        each = (1 / (room * scope.unit)).max(arb(1))
+        return arb((math.factorial(scope.power) * each**scope.power * turned).upper())
+
+    def cgf(self, tilt: sp.Rational) -> arb:
+        """Enclose K(t), t ≥ 0, to about fifteen digits.
+
+        Raises
+        ------
+        AccuracyError
+            If K is infinite there, or no bound of a tail is found.
+        """
+        with ctx.workprec(_COARSE):
+            for family in self._families:
+                if (shared := family.cgf(tilt)) is not None:
+                    return shared
+            scale, nodes = self._coarse(tilt)
+            return scale + nodes.total().log()
+
+    @lru_cache(maxsize=64)  # noqa: B019  (parts are few and live as long as their numbers)
+    def _coarse(self, tilt: sp.Rational) -> tuple[arb, Nodes]:
+        """Return a scale near K(t), and nodes of e^{−scale} M(t)."""
+        with ctx.workprec(_COARSE):
+            scale = self._height(tilt)
+            for _ in range(_MOST_SCALES):
+                nodes = self.nodes(tilt, scale, _COARSE_GOAL)
+                total = nodes.total()
+                if not total > 0:
+                    raise AccuracyError("a tilted moment could not be enclosed")
+                if abs(total.log()) < _FAR:
+                    return scale, nodes
+                scale = (scale + total.log()).mid()
+            raise AccuracyError("a tilted moment could not be enclosed")
+
+    def share(self, tilt: sp.Rational, lowest: sp.Rational, highest: sp.Rational) -> None:
+        """Let one set of nodes give K at every tilt between two ends, where it can."""
+        if any(f.lowest <= lowest and highest <= f.highest for f in self._families):
+            return
+        with ctx.workprec(_COARSE):
+            scope = Scope(shifts=(constant_ball(lowest - highest, _COARSE).real, arb(0)))
+            try:
+                scale = self.cgf(tilt).mid()
+                nodes = self.nodes(highest, scale, _COARSE_GOAL, scope)
+            except OutOfWorkError:
+                raise
+            except AccuracyError:  # as beyond the domain of K
+                return
+        family = _Family(lowest, highest, scale, nodes)
+        self._families = [*self._families[1 - _MOST_FAMILIES :], family]
+
+    def central_moments(self, tilt: sp.Rational) -> tuple[arb, arb]:
+        """Enclose the variance of the loss under dP_t, and its fourth central moment."""
+        with ctx.workprec(_COARSE):
+            scale, nodes = self._coarse(tilt)
+            centre, unit = nodes.middle()
+            scope = Scope(power=_FOURTH, centre=centre, unit=unit)
+            nodes = self.nodes(tilt, scale, _COARSE_GOAL, scope)
+            away = [(loss - centre) / unit for loss in nodes.losses]
+            raw, terms = [], list(nodes.weights)
+            for _ in range(_FOURTH + 1):
+                raw.append(sum(terms, arb(0, nodes.error)))
+                terms = [term * u for term, u in zip(terms, away, strict=True)]
+            mean, second, third, fourth = (value / raw[0] for value in raw[1:])
+            variance = second - mean * mean  # a power of a ball around 0 is no number
+            fourth += mean * (mean * (6 * second - 3 * mean * mean) - 4 * third)
+            return variance * unit**2, fourth * unit**4
+
+    def _height(self, tilt: sp.Rational) -> arb:
+        """Return about the largest logarithm of the tilted density, to begin with."""
+        t = constant_ball(tilt, ctx.prec).real
+        heights = [
+            part.peak(part.cut(self.reach(tilt), _CUT_BITS), t)
+            for part in self.stretches
+            if not part.x.is_integer
+        ]
+        return arb(max(heights, default=0.0))
+
+
+@lru_cache(maxsize=64)
+def parts_of(pair: Pair) -> Parts:
+    """Return the parts of a pair, whose cuts and moments are kept."""
+    return Parts(pair)

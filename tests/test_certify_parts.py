@@ -1,0 +1,65 @@
+"""One set of nodes for K at many tilts and for moments, against integration that knows no nodes."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+from catalogue import ALL
+from flint import arb, ctx
+
+from symdp import mechanisms
+from symdp.certify.parts import Parts
+from symdp.truth.enclosure import cgf_ball
+
+HALF_NORMAL = ALL["half-normal noise"].mechanism("half-normal")
+STEPS = {
+    "sampled": mechanisms.gaussian(sigma=1.5).subsample("poisson", sp.Rational(1, 100)),
+    "atoms": mechanisms.laplace(b=2),
+    "tiny losses": mechanisms.gumbel(b=10**6),
+    "large losses": mechanisms.gaussian(sigma=sp.Rational(1, 2)),
+    "integers": mechanisms.discrete_gaussian(sigma=3),
+    "singular at an end": HALF_NORMAL.subsample("poisson", "1/9"),
+}
+TILT, LOW, HIGH = sp.Rational(3, 4), sp.Rational(1, 16), sp.Rational(5, 4)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_shared_nodes_give_the_cgf_at_every_tilt(name):
+    pair = STEPS[name].pair()
+    parts = Parts(pair)
+    parts.share(TILT, LOW, HIGH)
+    (family,) = parts._families
+    with ctx.workprec(128):
+        for tilt in (LOW, sp.Rational(1, 3), TILT, sp.Rational(9, 8), HIGH):
+            found = family.cgf(tilt)
+            assert found is not None
+            assert found.overlaps(cgf_ball(pair, tilt).real)
+            assert found.rad() < 1e-13
+            assert parts.cgf(tilt).overlaps(found)
+        assert family.cgf(LOW / 2) is None
+        assert family.cgf(HIGH * 2) is None
+
+
+def test_a_tilt_beyond_the_domain_is_not_shared():
+    """E e^{tL} of this step is infinite from a tilt between the two ends on."""
+    parts = Parts(ALL["gamma noise"].mechanism("gamma").pair("add"))
+    parts.share(sp.Rational(1, 8), sp.S.Zero, sp.Integer(40))
+    found = parts.cgf(sp.Rational(1, 8))
+    assert found.is_finite()
+    assert all(family.highest < 40 or family.cgf(sp.Integer(40)) for family in parts._families)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_central_moments_are_differences_of_the_cgf(name):
+    pair = STEPS[name].pair()
+    variance, fourth = Parts(pair).central_moments(TILT)
+    with ctx.workprec(600):
+        step = sp.Rational(1, 2**40) if name != "tiny losses" else sp.Rational(1, 2**20)
+        values = [cgf_ball(pair, TILT + k * step, 150).real for k in range(-2, 3)]
+        h = arb(1) / int(step.q)
+        second = (16 * (values[1] + values[3]) - 30 * values[2] - values[0] - values[4]) / 12
+        last = values[0] - 4 * values[1] + 6 * values[2] - 4 * values[3] + values[4]
+        expected = second / h**2, last / h**4 + 3 * (second / h**2) ** 2
+        for found, truth in zip((variance, fourth), expected, strict=True):
+            assert abs(found / truth - 1) < 1e-9
+            assert found.rad() < 1e-9 * truth
