@@ -9,6 +9,7 @@ from flint import arb, ctx
 
 from symdp import mechanisms
 from symdp.certify.parts import Parts
+from symdp.mechanism import Mechanism
 from symdp.truth.enclosure import cgf_ball
 
 HALF_NORMAL = ALL["half-normal noise"].mechanism("half-normal")
@@ -63,3 +64,17 @@ def test_central_moments_are_differences_of_the_cgf(name):
         for found, truth in zip((variance, fourth), expected, strict=True):
             assert abs(found / truth - 1) < 1e-9
             assert found.rad() < 1e-9 * truth
+
+
+def test_slopes_at_a_turning_point_of_ten_digits_are_told_from_zero():
+    """Where the loss of this noise turns, exponentials are powers that no integer may have."""
+    x = sp.Symbol("x", real=True)
+
+    def normal(scale):
+        return sp.exp(-(x**2) / (2 * scale**2)) / (scale * sp.sqrt(2 * sp.pi))
+
+    pair = Mechanism.additive(normal(1) / 2 + normal(3) / 2, x).pair()
+    parts = Parts(pair)
+    assert len(parts.stretches) == 5
+    with ctx.workprec(128):
+        assert parts.cgf(TILT).overlaps(cgf_ball(pair, TILT).real)

@@ -209,11 +209,11 @@ def _finite_growth(form: LogForm, end: sp.Expr) -> _Growth | None:
             return None
     for base, power in form.moving_logs.items():
         value = base.subs(x, end)
-        if value.equals(0):
+        if tidy.vanishes(value):
             if not base.is_polynomial(x):
                 return None
             multiplicity, rest = 0, base
-            while rest.subs(x, end).equals(0):
+            while tidy.vanishes(rest.subs(x, end)):
                 rest, multiplicity = sp.diff(rest, x), multiplicity + 1
             # In log(1/|x − end|), which grows: |x − end|^a converges for −a < 1.
             _add(growth, (0, sp.S.Zero), -multiplicity * power)

@@ -30,7 +30,7 @@ def power_law(integrand: Integrand) -> sp.Expr | None:
                 ends.append(sp.S.Zero if at is None or at == 0 else at ** (power + 1))
             return None if integrand.is_line else (ends[0] - ends[1]) / (slope * (power + 1))
         for end, other in ((lower, upper), (upper, lower)):
-            if other.is_infinite and not end.is_infinite and base.subs(x, end).equals(0):
+            if other.is_infinite and not end.is_infinite and tidy.vanishes(base.subs(x, end)):
                 steep = rate if end is upper else -rate
                 return sp.exp(rate * end) * sp.gamma(power + 1) * steep ** (-power - 1)
         return None

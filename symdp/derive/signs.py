@@ -65,7 +65,7 @@ def _of_number(expression: sp.Expr) -> int | None:
     if value.is_Float or value.is_Rational:
         if abs(value) > sp.Float(10) ** (8 - _DIGITS):
             return int(sp.sign(value))
-        if expression.equals(0):
+        if tidy.vanishes(expression):
             return 0
     return None
 

@@ -44,6 +44,21 @@ def simplify(expression: sp.Expr) -> sp.Expr:
     return _limited(sp.simplify, expression)
 
 
+def vanishes(expression: sp.Expr) -> bool:
+    """Whether an expression is certainly 0; False too where an exact test takes too long.
+
+    Examples
+    --------
+    >>> vanishes(sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(6)), vanishes(sp.sqrt(2) - 1)
+    (True, False)
+    """
+    if simplify(expression) == 0:
+        return True
+    if any(_is_steep(node) for node in expression.atoms(sp.exp, sp.Pow)):
+        return False
+    return bool(attempt(lambda: expression.equals(0), False, _SECONDS))
+
+
 def _limited(rewrite: Callable[[sp.Expr], sp.Expr], expression: sp.Expr) -> sp.Expr:
     if not expression.args:
         return expression
