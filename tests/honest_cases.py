@@ -113,8 +113,8 @@ def _value(chance: random.Random, word: str, raw: Mechanism) -> str:
 
 def proved(case: Case) -> arb:
     """Return the certified δ; AccuracyError where there is no proof."""
-    pairs = [(case.mechanism.pair(case.direction), case.count)]
-    return enclose_delta(pairs, case.epsilon, DIGITS)
+    steps = compose(case.mechanism, case.count).steps  # their densities have mass 1 exactly
+    return enclose_delta([(m.pair(case.direction), n) for m, n in steps], case.epsilon, DIGITS)
 
 
 def answered(case: Case) -> Guarantee:

@@ -55,7 +55,8 @@ def enclose_delta(
     Parameters
     ----------
     pairs : iterable of (Pair, count)
-        All parameters bound.
+        All parameters bound; densities are taken as they are, while a `Composition` divides them
+        by their masses first.
     epsilon : float or Fraction
         Any real number, taken exactly.
     digits : int
