@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits beyond those asked, at first
 _TRIES = 4
+_MIRRORED_TRIES = 3
+_MOST_DIGITS = 1000
 _BITS = 128
 _SMALLER = 5
 _NEAR_TOP = 1e-3
@@ -82,7 +84,7 @@ def enclose_delta(
     True
     """
     steps = list(pairs)
-    if not isinstance(digits, int) or not 1 <= digits <= 1000:
+    if not isinstance(digits, int) or not 1 <= digits <= _MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     if not math.isfinite(epsilon):
         raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
@@ -91,6 +93,8 @@ def enclose_delta(
             return _enclose(steps, Fraction(epsilon), digits)
     except AccuracyError as refusal:
         found = _nearly_one(steps, Fraction(epsilon), digits)
+        if found is None:
+            found = _mirrored(steps, Fraction(epsilon), digits)
         if found is None:
             found = _on_mesh(steps, Fraction(epsilon), digits, refusal)
         if found is None:
@@ -136,6 +140,30 @@ def _nearly_one(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int)
             rest = exponent.exp().upper()
             if rest < limit:
                 return 1 - arb(0).union(rest)
+    return None
+
+
+def _mirrored(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb | None:
+    """Enclose δ(ε) from δ′(−ε) of the other direction, None where that is refused as well.
+
+    Of any event E and its complement, P(E) − e^ε Q(E) = 1 − e^ε + e^ε (Q(Eᶜ) − e^{−ε} P(Eᶜ)).
+    """
+    if all(pair.is_discrete for pair, _ in steps):
+        return None
+    turned = [(pair.reversed(), n) for pair, n in steps]
+    more = digits + _SPARE + max(float(exact), 0.0) / _LN10
+    with suppress(AccuracyError), limited(digits):
+        for _ in range(_MIRRORED_TRIES):
+            other = _enclose(turned, -exact, math.ceil(more))
+            with ctx.workprec(int(3.33 * more) + _BITS):
+                price = arb(fmpq(exact.numerator, exact.denominator)).exp()
+                ball = (1 - price + price * other).min(arb(1))
+                if ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
+                    return ball
+                size = abs(ball).upper()
+            more += max(_SPARE - float(size.log()) / _LN10, _SPARE) if size > 0 else digits
+            if more > _MOST_DIGITS:
+                break
     return None
 
 

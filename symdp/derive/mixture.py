@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from symdp.derive import tidy
+from symdp.derive.check import random_values
 from symdp.derive.log_form import log_form
 from symdp.derive.normal_form import LogForm
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import interior_point, sign_of
+
+_FAR = sp.Float(2) ** 200  # a float, of which no factorial is taken
+_CANCELLED = sp.Float(2) ** -40  # of a log-density
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,38 @@ def log_mixture(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol) -> sp
     if len(terms) == 1:
         return terms[0].log()
     return reference.to_expression() + log_of_sum(relative_sum(terms, reference), x)
+
+
+def heaviest(
+    terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, ends: Iterable[sp.Expr]
+) -> LogForm:
+    """Return the form to pull out of terms: the reference, unless it cancels against one far out.
+
+    Of log f₀ + log(1 − q + q f/f₀) nothing is left in doubles where log f₀ falls like −x², say, and
+    log f like −|x|.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> normal, laplace = (log_form(f, x, sp.S.One) for f in (sp.exp(-(x**2)), sp.exp(-abs(x))))
+    >>> terms = Term(sp.S.Half, normal), Term(sp.S.Half, laplace)
+    >>> heaviest(terms, normal, x, [sp.oo]) == laplace, heaviest(terms, laplace, x, []) == laplace
+    (True, True)
+    """
+    ends = list(ends)
+    if len(terms) < 2 or not ends or x.is_integer:
+        return reference
+    symbols = {s for term in terms for s in term.form.to_expression().free_symbols} - {x}
+    values = random_values(symbols, 0)
+    given = reference.to_expression().subs(values)
+    for end in ends:
+        place = _FAR if end is sp.oo else -_FAR
+        scale = abs(sp.N(given.subs(x, place)))
+        for term in terms:
+            size = abs(sp.N(term.form.to_expression().subs(values).subs(x, place)))
+            if size.is_Float and scale.is_Float and size < _CANCELLED * scale:
+                return term.form
+    return reference
 
 
 def mixture_form(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, at: sp.Expr) -> LogForm:

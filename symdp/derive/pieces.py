@@ -14,7 +14,7 @@ from symdp.derive import tidy
 from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
 from symdp.derive.check import random_values
 from symdp.derive.log_form import log_form
-from symdp.derive.mixture import Term, additive_terms, log_mixture, log_ratio
+from symdp.derive.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.derive.normal_form import LogForm
 from symdp.derive.records import Piece, Point
 from symdp.derive.roots import RootsUnknownError, roots_between
@@ -60,7 +60,11 @@ class SmoothPair:
         return log_ratio(self.p_terms, self.q_terms, self.reference, self.variable)
 
     def _log(self, terms: tuple[Term, ...]) -> sp.Expr | None:
-        return log_mixture(terms, self.reference, self.variable) if terms else None
+        if not terms:
+            return None
+        ends = [end for end in (self.lower, self.upper) if end.is_infinite]
+        reference = heaviest(terms, self.reference, self.variable, ends)
+        return log_mixture(terms, reference, self.variable)
 
 
 def pieces(pair: Pair) -> tuple[Piece, ...]:

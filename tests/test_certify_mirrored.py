@@ -1,0 +1,74 @@
+"""δ from the other direction's, where the loss of this one has no exponential moments."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath as mp
+import pytest
+from catalogue import ALL
+from flint import arb
+
+from symdp import compose, mechanisms
+from symdp.certify.enclosure import _mirrored, enclose_delta
+
+HEAVY = ALL["laplace against gaussian"].mechanism("heavy")
+RARE = HEAVY.subsample("poisson", "1/100")
+DIRECT = {
+    "gaussian": (mechanisms.gaussian(sigma=2), 3, Fraction(3, 2), "remove"),
+    "sampled": (mechanisms.gaussian(sigma=2).subsample("poisson", "1/10"), 50, Fraction(1), "add"),
+    "atoms": (mechanisms.laplace(b=2), 40, Fraction(-1, 2), "remove"),
+    "a small delta": (mechanisms.gumbel(b=4), 5, Fraction(3, 4), "remove"),
+}
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_both_ways_agree(name):
+    mechanism, count, epsilon, direction = DIRECT[name]
+    steps = [(mechanism.pair(direction), count)]
+    mirrored = _mirrored(steps, epsilon, 12)
+    direct = enclose_delta(steps, epsilon, 12)
+    assert mirrored is not None
+    assert mirrored.overlaps(direct)
+    assert 2 * mirrored.rad() < mirrored.lower() * arb("1e-12")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [pytest.param(HEAVY, id="plain"), pytest.param(RARE, id="sampled", marks=pytest.mark.slow)],
+)
+def test_a_heavy_tail_over_a_light_one_is_certified(mechanism):
+    """All t > 0 lie outside the domain of K; the contour takes its line left of 0."""
+    answer = compose(mechanism, 3).delta(0.7, direction="remove")
+    proved = compose(mechanism, 3).certify(0.7, 10, "remove")
+    assert answer.lower <= proved.upper
+    assert proved.lower <= answer.upper
+    assert answer.upper - answer.lower < 1e-10 * answer.delta
+
+
+@pytest.mark.parametrize("epsilon", [-0.01, 0.0, 0.4, 1.5])
+def test_the_contour_of_a_rare_heavy_tail_is_an_integral(epsilon):
+    """A log-density of which nothing would be left far out, were the light tail pulled out."""
+    answer = compose(RARE, 1).delta(epsilon, direction="remove")
+    with mp.workdps(30):
+        rate, price = mp.mpf(1) / 100, mp.exp(mp.mpf(epsilon))
+
+        def excess(x):
+            normal = mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
+            return max(rate * mp.exp(-abs(x)) / 2 + (1 - rate - price) * normal, mp.mpf(0))
+
+        level = (price - 1 + rate) / rate  # of the ratio of the two densities
+        ends = [mp.mpf(0), mp.mpf(60)]
+        # e^{x²/2 − x} √(π/2) = level at 1 ± √(2 log(level √(2/π)) + 1)
+        inside = 2 * mp.log(level * mp.sqrt(2 / mp.pi)) + 1 if level > 0 else mp.mpf(-1)
+        if inside > 0:
+            ends += [1 - mp.sqrt(inside), 1 + mp.sqrt(inside)]
+        truth = 2 * mp.quad(excess, sorted(end for end in ends if end >= 0))
+    assert answer.lower <= truth <= answer.upper
+    assert answer.upper - answer.lower < 1e-10 * answer.delta
+
+
+def test_no_proof_is_mirrored_where_delta_vanishes_or_all_is_discrete():
+    box = ALL["uniform noise"].mechanism("box")(w=4).subsample("poisson", "1/2")
+    assert _mirrored([(box.pair("add"), 2)], Fraction(5), 6) is None
+    assert _mirrored([(mechanisms.discrete_gaussian(sigma=2).pair(), 3)], Fraction(1), 6) is None
