@@ -57,8 +57,7 @@ def enclose_delta(
     Parameters
     ----------
     pairs : iterable of (Pair, count)
-        All parameters bound; densities are taken as they are, while a `Composition` divides them
-        by their masses first.
+        All parameters bound, and densities of mass 1, as those of a `Composition` are.
     epsilon : float or Fraction
         Any real number, taken exactly.
     digits : int

@@ -16,7 +16,7 @@ from flint import arb, ctx
 
 from symdp.certify.enclosure import enclose_delta, estimate_log_delta
 from symdp.certify.inverse import enclose_epsilon, is_above
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
     from symdp.composition import Composition, Direction
@@ -98,12 +98,14 @@ def _clearly_below(
     pairs: Sequence[tuple[Pair, int]], delta: float | Fraction, epsilon: Fraction, digits: int
 ) -> bool:
     """Whether few digits prove ε(δ) to be at most the ε given."""
-    few = _telling_digits(math.log(delta), estimate_log_delta(pairs, epsilon))
+    target = Fraction(delta)  # which may be below all doubles
+    log_delta = math.log(target.numerator) - math.log(target.denominator)
+    few = _telling_digits(log_delta, estimate_log_delta(pairs, epsilon))
     return few < digits and is_above(pairs, delta, epsilon, int(few))
 
 
 def _estimate_epsilon(composition: Composition, delta: float | Fraction, side: str) -> float | None:
-    with suppress(AccuracyError):
+    with suppress(AccuracyError, InputError):  # or below all doubles
         return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
     return None
 
