@@ -1,6 +1,6 @@
 # make run    two jobs, derived, accounted for, checked; a report in out/report.html
 # make test   ruff, mypy and every test that is not slow
-# make slow   the slow tests, about half an hour
+# make slow   the slow tests, an hour or two
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed, in out/docs/index.html
 # make figures  the published tables and figures computed anew, into docs/
