@@ -14,9 +14,9 @@ from flint import arb, ctx
 
 from symdp import mechanisms
 from symdp.certify import enclose_delta, enclosure
-from symdp.certify.nodes import Scope
 from symdp.certify.parts import Parts
 from symdp.certify.record import decimal_outward
+from symdp.certify.scope import Scope
 from symdp.certify.step import TiltedStep, tilted_step
 from symdp.composition import compose
 from symdp.errors import AccuracyError, InputError

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.certify.nodes import PLAIN, Nodes, Scope, stretch_nodes
+from symdp.certify.nodes import Nodes, stretch_nodes
+from symdp.certify.scope import PLAIN, Scope
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, constant_ball
 from symdp.errors import AccuracyError

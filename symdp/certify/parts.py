@@ -13,7 +13,8 @@ from flint import arb, ctx
 from symdp.certify.changes import compactified, straightened
 from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
-from symdp.certify.nodes import PLAIN, Nodes, Scope, path_nodes
+from symdp.certify.nodes import Nodes, path_nodes
+from symdp.certify.scope import PLAIN, Scope
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball

@@ -11,8 +11,9 @@ from flint import arb, ctx
 
 from symdp.certify.decay import Decay
 from symdp.certify.moments import Stretch
-from symdp.certify.nodes import Local, Nodes, Scope
+from symdp.certify.nodes import Local, Nodes
 from symdp.certify.parts import parts_of
+from symdp.certify.scope import Scope
 from symdp.certify.walk import Need, Walk
 from symdp.emit.arb import constant_ball
 
