@@ -75,6 +75,15 @@ def larger_epsilon(
 
     Where δ(a) ≤ δ is proved in one direction, its ε is at most a.
 
+    Parameters
+    ----------
+    composition
+        Whose contour says where to begin.
+    delta, digits
+        As for `enclose_epsilon`.
+    directions
+        One or both of "remove" and "add".
+
     Raises
     ------
     InputError, AccuracyError
