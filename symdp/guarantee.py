@@ -32,6 +32,20 @@ def decimal_exponential(log_value: float) -> float | str:
         return str(mpmath.nstr(mpmath.exp(mpmath.mpf(log_value)), digits))
 
 
+def outward_exponential(log_value: float, end: float) -> float:
+    """Return e^x as a double that is rounded towards an end, 0 or 1, where doubles lose digits.
+
+    Examples
+    --------
+    >>> outward_exponential(-1000.0, 1.0), outward_exponential(-1000.0, 0.0)
+    (5e-324, 0.0)
+    """
+    nearest = math.exp(log_value)
+    if log_value == -math.inf or log_value > _SMALLEST_LOG:
+        return nearest
+    return math.nextafter(nearest, end)
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """An (ε, δ) of a composition: one of them was asked for, the other given.
@@ -76,22 +90,29 @@ class Guarantee:
 
     @property
     def delta(self) -> float:
-        """δ as a double; it is 0.0 below the double range, where `log_delta` still has it."""
-        return math.exp(self.log_delta) if self.given_delta is None else self.given_delta
+        """δ as a double, where `log_delta` has it below the double range too.
+
+        Down there it is 0.0; a proved bound, which must not be too small, is rounded up.
+        """
+        if self.given_delta is not None:
+            return self.given_delta
+        if self.kind == "bound":
+            return outward_exponential(self.log_delta, 1.0)
+        return math.exp(self.log_delta)
 
     @property
     def lower(self) -> float | None:
         """The lower bound on what was asked for."""
         if self.asked == "epsilon":
             return self.epsilon_lower
-        return None if self.log_lower is None else math.exp(self.log_lower)
+        return None if self.log_lower is None else outward_exponential(self.log_lower, 0.0)
 
     @property
     def upper(self) -> float | None:
         """The upper bound on what was asked for."""
         if self.asked == "epsilon":
             return self.epsilon_upper
-        return None if self.log_upper is None else math.exp(self.log_upper)
+        return None if self.log_upper is None else outward_exponential(self.log_upper, 1.0)
 
     @property
     def value(self) -> float:
