@@ -108,10 +108,12 @@ CASES = [
     ("one big jump", mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000, 8.0),
     ("far", mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000, 20.0),
 ]
+LONG = {"mixture", "gumbel"}  # whose truth takes over ten seconds
 
 
 @pytest.mark.parametrize(
-    ("name", "mechanism", "count", "epsilon"), CASES, ids=[c[0] for c in CASES]
+    ("name", "mechanism", "count", "epsilon"),
+    [pytest.param(*c, id=c[0], marks=[pytest.mark.slow] * (c[0] in LONG)) for c in CASES],
 )
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_against_truth(name, mechanism, count, epsilon, direction):

@@ -94,6 +94,7 @@ def test_silence_begins_where_it_is_known_to():
     assert silence(law, 0.5, near).assured
 
 
+@pytest.mark.slow
 def test_a_line_cut_off_in_a_dip_goes_on():
     # Both turning points of this loss make waves that cancel at some frequencies.
     composition = compose(mechanisms.student_t(nu=3, s=2), 30)

@@ -65,7 +65,9 @@ def test_lattices_however_fine_agree_with_certified_values(name, deviations):
 
 
 @pytest.mark.parametrize("deviations", [0.3, 2.1])
-@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "narrower")) for n in MIXED]
+)
 def test_single_values_beside_a_spread_loss_agree_with_certified_values(name, deviations):
     steps = MIXED[name]
     epsilon = epsilon_at(steps, deviations, "remove")
