@@ -224,7 +224,9 @@ def test_subsampled_gaussian_everywhere(rate, sigma, count, direction):
             assert abs(mpmath.exp(mpmath.mpf(got.log_delta)) / truth - 1) < 1e-10
 
 
-@pytest.mark.parametrize(("b", "epsilon"), [("5", 2.0), ("7/2", 0.0), ("5", 2.05)])
+@pytest.mark.parametrize(
+    ("b", "epsilon"), [("5", 2.0), pytest.param("7/2", 0.0, marks=pytest.mark.slow), ("5", 2.05)]
+)
 def test_fifty_steps_on_and_off_a_sum_of_atoms(b, epsilon):
     # Adding densities knows every atom and every kink, and shares nothing with the line.
     from symdp.accountant.contour import _integral

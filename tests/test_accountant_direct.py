@@ -367,6 +367,7 @@ def test_where_nothing_lies_between_single_values(name):
     assert_certified([(step, count)], epsilon, "add", accuracy=width, width=width)
 
 
+@pytest.mark.slow
 def test_densities_that_take_too_long_are_left_alone():
     law = compose(TRUNCATED, 100).law("remove")
     with pytest.raises(AccuracyError, match="takes too long"):

@@ -168,7 +168,9 @@ def test_blurring_changes_the_payoff_next_to_epsilon_only(tilt):
 FEW_LARGE = {"ten": (RARE, 10, 8.0), "thirty": (RARE, 30, 8.0), "a hundred": (RARE, 100, 3.0)}
 
 
-@pytest.mark.parametrize("name", FEW_LARGE)
+@pytest.mark.parametrize(
+    "name", ["ten", pytest.param("thirty", marks=pytest.mark.slow), "a hundred"]
+)
 def test_a_rare_large_loss_on_single_values(name):
     """Kept lines and a line of its own agree within narrow bounds where tilts cost the most."""
     step, count, deviations = FEW_LARGE[name]

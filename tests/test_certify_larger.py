@@ -68,7 +68,10 @@ def test_a_wrong_estimate_costs_time_only(monkeypatch, wrong):
     assert right["add"].delta < right["remove"].delta
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "unlike steps")) for name in CASES],
+)
 def test_epsilon_is_the_larger_of_both_directions(name):
     steps, delta = CASES[name], 1e-3
     both = steps.certify_epsilon(delta, 10)

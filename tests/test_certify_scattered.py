@@ -50,7 +50,9 @@ def test_steps_of_two_kinds_agree_with_every_sum(monkeypatch):
     assert enclose_delta(steps, 0.3, 4).overlaps(exact)
 
 
-@pytest.mark.parametrize(("count", "digits"), [(100, 6), (10_000, 8), (10**8, 12)])
+@pytest.mark.parametrize(
+    ("count", "digits"), [pytest.param(100, 6, marks=pytest.mark.slow), (10_000, 8), (10**8, 12)]
+)
 def test_many_steps_of_integers_are_proved(count, digits):
     steps = compose(mechanisms.discrete_gaussian(sigma=3).subsample("poisson", "1/100"), count)
     law = steps.law("remove")

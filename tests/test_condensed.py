@@ -78,6 +78,7 @@ def test_steps_of_two_families_and_others():
     assert find_families(steps[:40], "remove") == ([], steps[:40])
 
 
+@pytest.mark.slow
 def test_few_nodes_give_what_all_steps_give():
     steps = gaussians(70, each=100, low=1.5, high=1.9)
     composition = Composition(steps)

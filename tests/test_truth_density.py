@@ -163,7 +163,13 @@ ROUNDED = {
 }
 
 
-@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "of unequal masses"))
+        for name in ROUNDED
+    ],
+)
 def test_a_rounded_constant_is_made_up_for(name):
     """Else δ of many steps depends on who reads the density, far beyond the bounds."""
     rounded = ROUNDED[name]
