@@ -44,6 +44,30 @@ def test_powers_of_intervals_hold_every_value_and_little_else(
         assert found.upper() < max(ends) + slack
 
 
+MIXTURES = [sp.log(R(99, 100) + sp.exp(u) / 100) for u in (x, -3 * x, 40 * x)]
+MIXTURES += [sp.log(sp.exp(x) + sp.exp(-2 * x) * 3), sp.log(1 + sp.exp(x) + sp.exp(3 * x) / 7)]
+
+
+@pytest.mark.parametrize("mixture", MIXTURES, ids=str)
+@settings(deadline=None, max_examples=40)
+@given(
+    lower=st.floats(-300, 300),
+    width=st.floats(0, 500),
+    shares=st.lists(st.floats(0, 1), min_size=1, max_size=5),
+)
+def test_logs_of_sums_over_intervals_are_as_finite_as_their_ends(mixture, lower, width, shares):
+    """Balls around exponentials of wide intervals hold 0, and the sum would have no logarithm."""
+    function = compile_arb(mixture, [x])
+    found = function(between(arb(lower), arb(lower) + width))
+    with ctx.workprec(2000):
+        values = [function(arb(lower) + arb(width) * share) for share in shares]
+    assert found.is_finite()
+    assert all(found.overlaps(value) for value in values)
+    if mixture == MIXTURES[0]:  # which rises: its ends are those of its values
+        top = function(arb(lower) + width)
+        assert found.upper() < top + 1e-6 * (1 + abs(top))
+
+
 @pytest.mark.parametrize("exponent", [2, 3, 4])
 def test_powers_of_intervals_that_hold_zero(exponent):
     found = compile_arb(x**exponent, [x])(between(arb(-2), arb(3)))

@@ -17,6 +17,7 @@ from symdp.accountant.returns import sparing_tilt
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.tilts import Strip
 from symdp.certify import enclose_delta
+from symdp.certify.parts import parts_of
 from symdp.compile import loss_law
 from symdp.derive.limits import limit_at
 from symdp.derive.pieces import pieces
@@ -173,3 +174,26 @@ def test_a_tilt_is_chosen_where_the_sum_cancels_wholly():
     saddle = saddle_point(law, epsilon, Strip.RIGHT)
     assert saddle is not None
     assert 0 < sparing_tilt(law, epsilon, saddle.tilt) <= saddle.tilt
+
+
+SAMPLED_SKELLAM = SKELLAM.subsample("poisson", "1/100")
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("tilt", [0, 1, 5])
+def test_tails_of_sampled_counts_are_cut_off(direction, tilt):
+    """log(1 − q + qI/I) over a range of orders, where either I may be anything."""
+    (part,) = parts_of(SAMPLED_SKELLAM.pair(direction)).stretches
+    cut = part.cut(sp.Integer(tilt), 128)
+    assert cut.beyond < arb(2) ** -127
+    assert cut.upper - cut.lower < 200
+
+
+@pytest.mark.slow
+def test_many_sampled_counts_are_certified():
+    steps = compose(SAMPLED_SKELLAM, 10**4)
+    proved = steps.certify(1.2, digits=9, direction="remove")
+    found = steps.delta(1.2, direction="remove")
+    assert proved.log_upper - proved.log_lower < 1e-9
+    assert found.log_lower <= proved.log_upper
+    assert proved.log_lower <= found.log_upper

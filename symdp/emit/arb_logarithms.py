@@ -9,6 +9,8 @@ from flint import acb, arb
 
 UNKNOWN = acb(arb.nan(), arb.nan())
 
+_WIDE = 0.5  # the radius of a real exponent from which on its ends say more
+
 
 def log_one_plus(_detail: object, analytic: bool, value: acb) -> acb:
     """Log(1 + u); no branch cut lies in |u| < 1/2."""
@@ -24,6 +26,27 @@ def log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
     the sum cannot vanish for the directions of its terms; no other place counts as analytic.
     """
     coefficients, exponents = arguments[::2], arguments[1::2]
+    if _is_wide(coefficients, exponents):  # it rises with every exponent
+        low, high = (
+            _around_largest(coefficients, [acb(end) for end in ends], analytic=analytic)
+            for ends in zip(*((a.real.lower(), a.real.upper()) for a in exponents), strict=True)
+        )
+        return low.union(high)
+    return _around_largest(coefficients, exponents, analytic=analytic)
+
+
+def _is_wide(coefficients: Sequence[acb], exponents: Sequence[acb]) -> bool:
+    """Whether all are real, so much so that balls around exponentials may hold 0."""
+    return (
+        any(a.real.rad() > _WIDE for a in exponents)
+        and all(a.imag.is_zero() and a.is_finite() for a in exponents)
+        and all(c.imag.is_zero() and c.real > 0 for c in coefficients)
+    )
+
+
+def _around_largest(
+    coefficients: Sequence[acb], exponents: Sequence[acb], *, analytic: bool
+) -> acb:
     largest, most = 0, -math.inf
     for index, exponent in enumerate(exponents):
         size = float(exponent.real.mid()) + _log_size(coefficients[index])
