@@ -2,10 +2,11 @@
 
 import pytest
 import sympy as sp
-from flint import arb
+from flint import arb, ctx
 
 from symdp.emit import compile_arb
-from symdp.truth.panels import Interval, survey
+from symdp.truth.graded import graded_nodes
+from symdp.truth.panels import DivergentError, Interval, survey
 
 x = sp.Symbol("x", real=True)
 R = sp.Rational
@@ -40,3 +41,47 @@ def test_a_narrow_spike_on_a_broad_peak_is_found(height, place):
     highest = max(found.peaks, key=lambda peak: peak.height)
     assert abs(highest.place - float(place)) < 1e-3
     assert highest.height > float(sp.log(1 + height)) - 0.2
+
+
+UNIT = Interval(arb(0), arb(1))
+INTEGRALS = {
+    "normal": (-(x**2) / 2, WHOLE, sp.sqrt(2 * sp.pi)),
+    "narrow": (-((x - R(1, 3)) ** 2) * 10**12, UNIT, sp.sqrt(sp.pi) / 10**6),
+    "two peaks": (
+        sp.log(sp.exp(-((x - 5) ** 2) * 500) + sp.exp(-((x + 5) ** 2) / 2) / 9),
+        WHOLE,
+        sp.sqrt(sp.pi / 500) + sp.sqrt(2 * sp.pi) / 9,
+    ),
+    "heavy tails": (-2 * sp.log(1 + sp.Abs(x)), WHOLE, sp.S(2)),
+    "infinite at one end": (-R(9, 10) * sp.log(x), UNIT, sp.S(10)),
+    "infinite at both ends": (
+        -R(4, 5) * (sp.log(x) + sp.log(1 - x)),
+        UNIT,
+        sp.beta(R(1, 5), R(1, 5)),
+    ),
+    "0 at an end": (3 * sp.log(x), UNIT, R(1, 4)),
+}
+
+
+@pytest.mark.parametrize("name", INTEGRALS)
+def test_few_graded_nodes_give_an_integral(name):
+    log_density, interval, exact = INTEGRALS[name]
+    function = compile_arb(log_density, [x])
+    with ctx.workprec(128):
+        found = survey(function, interval, [arb(5), arb(1) / 3], 23.0)
+        weights, losses = graded_nodes(lambda place: (function(place), place), found)
+        total = sum(weights, arb(0)) * arb(found.height).exp()
+    assert float(total) == pytest.approx(float(exact), rel=1e-4)
+    assert len(weights) == len(losses) < 1500
+
+
+@pytest.mark.parametrize("power", [-1, R(-3, 2)])
+def test_what_is_infinite_is_refused(power):
+    function = compile_arb(power * sp.log(x), [x])
+
+    def integrate():
+        found = survey(function, UNIT, [], 23.0)
+        graded_nodes(lambda place: (function(place), place), found)
+
+    with pytest.raises(DivergentError), ctx.workprec(128):
+        integrate()

@@ -14,6 +14,7 @@ from flint import arb, ctx
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
 from symdp.errors import AccuracyError
+from symdp.truth.graded import graded_nodes
 from symdp.truth.panels import DivergentError, Interval, Survey, grid, make_panels, survey
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class Stretch:
             lower = None if lower is None else lower - _MARGIN
             upper = None if upper is None else upper + _MARGIN
         return Interval(lower, upper)
+
+
+_LogDensity = Callable[[arb], arb]
+_Discrete = tuple[list[arb], list[arb]]  # weights and losses
+_Rule = Callable[[Stretch, _LogDensity, Survey], _Discrete]
 
 
 class StepLaw:
@@ -191,6 +197,33 @@ class StepLaw:
         AccuracyError
             Where the work limit is reached.
         """
+        return self._gathered(
+            tilt,
+            digits,
+            lambda part, log_density, found: self._nodes_of(
+                part, log_density, found, digits, frequency=frequency, order=order
+            ),
+        )
+
+    def rough_nodes(self, tilt: arb, digits: float) -> Nodes:
+        """Discretise the loss cheaply, for what decides about costs alone.
+
+        Raises
+        ------
+        DivergentError
+            Where M(tilt) is infinite.
+        """
+
+        def rule(part: Stretch, log_density: _LogDensity, found: Survey) -> _Discrete:
+            loss = part.loss or _zero
+            if self.is_discrete:
+                return _terms(part, log_density, loss, found)
+            return graded_nodes(lambda x: (log_density(x), loss(x)), found)
+
+        return self._gathered(tilt, digits, rule)
+
+    def _gathered(self, tilt: arb, digits: float, rule: _Rule) -> Nodes:
+        """Return the nodes that a rule gives on the pieces that count."""
         if self.is_finite:
             return self._point_nodes(tilt)
         surveyed = []
@@ -204,9 +237,7 @@ class StepLaw:
         for part, log_density, found in surveyed:
             if found.log_mass < highest - math.log(10) * (digits + 20):
                 continue
-            sizes, places = self._nodes_of(
-                part, log_density, found, digits, frequency=frequency, order=order
-            )
+            sizes, places = rule(part, log_density, found)
             scale = (arb(found.height) - height).exp()
             if part.is_flat:
                 sizes, places = [sum(sizes, arb(0))], places[:1]
@@ -235,11 +266,7 @@ class StepLaw:
     ) -> tuple[list[arb], list[arb]]:
         loss = part.loss or _zero
         if self.is_discrete:
-            places = integers_between(part, found)
-            return (
-                [(log_density(place) - found.height).exp() for place in places],
-                [loss(place) for place in places],
-            )
+            return _terms(part, log_density, loss, found)
         panels = make_panels(
             lambda x: (log_density(x), loss(x)),
             found,
@@ -257,6 +284,17 @@ class StepLaw:
 def step_law(pair: Pair) -> StepLaw:
     """Compile a pair, once."""
     return StepLaw(pair)
+
+
+def _terms(
+    part: Stretch, log_density: _LogDensity, loss: Callable[[arb], arb], found: Survey
+) -> _Discrete:
+    """The weights and losses of the integers of a piece that count."""
+    places = integers_between(part, found)
+    return (
+        [(log_density(place) - found.height).exp() for place in places],
+        [loss(place) for place in places],
+    )
 
 
 def integers_between(part: Stretch, found: Survey) -> list[arb]:

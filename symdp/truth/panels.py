@@ -279,11 +279,9 @@ def _width(function: LogDensity, interval: Interval, place: arb, height: float) 
     """The distance at which the function has moved by one, on the side where that is sooner."""
 
     def changed(exponent: int) -> bool:
-        for direction in (1, -1):
-            x = (place + direction * arb(2) ** exponent).mid()
-            if interval.holds(x) and abs(as_float(function(x)) - height) > 1:
-                return True
-        return False
+        sides = [(place + direction * arb(2) ** exponent).mid() for direction in (1, -1)]
+        inside = [x for x in sides if interval.holds(x)]
+        return not inside or any(abs(as_float(function(x)) - height) > 1 for x in inside)
 
     low, high = -200, 200
     while high - low > 1:

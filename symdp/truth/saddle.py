@@ -14,7 +14,7 @@ from symdp.truth.panels import DivergentError
 
 Steps = Sequence[tuple[StepLaw, int]]
 
-_DIGITS, _ORDER, _BITS = 8.0, 12, 128
+_DIGITS, _BITS = 8.0, 128
 _CLOSE = 0.2  # of the saddle's own width: its place changes cost, not value
 
 
@@ -135,7 +135,7 @@ def coarse(steps: Steps, tilt: float) -> _Local:
     laws = []
     with ctx.workprec(_BITS):
         for law, count in steps:
-            nodes = law.nodes(arb(tilt), _DIGITS, arb(0), _ORDER)
+            nodes = law.rough_nodes(arb(tilt), _DIGITS)
             laws.append(
                 (
                     float(nodes.height),
