@@ -87,7 +87,9 @@ def straightened(found: Stretch) -> Stretch:
         if density is None or ratio is None or 0 in (density.subs(s, 0), ratio.subs(s, 0)):
             continue
         log_p, loss = (sp.expand_log(sp.log(e), force=True) for e in (density, ratio))
-        if vanishing_order(loss, s, sp.S.Zero) != 1 or not sp.diff(log_p, s).subs(s, 0).is_finite:
+        if vanishing_order(loss, s, sp.S.Zero) != 1:
+            continue
+        if not _is_finite(sp.diff(log_p, s).subs(s, 0)):
             continue
         place = end + inwards * s**power
         given = piece.log_p.subs(x, place) + sp.log(abs(sp.diff(place, s)))
@@ -108,14 +110,32 @@ def vanishing_order(loss: sp.Expr, x: sp.Symbol, at: sp.Expr) -> int | None:
     >>> vanishing_order(sp.cos(x), x, sp.S.Zero)
     2
     """
-    slope = loss
+    slope = _inside(loss, x, at)
     for power in range(1, _MOST_POWER + 1):
         slope = sp.diff(slope, x)
         value = slope.subs(x, at)
-        sign = 0 if value == 0 else sign_of(value) if value.is_finite else None
+        sign = sign_of(value) if _is_finite(value) else None
         if sign != 0:
             return None if sign is None else power
     return None
+
+
+def _inside(loss: sp.Expr, x: sp.Symbol, at: sp.Expr) -> sp.Expr:
+    """Return log r for a sampled loss log(c + r), where that is finite: it turns where ℓ does."""
+    if isinstance(loss, sp.log) and isinstance(loss.args[0], sp.Add):
+        constant, rest = loss.args[0].as_independent(x, as_Add=True)
+        if constant.is_positive and not isinstance(rest, sp.Add):
+            inner = sp.expand_log(sp.log(rest), force=True)
+            if _is_finite(inner.subs(x, at)):
+                return inner
+    return loss
+
+
+def _is_finite(value: sp.Expr) -> bool:
+    """Whether a number is finite, by a ball: SymPy's own answer may take minutes of radicals."""
+    if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+        return False
+    return bool(constant_ball(value, _BITS).is_finite())
 
 
 def _powers(expression: sp.Expr, base: sp.Expr) -> list[sp.Expr]:

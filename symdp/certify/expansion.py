@@ -133,7 +133,7 @@ class _Piece:
         self._stretch, self._part, self._tilt, self._reach = stretch, part, tilt, reach
         self._places = places
         self._sign = 1 if stretch.piece.slope == "increasing" else -1
-        self._cuts, self._spare = (cut.lower, cut.upper), stretch.spare(cut)
+        self._cuts, self._spare = (cut.lower, cut.upper), stretch.spare(cut.lower, cut.upper)
         self.removed = cut.beyond * (-part.log_moment).exp()
         self._ends = [self._expanded(side) for side in (0, 1)]
 

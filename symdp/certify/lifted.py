@@ -20,6 +20,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _BITS = 96
 _COARSE = 53
 _MOST_CELLS = 4000
-_MOST_BOXES = 4000
+_MOST_BOXES = 12_000
 _SETTLED = 0.9  # what halving a cell must leave of its bound for it to count as good
 _HARDLY = 0.01  # the share of a bound that is not worth another cell
 _LOWER = 0.5
@@ -55,6 +56,7 @@ _CLOSER, _CLOSEST = 3, 72  # −log₂ of how much closer places come to the end
 _STRAIGHT = 1.25  # what a straight line may be off
 _SMALLEST = 256  # of its distance from the ends: a box on which they must be holomorphic
 _TURN_BITS = 40
+_FAR = 8.0  # times as far from an end as another place
 _BESIDE = 1.001  # corners are rounded
 
 
@@ -81,6 +83,7 @@ class Lifted:
 
     def __init__(self, part: Stretch, low: arb, high: arb, tilt: arb, scale: arb) -> None:
         self.part, self._ends = part, (low, high)
+        self._precision = _BITS + part.spare(low, high)
         self._tilt, self._scale = tilt, scale
         self.side = 1 if part.piece.slope == "increasing" else -1
         self._paths: dict[tuple[float, float], _Path | None] = {}
@@ -88,13 +91,13 @@ class Lifted:
 
     def at(self, y: arb) -> arb:
         """Return a bound of the modulus for all frequencies ≥ y, ∞ if none was found."""
-        with ctx.workprec(_BITS):
+        with ctx.workprec(self._precision):
             path = self._best(float(y))
             return arb.pos_inf() if path is None else path.at(y)
 
     def segments(self, y: float) -> tuple[Segment, ...] | None:
         """Return the path that promises most about a frequency, None if none was found."""
-        with ctx.workprec(_BITS):
+        with ctx.workprec(self._precision):
             path = self._best(y)
             return None if path is None else path.segments
 
@@ -138,34 +141,40 @@ class Lifted:
 
     def _best_at(self, y: float) -> _Path | None:
         """Return the path that promises most at a frequency."""
-        found: list[tuple[float, _Path]] = []
-        for angle in _ANGLES:
-            height = max((min(a, angle * b) for a, b in self._limits), default=0.0)
-            least, since = math.inf, 0
-            for _ in range(_MOST_HEIGHTS):
-                path = self._path(angle, height)
-                height *= _LOWER
-                if path is None:
-                    continue
-                total = path.about(y)
-                least, since = (total, 0) if total < _BETTER * least else (least, since + 1)
-                if math.isfinite(total):
-                    found.append((total, path))
-                if since > _ENOUGH and math.isfinite(least):
-                    break
-        # Higher paths need fewer nodes.
-        least = min((total for total, _ in found), default=math.inf)
-        return next((path for total, path in found if total <= _ALIKE * least), None)
+        ladders = [_Ladder(self._paths_below(angle), y) for angle in _ANGLES]
+        while True:
+            for ladder in ladders:
+                ladder.extend()
+            promises = [p for ladder in ladders for p in ladder.promises if math.isfinite(p.total)]
+            if not promises:
+                return None
+            # Higher paths need fewer nodes.
+            least = min(promise.total for promise in promises)
+            best = next(promise for promise in promises if promise.total <= _ALIKE * least)
+            if self._holds(best.path):
+                return best.path
+            for ladder in ladders:
+                ladder.drop(best)
 
-    def _path(self, angle: float, height: float) -> _Path | None:
-        """Return a path, or None where the functions are not holomorphic below it."""
-        key = angle, height
-        if key not in self._paths:
-            corners = self._corners(angle, height)
-            higher = [acb(c.real, (_HIGHER * c.imag).mid()) for c in corners]
-            holds = len(corners) > 2 and self._is_holomorphic(higher)
-            self._paths[key] = _Path(self, corners) if holds else None
-        return self._paths[key]
+    def _paths_below(self, angle: float) -> Iterator[_Path]:
+        """Yield paths from the highest down; where one is not to be used, no higher one is."""
+        height = max((min(a, angle * b) for a, b in self._limits), default=0.0)
+        for _ in range(_MOST_HEIGHTS):
+            key = angle, height
+            if key not in self._paths:
+                corners = self._corners(angle, height)
+                self._paths[key] = _Path(self, corners) if len(corners) > 2 else None
+            path = self._paths[key]
+            if path is not None:
+                yield path
+            height *= _LOWER
+
+    def _holds(self, path: _Path) -> bool:
+        """Whether the functions are holomorphic below a path, and somewhat further."""
+        if path.holds is None:
+            higher = [acb(c.real, (_HIGHER * c.imag).mid()) for c in path.corners]
+            path.holds = self._is_holomorphic(higher)
+        return path.holds
 
     def _corners(self, angle: float, height: float) -> list[acb]:
         """Return the corners of a path that is about as high as is allowed."""
@@ -192,12 +201,13 @@ class Lifted:
             path = abs(start.imag) + steepness * ((left if steepness < 0 else right) - start.real)
             if lower > _BESIDE * path:
                 continue  # beyond the path
+            upper = upper.min((_BESIDE * path).upper())
             box = acb(between(left, right), self.side * between(lower, upper))
             spend(2.0)
             if all(f(box, analytic=True).is_finite() for f in (self.part.base, self.part.loss)):
                 continue
-            middle = ((left + right) / 2).mid()
             if right - left > upper - lower:
+                middle = self._middle(left, right)
                 waiting.append((left, middle, lower, upper, start, end))
                 waiting.append((middle, right, lower, upper, start, end))
             else:
@@ -208,6 +218,15 @@ class Lifted:
                 waiting.append((left, right, middle, upper, start, end))
         return False
 
+    def _middle(self, left: arb, right: arb) -> arb:
+        """Return a place between two, many octaves from either where one is close to an end."""
+        for end in self.part.ends:
+            if end is not None:
+                near, far = sorted((abs(left - end), abs(right - end)), key=float)
+                if near > 0 and far > _FAR * near:
+                    return (end + (near * far).sqrt() * (1 if left >= end else -1)).mid()
+        return ((left + right) / 2).mid()
+
 
 def _is_straight(places: list[arb], heights: list[float], start: int, end: int) -> bool:
     """Whether a straight line from one place to another is nowhere far from the heights between."""
@@ -217,6 +236,41 @@ def _is_straight(places: list[arb], heights: list[float], start: int, end: int) 
         if not height / _STRAIGHT <= heights[k] <= height * _STRAIGHT:
             return False
     return True
+
+
+class _Promise(NamedTuple):
+    """A path and about the integral of the modulus along it."""
+
+    total: float
+    path: _Path
+
+
+class _Ladder:
+    """Paths of one angle from the highest down to where lower ones are hardly better."""
+
+    def __init__(self, paths: Iterator[_Path], y: float) -> None:
+        self._paths, self._y = paths, y
+        self.promises: list[_Promise] = []
+
+    def extend(self) -> None:
+        """Go down until it no longer pays."""
+        while not self._is_settled():
+            path = next(self._paths, None)
+            if path is None:
+                return
+            self.promises.append(_Promise(path.about(self._y), path))
+
+    def drop(self, promise: _Promise) -> None:
+        """Forget a path and all higher ones, if it is one of these."""
+        if promise in self.promises:
+            del self.promises[: self.promises.index(promise) + 1]
+
+    def _is_settled(self) -> bool:
+        least, since = math.inf, 0
+        for promise in self.promises:
+            better = promise.total < _BETTER * least
+            least, since = (promise.total, 0) if better else (least, since + 1)
+        return since > _ENOUGH and math.isfinite(least)
 
 
 @dataclass(order=True)
@@ -239,7 +293,8 @@ class _Path:
     """One path, in cells that are halved where they matter and kept for the next frequency."""
 
     def __init__(self, lifted: Lifted, corners: list[acb]) -> None:
-        self._lifted = lifted
+        self._lifted, self.corners = lifted, corners
+        self.holds: bool | None = None  # whether it may be used, once that was asked
         pairs = list(itertools.pairwise(corners))
         start, end = pairs.pop()
         # Both lines that end on the axis start there.

@@ -61,7 +61,7 @@ class Stretch:
         self._exponent: ArbFunction = compile_arb(base + weight * piece.loss, [x, weight])
         self._cuts: dict[tuple[sp.Rational, int], Cut] = {}
         with ctx.workprec(256):
-            self._ends = [
+            self.ends = [
                 None if end.is_infinite else constant_ball(end, ctx.prec).real
                 for end in (piece.lower, piece.upper)
             ]
@@ -129,8 +129,8 @@ class Stretch:
         close = [width * arb(2) ** -k for k in range(6, _CLOSEST_PEAK, 2)]
         places = [
             *marks(low, high),
-            *(low + d for d in close if self._ends[0] is not None),
-            *(high - d for d in close if self._ends[1] is not None),
+            *(low + d for d in close if self.ends[0] is not None),
+            *(high - d for d in close if self.ends[1] is not None),
         ]
         best = max((place.mid() for place in places if low < place < high), key=height)
         top, stride = height(best), width / 32
@@ -151,7 +151,7 @@ class Stretch:
         if key not in self._cuts:
             ends = [
                 None if end is None else constant_ball(exact, 2 * bits).real
-                for end, exact in zip(self._ends, (self.piece.lower, self.piece.upper), strict=True)
+                for end, exact in zip(self.ends, (self.piece.lower, self.piece.upper), strict=True)
             ]
             beyond = arb(0)
             if None in ends:
@@ -162,7 +162,7 @@ class Stretch:
                     ends[1] = low.upper if bool(low.upper > high.upper) else high.upper
                 beyond = low.beyond + high.beyond
             for side in (0, 1):
-                if self._ends[side] is not None and not self._is_regular(ends[side]):
+                if self.ends[side] is not None and not self._is_regular(ends[side]):
                     ends[side], mass = self._inside(side, ends, top, bits)
                     beyond += mass
             assert ends[0] is not None
@@ -175,10 +175,10 @@ class Stretch:
         near = arb(0, 1) * arb(2) ** -_NEAR_BITS * (1 + abs(end.mid()))
         return self.x.is_integer or self._is_analytic(acb(end + near, near))
 
-    def spare(self, cut: Cut) -> int:
-        """Return how many bits it takes to tell the cuts from singular ends that are not 0."""
+    def spare(self, lower: arb, upper: arb) -> int:
+        """Return how many bits it takes to tell two places from singular ends that are not 0."""
         bits = 0
-        for end, place in zip(self._ends, (cut.lower, cut.upper), strict=True):
+        for end, place in zip(self.ends, (lower, upper), strict=True):
             if end is not None and not self._is_regular(end) and abs(end) > 0:
                 with ctx.workprec(_FINE):
                     gap = abs(place.mid() - end.mid()) / abs(end)
@@ -233,7 +233,7 @@ class Stretch:
         with ctx.workprec(64):
             tolerance = arb(2) ** -bits
             (low, high), beyond = cut_tails(
-                exponent, magnitude, self.x, self._ends, tolerance, whole=bool(self.x.is_integer)
+                exponent, magnitude, self.x, self.ends, tolerance, whole=bool(self.x.is_integer)
             )
         return Cut(low, high, beyond)
 

@@ -174,7 +174,7 @@ def stretch_nodes(
         If too many nodes would be needed.
     """
     integrand = _Integrand(part, tilt, scale, scope)
-    spare = part.spare(cut)
+    spare = part.spare(cut.lower, cut.upper)
     rule = _Rule(integrand, tolerance / _SPREAD, spare)
     rule.add(cut.lower.mid(), cut.upper.mid())
     for end in (cut.lower, cut.upper):

@@ -139,18 +139,19 @@ class Parts:
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
             error += cut.beyond * beyond
+            spare = part.spare(cut.lower, cut.upper)
             path = None if start == 0.0 else self._path(part, bits, tilt, scale, start)
             if path is None:
                 found = part.nodes(cut, t, scale, tolerance=tolerance, scope=scope)
             else:
                 found = path_nodes(
                     part, path, t, scale,
-                    frequencies=scope.frequencies, tolerance=tolerance, spare=part.spare(cut),
+                    frequencies=scope.frequencies, tolerance=tolerance, spare=spare,
                 )  # fmt: skip
             weights += found.weights
             losses += found.losses
             error += found.error
-            with ctx.workprec(ctx.prec + part.spare(cut)):
+            with ctx.workprec(ctx.prec + spare):
                 ends += [part.loss(end.mid()) for end in (cut.lower, cut.upper)]
         error = arb(error.upper())
         return Nodes(tuple(weights), tuple(losses), error, reach, (), start, tuple(ends))
@@ -203,11 +204,12 @@ class Parts:
             for _ in range(_MOST_SCALES):
                 nodes = self.nodes(tilt, scale, _COARSE_GOAL)
                 total = nodes.total()
-                if not total > 0:
-                    raise AccuracyError("a tilted moment could not be enclosed")
-                if abs(total.log()) < _FAR:
+                if total > 0 and abs(total.log()) < _FAR:
                     return scale, nodes
-                scale = (scale + total.log()).mid()
+                if not total.upper() > 0:
+                    break
+                # Next to a density that is infinite at an end all the mass may be too little.
+                scale = (scale + total.upper().log()).mid()
             raise AccuracyError("a tilted moment could not be enclosed")
 
     def share(self, tilt: sp.Rational, lowest: sp.Rational, highest: sp.Rational) -> None:

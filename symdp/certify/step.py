@@ -25,6 +25,7 @@ _COARSE = 96  # bits of what only bounds
 _GROWTH = 1.5  # nodes are made for frequencies so much further than asked
 _MOST_WALKS = 4
 _MANY = 600
+_CLEARLY = 1.25  # times as many nodes
 _HIGH = 3.0  # deviations per unit of y from which on a path beside the axis serves
 
 
@@ -53,6 +54,8 @@ class TiltedStep:
         self._nodes: list[tuple[int, int, Nodes]] = []
         self._walks: dict[tuple[str, Need, int], Walk] = {}
         self._crowded = False  # whether low frequencies need many nodes on the real axis
+        # From which frequency on so many bits ask for a path, or for the axis.
+        self._better: dict[int, tuple[float, bool]] = {}
 
     @property
     def is_discrete(self) -> bool:
@@ -88,12 +91,20 @@ class TiltedStep:
         # Few nodes serve low frequencies on the real axis, and all from 0 on.
         is_low = start * float(self.deviation()) < _HIGH
         ways = [0.0] if start == 0.0 else [0.0, start] if is_low else [start]
+        if len(ways) == 2 and self._better.get(bits, (math.inf, False))[0] <= start:
+            ways = [start if self._better[bits][1] else 0.0]
+            if ways == [0.0]:
+                del self._better[bits]  # a higher frequency may ask for a path: compare again
         if self._crowded:
             ways.reverse()
-        found = made(ways.pop(0))
-        if len(found.losses) > _MANY and is_low:
+        found = made(ways[0])
+        if len(found.losses) > _MANY and len(ways) == 2:
             self._crowded = True
-            found = min([found, *map(made, ways)], key=lambda nodes: len(nodes.losses))
+            sizes = {way: made(way) if way != ways[0] else found for way in ways}
+            axis, path = (len(sizes[way].losses) for way in (0.0, start))
+            if not 1 / _CLEARLY < path / axis < _CLEARLY:
+                self._better[bits] = start, path < axis
+            found = min(sizes.values(), key=lambda nodes: len(nodes.losses))
         self._nodes.append((ctx.prec, bits, found))
         return found
 

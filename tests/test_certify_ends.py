@@ -1,0 +1,84 @@
+"""Densities that are infinite at an end of their support, and losses that turn beside it."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+from catalogue import ALL
+from flint import ctx
+
+from symdp import compose
+from symdp.certify import enclose_delta
+from symdp.certify.changes import vanishing_order
+from symdp.certify.lifted import Lifted
+from symdp.certify.parts import parts_of
+from symdp.derive.pieces import pieces
+from symdp.emit.arb import constant_ball
+from symdp.truth.enclosure import cgf_ball
+
+R = sp.Rational
+ARCSINE = ALL["arcsine and uniform"].mechanism("arcsine").subsample("poisson", "1/100")
+BETA = ALL["beta shapes"].mechanism("beta")(a="4/5", c="7/5", d="9/10")
+BETA = BETA.subsample("poisson", "1/100")
+STUDENT = ALL["student"].mechanism("student")(nu="4/5")
+
+
+@pytest.mark.parametrize("tilt", [R(1, 2), R(15, 2)])
+def test_moments_are_enclosed_whatever_the_height_at_an_end(tilt):
+    """The density is e^68 as high at the cut as in the middle, where all the mass is."""
+    parts = parts_of(ARCSINE.pair("remove"))
+    with ctx.workprec(96):
+        known = cgf_ball(ARCSINE.pair("remove"), tilt).real
+        assert abs(parts.cgf(tilt) - known).upper() < 1e-13
+
+
+@pytest.mark.parametrize(("mechanism", "tilt"), [(ARCSINE, R(15, 2)), (BETA, R(1, 2))])
+def test_a_path_leads_over_many_octaves(mechanism, tilt):
+    """Cuts lie at 10^−77 and at 10^−175, or as close to 1, where balls of few bits would hold 1."""
+    parts = parts_of(mechanism.pair("remove"))
+    for part in parts.stretches:
+        cut = part.cut(parts.reach(tilt), 128)
+        scale = parts.cgf(tilt).mid()
+        t = constant_ball(tilt, 192).real
+        lifted = Lifted(part, cut.lower.mid(), cut.upper.mid(), t, scale)
+        assert lifted.segments(50.0) is not None
+
+
+CERTIFIED = {
+    "arcsine": (ARCSINE, 15),
+    "beta": (BETA, 15),
+    **{
+        name: (ALL[name].mechanism("entry")(**values).subsample("poisson", "1/100"), 12)
+        for name, values in {
+            "triangles": {},
+            "cos**2 and uniform": {},
+            "chi-square": {"a": "4/5", "c": "7/5"},
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["arcsine", *(pytest.param(n, marks=pytest.mark.slow) for n in list(CERTIFIED)[1:])]
+)
+def test_many_steps_are_certified(name):
+    mechanism, digits = CERTIFIED[name]
+    steps = compose(mechanism, 10**4)
+    answer = steps.delta(1.2, direction="remove")
+    ball = enclose_delta([(m.pair("remove"), n) for m, n in steps.steps], 1.2, digits)
+    with ctx.workprec(128):
+        assert ball.rad() < ball * 10.0**-digits
+        assert answer.log_lower <= ball.log().upper()
+        assert ball.log().lower() <= answer.log_upper
+
+
+@pytest.mark.parametrize("rate", [None, "1/100"])
+def test_an_algebraic_turning_point_is_found_at_once(rate):
+    """ℓ′ holds fractional powers of surds there, whose finiteness SymPy ponders for minutes."""
+    mechanism = STUDENT if rate is None else STUDENT.subsample("poisson", rate)
+    pair = mechanism.pair("remove")
+    turning = [p.lower for p in pieces(pair) if p.lower.is_finite]
+    assert [sp.expand(10 * place - 5) for place in turning] == [-sp.sqrt(105), sp.sqrt(105)]
+    for piece in pieces(pair)[1:]:
+        assert vanishing_order(piece.loss, pair.variable, piece.lower) == 2
+    assert vanishing_order(pieces(pair)[1].loss, pair.variable, sp.S.Zero) == 1
