@@ -5,7 +5,8 @@ By Poisson summation the rule with step h on Re z = t > 0 returns, with a = 2π/
     δ(ε) + Σ_{j≥1} [e^{jat} δ(ε + ja) + e^{−jat} δ(ε − ja)],
 
 and every term is bounded by δ(ε′) ≤ e^{K(s)−sε′} s^s/(1+s)^{1+s} for any s ≥ 0 [SPA (43)]: with
-s > t on the right and s < t on the left both sums are geometric.
+s > t on the right and s < t on the left both sums are geometric.  For −1 < t < 0 it returns −g(ε)
+less such sums of g(ε) = E min(1, e^{ε−L}), and g(ε′) ≤ e^{K(s)−sε′} for −1 ≤ s ≤ 0.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _LOWEST, _HIGHEST = (
 
 @dataclass(frozen=True)
 class Anchor:
-    """A tilt s ≠ t with an upper bound of log δ(ε′) + sε′ for every ε′."""
+    """A tilt s ≠ t with an upper bound of log δ(ε′) + sε′, or of log g(ε′) + sε′, for every ε′."""
 
     tilt: sp.Rational
     log_bound: arb
@@ -64,7 +65,7 @@ def _ball(value: sp.Rational) -> arb:
 
 
 def anchor(steps: Steps, tilt: sp.Rational) -> Anchor:
-    """Return the proved anchor at a tilt s ≥ 0 in the domain of K."""
+    """Return the proved anchor at a tilt s ≥ −1 in the domain of K."""
     s = _ball(tilt)
     total = sum((n * step.parts.cgf(tilt) for step, n in steps), arb(0))
     if tilt > 0:
@@ -89,22 +90,27 @@ def choose(
     AccuracyError
         If K is not enclosed at any tilt on one side of t.
     """
-    reach = float(tilt)
-    ends = (
-        max(tilt - _short(min(_SHARED * width, reach)), sp.S.Zero),
-        tilt + _short(_SHARED * width),
-    )
+    lowest, highest = (sp.S.Zero, sp.oo) if tilt > 0 else (sp.S.NegativeOne, sp.S.Zero)
+
+    def beside(distance: float, way: int) -> sp.Rational:
+        room = float(tilt - lowest if way < 0 else highest - tilt)
+        return min(max(tilt + way * _short(min(distance, room)), lowest), highest)
+
     for step, _ in steps:
-        step.parts.share(tilt, *ends)
-    above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(f * width) for f in _FACTORS])
-    below_tilts = {max(tilt - _short(min(f * width, reach)), sp.S.Zero) for f in _FACTORS}
-    below = _best(steps, tilt, epsilon, log_goal, sorted(below_tilts, reverse=True))
+        step.parts.share(tilt, beside(_SHARED * width, -1), beside(_SHARED * width, 1))
+    above, below = (
+        _best(
+            steps, tilt, epsilon, log_goal,
+            sorted({beside(f * width, way) for f in _FACTORS}, reverse=way < 0),
+        )
+        for way in (1, -1)
+    )  # fmt: skip
     tries = 0
     while above is None:
         width, tries = width * _CLOSER, tries + 1
         if tries > _MOST_TRIES:
             raise AccuracyError("the cumulant generating function is not finite beyond the tilt")
-        above = _best(steps, tilt, epsilon, log_goal, [tilt + _short(width)])
+        above = _best(steps, tilt, epsilon, log_goal, [beside(width, 1)])
     if below is None:
         raise AccuracyError("the cumulant generating function is not enclosed below the tilt")
     least = below.period(tilt, epsilon, log_goal)
@@ -112,7 +118,7 @@ def choose(
     closer = min(_FACTORS)
     while above.period(tilt, epsilon, log_goal) > least and tries < _MOST_TRIES:
         closer, tries = closer * _CLOSER, tries + 1
-        nearer = _best(steps, tilt, epsilon, log_goal, [tilt + _short(closer * width)])
+        nearer = _best(steps, tilt, epsilon, log_goal, [beside(closer * width, 1)])
         if nearer is None or not (
             nearer.period(tilt, epsilon, log_goal) < above.period(tilt, epsilon, log_goal)
         ):

@@ -18,6 +18,7 @@ from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.lists import enumerate_sums
+from symdp.certify.middle import enclose_middle
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
@@ -92,6 +93,8 @@ def enclose_delta(
             return _enclose(steps, Fraction(epsilon), digits)
     except AccuracyError as refusal:
         found = _nearly_one(steps, Fraction(epsilon), digits)
+        if found is None:
+            found = enclose_middle(steps, Fraction(epsilon), digits)
         if found is None:
             found = _mirrored(steps, Fraction(epsilon), digits)
         if found is None:

@@ -1,10 +1,11 @@
 """δ(ε) by the trapezoidal rule on a vertical line, every error bounded.
 
-With z = t + iy and t > 0, δ(ε) = (1/2π) ∫ e^{K(z)−εz}/(z(1+z)) dy [SPA (28)].  The nodes are
-enclosed, far out a panel at a time (see `panels`), what the rule adds is bounded (see `alias`), and
-beyond the last node |φ_t(y)|ⁿ is shown to stay below a level T by marching: |φ(y)| ≤ |φ(y′)| +
-σ|y − y′| from enclosed nodes, with a cubic bound near zero, integration by parts and paths beside
-the axis far out.  Of few steps with atoms what follows a node is summed instead (see `edges`).
+With z = t + iy and t > 0, δ(ε) = (1/2π) ∫ e^{K(z)−εz}/(z(1+z)) dy [SPA (28)]; between the poles,
+for −1 < t < 0, the same integral is −E min(1, e^{ε−L}) over finite losses.  The nodes are enclosed,
+far out a panel at a time (see `panels`), what the rule adds is bounded (see `alias`), and beyond
+the last node |φ_t(y)|ⁿ is shown to stay below a level T by marching: |φ(y)| ≤ |φ(y′)| + σ|y − y′|
+from enclosed nodes, with a cubic bound near zero, integration by parts and paths beside the axis
+far out.  Of few steps with atoms what follows a node is summed instead (see `edges`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Goal:
 
 
 def sum_line(steps: Steps, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
-    """Enclose δ(ε) less the mass at infinity.
+    """Enclose the integral: δ(ε) less the mass at infinity, or −E min(1, e^{ε−L}) for t < 0.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def sum_line(steps: Steps, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
     line = _Line(steps, t, epsilon, spacing, arb(log_goal) - height)
     total, beyond = line.sum()
     inner = (total + arb(0, beyond)) * height.exp()
-    return inner - arb(0).union(added)
+    return inner - arb(0).union(added) if tilt > 0 else inner + arb(0).union(added)
 
 
 @dataclass
@@ -81,7 +82,7 @@ class _Line:
     log_goal: arb
 
     def sum(self) -> tuple[arb, arb]:
-        near = self.tilt * (1 + self.tilt)
+        near = abs(self.tilt * (1 + self.tilt))
         count = sum(n for _, n in self.steps)
         goal = self.log_goal.exp().mid()
         tolerance = (goal * near.min(arb(1)) / (2 * count)).mid()
@@ -93,7 +94,9 @@ class _Line:
             if all(step.is_discrete for step, _ in self.steps):
                 return self._scattered(walks, goal)
             ways: list[_Way] = [self._to_level, self._to_edges]
-            if count <= _FEW and self._has_atoms:
+            if self.tilt < 0:  # what follows a node is summed for t > 0 only
+                ways = [self._to_level]
+            elif count <= _FEW and self._has_atoms:
                 ways = [self._to_edges, self._to_level]
             refused: AccuracyError | None = None
             for way in ways:

@@ -89,11 +89,15 @@ class Parts:
     def reach(self, tilt: sp.Rational) -> sp.Rational:
         """Return a tilt above the given one at which the tails are bounded, and so K finite.
 
+        For tilts below 0 that is −1, as e^{tL} ≤ 1 + e^{−L} there, and for 0 if none is above.
+
         Raises
         ------
         AccuracyError
             If there is none, as at the end of the domain of K.
         """
+        if tilt < 0:
+            return sp.S.NegativeOne
         room = sp.Rational(1, 2 ** (_CLOSEST - 1))
         known = [top for top in self._reached.values() if top >= tilt + room]
         if known:  # a cut may take long
@@ -114,6 +118,8 @@ class Parts:
                 self._reached[tilt] = top
                 break
             else:
+                if tilt == 0:
+                    return sp.S.NegativeOne
                 raise AccuracyError(
                     f"no bound of the tails of the loss is proved beyond the tilt {float(tilt):g}"
                 )
@@ -176,13 +182,15 @@ class Parts:
         """
         if not scope.power:
             return arb(1)
-        room = constant_ball(min(self.reach(tilt) - tilt, tilt, sp.S.One), ctx.prec).real
+        top = self.reach(tilt)
+        least = min(top - tilt, tilt, sp.S.One) if top > 0 else min(-tilt, 1 + tilt)
+        room = constant_ball(least, ctx.prec).real
         turned = (room * scope.centre).exp() + (-room * scope.centre).exp()
         each = (1 / (room * scope.unit)).max(arb(1))
         return arb((math.factorial(scope.power) * each**scope.power * turned).upper())
 
     def cgf(self, tilt: sp.Rational) -> arb:
-        """Enclose K(t), t ≥ 0, to about fifteen digits.
+        """Enclose K(t), t ≥ −1, to about fifteen digits.
 
         Raises
         ------
@@ -215,6 +223,8 @@ class Parts:
     def share(self, tilt: sp.Rational, lowest: sp.Rational, highest: sp.Rational) -> None:
         """Let one set of nodes give K at every tilt between two ends, where it can."""
         if any(f.lowest <= lowest and highest <= f.highest for f in self._families):
+            return
+        if lowest < 0 <= highest:  # whose tails are not cut at the same places
             return
         with ctx.workprec(_COARSE):
             scope = Scope(shifts=(constant_ball(lowest - highest, _COARSE).real, arb(0)))

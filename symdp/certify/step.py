@@ -42,7 +42,7 @@ class TiltedStep:
     pair : Pair
         All parameters bound.
     tilt : sympy.Rational
-        t > 0, inside the domain of the CGF.
+        Inside the domain of the CGF, but neither 0 nor −1.
     """
 
     def __init__(self, pair: Pair, tilt: sp.Rational) -> None:

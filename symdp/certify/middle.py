@@ -1,0 +1,72 @@
+"""δ(ε) from the line between the poles, where K need not be finite at any t > 0.
+
+With g(ε) = E min(1, e^{ε−L}) over finite losses δ(ε) = 1 − g(ε), and for −1 < t < 0
+
+    −g(ε) = (1/2π) ∫ e^{K(z)−εz}/(z(1+z)) dy,    z = t + iy.
+
+K is finite there whatever the densities.  What 1 − g cancels is digits of δ itself, not of e^ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from flint import arb, ctx, fmpq
+
+from symdp.certify.line import Goal, sum_line
+from symdp.certify.parts import parts_of
+from symdp.certify.step import tilted_step
+from symdp.certify.work import limited
+from symdp.errors import AccuracyError
+from symdp.truth.law import step_law
+from symdp.truth.saddle import find_saddle
+
+if TYPE_CHECKING:
+    from symdp.pair import Pair
+
+_LN10 = math.log(10)
+_SPARE = 2.0  # digits
+_TRIES = 3
+_FEW = 32  # steps, whose lines are long
+_BITS = 128
+_FEWEST_BITS = 3  # of a tilt
+
+
+def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb | None:
+    """Enclose δ(ε) of many steps from the middle of the strip, None where that is refused.
+
+    Parameters
+    ----------
+    steps : sequence of (Pair, count)
+        All parameters bound.
+    exact : Fraction
+        ε.
+    digits : int
+    """
+    if sum(n for _, n in steps) < _FEW or any(parts_of(pair).is_discrete for pair, _ in steps):
+        return None
+    more = digits + _SPARE
+    with suppress(AccuracyError), limited(digits):
+        with ctx.workprec(_BITS):
+            saddle = find_saddle([(step_law(p), n) for p, n in steps], float(exact), -1.0, 0.0)
+        step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
+        near = min(-saddle.tilt, 1 + saddle.tilt)
+        unit = sp.Rational(min(step, 2.0 ** (math.floor(math.log2(near)) - _FEWEST_BITS)))
+        tilt = round(saddle.tilt / float(unit)) * unit
+        tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
+        for _ in range(_TRIES):
+            width = step * 2.0 ** round(2 + math.log2(_LN10 * more) / 2)
+            bits = 3.33 * more + max(saddle.log_height, 0.0) / math.log(2) + _BITS
+            with ctx.workprec(int(bits + math.log2(sum(n for _, n in steps)))):
+                epsilon = arb(fmpq(exact.numerator, exact.denominator))
+                ball = (1 + sum_line(tilted, tilt, epsilon, Goal(0.0, width, more))).min(arb(1))
+                if ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
+                    return ball
+                size = abs(ball).upper()
+            more += max(_SPARE - float(size.log()) / _LN10, _SPARE) if size > 0 else digits
+    return None
