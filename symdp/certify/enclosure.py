@@ -92,13 +92,14 @@ def enclose_delta(
         with limited(digits):
             return _enclose(steps, Fraction(epsilon), digits)
     except AccuracyError as refusal:
-        found = _nearly_one(steps, Fraction(epsilon), digits)
-        if found is None:
-            found = enclose_middle(steps, Fraction(epsilon), digits)
-        if found is None:
-            found = _mirrored(steps, Fraction(epsilon), digits)
-        if found is None:
-            found = _on_mesh(steps, Fraction(epsilon), digits, refusal)
+        # From the other direction it takes as many digits more as e^ε has.
+        is_large = epsilon > _LN10 * digits
+        turned = (enclose_middle, _mirrored) if is_large else (_mirrored, enclose_middle)
+        for way in (_nearly_one, *turned):
+            found = way(steps, Fraction(epsilon), digits)
+            if found is not None:
+                return found
+        found = _on_mesh(steps, Fraction(epsilon), digits, refusal)
         if found is None:
             raise
         return found
