@@ -17,6 +17,7 @@ from symdp.accountant.contour import _integral
 from symdp.accountant.direct import convolved
 from symdp.errors import AccuracyError
 from symdp.mechanism import Mechanism
+from symdp.numeric.density import interpolate
 from symdp.truth.quadrature import privacy_profile
 
 
@@ -373,3 +374,20 @@ def test_densities_that_take_too_long_are_left_alone():
     with pytest.raises(AccuracyError, match="takes too long"):
         convolved(law, 12.2222)
     assert_certified([(TRUNCATED, 100)], 12.2222, "remove", accuracy=1e-13, width=1e-13)
+
+
+def test_rows_of_places_are_read_like_single_ones():
+    """Whether they lie on one panel, on several, or beyond the ends."""
+    edges = np.linspace(-3.0, 4.0, 15)
+    density = interpolate(lambda s: np.sin(3 * s) - s * s, edges, lambda low, *_: low > 9.0)
+    chance = np.random.default_rng(5)
+    starts = chance.uniform(-3.2, 4.2, 4000)
+    for width in (1e-3, 0.3, 20.0):
+        rows = np.sort(starts[:, None] + width * chance.uniform(0, 1, (4000, 16)), axis=1)
+        for matrix in (rows, rows[:, ::-1], rows[:, :3], rows[:0]):
+            found = density(matrix)
+            assert found.shape == matrix.shape
+            assert np.array_equal(found, density(matrix.ravel()).reshape(matrix.shape))
+            inside = (matrix >= -3.0) & (matrix <= 4.0)
+            assert np.all(np.isinf(found) == ~inside)
+            assert np.allclose(found[inside], (np.sin(3 * matrix) - matrix**2)[inside], atol=1e-12)

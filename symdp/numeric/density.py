@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.numeric.panels import Index
 from symdp.numeric.step import Array
 
 DEGREE = 15
@@ -21,6 +22,8 @@ _AUDIBLE = 1e-13
 _CLOSE = 1e-3  # of the last coefficients: the series is the function's but for a small error
 _VANISHING = 1500.0  # e-folds below the highest of the panels' mean heights
 _MOST_CELLS = 1 << 20
+_ROW, _MOST_SPLIT = 8, 0.25  # columns, and the share of rows that may lie on several panels
+_NEAR = 1 << 14  # values that stay in a processor's cache
 _VARIATION = 6.0  # how far log f may move over an interval of one quadrature rule
 
 _ANGLES = (np.arange(DEGREE + 1) + 0.5) * np.pi / (DEGREE + 1)
@@ -43,13 +46,35 @@ class LogDensity:
     noise: Array
 
     def __call__(self, s: Array) -> Array:
-        """Return log f; a place beyond the ends by rounding only counts as the end."""
+        """Return log f; a place beyond the ends by rounding only counts as the end.
+
+        A row of a matrix rises or falls; what lies on one panel is fetched once for all of it.
+        """
+        if s.ndim != 2 or s.shape[1] < _ROW:
+            return self._in_blocks(s.ravel(), self._panel(s.ravel())).reshape(s.shape)
+        panel, last = self._panel(s[:, 0]), self._panel(s[:, -1])
+        split = np.flatnonzero(panel != last)
+        if split.size > _MOST_SPLIT * panel.size:
+            return self._in_blocks(s.ravel(), self._panel(s.ravel())).reshape(s.shape)
+        value = self._in_blocks(s, panel[:, None])
+        value[split] = self(s[split].ravel()).reshape(split.size, s.shape[1])
+        return value
+
+    def _panel(self, s: Array) -> Index:
         panel = np.searchsorted(self.edges, s, side="right") - 1
-        panel = np.clip(panel, 0, self.edges.size - 2)
-        low, high = self.edges[panel], self.edges[panel + 1]
-        u = (2.0 * s - low - high) / (high - low)
-        value = self._clenshaw(np.clip(u, -1.0, 1.0), panel)
-        return np.where(np.abs(u) <= 1.0 + 1e-9, value, -np.inf)
+        return np.asarray(np.clip(panel, 0, self.edges.size - 2))
+
+    def _in_blocks(self, s: Array, panel: Index) -> Array:
+        """Return log f on known panels, which may be one for each row, in blocks that stay near."""
+        value = np.empty_like(s)
+        length = max(_NEAR // (s[:1].size or 1), 1)
+        for start in range(0, s.shape[0], length):
+            part = slice(start, start + length)
+            low, high = self.edges[panel[part]], self.edges[panel[part] + 1]
+            u = (2.0 * s[part] - low - high) / (high - low)
+            found = self._clenshaw(np.clip(u, -1.0, 1.0), panel[part])
+            value[part] = np.where(np.abs(u) <= 1.0 + 1e-9, found, -np.inf)
+        return value
 
     def with_masses(self, mass: Callable[[Array, Array], Array]) -> LogDensity:
         """Return the density with known masses on the panels where rounding is seen.
@@ -74,11 +99,11 @@ class LogDensity:
         inside = (panel >= 0) & (panel < self.noise.size)
         return np.where(inside, self.noise[np.clip(panel, 0, self.noise.size - 1)], 0.0)
 
-    def _clenshaw(self, u: Array, panel: np.ndarray) -> Array:
-        # Most of the time goes into fetching coefficients; written in place, it halves.
+    def _clenshaw(self, u: Array, panel: Index) -> Array:
         rows, double = self.coefficients, u + u
-        second, first = np.zeros_like(u), rows[DEGREE].take(panel, mode="clip")
-        here, spare = np.empty_like(u), np.empty_like(u)
+        second, first = np.zeros_like(u), np.zeros_like(u)
+        first += rows[DEGREE].take(panel, mode="clip")
+        here, spare = np.empty(panel.shape), np.empty_like(u)
         for k in range(DEGREE - 1, 0, -1):
             rows[k].take(panel, mode="clip", out=here)
             np.multiply(double, first, out=spare)
