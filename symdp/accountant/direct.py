@@ -20,7 +20,14 @@ from symdp.accountant.tilts import Strip, far_tilt
 from symdp.accountant.total_density import Direct, TotalDensity, log_sum
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
-from symdp.numeric.measure import Measure, Window, add, has_infinite_density, loss_measure
+from symdp.numeric.measure import (
+    EffortError,
+    Measure,
+    Window,
+    add,
+    has_infinite_density,
+    loss_measure,
+)
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -57,12 +64,12 @@ def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
     plan = _Plan(law, epsilon, _PATIENT if patient else 1.0)
     if kept is None or not kept.plan.serves(plan):
         failed: _Failure | None = law.kept.get(_Failure)
-        if failed is not None and plan.asks_as_much_as(failed.plan):
+        if failed is not None and failed.stops(plan):
             raise AccuracyError(failed.reason)
         try:
             kept = _Kept(plan, TotalDensity(law, plan.tilt, *plan.total()))
         except AccuracyError as error:
-            law.kept[_Failure] = _Failure(plan, str(error))
+            law.kept[_Failure] = _Failure(plan, str(error), isinstance(error, EffortError))
             raise
         law.kept[_Kept] = kept
     kept.asked.append(epsilon)
@@ -117,10 +124,11 @@ class _Plan:
         return reaches and resolves and self.two_sided >= other.two_sided
 
     def asks_as_much_as(self, failed: _Plan) -> bool:
-        """Return whether there is no point in trying where another plan has failed."""
+        """Return whether it keeps about what another plan did, or more."""
         start = self.law.mean
-        eager = self.two_sided >= failed.two_sided and self.effort <= failed.effort
-        return eager and (self.upper - start >= _LESS * (failed.upper - start))
+        return self.two_sided >= failed.two_sided and (
+            self.upper - start >= _LESS * (failed.upper - start)
+        )
 
     def _ends(self, epsilon: float, spare: float) -> tuple[float, float]:
         """Where what lies beyond is e^−50 of δ(ε), by Chernoff's bound, and its logarithm."""
@@ -175,7 +183,7 @@ class _Plan:
         if all(part in self._firsts for part, _ in parts):
             upper = min(upper, self._reach(parts))
         if not (upper > lower and abs(self.tilt) * (upper - lower) < _MOST_FOLDS * self.effort):
-            raise AccuracyError("the density of the privacy loss falls too steeply to convolve")
+            raise EffortError("the density of the privacy loss falls too steeply to convolve")
         return Window(
             lower=lower,
             upper=upper,
@@ -293,6 +301,12 @@ class _Failure:
 
     plan: _Plan
     reason: str
+    tired: bool  # more effort may do it
+
+    def stops(self, plan: _Plan) -> bool:
+        """Return whether there is no point in another try."""
+        stronger = self.tired and plan.effort > self.plan.effort
+        return plan.asks_as_much_as(self.plan) and not stronger
 
 
 def _seen_beyond(part: LossLaw, loss: float) -> float:

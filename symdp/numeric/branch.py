@@ -17,6 +17,7 @@ from symdp.numeric.step import Array, SmoothPiece
 _IMAGINARY = 1e-30  # of x: an imaginary step this small differentiates without cancellation
 _NEAREST = 1e-250  # to 0, that such a step still is a double
 _ROOTS = 80
+_SHAKEN = 1e-13  # of a place: how little rounding may move it
 _TINY, _SMALL = 1e-8, 1e-5  # of a piece
 _ORDERS = 0.75, 1.25  # powers of the distance with which the slope of the loss falls at a turn
 _NEGLIGIBLE = 60.0
@@ -163,12 +164,12 @@ class Branch:
         target = s * self.sign
         place = np.clip(np.searchsorted(self.loss, target), 1, self.loss.size - 1)
 
-        def gap(x: Array) -> tuple[Array, Array]:
+        def rising(x: Array) -> tuple[Array, Array]:
             step = _IMAGINARY * np.maximum(np.abs(x), _NEAREST)
             value = np.asarray(self.piece.loss(x + 1j * step)) * self.sign
-            return np.real(value) - target, np.imag(value) / step
+            return np.real(value), np.imag(value) / step
 
-        return _root(gap, self.x[place - 1], self.x[place])
+        return _root(rising, target, self.x[place - 1], self.x[place])
 
 
 @dataclass(frozen=True)
@@ -253,13 +254,13 @@ class Turn:
         place = np.clip(np.searchsorted(self._far, v * v), 1, self._far.size - 1)
         nearest = v * v < self._far[0]
 
-        def gap(w: Array) -> tuple[Array, Array]:
+        def rising(w: Array) -> tuple[Array, Array]:
             root = np.sqrt(self._distance(w))
             slope = np.abs(self.branch.slope(self._end + self._inward * w))
-            return root - v, slope / (2.0 * root)
+            return root, slope / (2.0 * root)
 
         low = np.where(nearest, 0.0, self._w[place - 1])
-        return _root(gap, low, self._w[np.where(nearest, 0, place)])
+        return _root(rising, v, low, self._w[np.where(nearest, 0, place)])
 
 
 def _seen_closer(outline: Outline) -> tuple[Array, Array, Array]:
@@ -281,22 +282,37 @@ def _seen_closer(outline: Outline) -> tuple[Array, Array, Array]:
     return places, losses, mass
 
 
-def _root(function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array) -> Array:
-    """Return where an increasing function, given with its slope, is 0: Newton within brackets."""
-    low, high = low.copy(), high.copy()
+def _root(
+    function: Callable[[Array], tuple[Array, Array]], goal: Array, low: Array, high: Array
+) -> Array:
+    """Return where an increasing function, given with its slope, has values: Newton in brackets.
+
+    A place that moves no less than before, and hardly at all, is as good as rounding allows.
+    """
+    shape = np.broadcast_shapes(goal.shape, low.shape)
+    goal, low, high = (np.broadcast_to(a, shape).ravel().copy() for a in (goal, low, high))
     x = 0.5 * (low + high)
+    before = np.full(x.size, np.inf)
+    open_ = np.arange(x.size)
     for _ in range(_ROOTS):
+        here = x[open_]
         with np.errstate(all="ignore"):
-            value, slope = function(x)
-            newton = x - value / slope
-        high, low = np.where(value > 0, x, high), np.where(value > 0, low, x)
-        within = (newton > low) & (newton < high)
-        fresh = np.where(within, newton, 0.5 * (low + high))
-        moved = np.abs(fresh - x)
-        x = fresh
-        if (moved <= 4e-16 * np.abs(x)).all():
+            value, slope = function(here)
+            value = value - goal[open_]
+            newton = here - value / slope
+        high[open_] = top = np.where(value > 0, here, high[open_])
+        low[open_] = bottom = np.where(value > 0, low[open_], here)
+        within = (newton >= bottom) & (newton <= top)
+        fresh = np.where(within, newton, 0.5 * (bottom + top))
+        moved = np.abs(fresh - here)
+        x[open_] = fresh
+        settled = moved <= 4e-16 * np.abs(fresh)
+        settled |= (moved <= _SHAKEN * np.abs(fresh)) & (moved >= 0.5 * before[open_]) & within
+        before[open_] = moved
+        open_ = open_[~settled]
+        if not open_.size:
             break
-    return np.asarray(x)
+    return x.reshape(shape)
 
 
 def _with_neighbours(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -30,6 +30,10 @@ _ROUNDING_MASS = 42.0
 _BELOW_FLOOR = 20.0  # e-folds, as many panels may hold as much
 
 
+class EffortError(AccuracyError):
+    """What failed may succeed with more effort."""
+
+
 @dataclass(frozen=True)
 class Window:
     """Where the law of a sum is kept, and a first guess of where it changes quickly.
@@ -259,7 +263,7 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
         for one, other in pairs:
             spent += s.size * (one.fine_edges.size + other.fine_edges.size)
             if spent > _MOST_CUTS * window.effort:
-                raise AccuracyError("the density of the privacy loss takes too long to convolve")
+                raise EffortError("the density of the privacy loss takes too long to convolve")
             parts.append(_convolve(one, other, s))
         return np.asarray(np.logaddexp.reduce(parts))
 
