@@ -2,8 +2,10 @@
 
 import pytest
 import sympy as sp
+from catalogue import ALL
 from flint import arb, ctx
 
+from symdp import compose
 from symdp.emit import compile_arb
 from symdp.truth.graded import graded_nodes
 from symdp.truth.panels import DivergentError, Interval, survey
@@ -85,3 +87,19 @@ def test_what_is_infinite_is_refused(power):
 
     with pytest.raises(DivergentError), ctx.workprec(128):
         integrate()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "epsilon", "direction"),
+    [
+        ("inverse gamma", {"a": "3/2", "b": 1, "c": 5}, 3.96423, "remove"),
+        ("gompertz", {"a": 5, "c": 1}, 54.2307, "add"),
+    ],
+)
+def test_where_the_exponent_cancels_there_is_only_rounding(name, values, epsilon, direction):
+    """At t = 1/4 the tilted density is as heavy as can be, and huge terms cancel towards an end."""
+    steps = compose(ALL[name].mechanism("noise")(**values), 10)
+    proved = steps.certify(epsilon, digits=8, direction=direction)
+    found = steps.delta(epsilon, direction=direction)
+    assert found.log_lower <= proved.log_upper
+    assert proved.log_lower <= found.log_upper

@@ -37,7 +37,7 @@ def graded_nodes(evaluate: Evaluate, found: Survey) -> tuple[list[arb], list[arb
     Raises
     ------
     DivergentError
-        If the terms do not fall towards an end.
+        If the terms do not fall towards an end, or there are none.
 
     Examples
     --------
@@ -59,6 +59,8 @@ def graded_nodes(evaluate: Evaluate, found: Survey) -> tuple[list[arb], list[arb
             for weight, loss in way:
                 weights.append(weight)
                 losses.append(loss)
+    if not weights:  # a peak of rounding alone, as where all that is exponential cancels
+        raise DivergentError("a tilted density has no place where it is more than rounding")
     return weights, losses
 
 
