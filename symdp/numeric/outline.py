@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symdp.numeric.step import Array, SmoothPiece
 
@@ -17,7 +18,8 @@ CONVEXITY_GAP = 6.0
 MAX_TILTS = 400
 _FAR_OFFSETS = np.exp2(np.arange(-60.0, LARGEST_EXPONENT))
 _NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))
-_ZOOM = np.linspace(0.0, 1.0, 17)
+_ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10
+_FLAT = 1e-6  # of log densities
 
 
 def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
@@ -46,22 +48,39 @@ def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> A
     return np.where(np.isfinite(stacked), stacked, -np.inf)
 
 
-def _peaks(function: Callable[[Array], Array], x: Array, most: int) -> list[float]:
-    """Return the highest local maxima of a function seen on a grid, each refined by zooming in."""
-    values = function(x)
+def _peaks(
+    function: Callable[[Array], Array], x: Array, values: Array, most: int
+) -> Array:
+    """Return the highest local maxima of a function with these values on a grid, zoomed in upon.
+
+    Where a maximum is flat, any place on its top will do.
+    """
     centre = values[1:-1]
     inner = (centre >= values[:-2]) & (centre > values[2:]) & np.isfinite(centre)
     found = np.flatnonzero(inner) + 1
     if found.size == 0:
-        return []
+        return np.empty(0)
     found = found[np.argsort(values[found])[::-1][:most]]
     low, high = x[found - 1], x[found + 1]
-    rows = np.arange(found.size)
-    for _ in range(10):
-        trial = low[:, None] + (high - low)[:, None] * _ZOOM
-        best = function(trial.ravel()).reshape(trial.shape).argmax(axis=1)
-        low, high = trial[rows, np.maximum(best - 1, 0)], trial[rows, np.minimum(best + 1, 16)]
-    return [float(v) for v in 0.5 * (low + high)]
+    peaks = x[found]
+    rows = np.flatnonzero(~_is_flat(values[found[:, None] + np.arange(-1, 2)]))
+    for _ in range(_ZOOMS):
+        if rows.size == 0:
+            break
+        trial = low[rows, None] + (high - low)[rows, None] * _ZOOM
+        seen = function(trial.ravel()).reshape(trial.shape)
+        best, each = seen.argmax(axis=1), np.arange(rows.size)
+        peaks[rows] = trial[each, best]
+        low[rows] = trial[each, np.maximum(best - 1, 0)]
+        high[rows] = trial[each, np.minimum(best + 1, _ZOOM.size - 1)]
+        rows = rows[~_is_flat(seen)]
+    return peaks
+
+
+def _is_flat(values: Array) -> NDArray[np.bool_]:
+    """Return whether the values of each row are those of one flat top."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.ptp(values, axis=1) < _FLAT)
 
 
 class Outline:
@@ -87,7 +106,8 @@ class Outline:
         self._see()
         for _ in range(2):  # the second pass looks around the first pass's modes
             for term in piece.log_terms:
-                self._look(lambda y, term=term: _finite(term, y), 4)  # type: ignore[misc]
+                seen = _finite(term, self.x)
+                self._look(lambda y, term=term: _finite(term, y), seen, 4)  # type: ignore[misc]
             for tilt in tilts:
                 self.look(tilt)
 
@@ -107,22 +127,32 @@ class Outline:
             self.log_p, self.log_q = self.piece.log_p(x), self.piece.log_q(x)
             self.loss = np.asarray(self.piece.loss(x), dtype=np.float64)
 
-    def _look(self, function: Callable[[Array], Array], most: int) -> None:
-        fresh = [p for p in _peaks(function, self.x, most) if not self._is_known(function, p)]
-        if fresh:
-            self.anchors = sorted({*self.anchors, *fresh})
+    def _look(self, function: Callable[[Array], Array], seen: Array, most: int) -> None:
+        """Add the modes of a function that is known on the grid to the anchors."""
+        peaks = _peaks(function, self.x, seen, most)
+        if peaks.size == 0:
+            return
+        fresh = peaks[~self._are_known(function, peaks)]
+        if fresh.size:
+            self.anchors = sorted({*self.anchors, *fresh.tolist()})
             self._see()
 
-    def _is_known(self, function: Callable[[Array], Array], peak: float) -> bool:
-        """Return whether a peak is the same flat top as the nearest anchor."""
-        nearest = min(self.anchors, key=lambda anchor: abs(anchor - peak))
-        inward = np.clip(nearest, self.x[0], self.x[-1])
-        heights = function(np.asarray([peak, 0.5 * (peak + inward), inward]))
-        return bool(np.ptp(heights) < 1e-6) if np.all(np.isfinite(heights)) else False
+    def _are_known(self, function: Callable[[Array], Array], peaks: Array) -> NDArray[np.bool_]:
+        """Return whether each peak is an anchor, or the same flat top as the nearest one."""
+        anchors = np.asarray(self.anchors)
+        nearest = anchors[np.abs(anchors - peaks[:, None]).argmin(axis=1)]
+        known = np.asarray(nearest == peaks)
+        rows = np.flatnonzero(~known)
+        if rows.size:
+            inward = np.clip(nearest[rows], self.x[0], self.x[-1])
+            places = np.stack([peaks[rows], 0.5 * (peaks[rows] + inward), inward], axis=1)
+            known[rows] = _is_flat(function(places.ravel()).reshape(places.shape))
+        return known
 
     def look(self, tilt: float) -> None:
         """Find the modes of P·e^{tℓ}."""
-        self._look(lambda y: tilted_log_density(self.piece, y, [tilt])[0], 6)
+        seen = tilted(self.log_p, self.log_q, self.loss, [tilt])[0]
+        self._look(lambda y: tilted_log_density(self.piece, y, [tilt])[0], seen, 6)
 
     def shells(self, tilts: Sequence[float]) -> Array:
         """Return the log of density times spacing on the grid: one row for each tilt."""

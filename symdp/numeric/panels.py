@@ -78,6 +78,8 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
     low = piece.lower if essential[0] == 0 else float(grid[essential[0] - 1])
     high = piece.upper if essential[-1] == grid.size - 1 else float(grid[essential[-1] + 1])
     edges = [np.asarray([low, high])]
+    sides: list[tuple[float, float, Array]] = []
+    places = []
     for anchor in anchors:
         if not low <= anchor <= high:
             continue
@@ -93,18 +95,24 @@ def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array
         inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
         for side in (-1.0, 1.0):
             x = anchor + side * offsets
-            x = x[(x > low) & (x < high)]
-            if x.size == 0:
-                continue
-            here = tilted_log_density(piece, np.asarray([inside]), tilts)
-            with np.errstate(invalid="ignore"):
-                drop = np.abs(tilted_log_density(piece, x, tilts) - here).max(axis=0)
-            wide = np.flatnonzero(~(drop < 1.0))
-            first = offsets[wide[0]] if wide.size else offsets[x.size - 1]
-            doublings = math.log2(high - low) - math.log2(first)
-            count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
-            shells = anchor + side * np.ldexp(first, SHELL_GROWTH * np.arange(count + 1))
-            edges.append(shells[(shells > low) & (shells < high)])
+            within = (x > low) & (x < high)
+            if within.any():
+                sides.append((anchor, side, offsets[within]))
+                places += [np.asarray([inside]), x[within]]
+    # The density at all of them at once: a call of it costs more than a place.
+    seen = tilted_log_density(piece, np.concatenate(places), tilts) if places else np.empty(0)
+    first = 0
+    for anchor, side, offsets in sides:
+        here, away = seen[:, first : first + 1], seen[:, first + 1 : first + 1 + offsets.size]
+        first += 1 + offsets.size
+        with np.errstate(invalid="ignore"):
+            drop = np.abs(away - here).max(axis=0)
+        wide = np.flatnonzero(~(drop < 1.0))
+        narrowest = offsets[wide[0]] if wide.size else offsets[-1]
+        doublings = math.log2(high - low) - math.log2(narrowest)
+        count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
+        shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
+        edges.append(shells[(shells > low) & (shells < high)])
     merged = np.unique(np.concatenate(edges))
     keep = np.ones(merged.size, dtype=bool)
     keep[1:-1] = np.diff(merged)[:-1] > 1e-13 * np.abs(merged[1:-1])
