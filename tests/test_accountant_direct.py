@@ -286,7 +286,7 @@ def test_next_to_a_largest_loss_where_the_density_grows_without_end(gap):
                 lambda t: gain(end * mpmath.sin(t)) * end * mpmath.cos(t), [0, mpmath.pi / 2]
             )
         )
-    found = convolved(law, epsilon, patient=True)
+    found = convolved(law, epsilon)
     assert abs(found.log_delta - float(truth)) < 4.0 * found.error
     assert found.error < 2e-8
 

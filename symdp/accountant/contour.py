@@ -11,7 +11,7 @@ from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import FiniteSum, count_sums, finite_sum
 from symdp.accountant.base import FloatAccountant
 from symdp.accountant.conditioned import conditioned
-from symdp.accountant.direct import convolved, decays_slowly
+from symdp.accountant.direct import convolved
 from symdp.accountant.exact import ROUNDED, exact_answer, margin
 from symdp.accountant.halves import halved_sum
 from symdp.accountant.jumps import with_jumps
@@ -26,8 +26,7 @@ from symdp.accountant.tilts import Strip, far_tilt, log_add_exp, log_one_minus_e
 from symdp.errors import AccuracyError
 from symdp.numeric.total import SumLaw
 
-_FEWER = 8  # steps for which densities are added at once
-_FEW = 20  # the same where the losses have atoms or turn
+_FEW = 20  # steps for which densities are added at once
 _SEVERAL, _HASTY = 200, 1 << 14  # steps that are worth adding before an integral of more nodes
 _FEW_TERMS = 64  # of a sum over single values that is taken before any integral is tried
 _SOME_TERMS = 128  # where each takes an integral of its own
@@ -95,12 +94,12 @@ class Contour(FloatAccountant):
             return kept
         if law.is_mixed:
             return self._mixed(law, epsilon, log_escaped)
-        if law.count <= _FEWER or (law.count <= _FEW and (law.has_atoms or decays_slowly(law))):
+        if law.count <= _FEW:
             added = _convolution(law, epsilon, log_escaped)
             if added is not None:
                 return self._sharpened(law, epsilon, added)
         if valley.holds(epsilon, law.mean):
-            nearby = _convolution(law, epsilon, log_escaped, patient=True)
+            nearby = _convolution(law, epsilon, log_escaped)
             if nearby is not None and margin(nearby) <= valley.margin:
                 return nearby
         try:
@@ -108,7 +107,7 @@ class Contour(FloatAccountant):
             most = _HASTY if hasty else MAX_NODES
             answer, assured = _integral(law, epsilon, log_escaped, most=most)
         except AccuracyError:
-            added = _convolution(law, epsilon, log_escaped, patient=True)
+            added = _convolution(law, epsilon, log_escaped)
             if added is not None:
                 added = self._sharpened(law, epsilon, added)
                 valley.grow(epsilon, margin(added))
@@ -121,7 +120,7 @@ class Contour(FloatAccountant):
             if kept is not None and margin(kept) < _SLACK * width:
                 valley.inherent = max(valley.inherent, _SLACK * margin(kept))
             return answer
-        other = _convolution(law, epsilon, log_escaped, patient=True)
+        other = _convolution(law, epsilon, log_escaped)
         if other is None or (assured and margin(other) >= width):
             return answer
         valley.grow(epsilon, margin(other))
@@ -239,14 +238,12 @@ class _Valley:
         self.margin = max(self.margin, _SLACK * margin)
 
 
-def _convolution(
-    law: SumLaw, epsilon: float, log_escaped: float, *, patient: bool = False
-) -> Answer | None:
+def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
     """Return the answer by adding densities, or None where that cannot be done."""
     if not law.is_spread or law.is_condensed or law.count > _MOST_DOUBLED:
         return None
     try:
-        found = convolved(law, epsilon, patient=patient)
+        found = convolved(law, epsilon)
     except AccuracyError:
         return None
     log_delta = log_add_exp(found.log_delta, log_escaped)

@@ -21,11 +21,9 @@ from symdp.accountant.total_density import Direct, TotalDensity, log_sum
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
 from symdp.numeric.measure import (
-    EffortError,
     Measure,
     Window,
     add,
-    has_infinite_density,
     loss_measure,
 )
 from symdp.numeric.step import Array
@@ -35,9 +33,9 @@ _NEAR = 3.0  # standard deviations
 _DROP = 50.0  # e^-50 of the answer is left out on either side
 _FAR_LESS = 1e4  # e-folds, for which a coarse grid has room
 _SPARE = 40.0  # and so much more is kept for smaller δ
-_MOST_FOLDS = 4e3  # e-folds of the tilt over the range that is kept
+_MOST_FOLDS = 16e3  # e-folds of the tilt over the range that is kept
 _STEEPEST = 60.0  # of those over a range that is bounded
-_PATIENT = 4.0  # times as many, and as long, where there is no other way
+_MOST_EFFORT, _EFFORT = 4.0, 0.4  # of one sum of densities, and for each step before the last
 _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend the mean
 _LESS = 0.5  # of the reach of a failed attempt is worth another one
 _STEEPER = 2.0  # the slope of log δ for which densities are kept, in those it was asked for
@@ -45,11 +43,11 @@ _SHARPEST = 300.0  # of these slopes, times the losses: places closer than that 
 _ROUNDING = 1e-15  # of one interpolated density
 
 
-def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
+def convolved(law: SumLaw, epsilon: float) -> Direct:
     """Return δ(ε) = ∫_{s>ε} (1 − e^{ε−s}) f(s) ds, f the density of the total loss.
 
-    The density is kept with its law and serves every further ε that it reaches. Where it falls
-    steeply it takes many seconds, for which one must be `patient`.
+    The density is kept with its law and serves every further ε that it reaches. The first may take
+    some seconds.
 
     Raises
     ------
@@ -61,7 +59,7 @@ def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
     served = None if kept is None else kept.at_once(epsilon)
     if served is not None:
         return served
-    plan = _Plan(law, epsilon, _PATIENT if patient else 1.0)
+    plan = _Plan(law, epsilon)
     if kept is None or not kept.plan.serves(plan):
         failed: _Failure | None = law.kept.get(_Failure)
         if failed is not None and failed.stops(plan):
@@ -69,35 +67,18 @@ def convolved(law: SumLaw, epsilon: float, *, patient: bool = False) -> Direct:
         try:
             kept = _Kept(plan, TotalDensity(law, plan.tilt, *plan.total()))
         except AccuracyError as error:
-            law.kept[_Failure] = _Failure(plan, str(error), isinstance(error, EffortError))
+            law.kept[_Failure] = _Failure(plan, str(error))
             raise
         law.kept[_Kept] = kept
     kept.asked.append(epsilon)
     return kept.total.profile(epsilon)
 
 
-def decays_slowly(law: SumLaw) -> bool:
-    """Return whether a step's loss has an infinite density, so that no transform of it is short.
-
-    It is asked once for a law.
-    """
-    known: _Decay | None = law.kept.get(_Decay)
-    if known is None:
-        slow = any(has_infinite_density(part) for part, _ in law.parts)
-        known = law.kept.setdefault(_Decay, _Decay(slow))
-    return known.slow
-
-
-@dataclass(frozen=True)
-class _Decay:
-    slow: bool
-
-
 class _Plan:
     """Which tilt to store densities in, and how far to keep them."""
 
-    def __init__(self, law: SumLaw, epsilon: float, effort: float = 1.0) -> None:
-        self.law, self.effort = law, effort
+    def __init__(self, law: SumLaw, epsilon: float) -> None:
+        self.law = law
         self.width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
         # Below and next to the mean 1 − δ counts too, and with it the bulk of Q.
         self.two_sided = epsilon < law.mean + _NEAR * self.width
@@ -182,8 +163,9 @@ class _Plan:
         upper = min(some.loss_bounds[1], self.upper - min(rest, 0.0))
         if all(part in self._firsts for part, _ in parts):
             upper = min(upper, self._reach(parts))
-        if not (upper > lower and abs(self.tilt) * (upper - lower) < _MOST_FOLDS * self.effort):
-            raise EffortError("the density of the privacy loss falls too steeply to convolve")
+        if not (upper > lower and abs(self.tilt) * (upper - lower) < _MOST_FOLDS):
+            raise AccuracyError("the density of the privacy loss falls too steeply to convolve")
+        last = some.count == self.law.count
         return Window(
             lower=lower,
             upper=upper,
@@ -193,7 +175,8 @@ class _Plan:
             two_sided=self.two_sided,
             floor=self.floor,
             steepness=self.steepness,
-            effort=self.effort,
+            # Sums of few steps that take long are those of which more would take too long.
+            effort=min(_MOST_EFFORT, math.inf if last else _EFFORT * some.count),
         )
 
     def _reach(self, parts: tuple[tuple[LossLaw, int], ...]) -> float:
@@ -301,12 +284,10 @@ class _Failure:
 
     plan: _Plan
     reason: str
-    tired: bool  # more effort may do it
 
     def stops(self, plan: _Plan) -> bool:
         """Return whether there is no point in another try."""
-        stronger = self.tired and plan.effort > self.plan.effort
-        return plan.asks_as_much_as(self.plan) and not stronger
+        return plan.asks_as_much_as(self.plan)
 
 
 def _seen_beyond(part: LossLaw, loss: float) -> float:

@@ -90,10 +90,9 @@ class Branch:
         """
         low, high = self.range
         lumps: list[Lump] = []
-        if self.turns():
-            return self, lumps
+        turning = {low if turn.side > 0 else high for turn in self.turns()}
         for end, inward in ((low, 1.0), (high, -1.0)):
-            if not (math.isfinite(end) and high - low > 2.0 * distance):
+            if end in turning or not (math.isfinite(end) and high - low > 2.0 * distance):
                 continue
             near, far = self.log_density(end + inward * distance * np.asarray([1.0, _FARTHER]))
             if near > far + _SINGULAR * math.log(_FARTHER):
@@ -203,7 +202,8 @@ class Turn:
             raise AccuracyError("the privacy loss has no value where it turns")
         self.side = branch.sign * inward
         w = np.sort((branch.x - end) * inward)
-        self._w = w[w > 0]
+        # Far out the loss may have a value and its slope none: there it hardly changes any more.
+        self._w = w[(w > 0) & np.isfinite(branch.slope(end + inward * w))]
         self._noise = self._slope_noise()
         self._far = np.maximum.accumulate(self._distance(self._w))
 

@@ -15,9 +15,10 @@ from symdp.numeric.step import Array
 
 DEGREE = 15
 MAX_PANELS = 1500
+_MOST_NOISY = 64  # panels whose halves fit no better: those next to singular ends are few
 _ROUNDS = 46
 _FIT = 2e-15  # of the last coefficients, for logarithms of ordinary size
-_NOISIEST = 2e-12  # of the last coefficients, where halving panels does not help
+_NOISIEST = 1e-11  # of the last coefficients, where halving panels does not help
 _AUDIBLE = 1e-13
 _CLOSE = 1e-3  # of the last coefficients: the series is the function's but for a small error
 _VANISHING = 1500.0  # e-folds below the highest of the panels' mean heights
@@ -228,7 +229,7 @@ def interpolate(
     Raises
     ------
     AccuracyError
-        If the panels do not settle, or f is 0 in a part of one.
+        If the panels do not settle.
     """
     lower, upper = edges[:-1], edges[1:]
     before = np.full(lower.size, np.inf)  # the tails of the panels that these are halves of
@@ -242,9 +243,9 @@ def interpolate(
         # Between single values and what surrounds others there may be nothing at all.
         nothing = values < 0.5 * _NOTHING
         empty = nothing.all(axis=1) | (nothing.any(axis=1) & (half < _SLIVER * width))
-        values[empty] = _NOTHING
-        nothing[empty] = False
-        if nothing.any() or not np.isfinite(values).all():
+        partly = nothing.any(axis=1) & ~empty  # next to an end that rounding has moved
+        values[empty | partly] = _NOTHING
+        if not np.isfinite(values).all():
             raise AccuracyError("the density of the privacy loss has no finite logarithm")
         coefficients = _TRANSFORM @ values.T
         tail = np.abs(coefficients[-3:]).max(axis=0)
@@ -267,12 +268,14 @@ def interpolate(
         faint = negligible(lower, upper, mass) & ~good
         coefficients[1:, faint] = 0.0
         coefficients[0, faint] = values[faint].max(axis=1)
-        good |= faint
+        good = (good | faint) & ~partly
         if depth == _ROUNDS - 1:
             good[:] = True  # what is left are slivers next to a singular end
         found.append((lower[good], upper[good], coefficients[:, good], seen[good]))
         if good.all():
             break
+        if (~good & (tail > 0.5 * before)).sum() > _MOST_NOISY:
+            raise AccuracyError("the density of the privacy loss is too rough to convolve")
         count += int(good.sum())
         lower, upper, middle = lower[~good], upper[~good], middle[~good]
         lower, upper = np.concatenate([lower, middle]), np.concatenate([middle, upper])

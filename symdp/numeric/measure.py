@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.numeric.branch import Branch, Turn
-from symdp.numeric.density import LogDensity, convolve, interpolate
+from symdp.numeric.density import NODES, LogDensity, convolve, interpolate
 from symdp.numeric.law import LossLaw
 from symdp.numeric.outline import Outline
 from symdp.numeric.spike import Spike, convolve_spikes, with_density
@@ -27,11 +28,9 @@ _NEXT = 0.01  # of a range: no more is cut off next to a turn
 _MOST_COPIES = 6
 _CLOSE = 2.0**-20  # of the scale on which the law of the sum changes
 _ROUNDING_MASS = 42.0
+_RESOLVED = 12.0  # e-folds over a cell that its rule still integrates
+_BEYOND_NODES = 0.0054  # of the distance between a cell's outer nodes: from there to its end
 _BELOW_FLOOR = 20.0  # e-folds, as many panels may hold as much
-
-
-class EffortError(AccuracyError):
-    """What failed may succeed with more effort."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class Window:
     """Where the law of a sum is kept, and a first guess of where it changes quickly.
 
     Above the centre, what P does not reach with a log probability of `floor` counts for nothing.
-    With an `effort` of 1 a convolution may take a few seconds. The law that is asked for changes by
-    no more than e-folds over 1/`steepness`.
+    With an `effort` of 1 a convolution may take some two seconds. The law that is asked for changes
+    by no more than e-folds over 1/`steepness`.
     """
 
     lower: float
@@ -51,7 +50,7 @@ class Window:
     two_sided: bool
     floor: float
     steepness: float
-    effort: float = 1.0
+    effort: float
 
     def negligible(self, lower: Array, upper: Array, log_mass: Array) -> NDArray[np.bool_]:
         """Return which panels hold too little of the untilted mass to be fitted."""
@@ -93,11 +92,30 @@ class Measure:
         """All that is not atoms."""
         return self.spikes if self.density is None else (self.density, *self.spikes)
 
+    @cached_property
+    def _cells(self) -> tuple[Array, Array]:
+        """Places and log weights of rules for all that is not atoms, one row for each cell."""
+        rules = [part.rule(0.0, -math.inf, math.inf) for part in self.spread]
+        places, logs = (np.concatenate([*each, []]) for each in zip(*rules, strict=True))
+        return places.reshape(-1, NODES.size), logs.reshape(-1, NODES.size)
+
     def log_moment(self, tilt: float) -> float:
-        """Return log of the sum of the weights, each times e^{−tilt·s}."""
-        parts = self.log_weight - tilt * self.atoms
-        more = [part.mass_and_mean(tilt)[0] for part in self.spread]
-        return float(np.logaddexp.reduce(np.append(parts, more)))
+        """Return log of the sum of the weights, each times e^{−tilt·s}, or somewhat more.
+
+        A cell over which the factor changes by more than its rule resolves counts at its largest.
+        """
+        parts = [self.log_weight - tilt * self.atoms]
+        if self.spread:
+            s, weight = self._cells
+            turn = -tilt * s
+            movement = np.abs(turn[:, -1] - turn[:, 0])
+            highest = np.maximum(turn[:, 0], turn[:, -1]) + _BEYOND_NODES * movement
+            steep = movement > _RESOLVED
+            parts += [
+                (weight[~steep] + turn[~steep]).ravel(),
+                (weight[steep] + highest[steep, None]).ravel(),
+            ]
+        return float(np.logaddexp.reduce(np.concatenate(parts)))
 
 
 def merged(values: Array) -> Array:
@@ -207,17 +225,6 @@ def _spike(turn: Turn, window: Window, turns: int) -> Spike | None:
     return Spike(base, side, interpolate(log_density, edges, negligible, turn.rounding))
 
 
-def has_infinite_density(law: LossLaw) -> bool:
-    """Return whether the density of one step's loss is infinite somewhere."""
-    pieces = (o for o in law.outlines if not (o.piece.integer or o.piece.flat))
-    resolution = _CLOSE * min(1.0, math.sqrt(law.tilted(0.0).variance))
-    try:
-        branches = [Branch(outline) for outline in pieces]
-        return any(b.turns() or b.without_singular_ends(resolution)[1] for b in branches)
-    except AccuracyError:
-        return False
-
-
 def _middle(outline: Outline) -> Array:
     return outline.x[outline.x.size // 2 : outline.x.size // 2 + 1]
 
@@ -231,7 +238,9 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
     slack = _ROUNDED * max(abs(window.lower), abs(window.upper))
     breaks = breaks[(breaks >= window.lower - slack) & (breaks <= window.upper + slack)]
     breaks = np.unique(np.clip(breaks, window.lower, window.upper))
-    if breaks.size > MAX_BREAKS or atoms.size > MAX_ATOMS:
+    if breaks.size > MAX_BREAKS:  # by then the sums are smooth enough to be fitted without
+        breaks = breaks[[0, -1]]
+    if atoms.size > MAX_ATOMS:
         raise AccuracyError("too many single values of the privacy loss to convolve")
     shifts: list[tuple[LogDensity, float, float]] = []
     spikes: list[Spike] = []
@@ -263,7 +272,7 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
         for one, other in pairs:
             spent += s.size * (one.fine_edges.size + other.fine_edges.size)
             if spent > _MOST_CUTS * window.effort:
-                raise EffortError("the density of the privacy loss takes too long to convolve")
+                raise AccuracyError("the density of the privacy loss takes too long to convolve")
             parts.append(_convolve(one, other, s))
         return np.asarray(np.logaddexp.reduce(parts))
 

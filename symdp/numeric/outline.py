@@ -48,9 +48,7 @@ def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> A
     return np.where(np.isfinite(stacked), stacked, -np.inf)
 
 
-def _peaks(
-    function: Callable[[Array], Array], x: Array, values: Array, most: int
-) -> Array:
+def _peaks(function: Callable[[Array], Array], x: Array, values: Array, most: int) -> Array:
     """Return the highest local maxima of a function with these values on a grid, zoomed in upon.
 
     Where a maximum is flat, any place on its top will do.
