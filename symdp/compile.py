@@ -316,8 +316,10 @@ def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[floa
 
 
 def _outward(value: sp.Expr, sign: int) -> float:
-    """Return a bound as the double on its outer side."""
+    """Return a bound as the double on its outer side, or as it is where it is a double."""
     number = float(sp.N(value, 40))
+    if value.is_Rational and sp.Rational(number) == value:
+        return number
     return math.nextafter(number, sign * math.inf) if math.isfinite(number) else number
 
 
