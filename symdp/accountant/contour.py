@@ -16,7 +16,7 @@ from symdp.accountant.exact import ROUNDED, exact_answer, margin
 from symdp.accountant.halves import halved_sum
 from symdp.accountant.jumps import with_jumps
 from symdp.accountant.lattice import Lattice, find_lattice, lattice_kernel
-from symdp.accountant.line import MAX_NODES, Kernel, StripValue, continuous_kernel
+from symdp.accountant.line import Kernel, StripValue, continuous_kernel
 from symdp.accountant.lines import kept_line
 from symdp.accountant.returns import sparing_tilt
 from symdp.accountant.saddlepoint import saddle_point
@@ -26,8 +26,8 @@ from symdp.accountant.tilts import Strip, far_tilt, log_add_exp, log_one_minus_e
 from symdp.errors import AccuracyError
 from symdp.numeric.total import SumLaw
 
-_FEW = 20  # steps for which densities are added at once
-_SEVERAL, _HASTY = 200, 1 << 14  # steps that are worth adding before an integral of more nodes
+_FEW = 20  # steps whose densities are added before an integral is tried
+_SEVERAL = 200  # the same where the losses have no atoms
 _FEW_TERMS = 64  # of a sum over single values that is taken before any integral is tried
 _SOME_TERMS = 128  # where each takes an integral of its own
 _MANY_TERMS = 1024
@@ -94,7 +94,7 @@ class Contour(FloatAccountant):
             return kept
         if law.is_mixed:
             return self._mixed(law, epsilon, log_escaped)
-        if law.count <= _FEW:
+        if law.count <= (_FEW if law.has_atoms else _SEVERAL):
             added = _convolution(law, epsilon, log_escaped)
             if added is not None:
                 return self._sharpened(law, epsilon, added)
@@ -103,18 +103,13 @@ class Contour(FloatAccountant):
             if nearby is not None and margin(nearby) <= valley.margin:
                 return nearby
         try:
-            hasty = law.count <= _SEVERAL and not law.has_atoms
-            most = _HASTY if hasty else MAX_NODES
-            answer, assured = _integral(law, epsilon, log_escaped, most=most)
+            answer, assured = _integral(law, epsilon, log_escaped)
         except AccuracyError:
             added = _convolution(law, epsilon, log_escaped)
-            if added is not None:
-                added = self._sharpened(law, epsilon, added)
-                valley.grow(epsilon, margin(added))
-                return added
-            if most == MAX_NODES:
+            if added is None:
                 raise
-            answer, assured = _integral(law, epsilon, log_escaped)
+            valley.grow(epsilon, margin(added))
+            return added
         width = margin(answer)
         if assured and not (width > self.close and law.count * _GROWTH < width):
             if kept is not None and margin(kept) < _SLACK * width:
@@ -268,11 +263,10 @@ def _integral(
     epsilon: float,
     log_escaped: float,
     lattice: Lattice | None = None,
-    most: int = MAX_NODES,
 ) -> tuple[Answer, bool]:
     """Return the answer by the contour integral, over one period where a lattice is given.
 
-    It takes no more than `most` nodes. With it comes whether all of the line was accounted for.
+    With it comes whether all of the line was accounted for.
     """
     kernel: Kernel = continuous_kernel
     period = math.inf
@@ -286,7 +280,7 @@ def _integral(
         line = _line(law, epsilon, strip)
         if not law.is_spread and lattice is None:
             line = sparing_tilt(law, epsilon, line)
-        found = integrate(law, epsilon, line, kernel, period, most)
+        found = integrate(law, epsilon, line, kernel, period)
         assured = assured and found.assured
         return found
 

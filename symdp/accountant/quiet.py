@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.numeric.decay import decay
-from symdp.numeric.line import log_characteristic
+from symdp.numeric.elementary import Complex
+from symdp.numeric.line import log_characteristic, log_characteristic_grid
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -68,11 +69,7 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     end = farthest if audible is None else audible
     if end <= reach:
         return Silence(reach, audible is not None)
-    y = [reach]
-    while y[-1] < end:
-        y.append(y[-1] + min(_GROWTH * y[-1], _FINEST / widest))
-    places = np.asarray(y)
-    height = _log_modulus(law, tilt, places)
+    places, height = _looked_at(law, tilt, reach, end, _FINEST / widest)
     # What falls slowly was seen to be small enough; what rises again was not seen.
     last = _log_modulus(law, tilt, reach * np.linspace(0.875, 1.0, 9))
     level = max(-_AUDIBLE, float(last.max()) + _RISE)
@@ -92,6 +89,25 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     if audible is None and start > _HALFWAY * farthest:
         return Silence(math.inf, False)
     return Silence(start, audible is not None)
+
+
+def _looked_at(
+    law: SumLaw, tilt: float, reach: float, end: float, spacing: float
+) -> tuple[Array, Array]:
+    """Return places from `reach` to `end`, evenly spaced or closer, and what is heard there."""
+    y = [reach]
+    while y[-1] < end and _GROWTH * y[-1] < spacing:
+        y.append((1.0 + _GROWTH) * y[-1])
+    places = np.asarray(y)
+    height = _log_modulus(law, tilt, places)
+    first, last = math.floor(y[-1] / spacing) + 1, math.ceil(end / spacing) + 1
+    if first >= last:
+        return places, height
+    # Evenly spaced places cost one transform.
+    even: Array = spacing * np.arange(first, last, dtype=np.float64)
+    parts = law.tilted(tilt, float(even[-1]))
+    logs = [log_characteristic_grid(part, spacing, first, last) for part in parts]
+    return np.append(places, even), np.append(height, _height(law, tilt, even, logs))
 
 
 def _peak(law: SumLaw, tilt: float, place: float, width: float, sharp: float) -> float:
@@ -126,6 +142,11 @@ def _last_audible(law: SumLaw, tilt: float, most: float) -> float | None:
 
 def _log_modulus(law: SumLaw, tilt: float, y: Array) -> Array:
     """Return log of |φ_t(y)|ⁿ/|z(1+z)|, relative to its value at y = 0."""
+    parts = law.tilted(tilt, float(y[-1]))
+    return _height(law, tilt, y, [log_characteristic(part, y) for part in parts])
+
+
+def _height(law: SumLaw, tilt: float, y: Array, logs: list[Complex]) -> Array:
+    """Return it from the logs of every φ_t."""
     height: Array = -np.log(np.hypot(1.0, y / tilt) * np.hypot(1.0, y / (1.0 + tilt)))
-    logs = [log_characteristic(part, y).real for part in law.tilted(tilt, float(y[-1]))]
-    return height + law.upper_sum(logs)
+    return height + law.upper_sum([log.real for log in logs])

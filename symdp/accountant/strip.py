@@ -58,7 +58,6 @@ def integrate(
     tilt: float,
     kernel: Kernel = continuous_kernel,
     period: float = math.inf,
-    most: int = MAX_NODES,
 ) -> StripValue:
     """Return log |I(t)| on the line Re z = `tilt`.
 
@@ -66,18 +65,16 @@ def integrate(
     ----------
     kernel, period
         G, and for a lattice of losses the length 2π/Δ after which the integrand repeats.
-    most
-        Nodes after which it is given up, where the losses are no single values.
 
     Raises
     ------
     AccuracyError
-        If the integrand has not died out after as many nodes, or comes back after it had.
+        If the integrand has not died out after 2^20 nodes, or comes back after it had.
     """
     tilted = tilted_laws(law, tilt)
     line, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
     if law.is_spread:
-        return _spread(law, epsilon, line, tilted, most)
+        return _spread(law, epsilon, line, tilted)
     if not math.isinf(period):
         return with_period(law, epsilon, line, tilted, kernel, limit).value(epsilon)
     gap = line.distance(epsilon) + line.shift
@@ -87,7 +84,7 @@ def integrate(
     return found
 
 
-def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted], most: int) -> StripValue:
+def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> StripValue:
     """Return the integral for a law that is not of single values alone."""
     tilt, step = line.tilt, line.step
     distance = line.distance(epsilon)
@@ -152,7 +149,7 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted], most:
                 )
             stop, best = math.ceil(wanted) + 1, (math.inf, 0.0)
         else:
-            stop = min(2 * stop, max(most, stop))
+            stop = min(2 * stop, max(MAX_NODES, stop))
         if terms.size >= stop:
             if best[0] <= TOLERABLE:
                 break
