@@ -40,6 +40,7 @@ _SHARE = 0.1  # with less of the mass than this, a density is not moved to mend 
 _LESS = 0.5  # of the reach of a failed attempt is worth another one
 _STEEPER = 2.0  # the slope of log δ for which densities are kept, in those it was asked for
 _SHARPEST = 300.0  # of these slopes, times the losses: places closer than that are rounded
+_SHARP = 1e-12  # the error of an answer that no finer places would improve on
 _ROUNDING = 1e-15  # of one interpolated density
 
 
@@ -274,7 +275,8 @@ class _Kept:
             return None
         enough = self.plan.floor <= found.log_delta - _DROP or epsilon <= max(self.asked)
         # Next to the largest loss δ falls ever faster.
-        resolved = not self.total.measure.blur or -found.slope <= self.plan.steepness
+        gentle = not self.total.measure.blur or -found.slope <= self.plan.steepness
+        resolved = gentle or found.error <= _SHARP
         return found if enough and resolved else None
 
 
