@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import mpmath
 import pytest
 import sympy as sp
 from catalogue import ALL
-from flint import ctx
+from flint import arb, ctx
 
 from symdp import compose
 from symdp.certify import enclose_delta
@@ -82,3 +83,17 @@ def test_an_algebraic_turning_point_is_found_at_once(rate):
     for piece in pieces(pair)[1:]:
         assert vanishing_order(piece.loss, pair.variable, piece.lower) == 2
     assert vanishing_order(pieces(pair)[1].loss, pair.variable, sp.S.Zero) == 1
+
+
+@pytest.mark.parametrize("epsilon", ["-0.005", "0", "0.005"])
+def test_one_step_is_integrated_up_to_an_end_that_is_not_zero(epsilon):
+    """Next to 1, what is cut off is too near for the bits that place it next to 0."""
+    with mpmath.workdps(40):
+        rate = mpmath.mpf("0.01")
+        factor = mpmath.exp(mpmath.mpf(float(epsilon))) - 1 + rate
+        low = (1 - mpmath.sqrt(1 - (2 * factor / (mpmath.pi * rate)) ** 2)) / 2
+        inside = 1 - 4 / mpmath.pi * mpmath.asin(mpmath.sqrt(low))
+        exact = rate * (1 - 2 * low) - factor * inside
+        found = enclose_delta([(ARCSINE.pair("remove"), 1)], float(epsilon), 15)
+        assert found.overlaps(arb(mpmath.nstr(exact, 30)))
+        assert found.rad() < found * arb(10) ** -15

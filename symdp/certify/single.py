@@ -46,7 +46,8 @@ def enclose_single(pair: Pair, epsilon: arb, bits: int) -> arb:
         total += mass * excess(loss, epsilon)
     for part in parts.stretches:
         cut = part.cut(sp.S.Zero, bits)
-        total += _share(part, cut, epsilon, bits) + arb(0).union(cut.beyond)
+        with ctx.workprec(ctx.prec + part.spare(cut.lower, cut.upper)):
+            total += _share(part, cut, epsilon, bits) + arb(0).union(cut.beyond)
     return total
 
 
