@@ -6,6 +6,7 @@ import mpmath
 import pytest
 import sympy as sp
 from catalogue import ALL
+from certified_values import assert_certified
 from flint import arb, ctx
 
 from symdp import compose
@@ -97,3 +98,9 @@ def test_one_step_is_integrated_up_to_an_end_that_is_not_zero(epsilon):
         found = enclose_delta([(ARCSINE.pair("remove"), 1)], float(epsilon), 15)
         assert found.overlaps(arb(mpmath.nstr(exact, 30)))
         assert found.rad() < found * arb(10) ** -15
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.2])
+def test_a_loss_made_of_squares_of_sines_is_known_to_rise(epsilon):
+    step = ALL["raised cosine noise"].mechanism("raised cosine").subsample("poisson", "1/100")
+    assert_certified([(step, 2)], epsilon, "remove", accuracy=1e-12, width=1e-12)

@@ -16,6 +16,7 @@ from symdp.errors import InputError
 
 _MOST_RADICALS = 3
 _LONG = 120
+_MOST_ZEROS = 100
 # Roots without a short formula are stored as rationals this close to the true root.
 ROOT_ACCURACY = sp.Rational(1, 2**200)
 
@@ -30,9 +31,9 @@ def roots_between(
     """Return the real roots of `expression` strictly between two ends, in no special order.
 
     With radicals some returned points may be roots of another branch; every root is among them.
-    Polynomials in x or in one exponential are solved exactly up to degree 2 and to 2^−200 beyond;
-    other concrete expressions by ball arithmetic, which proves that no root is missed where
-    |x| ≤ 2^40 and assumes none further out.
+    Polynomials in x or in one exponential are solved exactly up to degree 2 and to 2^−200 beyond,
+    sines of ax + b exactly; other concrete expressions by ball arithmetic, which proves that no
+    root is missed where |x| ≤ 2^40 and assumes none further out.
 
     Raises
     ------
@@ -46,6 +47,8 @@ def roots_between(
     (sqrt(2),)
     >>> roots_between(sp.exp(-x) - 3, x, -sp.oo, sp.oo)
     (-log(3),)
+    >>> roots_between(sp.sin(2 * x), x, sp.S.Zero, sp.pi)
+    (pi/2,)
     """
     found = []
     for root in _candidates(expression, x, lower, upper):
@@ -73,6 +76,8 @@ def _candidates(
     if isinstance(expression, sp.Mul | sp.Pow):
         return _of_product(expression, x, lower, upper)
     exact = _exact_roots(expression, x)
+    if exact is None:
+        exact = _of_wave(expression, x, lower, upper)
     if exact is not None:
         return exact
     if expression.free_symbols - {x}:
@@ -101,6 +106,26 @@ def _of_product(
         # A negative power is a pole, which also ends a smooth piece.
         roots.update(_candidates(base, x, lower, upper))
     return tuple(roots)
+
+
+def _of_wave(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> tuple[sp.Expr, ...] | None:
+    """Return the zeros of sin(ax + b) or cos(ax + b), None for anything else or too many."""
+    if not isinstance(expression, sp.sin | sp.cos) or not (lower.is_finite and upper.is_finite):
+        return None
+    phase = expression.args[0]
+    if phase.free_symbols != {x} or not phase.is_polynomial(x) or sp.degree(phase, x) != 1:
+        return None
+    start = sp.S.Zero if isinstance(expression, sp.sin) else sp.pi / 2
+    slope, shift = sp.Poly(phase, x).all_coeffs()
+    turns = [((phase.subs(x, end) - start) / sp.pi).evalf(15) for end in (lower, upper)]
+    if not all(turn.is_real and turn.is_finite for turn in turns):
+        return None
+    first, last = int(sp.floor(min(turns))), int(sp.ceiling(max(turns)))
+    if last - first > _MOST_ZEROS:
+        return None
+    return tuple((k * sp.pi + start - shift) / slope for k in range(first, last + 1))
 
 
 @lru_cache(maxsize=1024)

@@ -33,6 +33,8 @@ def monotone_cuts(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
     >>> x = sp.Symbol("x", real=True)
     >>> monotone_cuts((x - 1) ** 2, x, -sp.oo, sp.oo)
     [(-oo, 1, 'decreasing'), (1, oo, 'increasing')]
+    >>> monotone_cuts(sp.sin(x) ** 2 / sp.cos(x) ** 2, x, sp.S.Zero, sp.pi / 2)
+    [(0, pi/2, 'increasing')]
     """
     direction = trend(loss, x, lower, upper)
     if direction is not None:
@@ -169,5 +171,7 @@ def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     merged = sp.expand(expanded, power_exp=False, log=False)
     if merged.is_polynomial(x):
         merged = tidy.factor(merged)
+    if merged.has(sp.sin, sp.cos):  # where squares of both add up, few zeros are left
+        return sp.factor(sp.trigsimp(merged))
     _, primitive = sp.factor_terms(merged).as_independent(x, as_Add=False)
     return sp.expand(primitive, power_exp=False, log=False)
