@@ -46,6 +46,12 @@ GOOD = [
     Mechanism.additive(sp.exp(-x), x, support=(0, sp.oo), name="exponential"),
     Mechanism.additive(R(1, 4), x, support=(-2, 2), name="uniform"),
     Mechanism.additive(x**2 * normal(0, 1), x, name="with a zero"),
+    Mechanism.additive(
+        R(9, 5) * sp.sqrt(x) * (1 - x ** R(3, 2)) ** R(1, 5),
+        x,
+        support=(0, 1),
+        name="fractional powers that vanish at both ends",
+    ),
 ]
 
 

@@ -17,7 +17,7 @@ from symdp.emit.arb_logarithms import (
     unit_log_sum_exp,
 )
 from symdp.emit.bessel import bessel_k_ball, log_bessel_i_ball
-from symdp.emit.enclose import enclose_integral, enclose_sum
+from symdp.emit.enclose import between, enclose_integral, enclose_sum
 from symdp.emit.program import Program, compile_constant, compile_program
 from symdp.errors import InputError
 
@@ -153,11 +153,26 @@ def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
 
 
 def _power(_detail: object, analytic: bool, base: acb, exponent: acb) -> acb:
+    if not analytic and base.contains(0) and exponent.imag.is_zero() and exponent.real > 0:
+        return _power_about_zero(base, exponent)
     raised = base.pow(exponent, analytic=analytic)
     ends = _ends(base)
     if ends is None or not exponent.imag.is_zero() or not (base.real > 0 and raised.is_finite()):
         return raised
     return ends[0].pow(exponent).union(ends[1].pow(exponent))
+
+
+def _power_about_zero(base: acb, exponent: acb) -> acb:
+    """Enclose zᵉ from |zᵉ| = |z|ᵉ where the ball holds 0, at which log z is not finite."""
+
+    def size(of: arb) -> arb:
+        return acb(of.upper()).pow(exponent).real.upper()
+
+    largest = size(abs(base))
+    if not base.imag.is_zero():
+        return acb(arb(0, largest), arb(0, largest))
+    below = size((-base.real).max(arb(0)))
+    return acb(between(-below, largest), arb(0, below))
 
 
 def _ends(value: acb) -> tuple[acb, acb] | None:
