@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from symdp.bound_roots import proved_lower_epsilon
@@ -46,8 +47,6 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
     AccuracyError
         If the accountant fails, or its profile is not decreasing where it matters.
     """
-    from scipy.special import ndtri_exp
-
     escaped = law.mass_at_infinity
     if escaped > 0 and math.log(escaped) >= log_delta:
         raise InputError(
@@ -81,7 +80,7 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice)
 
     # The quantile of a normal loss is near enough to start from.
-    guess = min(max(mean - width * float(ndtri_exp(log_delta)), 0.0), top)
+    guess = min(max(mean + width * _exceeded(log_delta), 0.0), top)
     root = _newton(height, slope, guess, top, width)
     if root == 0.0:
         found = at_zero()
@@ -121,6 +120,16 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         lower = proved_lower_epsilon(accountant, law, log_delta, root, guess)
         found = replace(found, lower=lower)
     return found
+
+
+def _exceeded(log_probability: float) -> float:
+    """Return about what a standard normal exceeds with a probability, given its logarithm."""
+    if log_probability > -0.5:
+        return NormalDist().inv_cdf(-math.expm1(log_probability))
+    if log_probability > -700.0:  # else it is no double
+        return -NormalDist().inv_cdf(math.exp(log_probability))
+    square = -2.0 * log_probability
+    return math.sqrt(square - math.log(2.0 * math.pi * square))
 
 
 def _newton(

@@ -31,6 +31,11 @@ PUBLIC = [
     "mechanisms",
 ]
 
+ANSWER = """
+from symdp import compose, mechanisms
+total = compose(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000)
+assert total.delta(1.0).epsilon == 1.0 and total.epsilon(1e-5).delta == 1e-5
+"""
 HEAVY = ("sympy", "numpy", "scipy", "matplotlib", "mpmath", "flint", "rich")
 
 
@@ -71,6 +76,7 @@ def test_derive_stays_the_function_when_the_folder_is_imported_first():
         ("import symdp; symdp.InputError; symdp.mechanisms.names()", ()),
         ("from symdp.cli import main; assert main(['--help']) == 0", ()),
         ("from symdp.cli import main; assert main(['list']) == 0", ("rich",)),
+        (ANSWER, ("sympy", "numpy", "mpmath", "flint")),
     ],
 )
 def test_light_work_imports_nothing_heavy(code, allowed):

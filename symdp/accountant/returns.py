@@ -21,7 +21,6 @@ from functools import cached_property
 from statistics import median
 
 import numpy as np
-from scipy.special import erfc
 
 from symdp.accountant.angles import Angles, audible
 from symdp.accountant.line import (
@@ -214,6 +213,8 @@ def _cut(line: Line, places: Array, values: Complex, reach: float) -> Blurred:
 
 def _cut_off(w: Array) -> Array:
     """Return c(w), the indicator of |w| ≤ ½ blurred by a Gaussian, for w ≥ 0."""
+    from scipy.special import erfc
+
     return np.asarray(0.5 * (erfc(_STEEP * (w - 0.5)) - erfc(_STEEP * (w + 0.5))))
 
 

@@ -11,7 +11,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import erfc
 
 from symdp.accountant.atoms import finite_sum
 from symdp.accountant.lattice import find_lattice
@@ -224,6 +223,8 @@ def _settle(terms: Array, last: Array, complete: bool) -> tuple[float, float]:
     tail = 2.0 * terms.size * end_size(last)
     if tail <= SETTLED * abs(plain):
         return plain, tail
+    from scipy.special import erfc
+
     place = np.arange(terms.size) / terms.size
     full, *others = (plain_sum(terms * 0.5 * erfc(_TAPER * (s * place - 0.75))) for s in _SHORTER)
     return full, max(abs(full - other) for other in others)

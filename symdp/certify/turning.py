@@ -17,7 +17,6 @@ from itertools import pairwise
 
 import numpy as np
 from flint import acb, acb_mat, acb_poly, arb, ctx
-from scipy.special import gammaln
 
 from symdp.certify.work import spend
 
@@ -66,6 +65,8 @@ class TurningSums:
         distance = gap * first
         if not distance > _STRIDE:
             return None
+        from scipy.special import gammaln
+
         m = self._powers
         sizes = logs - (m - 1.0) * math.log(first) - gammaln(m)
         for count in range(_STRIDE, _MOST_DIFFERENCES, _STRIDE):

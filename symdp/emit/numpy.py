@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from symdp.emit.program import Program, compile_program
 from symdp.errors import InputError
@@ -167,6 +166,8 @@ def _turn(value: Any) -> Any:
 
 def _log_bessel_i(order: Any, x: Any) -> Any:
     """Log I_ν(x), by its series of positive terms where a large order leaves no double of I."""
+    from scipy import special
+
     with np.errstate(divide="ignore"):
         value = np.log(special.ive(order, x) * _turn(x)) + x
     if np.iscomplexobj(x):
@@ -188,11 +189,11 @@ def _log_bessel_i(order: Any, x: Any) -> Any:
 
 def _log1p(_detail: object, value: Any) -> Any:
     # NumPy's own complex log1p loses small arguments; SciPy's does not.
-    return special.log1p(value) if np.iscomplexobj(value) else np.log1p(value)
+    return _of_scipy("log1p")(None, value) if np.iscomplexobj(value) else np.log1p(value)
 
 
 def _expm1(_detail: object, value: Any) -> Any:
-    return special.expm1(value) if np.iscomplexobj(value) else np.expm1(value)
+    return _of_scipy("expm1")(None, value) if np.iscomplexobj(value) else np.expm1(value)
 
 
 def _log(_detail: object, value: Any) -> Any:
@@ -255,6 +256,30 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda _detail, *operands: function(*operands)
 
 
+def _of_scipy(name: str) -> Callable[..., Any]:
+    """Return a special function, imported when it is called: most densities need none."""
+
+    def operation(_detail: object, *operands: Any) -> Any:
+        from scipy import special
+
+        return getattr(special, name)(*operands)
+
+    return operation
+
+
+def _incomplete_gamma(name: str) -> Callable[..., Any]:
+    ratio, gamma = _of_scipy(name), _of_scipy("gamma")
+    return lambda _detail, s, x: gamma(None, s) * ratio(None, s, x)
+
+
+def _log_gamma(_detail: object, value: Any) -> Any:
+    return _of_scipy("loggamma" if np.iscomplexobj(value) else "gammaln")(None, value)
+
+
+def _log_bessel_k(_detail: object, order: Any, x: Any) -> Any:
+    return np.log(_of_scipy("kve")(None, order, x)) - x
+
+
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": _fold(np.add),
     "mul": _fold(np.multiply),
@@ -278,22 +303,20 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "max": _fold(np.maximum),
     "min": _fold(np.minimum),
     "heaviside": lambda _, value: np.heaviside(value, 0.5),
-    "erf": _plain(special.erf),
-    "erfc": _plain(special.erfc),
-    "erfi": _plain(special.erfi),
-    "gamma": _plain(special.gamma),
-    "loggamma": lambda _, value: (
-        special.loggamma(value) if np.iscomplexobj(value) else special.gammaln(value)
-    ),
-    "polygamma": lambda _, order, value: special.polygamma(order, value),
-    "log_besselk": lambda _, order, x: np.log(special.kve(order, x)) - x,
+    "erf": _of_scipy("erf"),
+    "erfc": _of_scipy("erfc"),
+    "erfi": _of_scipy("erfi"),
+    "gamma": _of_scipy("gamma"),
+    "loggamma": _log_gamma,
+    "polygamma": _of_scipy("polygamma"),
+    "log_besselk": _log_bessel_k,
     "log_besseli": _plain(_log_bessel_i),
-    "besseli": _plain(special.iv),
-    "besselk": _plain(special.kv),
-    "besselj": _plain(special.jv),
-    "bessely": _plain(special.yv),
-    "uppergamma": lambda _, s, x: special.gamma(s) * special.gammaincc(s, x),
-    "lowergamma": lambda _, s, x: special.gamma(s) * special.gammainc(s, x),
+    "besseli": _of_scipy("iv"),
+    "besselk": _of_scipy("kv"),
+    "besselj": _of_scipy("jv"),
+    "bessely": _of_scipy("yv"),
+    "uppergamma": _incomplete_gamma("gammaincc"),
+    "lowergamma": _incomplete_gamma("gammainc"),
     "lt": _plain(np.less),
     "le": _plain(np.less_equal),
     "gt": _plain(np.greater),

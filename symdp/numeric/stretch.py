@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from flint import arb, ctx
-from scipy import special
 
 from symdp.numeric.step import Array, RealFunction
 
@@ -64,6 +63,8 @@ class Stretch:
 
     def distance(self, depth: Array) -> tuple[Array, Array]:
         """Return u and log |dx/dv|."""
+        from scipy import special
+
         if self._length is None:
             small = np.exp(np.where(np.real(depth) > 0, -depth, depth))
             rest = special.log1p(small)
