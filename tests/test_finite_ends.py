@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
@@ -324,3 +325,17 @@ def test_two_steps_whose_losses_gather_at_a_limit_far_out():
         truth = mpmath.quad(outer, [start + s for s in (0, 1e-3, 0.1, 1, 2, 4, 8, 16, 40, 80)])
     assert found.log_lower <= float(mpmath.log(truth)) <= found.log_upper
     assert found.delta == pytest.approx(float(truth), rel=1e-10)
+
+
+@pytest.mark.parametrize("count", [1, 2, 50, 77, 100, 101, 10**6])
+@pytest.mark.parametrize("gap", [0.1, 1e-3, 1e-6])
+def test_a_constant_loss_is_rounded_once_a_step(count, gap):
+    """Geometric noise has the loss log 3 or none: δ = 1 − e^{ε − n log 3}."""
+    step = ALL["geometric noise"].mechanism("one-sided")(r="1/3")
+    with mpmath.workdps(40):
+        top = count * mpmath.log(3)
+        epsilon = float(top - gap)
+        found = compose(step, count).delta(epsilon, direction="remove")
+        truth = mpmath.log(-mpmath.expm1(mpmath.mpf(epsilon) - top))
+        assert found.log_lower <= truth <= found.log_upper
+        assert found.log_upper - found.log_lower < 1e-14 * (1 + count) / gap + 1e-12

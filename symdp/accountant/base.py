@@ -121,7 +121,10 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
         if value == -math.inf:
             return Answer(value, value, value, "exact", log_complement=0.0)
         # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
-        error = _ROUNDING * (8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement))
+        rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
+        if not law.mean_is_precise:
+            rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
+        error = _ROUNDING * rounded
         return _with_margin(value, log_complement, error * math.exp(log_complement - value))
     return None
 
