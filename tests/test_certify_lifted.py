@@ -11,8 +11,9 @@ from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
-from symdp.certify.lifted import Lifted, Segment
+from symdp.certify.lifted import Lifted
 from symdp.certify.nodes import path_nodes, stretch_nodes
+from symdp.certify.paths import Segment
 from symdp.certify.scope import Scope
 from symdp.certify.step import tilted_step
 from symdp.emit.arb import constant_ball

@@ -257,8 +257,8 @@ def _ends(part: Stretch, bits: int) -> tuple[arb, arb, arb]:
 
 def _height(part: Stretch, place: arb, of_q: int) -> arb:
     """Bound P, or Q, over a ball."""
-    loss = part.loss(place)
-    return arb((part.base(place) + (part.shift - of_q) * loss).exp().upper())
+    base, loss = part.logarithms(place)
+    return arb((base + (part.shift - of_q) * loss).exp().upper())
 
 
 def _integral(span: _Span, bits: int, of_q: int, fine: int) -> arb:

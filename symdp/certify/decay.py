@@ -198,7 +198,7 @@ class Decay:
 
     def _is_regular(self, index: int, end: arb) -> bool:
         part, piece = self._moving[index][0], self._pieces[index]
-        if not (part.base(end).is_finite() and part.loss(end).is_finite()):
+        if not all(value.is_finite() for value in part.logarithms(end)):
             return False
         slope = piece.loss(end, 2)[1]
         return bool(slope.is_finite() and abs(slope) > _FLAT_SLOPE) and bool(

@@ -158,8 +158,8 @@ def _atoms(parts: Parts, bits: int) -> tuple[_Atoms, arb]:
         beyond += cut.beyond
         first, last = whole_ends(cut)
         for k in range(first, last + 1):
-            loss = part.loss(arb(k))
-            mass = (part.base(arb(k)) + part.shift * loss).exp()
+            base, loss = part.logarithms(arb(k))
+            mass = (base + part.shift * loss).exp()
             if mass.upper() < arb(2) ** -bits / (last - first + 1):
                 beyond += mass.upper()
             else:

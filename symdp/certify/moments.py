@@ -18,7 +18,7 @@ from flint import acb, arb, ctx
 from symdp.certify.nodes import Nodes, stretch_nodes
 from symdp.certify.scope import PLAIN, Scope
 from symdp.certify.work import spend
-from symdp.emit.arb import compile_arb, constant_ball
+from symdp.emit.arb import compile_arb, compile_arb_together, constant_ball
 from symdp.errors import AccuracyError
 from symdp.truth.cuts import cut_tails
 from symdp.truth.variation import log_slope, marks
@@ -57,8 +57,7 @@ class Stretch:
         self._base_expression = base
         self.base: ArbFunction = compile_arb(base, [x])
         self.loss: ArbFunction = compile_arb(piece.loss, [x])
-        weight = sp.Dummy("w")
-        self._exponent: ArbFunction = compile_arb(base + weight * piece.loss, [x, weight])
+        self._both = compile_arb_together([base, piece.loss], [x])
         self._cuts: dict[tuple[sp.Rational, int], Cut] = {}
         with ctx.workprec(256):
             self.ends = [
@@ -71,19 +70,29 @@ class Stretch:
         """Whether the loss has one value on it."""
         return self.piece.slope == "constant"
 
-    def exponent(self, place: Any, tilt: Any) -> Any:
-        """Return b + wℓ, the logarithm of e^{tℓ}P, at a real or complex place."""
+    def logarithms(self, place: Any, *, analytic: bool = False) -> tuple[Any, Any]:
+        """Return b and ℓ at a real or complex place."""
+        base, loss = self._both(place, analytic=analytic)
+        return base, loss
+
+    def terms(self, place: Any, tilt: Any) -> tuple[Any, Any]:
+        """Return b + wℓ, the logarithm of e^{tℓ}P, and ℓ at a real or complex place."""
         spend(1.0)
-        return self._exponent(place, tilt + self.shift)
+        base, loss = self._both(place)
+        return base + (tilt + self.shift) * loss, loss
+
+    def exponent(self, place: Any, tilt: Any) -> Any:
+        """Return b + wℓ."""
+        return self.terms(place, tilt)[0]
 
     def values(self, place: Any, tilt: Any, fine: float) -> tuple[Any, Any]:
         """Return b + wℓ, and ℓ as fine as asked, over a ball, maybe by the mean value theorem.
 
         What the parts of a sum have in common widens its ball far more than the sum changes there.
         """
-        exponent, loss = self.exponent(place, tilt), self.loss(place)
+        exponent, loss = self.terms(place, tilt)
         rough = exponent.real.rad() > _ROUGH, loss.imag.rad() > fine
-        if not any(rough) or not self._is_analytic(place):
+        if not any(rough) or not self.is_analytic(place):
             return exponent, loss
         spend(3.0)
         middle = acb(place.real.mid(), place.imag.mid())
@@ -96,11 +105,9 @@ class Stretch:
             loss = _moved(self.loss(middle), slope * away, loss)
         return exponent, loss
 
-    def _is_analytic(self, place: Any) -> bool:
-        return bool(
-            self.base(place, analytic=True).is_finite()
-            and self.loss(place, analytic=True).is_finite()
-        )
+    def is_analytic(self, place: Any) -> bool:
+        """Whether log-density and loss are known to be holomorphic on a ball."""
+        return all(value.is_finite() for value in self.logarithms(place, analytic=True))
 
     @cached_property
     def _exponent_slope(self) -> ArbFunction:
@@ -162,7 +169,7 @@ class Stretch:
                     ends[1] = low.upper if bool(low.upper > high.upper) else high.upper
                 beyond = low.beyond + high.beyond
             for side in (0, 1):
-                if self.ends[side] is not None and not self._is_regular(ends[side]):
+                if self.ends[side] is not None and not self.is_regular(ends[side]):
                     ends[side], mass = self._inside(side, ends, top, bits)
                     beyond += mass
             assert ends[0] is not None
@@ -170,16 +177,16 @@ class Stretch:
             self._cuts[key] = Cut(ends[0], ends[1], arb(beyond.upper()))
         return self._cuts[key]
 
-    def _is_regular(self, end: Any) -> bool:
+    def is_regular(self, end: Any) -> bool:
         """Whether log-density and loss are holomorphic around an end."""
         near = arb(0, 1) * arb(2) ** -_NEAR_BITS * (1 + abs(end.mid()))
-        return self.x.is_integer or self._is_analytic(acb(end + near, near))
+        return self.x.is_integer or self.is_analytic(acb(end + near, near))
 
     def spare(self, lower: arb, upper: arb) -> int:
         """Return how many bits it takes to tell two places from singular ends that are not 0."""
         bits = 0
         for end, place in zip(self.ends, (lower, upper), strict=True):
-            if end is not None and not self._is_regular(end) and abs(end) > 0:
+            if end is not None and not self.is_regular(end) and abs(end) > 0:
                 with ctx.workprec(_FINE):
                     gap = abs(place.mid() - end.mid()) / abs(end)
                     bits = max(bits, -math.floor(float(gap.log().mid()) / math.log(2)))
@@ -209,7 +216,8 @@ class Stretch:
 
                 def magnitude(at: arb, weight: arb = weight) -> arb:
                     spend(1.0)
-                    return arb(self._exponent(end + inwards / at, weight).exp() / at**2)
+                    base, loss = self.logarithms(end + inwards / at)
+                    return arb((base + weight * loss).exp() / at**2)
 
                 (_, place), mass = cut_tails(
                     exponent.subs(self.x, exact + inwards / v) - 2 * sp.log(v),
@@ -228,7 +236,8 @@ class Stretch:
 
         def magnitude(place: arb) -> arb:
             spend(2.0)
-            return arb((self.base(place) + weight * self.loss(place)).exp())
+            base, loss = self.logarithms(place)
+            return arb((base + weight * loss).exp())
 
         with ctx.workprec(64):
             tolerance = arb(2) ** -bits
@@ -245,10 +254,10 @@ class Stretch:
             return stretch_nodes(self, cut, tilt, scale, tolerance=tolerance, scope=scope)
         first, last = whole_ends(cut)
         places = [arb(k) for k in range(first, last + 1)]
-        losses = [self.loss(place) for place in places]
-        weights = [(self.exponent(place, tilt) - scale).exp() for place in places]
-        reach = scope.frequencies[1]
-        return Nodes(tuple(weights), tuple(losses), arb(0), reach, tuple(places))
+        found = [self.terms(place, tilt) for place in places]
+        weights = tuple((exponent - scale).exp() for exponent, _ in found)
+        losses = tuple(loss for _, loss in found)
+        return Nodes(weights, losses, arb(0), scope.frequencies[1], tuple(places))
 
 
 def _moved(middle: acb, away: arb, known: acb) -> acb:

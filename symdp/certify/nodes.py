@@ -27,8 +27,8 @@ from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.lifted import Segment
     from symdp.certify.moments import Cut, Stretch
+    from symdp.certify.paths import Segment
 
 _RADIUS = 3  # of the ellipse
 _ARCS = 8  # of its upper half
@@ -180,7 +180,8 @@ def stretch_nodes(
     for end in (cut.lower, cut.upper):
         if end.rad() > 0:  # between the middle of the ball and the true end
             with ctx.workprec(ctx.prec + spare):
-                size = scope.largest(part.exponent(end, tilt) - scale, part.loss(end))
+                exponent, loss = part.terms(end, tilt)
+                size = scope.largest(exponent - scale, loss)
             rule.error += 2 * end.rad() * size
     return rule.nodes()
 
@@ -225,7 +226,8 @@ class _Integrand:
 
     def at(self, place: Any) -> tuple[Any, Any]:
         """Return e^g, and ℓ."""
-        return (self.part.exponent(place, self.tilt) - self.scale).exp(), self.part.loss(place)
+        exponent, loss = self.part.terms(place, self.tilt)
+        return (exponent - self.scale).exp(), loss
 
     @cached_property
     def _fine(self) -> float:
@@ -241,8 +243,7 @@ class _Integrand:
         wide = (arb(_RADIUS) + arb(1) / _RADIUS) / 2
         tall = (arb(_RADIUS) - arb(1) / _RADIUS) / 2
         around = centre + half * acb(between(-wide, wide), between(-tall, tall))
-        parts = (self.part.base(around, analytic=True), self.part.loss(around, analytic=True))
-        if not all(value.is_finite() for value in parts):
+        if not self.part.is_analytic(around):
             return arb.pos_inf()
         largest = arb(0)
         for turn in _ellipse()[: _ARCS if is_real else None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.changes import compactified, straightened
+from symdp.certify.changes import compactified, lengthened, straightened
 from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
 from symdp.certify.nodes import Nodes, path_nodes
@@ -21,7 +21,7 @@ from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.lifted import Segment
+    from symdp.certify.paths import Segment
     from symdp.derive.records import Point
     from symdp.pair import Pair
 
@@ -65,7 +65,7 @@ class Parts:
             point for point in points(pair) if not point.loss.is_infinite and point.p != 0
         )
         self.stretches: tuple[Stretch, ...] = tuple(
-            compactified(straightened(stretch(piece, pair.variable)))
+            lengthened(compactified(straightened(stretch(piece, pair.variable))))
             for piece in pieces(pair)
             if piece.log_p is not None and piece.log_q is not None
         )

@@ -57,16 +57,16 @@ def _share(part: Stretch, cut: Cut, epsilon: arb, bits: int) -> arb:
 
     def integrand(x: Any, analytic: bool = False) -> Any:
         spend(2.0)
-        loss = part.loss(x, analytic=analytic)
-        mass = (part.base(x, analytic=analytic) + shift * loss).exp()
+        base, loss = part.logarithms(x, analytic=analytic)
+        mass = (base + shift * loss).exp()
         return mass * -(epsilon - loss).expm1()
 
     if part.x.is_integer:
         first, last = whole_ends(cut)
         total = arb(0)
         for k in range(first, last + 1):
-            loss = part.loss(arb(k))
-            total += (part.base(arb(k)) + shift * loss).exp() * excess(loss, epsilon)
+            base, loss = part.logarithms(arb(k))
+            total += (base + shift * loss).exp() * excess(loss, epsilon)
         return total
     if part.piece.slope == "unknown":
         raise AccuracyError("the loss is not known to be monotone on a piece: no proved roots")
@@ -82,7 +82,8 @@ def _share(part: Stretch, cut: Cut, epsilon: arb, bits: int) -> arb:
         ends, bracket = _above(part, epsilon, low, high, slope)
     for end in (cut.lower, cut.upper):
         if end.rad() > 0:  # between the middle of the ball and the true end
-            size = (part.base(end) + shift * part.loss(end)).exp().upper()
+            base, loss = part.logarithms(end)
+            size = (base + shift * loss).exp().upper()
             bracket += arb(0, (2 * end.rad() * size).upper())
     if not ends[0] < ends[1]:
         return bracket
@@ -114,7 +115,8 @@ def _above(
     top = _last(beyond, inner, outer)
     bottom = _last(before, outer, inner)
     gap = between(bottom, top)
-    size = (part.base(gap) + part.shift * part.loss(gap)).exp().upper() * abs(top - bottom).upper()
+    base, loss = part.logarithms(gap)
+    size = (base + part.shift * loss).exp().upper() * abs(top - bottom).upper()
     most = arb(1)
     if beyond(top):
         most = excess(part.loss(top), epsilon).upper()

@@ -16,18 +16,17 @@ from symdp.emit.arb_logarithms import (
     log_sum_exp,
     unit_log_sum_exp,
 )
+from symdp.emit.arb_powers import integer_power, power
 from symdp.emit.bessel import bessel_k_ball, log_bessel_i_ball
-from symdp.emit.enclose import between, enclose_integral, enclose_sum
-from symdp.emit.program import Program, compile_constant, compile_program
+from symdp.emit.enclose import enclose_integral, enclose_sum
+from symdp.emit.program import Program, compile_constant, compile_program, compile_programs
 from symdp.errors import InputError
 
 _Operation = Callable[..., Any]
 
-_NARROW = 4  # bits of a ball whose powers are hardly wider than they must be
 
-
-class ArbFunction:
-    """A compiled expression; call it with balls, at whatever precision flint then works."""
+class _Compiled:
+    """Steps over balls, run at whatever precision flint then works."""
 
     def __init__(self, program: Program) -> None:
         _check_supported(program)
@@ -38,15 +37,11 @@ class ArbFunction:
         ]
         self._constants: dict[int, list[Any]] = {}
 
-    def __reduce__(self) -> tuple[type[ArbFunction], tuple[Program]]:
-        return ArbFunction, (self._program,)
+    def __reduce__(self) -> tuple[type[_Compiled], tuple[Program]]:
+        return type(self), (self._program,)
 
-    def __call__(self, *arguments: Any, analytic: bool = False) -> Any:
-        """Return a ball around the values over `arguments`.
-
-        With `analytic=True` the result is finite only where the function is holomorphic on the
-        whole of the balls, as `acb.integral` asks.  Real balls (arb) in, a real ball out.
-        """
+    def _run(self, arguments: tuple[Any, ...], analytic: bool) -> list[Any]:
+        """Return what is in every slot."""
         if len(arguments) != len(self._program.symbols):
             names = ", ".join(symbol.name for symbol in self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
@@ -58,10 +53,36 @@ class ArbFunction:
         append = values.append
         for operation, detail, operands in self._steps:
             append(operation(detail, analytic, *operands(values)))
-        result = acb(values[self._program.result])
-        if any(isinstance(argument, acb) for argument in arguments):
-            return result
-        return result.real if result.imag.contains(0) else arb.nan()
+        return values
+
+
+class ArbFunction(_Compiled):
+    """A compiled expression."""
+
+    def __call__(self, *arguments: Any, analytic: bool = False) -> Any:
+        """Return a ball around the values over `arguments`.
+
+        With `analytic=True` the result is finite only where the function is holomorphic on the
+        whole of the balls, as `acb.integral` asks.  Real balls (arb) in, a real ball out.
+        """
+        return _of_kind(arguments, self._run(arguments, analytic)[self._program.result])
+
+
+class ArbFunctions(_Compiled):
+    """Several compiled expressions."""
+
+    def __call__(self, *arguments: Any, analytic: bool = False) -> tuple[Any, ...]:
+        """Return balls around the values of each over `arguments`, as `ArbFunction` does of one."""
+        values = self._run(arguments, analytic)
+        return tuple(_of_kind(arguments, values[slot]) for slot in self._program.results)
+
+
+def _of_kind(arguments: tuple[Any, ...], value: Any) -> Any:
+    """Return a value as a real ball where all arguments are."""
+    result = acb(value)
+    if any(isinstance(argument, acb) for argument in arguments):
+        return result
+    return result.real if result.imag.contains(0) else arb.nan()
 
 
 def compile_arb(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> ArbFunction:
@@ -93,6 +114,20 @@ def compile_arb(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> ArbFunctio
     [0.158565078740429 +/- 1.42e-16]
     """
     return ArbFunction(compile_program(expression, symbols))
+
+
+def compile_arb_together(
+    expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]
+) -> ArbFunctions:
+    """Compile several expressions as `compile_arb` does one; what they share is evaluated once.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> compile_arb_together([sp.exp(x), 1 + sp.exp(x)], [x])(arb(0))
+    (1.00000000000000, 2.00000000000000)
+    """
+    return ArbFunctions(compile_programs(expressions, symbols))
 
 
 def constant_ball(node: object, precision: int) -> acb:
@@ -140,46 +175,6 @@ def _mul(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
     for factor in rest:
         first = first * factor
     return first
-
-
-def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
-    raised = base**exponent
-    ends = _ends(base)
-    if ends is None or not raised.is_finite():
-        return raised
-    # Products of wide balls are wider than what they stand for.
-    united = (ends[0] ** exponent).union(ends[1] ** exponent)
-    return united if exponent % 2 or not base.contains(0) else united.union(acb(0))
-
-
-def _power(_detail: object, analytic: bool, base: acb, exponent: acb) -> acb:
-    if not analytic and base.contains(0) and exponent.imag.is_zero() and exponent.real > 0:
-        return _power_about_zero(base, exponent)
-    raised = base.pow(exponent, analytic=analytic)
-    ends = _ends(base)
-    if ends is None or not exponent.imag.is_zero() or not (base.real > 0 and raised.is_finite()):
-        return raised
-    return ends[0].pow(exponent).union(ends[1].pow(exponent))
-
-
-def _power_about_zero(base: acb, exponent: acb) -> acb:
-    """Enclose zᵉ from |zᵉ| = |z|ᵉ where the ball holds 0, at which log z is not finite."""
-
-    def size(of: arb) -> arb:
-        return acb(of.upper()).pow(exponent).real.upper()
-
-    largest = size(abs(base))
-    if not base.imag.is_zero():
-        return acb(arb(0, largest), arb(0, largest))
-    below = size((-base.real).max(arb(0)))
-    return acb(between(-below, largest), arb(0, below))
-
-
-def _ends(value: acb) -> tuple[acb, acb] | None:
-    """Return the ends of a wide real interval, None for any other ball."""
-    if value.rel_accuracy_bits() >= _NARROW or not value.imag.is_zero():
-        return None
-    return acb(value.real.lower()), acb(value.real.upper())
 
 
 def _on_cut_left_of(value: acb, edge: int) -> bool:
@@ -332,8 +327,8 @@ _OPERATIONS: dict[str, _Operation] = {
     "false": lambda *_: False,
     "add": _add,
     "mul": _mul,
-    "integer_power": _integer_power,
-    "power": _power,
+    "integer_power": integer_power,
+    "power": power,
     "sqrt": _cut_method("sqrt"),
     "log": _cut_method("log"),
     "log1p": log_one_plus,

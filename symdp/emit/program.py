@@ -73,34 +73,54 @@ class Program:
     symbols: tuple[sp.Symbol, ...]
     constants: tuple[sp.Expr, ...]
     steps: tuple[Step, ...]
-    result: int
+    results: tuple[int, ...]
+
+    @property
+    def result(self) -> int:
+        """The slot of the only result."""
+        (only,) = self.results
+        return only
 
 
 def compile_program(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> Program:
-    """Compile `expression` into a Program over `symbols`.
+    """Compile one expression into a Program over `symbols`.
 
     Raises
     ------
     InputError
         For an unbound symbol or a function that no backend knows.
     """
-    expression = sp.sympify(expression, strict=True)
-    unbound = sorted(str(symbol) for symbol in expression.free_symbols - set(symbols))
+    return compile_programs([expression], symbols)
+
+
+def compile_programs(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> Program:
+    """Compile expressions into one Program over `symbols`, what they have in common once.
+
+    Raises
+    ------
+    InputError
+        For an unbound symbol or a function that no backend knows.
+    """
+    known = [sp.sympify(expression, strict=True) for expression in expressions]
+    free = set().union(*(expression.free_symbols for expression in known))
+    unbound = sorted(str(symbol) for symbol in free - set(symbols))
     if unbound:
         raise InputError(f"'{unbound[0]}' has no value; give every parameter a number first")
-    return _build(recognise_log_sum_exp(expression), tuple(symbols), hoist=True)
+    return _build([recognise_log_sum_exp(e) for e in known], tuple(symbols), hoist=True)
 
 
 def compile_constant(expression: sp.Expr) -> Program:
     """Compile an expression without variables down to numbers, sums and integrals."""
-    return _build(expression, (), hoist=False)
+    return _build([expression], (), hoist=False)
 
 
-def _build(expression: sp.Expr, symbols: tuple[sp.Symbol, ...], *, hoist: bool) -> Program:
+def _build(
+    expressions: Sequence[sp.Expr], symbols: tuple[sp.Symbol, ...], *, hoist: bool
+) -> Program:
     # Constants get their slots before the steps do, so the walk numbers both apart and
     # the operands are shifted at the end: negative numbers count constants from −1 downwards.
     builder = _Builder(symbols, hoist=hoist)
-    result = builder.visit(expression)
+    results = [builder.visit(expression) for expression in expressions]
     first_step = len(symbols) + len(builder.constants)
 
     def slot(reference: int) -> int:
@@ -112,7 +132,7 @@ def _build(expression: sp.Expr, symbols: tuple[sp.Symbol, ...], *, hoist: bool) 
         Step(step.operation, tuple(slot(operand) for operand in step.operands), step.detail)
         for step in builder.steps
     )
-    return Program(symbols, tuple(builder.constants), steps, slot(result))
+    return Program(symbols, tuple(builder.constants), steps, tuple(map(slot, results)))
 
 
 class _Builder:
