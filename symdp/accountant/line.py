@@ -238,6 +238,9 @@ def first_line(
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(tilted, counts)
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
+    # What cut tails lack in E|L| is lacking where e^z − 1 − z is averaged: z times it.
+    beyond = math.fsum(abs(n) * x.nodes.beyond for n, x in zip(counts, tilted, strict=True))
+    lacking = (abs(tilt) + 1.0 / math.sqrt(curvature)) * beyond
     # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
     pairs = zip(counts, tilted, strict=True)
     drowned = 4.0 * math.fsum(n for n, x in pairs if not x.is_precise)
@@ -251,7 +254,7 @@ def first_line(
         places=np.empty(0),
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
-        fixed_error=max(x.error for x in tilted) * (1.0 + abs(size + lean * spread)),
+        fixed_error=max(x.error for x in tilted) * (1.0 + abs(size + lean * spread)) + lacking,
         rounding=8.0 + abs(excess) + drowned + lean * spread,
         assured=False,
     )

@@ -21,10 +21,12 @@ class NodeSet:
     """Points ℓⱼ and log weights log pⱼ with Σ pⱼ e^{zℓⱼ} = M(z) on a window of tilts.
 
     `mass_at_infinity` is P(Q = 0); the pⱼ add up to one less it. `error` is the quadrature's own
-    estimate of its relative error. `atomic` marks single values of positive probability, which no
-    frequency averages out. `number` counts the nodes along the axis of outcomes, those left out
-    included (−1 for an atom), and `log_spread` is the log of the stretch of losses that a node
-    stands for (−∞ for an atom): from them the decay of the characteristic function is bounded.
+    estimate of its relative error, and `beyond` about E|L| of the tails that were cut off, which
+    hardly have mass but may have large losses. `atomic` marks single values of positive
+    probability, which no frequency averages out. `number` counts the nodes along the axis of
+    outcomes, those left out included (−1 for an atom), and `log_spread` is the log of the stretch
+    of losses that a node stands for (−∞ for an atom): from them the decay of the characteristic
+    function is bounded.
 
     `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is only accurate relative to itself
     when built around the mean. Far tilts see only losses next to the end of the range, whose
@@ -45,6 +47,7 @@ class NodeSet:
     error: float
     origin: float | None = None
     partial: bool = False
+    beyond: float = 0.0
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
@@ -100,6 +103,7 @@ class _PieceNodes:
     number: Index
     log_spread: Array
     error: float
+    beyond: float = 0.0
 
 
 def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
@@ -121,7 +125,7 @@ def _piece_nodes(
         top = log_weight.max()
         merged = _atoms(loss[:1], np.asarray([top + np.log(np.exp(log_weight - top).sum())]))
         return replace(merged, error=rule.error)
-    return _PieceNodes(loss, log_weight, rule.number, rule.log_spread, rule.error)
+    return _PieceNodes(loss, log_weight, rule.number, rule.log_spread, rule.error, rule.beyond)
 
 
 def build_nodes(
@@ -175,6 +179,7 @@ def build_nodes(
             error=error,
             origin=origin,
             partial=True,
+            beyond=0.0,
         )
     total = float(np.exp(log_weight).sum()) + escaped
     if not abs(total - 1.0) < 1e-9:
@@ -197,6 +202,7 @@ def build_nodes(
         number,
         log_spread,
         error,
+        beyond=sum(nodes.beyond for nodes in found),
     )
 
 
