@@ -238,9 +238,10 @@ def first_line(
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(tilted, counts)
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
-    # What cut tails lack in E|L| is lacking where e^z − 1 − z is averaged: z times it.
-    beyond = math.fsum(abs(n) * x.nodes.beyond for n, x in zip(counts, tilted, strict=True))
-    lacking = (abs(tilt) + 1.0 / math.sqrt(curvature)) * beyond
+    # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
+    z = abs(tilt) + 1.0 / math.sqrt(curvature)
+    cut = [(abs(n), *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
+    lacking = math.fsum(n * z * min(first, 0.5 * z * second) for n, first, second in cut)
     # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
     pairs = zip(counts, tilted, strict=True)
     drowned = 4.0 * math.fsum(n for n, x in pairs if not x.is_precise)

@@ -48,6 +48,7 @@ _STEEPEST = 2.0  # towards the ends
 _CLOSER, _CLOSEST = 3, 72  # −log₂ of how much closer places come to the ends
 _ALMOST, _TWICE = 8.0, 2.0  # how much log|e^g| and its size may differ from place to place
 _MOST_PROBES = 400
+_MOST_LOG = 700.0
 _STRAIGHT = 1.25  # what a straight line may be off
 _SMALLEST = 256  # of its distance from the ends: a box on which they must be holomorphic
 _TURN_BITS = 40
@@ -121,8 +122,8 @@ class Lifted:
         while waiting:
             (left, low), (right, high) = found[-1], waiting[-1]
             ratio = low / high if high else math.inf
-            is_close = abs(low - high) < _ALMOST or 1 / _TWICE < ratio < _TWICE
-            if is_close or len(found) > _MOST_PROBES:
+            is_far = abs(low - high) > _ALMOST and not 1 / _TWICE < ratio < _TWICE
+            if not is_far or not math.isfinite(low - high) or len(found) > _MOST_PROBES:
                 found.append(waiting.pop())
             else:
                 middle = ((left + right) / 2).mid()
@@ -137,7 +138,7 @@ class Lifted:
         """About the integral on the axis itself."""
         ends = itertools.pairwise(self.probes)
         sizes = [self._log_size(((a + b) / 2).mid()) + math.log(float(b - a)) for a, b in ends]
-        return math.exp(max(sizes)) * len(sizes)
+        return math.exp(min(max(sizes), _MOST_LOG)) * len(sizes)
 
     @cached_property
     def _limits(self) -> list[tuple[float, float]]:

@@ -21,8 +21,8 @@ class NodeSet:
     """Points ℓⱼ and log weights log pⱼ with Σ pⱼ e^{zℓⱼ} = M(z) on a window of tilts.
 
     `mass_at_infinity` is P(Q = 0); the pⱼ add up to one less it. `error` is the quadrature's own
-    estimate of its relative error, and `beyond` about E|L| of the tails that were cut off, which
-    hardly have mass but may have large losses. `atomic` marks single values of positive
+    estimate of its relative error, and `beyond` about E|L| and E L² of the tails that were cut off,
+    which hardly have mass but may have large losses. `atomic` marks single values of positive
     probability, which no frequency averages out. `number` counts the nodes along the axis of
     outcomes, those left out included (−1 for an atom), and `log_spread` is the log of the stretch
     of losses that a node stands for (−∞ for an atom): from them the decay of the characteristic
@@ -47,7 +47,7 @@ class NodeSet:
     error: float
     origin: float | None = None
     partial: bool = False
-    beyond: float = 0.0
+    beyond: tuple[float, float] = (0.0, 0.0)
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
@@ -103,7 +103,7 @@ class _PieceNodes:
     number: Index
     log_spread: Array
     error: float
-    beyond: float = 0.0
+    beyond: tuple[float, float] = (0.0, 0.0)
 
 
 def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
@@ -179,7 +179,7 @@ def build_nodes(
             error=error,
             origin=origin,
             partial=True,
-            beyond=0.0,
+            beyond=(0.0, 0.0),
         )
     total = float(np.exp(log_weight).sum()) + escaped
     if not abs(total - 1.0) < 1e-9:
@@ -202,7 +202,7 @@ def build_nodes(
         number,
         log_spread,
         error,
-        beyond=sum(nodes.beyond for nodes in found),
+        beyond=(sum(n.beyond[0] for n in found), sum(n.beyond[1] for n in found)),
     )
 
 

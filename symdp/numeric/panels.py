@@ -39,7 +39,7 @@ class Rule:
 
     `number` counts nodes from left to right, ORDER to a panel, those left out included, and
     `log_spread` is the log of the stretch of losses a node stands for: its weight times |ℓ′|.
-    `beyond` is about ∫ P|ℓ| over the tails that were cut off.
+    `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off.
     """
 
     x: Array
@@ -47,7 +47,7 @@ class Rule:
     number: Index
     log_spread: Array
     error: float
-    beyond: float = 0.0
+    beyond: tuple[float, float] = (0.0, 0.0)
 
 
 def _derivative() -> Array:
@@ -332,23 +332,24 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
         keep &= np.isfinite(loss.ravel())
     number = np.flatnonzero(keep)
     rows = np.unique(number // ORDER)
-    beyond = 0.0
+    lost = [0.0, 0.0]
     if rows.size:
         for row, side in ((rows[0], 0), (rows[-1], -1)):
             outer = np.stack([panels.lower, middle, middle, panels.upper], axis=1).ravel()
             ends = outer[2 * row : 2 * row + 2]
-            beyond += _beyond(outline.piece, float(ends[side]), float(ends[-1 - side]))
+            share, size = _beyond(outline.piece, float(ends[side]), float(ends[-1 - side]))
+            lost = [lost[0] + share * size, lost[1] + share * size * size]
     error = float(leftover.max())
-    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond)
+    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, (lost[0], lost[1]))
 
 
-def _beyond(piece: SmoothPiece, edge: float, inner: float) -> float:
-    """Return about ∫ P|ℓ| beyond an edge, P falling there as it does from an inner place."""
+def _beyond(piece: SmoothPiece, edge: float, inner: float) -> tuple[float, float]:
+    """Return about the mass beyond an edge, P falling there as from an inner place, and |ℓ|."""
     room = edge - piece.lower if edge < inner else piece.upper - edge
     places = np.asarray([edge, inner])
     with np.errstate(all="ignore"):
         log_p = np.asarray(piece.log_p(places), dtype=np.float64)
         loss = abs(float(np.asarray(piece.loss(places))[0]))
         length = abs(edge - inner) / max(float(log_p[1] - log_p[0]), 0.5)
-        size = math.exp(log_p[0]) * loss * min(room, length) if room > 0 else 0.0
-    return size if math.isfinite(size) else 0.0
+        mass = math.exp(log_p[0]) * min(room, length) if room > 0 else 0.0
+    return (mass, loss) if math.isfinite(mass * loss * loss) else (0.0, 0.0)
