@@ -21,8 +21,12 @@ x = sp.Symbol("x", real=True)
         (sp.exp(-x), lambda k: mpmath.exp(-2) * (-1) ** k / mpmath.factorial(k)),
         (1 / x, lambda k: mpmath.mpf(-1) ** k / mpmath.mpf(2) ** (k + 1)),
         (x**12, lambda k: mpmath.binomial(12, k) * mpmath.mpf(2) ** (12 - k)),
+        (
+            sp.hyper((), (sp.Rational(3, 2),), -(x**2) / 4),
+            lambda k: mpmath.taylor(mpmath.sinc, 2, k)[k],
+        ),
     ],
-    ids=["exponential", "inverse", "power"],
+    ids=["exponential", "inverse", "power", "sine over its argument"],
 )
 def test_every_coefficient_is_enclosed_and_none_is_dropped(expression, coefficient, length):
     with ctx.workprec(128), mpmath.workdps(30):

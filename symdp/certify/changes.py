@@ -1,18 +1,15 @@
-"""Changes of the variable of a piece of the loss, after which its finite ends are regular.
+"""Changes of the variable of a half-line's piece of the loss, after which its ends are regular.
 
 Where a density is 0 at a finite end, or like a broken power, x = end ± sʳ may serve; x = ±1/s suits
-algebraic tails: the density of s and the loss are then often holomorphic at s = 0.  An end that is
-singular still is put at infinity by x = end ± e^{−s}, and powers of the distance from it become
-exponentials: to resolve many octaves beside such an end takes a node set each, of s but few.  What
-SymPy made of them is compared with what was put in, in ball arithmetic.
+algebraic tails: the density of s and the loss are then often holomorphic at s = 0.  What SymPy made
+of them is compared with what was put in, in ball arithmetic.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 import sympy as sp
 from flint import arb, ctx
@@ -21,23 +18,14 @@ from symdp.certify.moments import Stretch, stretch
 from symdp.derive.records import Piece, Slope
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import compile_arb, constant_ball
-from symdp.emit.enclose import between
 from symdp.errors import InputError
 
 _MOST_OPERATIONS, _SHORT = 400, 80
 _MOST_WAYS = 4
 _MOST_POWER = 6
-_BITS = 128
+BITS = 128
 _SAMPLES = (sp.Rational(1, 16), sp.Rational(5, 16), sp.Rational(13, 16))  # where it is checked
-_AROUND = (-9, sp.Rational(-5, 4), sp.Rational(1, 16), sp.Rational(5, 4), 9)
-_FAR = (100, 400)  # where no digits may be lost
-_LOST_BITS = 32
-_TURNED: dict[Slope, Slope] = {
-    "increasing": "decreasing",
-    "decreasing": "increasing",
-    "unknown": "unknown",
-    "constant": "constant",
-}
+_OUTSIDE = 64  # log₂ of a place in the tail, where powers are small beside the place itself
 
 
 @lru_cache(maxsize=256)
@@ -47,7 +35,7 @@ def compactified(found: Stretch) -> Stretch:
     Where the loss has a limit and P is like x⁻², no cut is then far out, and no path is long.
     """
     piece, x = found.piece, found.x
-    if found.is_flat or x.is_integer or not _has_algebraic_tail(piece) or _is_long(piece):
+    if found.is_flat or x.is_integer or not has_algebraic_tail(found) or is_long(piece):
         return found
     end, outwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
     s = sp.Symbol("s", positive=True)
@@ -66,97 +54,18 @@ def compactified(found: Stretch) -> Stretch:
     return stretch(Piece(sp.S.Zero, last, log_p, log_p - loss, loss, slope), s)
 
 
-def _has_algebraic_tail(piece: Piece) -> bool:
-    """Whether a piece lies on a half-line with tails that seem to be algebraic."""
+def has_algebraic_tail(found: Stretch) -> bool:
+    """Whether a piece lies on a half-line and its densities seem to fall like powers there."""
+    piece = found.piece
+    if piece.lower.is_finite == piece.upper.is_finite:
+        return False
     assert piece.log_p is not None
-    is_half = piece.lower.is_finite != piece.upper.is_finite
-    return is_half and not (piece.log_p + piece.loss).has(sp.exp, sp.cosh, sp.sinh, sp.erf)
-
-
-class _Far(NamedTuple):
-    """An x that puts singular ends at infinity, as a function of s from `start` to ∞."""
-
-    place: sp.Expr
-    start: sp.Expr
-    rises: bool
-    log_jacobian: sp.Expr
-    log_distances: dict[sp.Expr, sp.Expr]  # by the distances from singular ends, in x
-
-
-def _far(piece: Piece, x: sp.Symbol, s: sp.Symbol, singular: Sequence[bool]) -> _Far:
-    if not any(singular):  # but the tail of a half-line is algebraic
-        end, outwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
-        return _Far(end + outwards * (sp.exp(s) - 1), sp.S.Zero, outwards > 0, s, {})
-    length = piece.upper - piece.lower
-    if all(singular):
-        logs = [sp.log(length) - sp.log(1 + sp.exp(-s)), sp.log(length) - sp.log(1 + sp.exp(s))]
-        place = piece.lower + length / (1 + sp.exp(-s))
-        distances = dict(zip((x - piece.lower, piece.upper - x), logs, strict=True))
-        return _Far(place, -sp.oo, True, sum(logs) - sp.log(length), distances)
-    end, inwards = (piece.lower, 1) if singular[0] else (piece.upper, -1)
-    place = end + inwards * sp.exp(-s)
-    return _Far(place, -sp.log(length), inwards < 0, -s, {inwards * (x - end): -s})
-
-
-@lru_cache(maxsize=256)
-def lengthened(found: Stretch) -> Stretch:
-    """Return a stretch with its singular finite ends at infinity, itself where that fails."""
-    piece, x = found.piece, found.x
-    if found.is_flat or x.is_integer or _is_long(piece):
-        return found
-    singular = [end is not None and not found.is_regular(end) for end in found.ends]
-    if not any(singular) and not _has_algebraic_tail(piece):
-        return found
-    assert piece.log_p is not None
-    assert piece.log_q is not None
-    s = sp.Symbol("s", real=True)
-    far = _far(piece, x, s, singular)
-    given = (piece.log_p, piece.log_q, piece.loss)
-    log_p, log_q, loss = (_by_distances(e, x, far) for e in given)
-    raw = [e.subs(x, far.place) for e in given]
-    places = _AROUND if far.start.is_infinite else [far.start + k for k in _AROUND if k > 0]
-    if not _agree(dict(zip((log_p, log_q, loss), raw, strict=True)), s, places):
-        return found
-    if not all(_is_sharp(e, s, both=all(singular)) for e in (log_p, log_q, loss)):
-        return found
-    log_p, log_q = log_p + far.log_jacobian, log_q + far.log_jacobian
-    slope = piece.slope if far.rises else _TURNED[piece.slope]
-    return stretch(Piece(far.start, sp.oo, log_p, log_q, loss, slope), s)
-
-
-def _by_distances(expression: sp.Expr, x: sp.Symbol, far: _Far) -> sp.Expr:
-    """Return an expression of s, distances from ends written through their logarithms."""
-    known: dict[sp.Basic, sp.Expr] = {}
-    for node in expression.atoms(sp.log, sp.Pow):
-        base = node.args[0]
-        if not (base.has(x) and base.is_polynomial(x)) or (node.is_Pow and node.exp.has(x)):
-            continue
-        rest, log_zeros = base, sp.S.Zero
-        for distance, log_distance in far.log_distances.items():
-            while rest.has(x) and sp.rem(rest, distance, x) == 0:
-                rest, log_zeros = sp.quo(rest, distance, x), log_zeros + log_distance
-        if log_zeros == 0:
-            continue
-        rest = rest.subs(x, far.place)
-        if isinstance(node, sp.log):
-            known[node] = log_zeros + sp.log(rest)
-        else:
-            known[node] = sp.exp(sp.expand(node.exp * log_zeros)) * rest**node.exp
-    return sp.expand_log(expression.xreplace(known).subs(x, far.place), force=True)
-
-
-def _is_sharp(expression: sp.Expr, s: sp.Symbol, *, both: bool) -> bool:
-    """Whether an expression of s keeps its digits far out, and has values on wide balls there."""
-    with ctx.workprec(_BITS):
-        function = compile_arb(expression, [s])
-        lost = arb(2) ** (_LOST_BITS - _BITS)
-        for sign in (1, -1) if both else (1,):
-            places = [sign * arb(far) for far in _FAR]
-            if not all(value.rad() < lost * (1 + abs(value)) for value in map(function, places)):
-                return False
-            if not function(between(*places)).is_finite():
-                return False
-    return True
+    if (piece.log_p + piece.loss).has(sp.exp, sp.cosh, sp.sinh, sp.erf):
+        return False
+    outwards = 1 if piece.lower.is_finite else -1
+    with ctx.workprec(BITS):
+        log_density = found.base(outwards * arb(2) ** _OUTSIDE)
+    return bool(abs(log_density) < _OUTSIDE**2)
 
 
 def _functions(expression: sp.Expr, s: sp.Symbol) -> bool:
@@ -168,7 +77,7 @@ def _functions(expression: sp.Expr, s: sp.Symbol) -> bool:
 def straightened(found: Stretch) -> Stretch:
     """Return a half-line's stretch in s = |x − end|^r, where that leaves a density finite at 0."""
     piece, x = found.piece, found.x
-    if found.is_flat or piece.lower.is_finite == piece.upper.is_finite or _is_long(piece):
+    if found.is_flat or piece.lower.is_finite == piece.upper.is_finite or is_long(piece):
         return found
     assert piece.log_p is not None
     end, inwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
@@ -194,7 +103,7 @@ def straightened(found: Stretch) -> Stretch:
             continue
         place = end + inwards * s**power
         given = piece.log_p.subs(x, place) + sp.log(abs(sp.diff(place, s)))
-        if not _agree({log_p: given, loss: piece.loss.subs(x, place)}, s, _SAMPLES):
+        if not agree({log_p: given, loss: piece.loss.subs(x, place)}, s, _SAMPLES):
             continue
         rises = (piece.slope == "increasing") == (inwards == 1)
         slope: Slope = "increasing" if rises else "decreasing"
@@ -236,7 +145,7 @@ def _is_finite(value: sp.Expr) -> bool:
     """Whether a number is finite, by a ball: SymPy's own answer may take minutes of radicals."""
     if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
         return False
-    return bool(constant_ball(value, _BITS).is_finite())
+    return bool(constant_ball(value, BITS).is_finite())
 
 
 def _powers(expression: sp.Expr, base: sp.Expr) -> list[sp.Expr]:
@@ -261,17 +170,17 @@ def _regular_pair(
     if ratio is None or density is None:
         return None
     places = [sp.Min(room, 1) * share for share in _SAMPLES]
-    if not _agree(dict(zip((ratio, density), given, strict=True)), s, places):
+    if not agree(dict(zip((ratio, density), given, strict=True)), s, places):
         return None
     return ratio, density
 
 
-def _agree(
+def agree(
     found: Mapping[sp.Expr, sp.Expr], s: sp.Symbol, places: Iterable[sp.Expr | float]
 ) -> bool:
-    """Whether expressions have the values of those that they were made from."""
-    with ctx.workprec(_BITS):
-        balls = [constant_ball(place, _BITS).real for place in places]
+    """Whether expressions of s have the values of those that they were made from, at places."""
+    with ctx.workprec(BITS):
+        balls = [constant_ball(place, BITS).real for place in places]
         for one, other in found.items():
             try:
                 functions = compile_arb(one, [s]), compile_arb(other, [s])
@@ -305,5 +214,6 @@ def _collected(expression: sp.Expr) -> sp.Expr:
     return sp.powsimp(sp.expand_power_base(sp.factor_terms(together)))
 
 
-def _is_long(piece: Piece) -> bool:
+def is_long(piece: Piece) -> bool:
+    """Whether a piece is too long for SymPy to rewrite it soon."""
     return bool(sp.count_ops(piece.log_p) + sp.count_ops(piece.loss) > _MOST_OPERATIONS)

@@ -88,10 +88,9 @@ class Nodes:
 
     def middle(self) -> tuple[arb, arb]:
         """Return about the mean and the deviation of the loss, exact numbers that prove nothing."""
-        total, first, second = (
-            sum((w * x**k for w, x in zip(self.weights, self.losses, strict=True)), arb(0)).mid()
-            for k in range(3)
-        )
+        pairs = list(zip(self.weights, self.losses, strict=True))
+        powers = ([w for w, _ in pairs], [w * x for w, x in pairs], [w * x * x for w, x in pairs])
+        total, first, second = (sum(terms, arb(0)).mid() for terms in powers)
         mean = (first / total).mid()
         variance = (second / total).mid() - mean**2
         return mean, variance.mid().sqrt().mid() if variance > 0 else arb(1)

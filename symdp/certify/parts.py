@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.changes import compactified, lengthened, straightened
+from symdp.certify.changes import compactified, straightened
+from symdp.certify.far_ends import lengthened
+from symdp.certify.folded import folded
 from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
 from symdp.certify.nodes import Nodes, path_nodes
@@ -66,8 +68,10 @@ class Parts:
         )
         self.stretches: tuple[Stretch, ...] = tuple(
             lengthened(compactified(straightened(stretch(piece, pair.variable))))
-            for piece in pieces(pair)
-            if piece.log_p is not None and piece.log_q is not None
+            for piece in folded(
+                [p for p in pieces(pair) if p.log_p is not None and p.log_q is not None],
+                pair.variable,
+            )
         )
         if not self.points and not self.stretches:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")

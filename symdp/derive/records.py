@@ -8,6 +8,12 @@ from typing import Literal
 import sympy as sp
 
 Slope = Literal["increasing", "decreasing", "constant", "unknown"]
+TURNED: dict[Slope, Slope] = {  # with the variable reversed
+    "increasing": "decreasing",
+    "decreasing": "increasing",
+    "constant": "constant",
+    "unknown": "unknown",
+}
 
 
 @dataclass(frozen=True)

@@ -361,6 +361,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "log_besseli": _log_bessel_i,
     "uppergamma": _incomplete_gamma("gamma_upper"),
     "lowergamma": _incomplete_gamma("gamma_lower"),
+    "hyper_0f1": lambda _detail, _analytic, order, value: value.hypgeom_0f1(order),
     "lt": _relation(lambda d: d < 0, lambda d: d >= 0),
     "le": _relation(lambda d: d <= 0, lambda d: d > 0),
     "gt": _relation(lambda d: d > 0, lambda d: d <= 0),

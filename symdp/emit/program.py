@@ -183,6 +183,8 @@ class _Builder:
             return self._step("piecewise", flat)
         if isinstance(node, sp.Sum | sp.Integral):
             return self._sum_or_integral(node)
+        if isinstance(node, sp.hyper) and (len(node.ap), len(node.bq)) == (0, 1):
+            return self._step("hyper_0f1", [self.visit(node.bq[0]), self.visit(node.argument)])
         head = type(node)
         if head in _DIRECT:
             arguments = node.args[:1] if head in (sp.log, sp.Heaviside) else node.args

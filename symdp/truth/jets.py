@@ -133,6 +133,19 @@ def _tanh(_detail: object, value: _Series) -> _Series:
     return 1 - 2 * (1 + (2 * value).exp()).inv()
 
 
+def _hyper_0f1(_detail: object, order: _Series, value: _Series) -> _Series:
+    """₀F₁(; b; z) by its derivatives ₀F₁(; b + k; z)/(b)ₖ at one place (DLMF 16.3.1)."""
+    parameter, place = order[0], value[0]
+    coefficients = [
+        arb(place).hypgeom_0f1(parameter + k) / (parameter.rising(k) * arb(k + 1).gamma())
+        for k in range(value.prec)
+    ]
+    total, step = value * 0, value - place
+    for coefficient in reversed(coefficients):
+        total = total * step + coefficient
+    return total
+
+
 def _method(name: str) -> Callable[..., _Series]:
     return lambda _detail, value: getattr(value, name)()
 
@@ -151,6 +164,7 @@ _OPERATIONS: dict[str, Callable[..., _Series]] = {
     "cosh": _cosh,
     "tanh": _tanh,
     "loggamma": _method("lgamma"),
+    "hyper_0f1": _hyper_0f1,
     **{
         name: _method(name)
         for name in (

@@ -15,6 +15,7 @@ from symdp.truth.panels import DivergentError
 Steps = Sequence[tuple[StepLaw, int]]
 
 _DIGITS, _BITS = 8.0, 128
+_INWARDS = 1 / 16  # of a tilt outside the domain of K, while none inside is known
 _CLOSE = 0.2  # of the saddle's own width: its place changes cost, not value
 
 
@@ -92,7 +93,7 @@ def find_saddle(steps: Steps, epsilon: float, lower: float, upper: float) -> Sad
             inner, outer = (low, high) if tilt > 0 else (high, low)
             if abs(outer - inner) < 1e-4 * abs(outer):
                 break
-            tilt = inner + (outer - inner) / 2
+            tilt = outer * _INWARDS if inner == 0 else inner + (outer - inner) / 2
             continue
         value, slope, curvature, spread = local.exponent(tilt, epsilon)
         best = Saddle(tilt, value, curvature)
