@@ -125,6 +125,12 @@ ROUNDED = {
         0.00148525,
         "remove",
     ),
+    "losses that crowd at the least one": (
+        ALL["generalised gaussian noise"].mechanism("noise")().subsample("poisson", "1/10"),
+        3,
+        35.3823,
+        "remove",
+    ),
     "next to one, of thirty steps": (ALL["smooth box"].mechanism("box")(), 30, 0.0, "add"),
 }
 

@@ -89,6 +89,7 @@ def lengthened(found: Stretch) -> Stretch:
 
 def _by_distances(expression: sp.Expr, x: sp.Symbol, far: _Far) -> sp.Expr:
     """Return an expression of s, distances from ends written through their logarithms."""
+    expression = sp.expand_log(expression, force=True)  # quotients of polynomials
     known: dict[sp.Basic, sp.Expr] = {}
     for node in expression.atoms(sp.log, sp.Pow, sp.sin, sp.cos):
         if node.is_Pow and node.exp.has(x):

@@ -297,23 +297,31 @@ _BLOCK = 400_000
 def convolve(first: LogDensity, second: LogDensity, s: Array) -> Array:
     """Return log ∫ f(x) g(s − x) dx for every s: sums of positive terms only.
 
-    The integral over x is cut where either factor's panels end, and what is negligible left out.
+    The integral is cut where either factor's panels end, and what is negligible left out.  It is
+    taken over whichever of x and s − x is closer to 0: the other one is rounded, and a density may
+    change quickly next to a small loss.
     """
-    same = first is second
+    half = _over_smaller(first, second, s)
+    if first is second:
+        return half + np.log(2.0)
+    return np.logaddexp(half, _over_smaller(second, first, s))
+
+
+def _over_smaller(first: LogDensity, second: LogDensity, s: Array) -> Array:
+    """Return log ∫ f(x) g(s − x) dx over the x that are closer to 0 than s − x."""
     a, b = first.fine_edges, second.fine_edges
 
     def cuts(s: Array) -> Array:
         low, high = np.maximum(a[0], s - b[-1]), np.minimum(a[-1], s - b[0])
-        if same:  # x and s − x play the same part
-            high = np.minimum(high, 0.5 * s)
+        low = np.where(s < 0, np.maximum(low, 0.5 * s), low)
+        high = np.where(s < 0, high, np.minimum(high, 0.5 * s))
         every = np.concatenate([np.broadcast_to(a, (s.size, a.size)), s - b], axis=1)
         return np.asarray(np.clip(every, low, np.maximum(low, high)))
 
     def log_product(x: Array, s: Array) -> Array:
         return first(x) + second(s - x)
 
-    found = log_integrals(cuts, log_product, s, a.size + b.size)
-    return found + np.log(2.0) if same else found
+    return log_integrals(cuts, log_product, s, a.size + b.size)
 
 
 def log_integrals(
