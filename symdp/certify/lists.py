@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST_SUMS = 300_000
 _TRIES = 6
 _COST = 0.2  # of a sum, in values of a log-density
-_SPARE_BITS = 24  # for what is cut off
+_FIRST_BITS, _MORE_BITS = 32, 8  # of what is cut off
 _MOST_LOG = 1e9
 _Atoms = list[tuple[arb, arb]]  # masses under P, and losses
 
@@ -50,15 +50,18 @@ def enumerate_sums(steps: Sequence[tuple[Pair, int]], epsilon: arb, digits: floa
         If there are too many sums.
     """
     lists = [(parts_of(pair), count) for pair, count in steps]
-    needed = int(3.33 * digits) + _SPARE_BITS
-    bits = 64 * math.ceil(needed / 64)
+    cut = _FIRST_BITS  # a first look at how large δ is, and at how much is rare
     ball = arb(0)
-    for turn in range(_TRIES):
+    for _ in range(_TRIES):
+        bits = 64 * math.ceil(cut / 64)
         with ctx.workprec(ctx.prec + bits):
-            ball, missing = _enumerated(lists, epsilon, bits, arb(2) ** -(needed << turn))
-        if ball > 0 and missing < ball * arb(10) ** -int(digits):
+            ball, missing = _enumerated(lists, epsilon, bits, arb(2) ** -cut)
+        allowed = ball * arb(10) ** -int(digits)
+        if ball > 0 and missing < allowed:
             break
-        bits *= 2  # what is cut off must be small beside δ
+        # What is cut off must be small beside δ.
+        lacking = float((missing / allowed).log()) / math.log(2) if ball > 0 else cut
+        cut += math.ceil(lacking) + _MORE_BITS
     return ball
 
 
@@ -123,9 +126,12 @@ def _halves(laws: Sequence[tuple[_Atoms, int]], log_least: float) -> tuple[_Atom
     halves: tuple[_Atoms, _Atoms] = ([(arb(1), arb(0))], [(arb(1), arb(0))])
     for atoms, count in laws:
         smaller = 0 if len(halves[0]) <= len(halves[1]) else 1
+        known: dict[int, _Atoms] = {}
         for side in (0, 1):
             own = count // 2 + (count % 2 if side == smaller else 0)
-            found = _own_sums(atoms, own, log_least)
+            if own not in known:
+                known[own] = _own_sums(atoms, own, log_least)
+            found = known[own]
             _check_number(len(halves[side]) * len(found))
             halves[side][:] = [
                 (p * q, a + b) for (p, a), (q, b) in itertools.product(halves[side], found)

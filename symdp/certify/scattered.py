@@ -6,8 +6,8 @@ Such a characteristic function comes back close to 1 for ever, but seldom.  G = 
     Σ_{|k−T| ≤ M/2} G(kh) ≤ Σ_k G((T + k)h) F(k) ≤ Σ_k G(kh) F(k) ≤ 2 Σ_{|k|<M} G(kh) = A,
 
 and with M = N the nodes beyond the N-th add at most 2A/(Nh)².  Up to there |φ| is bounded between
-places a and b by |φ(y)| ≤ max(|φ(a)|, |φ(b)|) + E(ℓ − c)²(b − a)²/8, and nodes are summed where
-that is not small enough.
+places a and b by |φ(y)| ≤ max(|φ(a)|, |φ(b)|) + E(ℓ − c)²(b − a)²/8, in doubles first where there
+are many (see `sweep`), and nodes are summed where that is not small enough.
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ from flint import acb, arb, ctx
 
 from symdp.certify.nodes import Nodes
 from symdp.certify.step import TiltedStep
+from symdp.certify.sweep import BITS, ROWS, Sweep
 from symdp.certify.walk import Walk, integrand
 from symdp.certify.work import spend_products
 from symdp.errors import AccuracyError
 
 _COARSE = 64  # bits of what only bounds
-_STRIDE = 1.5  # between places, in deviations of one step
+_STRIDE = 0.75  # between places, in deviations of one step
+_PARTS, _PART = 8, 8  # of an interval between places at most, and nodes of one at least
 _SHARE = 0.25  # of what may be left out
 _SLACK = 1.5
 _LONG = 40.0  # a log of how much further than the first places the last ones lie
-_MOST_PLACES = 2e6
+_MOST_PLACES = 2e10  # times losses
+_QUARTER = 0.25  # of the level, below which products are in doubles
 _MOST_NEAR = 20_000
 _ALONE = 10  # products of a walk, that a value alone costs
 _RARE = 2.0**-12  # the mass of losses that places leave out
+_LEAST_UNSEEN = 2.0**-56  # the same where nodes are summed
 
 
 class _Place(NamedTuple):
@@ -88,16 +92,23 @@ class Scattered:
         """
         deviation = max(float(step.deviation()) for step, _ in self._steps)
         stride = max(int(_STRIDE / (deviation * float(self._spacing))), 1)
+        parts = min(max(stride // _PART, 1), _PARTS)
+        part = stride // parts
+        stride = parts * part
         first = self._sum_near()
         last = self._last(first, stride)
-        reach = float((last + 2 * stride) * self._spacing)
-        self._fine = [walk.between(0, last + 2 * stride, 1.0) for walk, _ in self._walks]
+        reach = float((last + 2 * ROWS * stride) * self._spacing)
+        self._fine = [walk.between(0, last + 2 * ROWS * stride, 1.0) for walk, _ in self._walks]
         with ctx.workprec(_COARSE):
-            self._coarse = [_likely(step.nodes(reach, 0.0, _COARSE)) for step, _ in self._steps]
+            laws = [step.nodes(reach, 0.0, _COARSE) for step, _ in self._steps]
+            self._coarse = [_likely(law, _RARE) for law in laws]
             self._level = _SHARE * self._allowed / (self._spacing * math.log(2 + last / first))
-            for left, right in itertools.pairwise(self._places(first, stride, last)):
+            column = first // (ROWS * stride) + 1
+            near = column * ROWS * stride
+            for left, right in itertools.pairwise(self._places(first, stride, min(near, last))):
                 self._add(left, right)
-            y = right.node * self._spacing
+            end = right.node if last <= near else self._sweep(parts, part, column, last)
+            y = end * self._spacing
             excess = sum((n * step.log_excess() for step, n in self._steps), arb(0)).exp() ** 2
             error = excess * (self._error + 4 * self._energy / y**2)
         return self._total, arb(error.upper())
@@ -125,14 +136,39 @@ class Scattered:
         energy = float(self._energy.upper())
         reach = _SLACK * math.sqrt(4 * energy / (_SHARE * float(self._allowed)))
         last = max(int(reach / float(self._spacing)), 2 * first)
-        places = last / stride
-        if places > _MOST_PLACES:
-            digits = math.ceil(2 * math.log10(places / _MOST_PLACES))
+        with ctx.workprec(_COARSE):
+            laws = [_likely(step.nodes(1.0, 0.0, _COARSE), _RARE) for step, _ in self._steps]
+        work = last / stride * sum(len(law.losses) for law in laws)
+        if work > _MOST_PLACES:
+            digits = math.ceil(2 * math.log10(work / _MOST_PLACES))
             raise AccuracyError(
                 "the sums of the losses are too many and lie off any lattice; ask for "
                 f"{digits} digits fewer, or compose more steps"
             )
         return last
+
+    def _sweep(self, parts: int, part: int, column: int, last: int) -> int:
+        """Add nodes far out, or bounds of what they add, and return the last one."""
+        end = start = column * ROWS * parts * part
+        # Even if all nodes from the first one on counted, what is left out here would not.
+        hardly = _SHARE * self._allowed * start * self._spacing**2 / sum(self._counts)
+        unseen = min(max(float(hardly), _LEAST_UNSEEN), _RARE)
+        with ctx.workprec(BITS):
+            reach = float((last + 2 * ROWS * parts * part) * self._spacing)
+            laws = [step.nodes(reach, 0.0, BITS) for step, _ in self._steps]
+            sweep = Sweep(
+                [_likely(law, _RARE) for law in laws], [_likely(law, unseen) for law in laws],
+                self._counts, tilt=self._tilt, epsilon=self._epsilon, spacing=self._spacing,
+                parts=parts, part=part,
+            )  # fmt: skip
+        level = _QUARTER * self._level * self._spacing
+        for chunk in sweep.chunks(column, last, float(level.log())):
+            end, small = chunk.last, (chunk.last - chunk.first) * level * chunk.first
+            # All of them count as if they were just small.
+            self._error += small / (chunk.first * self._spacing) ** 2 + chunk.error
+            self._energy += 2 * (small + chunk.energy)
+            self._total += chunk.total
+        return end
 
     def _places(self, first: int, stride: int, last: int) -> Iterator[_Place]:
         yield self._place(first)
@@ -187,11 +223,11 @@ def _values(steps: Sequence[Nodes], y: arb) -> list[acb]:
     return [nodes.at(y) for nodes in steps]
 
 
-def _likely(nodes: Nodes) -> Nodes:
-    """Return the nodes that weigh most; what the others weigh counts as error."""
+def _likely(nodes: Nodes, rare: float) -> Nodes:
+    """Return the nodes that weigh most; what the others weigh, a little, counts as error."""
     pairs = sorted(zip(nodes.weights, nodes.losses, strict=True), key=lambda p: float(p[0]))
     passed = itertools.accumulate(float(weight) for weight, _ in pairs)
-    first = next(k for k, mass in enumerate(passed) if mass > _RARE)
+    first = next(k for k, mass in enumerate(passed) if mass > rare)
     rest = sum((weight for weight, _ in pairs[:first]), arb(0))
     weights, losses = zip(*pairs[first:], strict=True)
     return replace(nodes, weights=weights, losses=losses, error=arb((nodes.error + rest).upper()))

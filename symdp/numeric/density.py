@@ -303,8 +303,8 @@ def convolve(first: LogDensity, second: LogDensity, s: Array) -> Array:
     """
     half = _over_smaller(first, second, s)
     if first is second:
-        return half + np.log(2.0)
-    return np.logaddexp(half, _over_smaller(second, first, s))
+        return np.asarray(half + np.log(2.0))
+    return np.asarray(np.logaddexp(half, _over_smaller(second, first, s)))
 
 
 def _over_smaller(first: LogDensity, second: LogDensity, s: Array) -> Array:

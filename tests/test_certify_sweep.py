@@ -1,0 +1,114 @@
+"""Sums over nodes in doubles: within their error of sums in balls, and nothing loud left out."""
+
+import itertools
+import math
+
+import pytest
+from flint import acb, arb, ctx
+
+from symdp.certify.nodes import Nodes
+from symdp.certify.sweep import BITS, ROWS, Sweep
+
+SPACING, TILT, EPSILON = arb(3) / 16, arb(5) / 4, arb(11) / 16
+PARTS, PART = 4, 2
+FIRST = ROWS * PARTS * PART
+LAST = 8 * FIRST
+LAWS = {
+    "three losses": ([(((3, 7, 6), (0.0, 1.0, 1.618)), 12)]),
+    "two kinds": ([(((5, 11), (0.0, 1.4142)), 9), (((1, 1, 2), (0.3, -0.7, 0.1)), 6)]),
+    "one step of a kind": ([(((1, 15), (2.5, 0.0)), 1), (((8, 8), (0.0, 1.7320)), 20)]),
+}
+
+
+def _nodes(masses, losses, error=0.0):
+    weights = tuple(arb(m) / 16 for m in masses)
+    return Nodes(weights, tuple(arb(loss) for loss in losses), arb(error), 1e9)
+
+
+def _product(laws, y, *, even=False):
+    product = arb(1)
+    for nodes, count in laws:
+        product *= abs(nodes.at(y)) ** (count - count % 2 if even else count)
+    return product
+
+
+@pytest.mark.parametrize(("log_level", "column"), [(-60.0, 1), (-14.0, 3), (-9.0, 1)])
+@pytest.mark.parametrize("name", LAWS)
+def test_what_is_left_out_is_small_and_the_rest_is_within_its_error(name, log_level, column):
+    with ctx.workprec(BITS):
+        laws = [(_nodes(*law), count) for law, count in LAWS[name]]
+        whole, counts = zip(*laws, strict=True)
+        sweep = Sweep(
+            whole,
+            whole,
+            counts,
+            tilt=TILT,
+            epsilon=EPSILON,
+            spacing=SPACING,
+            parts=PARTS,
+            part=PART,
+        )
+        chunks = list(sweep.chunks(column, LAST, log_level))
+        assert chunks[0].first == column * FIRST
+        assert chunks[-1].last >= LAST
+        for chunk, following in itertools.pairwise(chunks):
+            assert chunk.last == following.first <= 2 * chunk.first
+        for chunk in chunks:
+            level = math.exp(log_level) * chunk.first
+            total, energy, left_out = arb(0), arb(0), arb(0)
+            for node in range(chunk.first + 1, chunk.last + 1):
+                y = node * SPACING
+                z = acb(TILT, y)
+                value = acb(0, -EPSILON * y).exp() / (z * (1 + z))
+                for nodes, count in laws:
+                    value *= nodes.at(y) ** count
+                even = _product(laws, y, even=True)
+                total += value.real
+                energy += even
+                if even < level:  # it may have been left out
+                    left_out += abs(value)
+            assert abs(total - chunk.total) <= left_out + chunk.error
+            assert energy <= chunk.energy + level * (chunk.last - chunk.first)
+            assert chunk.error < 1e-12
+
+
+def test_rare_losses_that_places_leave_out_are_summed():
+    with ctx.workprec(BITS):
+        whole = _nodes((3, 7, 5.75, 0.25), (0.0, 1.0, 1.618, 40.3))
+        likely = _nodes((3, 7, 5.75), (0.0, 1.0, 1.618), 0.25 / 16)
+        sums = [
+            next(
+                Sweep(
+                    [law],
+                    [whole],
+                    [8],
+                    tilt=TILT,
+                    epsilon=EPSILON,
+                    spacing=SPACING,
+                    parts=PARTS,
+                    part=PART,
+                ).chunks(1, LAST, -100.0)
+            )
+            for law in (likely, whole)
+        ]
+        assert sums[0] == sums[1]
+        assert sums[0].total != 0.0
+
+
+def test_losses_that_are_not_known_well_enough_are_refused():
+    from symdp.errors import AccuracyError
+
+    nodes = Nodes((arb(0.5), arb(0.5)), (arb(0), arb(1, 1e-12)), arb(0), 1e9)
+    with pytest.raises(AccuracyError, match="too high"):
+        list(
+            Sweep(
+                [nodes],
+                [nodes],
+                [8],
+                tilt=TILT,
+                epsilon=EPSILON,
+                spacing=SPACING,
+                parts=PARTS,
+                part=PART,
+            ).chunks(1, LAST, -9.0)
+        )
