@@ -10,6 +10,8 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
+from symdp.accountant.saddlepoint import saddle_point
+from symdp.accountant.tilts import Strip
 from symdp.compile import loss_law
 from symdp.composition import Composition
 from symdp.family import find_families
@@ -183,6 +185,22 @@ def test_ten_thousand_distinct_gaussians():
     law = composition.law("add")
     assert law.is_condensed
     assert len(law.terms) < 100
+
+
+@pytest.mark.slow
+def test_a_saddle_point_beyond_what_the_first_terms_resolve():
+    """At small rates K soon rises like e^{t²/2σ²}: the search does not end where terms run out."""
+    step = mechanisms.gaussian.subsample("poisson", "1/1000")
+    steps = [(step(sigma=f"{sigma:.6f}"), 20) for sigma in np.linspace(1.0, 1.4, 140)]
+    law = Composition(steps).law("remove")
+    first = len(law.terms)
+    epsilon = law.mean + 2.0 * math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
+    assert saddle is not None
+    assert law.is_condensed
+    assert len(law.terms) > first
+    true = plain_law(steps, "remove").cumulants(saddle.tilt, 2)
+    assert law.cumulants(saddle.tilt, 2) == pytest.approx(true, rel=1e-11)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from symdp.accountant.base import SeriesAccountant
 from symdp.accountant.regime import Series, estimate, far_line, standardised
 from symdp.accountant.tilts import Probe, Strip, increasing_root
 from symdp.errors import AccuracyError
-from symdp.numeric.total import ACCURATE
+from symdp.numeric.total import ACCURATE, UnresolvedError
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -74,10 +74,16 @@ def saddle_point(
     variance = math.nan
     accuracy = ACCURATE if settled <= _SETTLED else _ROUGH
 
+    unresolved: list[float] = []
+
     def probe(s: float) -> Probe:
         nonlocal variance
         t, t_plus_one = strip.position(s)
-        mean, variance = (float(x) for x in law.tried_cumulants(t, 2, accuracy))
+        try:
+            mean, variance = (float(x) for x in law.tried_cumulants(t, 2, accuracy))
+        except UnresolvedError:
+            unresolved.append(t)
+            raise
         other = t if strip is Strip.LEFT else t_plus_one
         rest = sign * (mean - epsilon - 1.0 / other)
         slope = variance + 1.0 / (other * other)
@@ -87,7 +93,12 @@ def saddle_point(
         tolerance = settled * math.sqrt(slope + 1.0 / (s * s))
         return Probe(rest - 1.0 / s, tolerance, proposal)
 
-    s = increasing_root(probe, end, 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end))
+    start = 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end)
+    s = increasing_root(probe, end, start)
+    while s is None and unresolved:  # nor beyond: the terms of a condensed law were too few
+        law.cumulants(min(unresolved, key=abs), 2)
+        unresolved.clear()
+        s = increasing_root(probe, end, start)
     if s is None:
         return None
     t, t_plus_one = strip.position(s)

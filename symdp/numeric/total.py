@@ -23,6 +23,10 @@ class CoarseError(Exception):
     """Steps were replaced by too few others: `SumLaw.refine`, and ask again."""
 
 
+class UnresolvedError(AccuracyError):
+    """Steps were replaced by too few others for a tilt that was only tried."""
+
+
 class _Apart:
     """The key under which a mixed law keeps its two kinds of steps."""
 
@@ -256,13 +260,14 @@ class SumLaw:
 
         Raises
         ------
-        AccuracyError
+        UnresolvedError
             If the terms are too few for that.
         """
         try:
             return self._cumulants(tilt, order, accuracy)
         except CoarseError:
-            raise AccuracyError(f"the cumulants at the tilt {tilt:.6g} are not resolved") from None
+            message = f"the cumulants at the tilt {tilt:.6g} are not resolved"
+            raise UnresolvedError(message) from None
 
     def _cumulants(self, tilt: float, order: int, accuracy: float) -> Array:
         tilted = self.tilted(tilt)
