@@ -8,6 +8,7 @@ from flint import acb, arb, ctx
 
 from symdp.certify.nodes import Nodes
 from symdp.certify.sweep import BITS, ROWS, Sweep
+from symdp.errors import AccuracyError
 
 SPACING, TILT, EPSILON = arb(3) / 16, arb(5) / 4, arb(11) / 16
 PARTS, PART = 4, 2
@@ -25,6 +26,19 @@ def _nodes(masses, losses, error=0.0):
     return Nodes(weights, tuple(arb(loss) for loss in losses), arb(error), 1e9)
 
 
+def _sweep(likely, whole, counts):
+    return Sweep(
+        likely,
+        whole,
+        counts,
+        tilt=TILT,
+        epsilon=EPSILON,
+        spacing=SPACING,
+        parts=PARTS,
+        part=PART,
+    )
+
+
 def _product(laws, y, *, even=False):
     product = arb(1)
     for nodes, count in laws:
@@ -38,16 +52,7 @@ def test_what_is_left_out_is_small_and_the_rest_is_within_its_error(name, log_le
     with ctx.workprec(BITS):
         laws = [(_nodes(*law), count) for law, count in LAWS[name]]
         whole, counts = zip(*laws, strict=True)
-        sweep = Sweep(
-            whole,
-            whole,
-            counts,
-            tilt=TILT,
-            epsilon=EPSILON,
-            spacing=SPACING,
-            parts=PARTS,
-            part=PART,
-        )
+        sweep = _sweep(whole, whole, counts)
         chunks = list(sweep.chunks(column, LAST, log_level))
         assert chunks[0].first == column * FIRST
         assert chunks[-1].last >= LAST
@@ -77,38 +82,13 @@ def test_rare_losses_that_places_leave_out_are_summed():
         whole = _nodes((3, 7, 5.75, 0.25), (0.0, 1.0, 1.618, 40.3))
         likely = _nodes((3, 7, 5.75), (0.0, 1.0, 1.618), 0.25 / 16)
         sums = [
-            next(
-                Sweep(
-                    [law],
-                    [whole],
-                    [8],
-                    tilt=TILT,
-                    epsilon=EPSILON,
-                    spacing=SPACING,
-                    parts=PARTS,
-                    part=PART,
-                ).chunks(1, LAST, -100.0)
-            )
-            for law in (likely, whole)
+            next(_sweep([law], [whole], [8]).chunks(1, LAST, -100.0)) for law in (likely, whole)
         ]
         assert sums[0] == sums[1]
         assert sums[0].total != 0.0
 
 
 def test_losses_that_are_not_known_well_enough_are_refused():
-    from symdp.errors import AccuracyError
-
     nodes = Nodes((arb(0.5), arb(0.5)), (arb(0), arb(1, 1e-12)), arb(0), 1e9)
     with pytest.raises(AccuracyError, match="too high"):
-        list(
-            Sweep(
-                [nodes],
-                [nodes],
-                [8],
-                tilt=TILT,
-                epsilon=EPSILON,
-                spacing=SPACING,
-                parts=PARTS,
-                part=PART,
-            ).chunks(1, LAST, -9.0)
-        )
+        list(_sweep([nodes], [nodes], [8]).chunks(1, LAST, -9.0))
