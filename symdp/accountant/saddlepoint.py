@@ -95,8 +95,8 @@ def saddle_point(
 
     start = 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end)
     s = increasing_root(probe, end, start)
-    while s is None and unresolved:  # nor beyond: the terms of a condensed law were too few
-        law.cumulants(min(unresolved, key=abs), 2)
+    # Where the terms of a condensed law were too few, it may lie beyond.
+    while s is None and unresolved and law.resolve(min(unresolved, key=abs)):
         unresolved.clear()
         s = increasing_root(probe, end, start)
     if s is None:

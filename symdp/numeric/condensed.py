@@ -176,6 +176,19 @@ class CondensedLaw(SumLaw):
                 self._is_final = True
                 return
             self._families = []
+        self._forget()
+
+    def resolve(self, tilt: float) -> bool:
+        """Double the nodes that are too few at a tilt, and return whether that was worth it."""
+        try:
+            self._cumulants(tilt, 2, ACCURATE)
+        except CoarseError:
+            if self._worst is not None and self._worst[0].refine(self._worst[1]):
+                self._forget()
+                return True
+        return False
+
+    def _forget(self) -> None:
         self._worst = None
         self.kept.clear()
         for name in ("_terms", *_REMEMBERED):

@@ -269,6 +269,10 @@ class SumLaw:
             message = f"the cumulants at the tilt {tilt:.6g} are not resolved"
             raise UnresolvedError(message) from None
 
+    def resolve(self, tilt: float) -> bool:
+        """Take more terms where they are too few at a tilt, and return whether that was done."""
+        return False
+
     def _cumulants(self, tilt: float, order: int, accuracy: float) -> Array:
         tilted = self.tilted(tilt)
         variance = abs(sum(w * x.variance for x, (_, w) in zip(tilted, self.terms, strict=True)))
