@@ -23,6 +23,7 @@ from symdp.emit.enclose import between
 _AROUND = (-9, sp.Rational(-5, 4), sp.Rational(1, 16), sp.Rational(5, 4), 9)
 _FAR = (100, 400)  # where no digits may be lost
 _LOST_BITS = 32
+_LARGE = 64  # an end so far out has a tail on another scale than 1
 
 
 class _Distance(NamedTuple):
@@ -68,7 +69,8 @@ def lengthened(found: Stretch) -> Stretch:
     if found.is_flat or x.is_integer or is_long(piece):
         return found
     singular = [end is not None and not found.is_regular(end) for end in found.ends]
-    if not any(singular) and not has_algebraic_tail(found):
+    is_large = any(end is not None and abs(end) > _LARGE for end in found.ends)
+    if not any(singular) and (is_large or not has_algebraic_tail(found)):
         return found
     assert piece.log_p is not None
     assert piece.log_q is not None
