@@ -15,7 +15,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.certify.moments import Stretch, stretch
-from symdp.derive.records import Piece, Slope
+from symdp.derive.records import TURNED, Piece
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import compile_arb, constant_ball
 from symdp.errors import InputError
@@ -49,8 +49,7 @@ def compactified(found: Stretch) -> Stretch:
     if 0 in (ratio.subs(s, 0), *(density.subs(s, at) for at in (0, last))):
         return found  # a logarithm would be infinite there
     log_p, loss = (sp.expand_log(sp.log(e), force=True) for e in (density, ratio))
-    falls = (piece.slope == "increasing") == (outwards == 1)
-    slope: Slope = "decreasing" if falls else "increasing"
+    slope = TURNED[piece.slope] if outwards == 1 else piece.slope
     return stretch(Piece(sp.S.Zero, last, log_p, log_p - loss, loss, slope), s)
 
 
@@ -105,8 +104,7 @@ def straightened(found: Stretch) -> Stretch:
         given = piece.log_p.subs(x, place) + sp.log(abs(sp.diff(place, s)))
         if not agree({log_p: given, loss: piece.loss.subs(x, place)}, s, _SAMPLES):
             continue
-        rises = (piece.slope == "increasing") == (inwards == 1)
-        slope: Slope = "increasing" if rises else "decreasing"
+        slope = piece.slope if inwards == 1 else TURNED[piece.slope]
         return stretch(Piece(sp.S.Zero, sp.oo, log_p, log_p - loss, loss, slope), s)
     return found
 

@@ -7,6 +7,7 @@ of a wide ball is written out before: zeros of polynomials, of sines and of cosi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,7 +24,6 @@ from symdp.emit.enclose import between
 _AROUND = (-9, sp.Rational(-5, 4), sp.Rational(1, 16), sp.Rational(5, 4), 9)
 _FAR = (100, 400)  # where no digits may be lost
 _LOST_BITS = 32
-_LARGE = 64  # an end so far out has a tail on another scale than 1
 
 
 class _Distance(NamedTuple):
@@ -46,7 +46,9 @@ class _Far(NamedTuple):
 def _far(piece: Piece, x: sp.Symbol, s: sp.Symbol, singular: Sequence[bool]) -> _Far:
     if not any(singular):  # but the tail of a half-line is algebraic
         end, outwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
-        return _Far(end + outwards * (sp.exp(s) - 1), sp.S.Zero, outwards > 0, s, {})
+        scale = sp.Integer(2) ** max(math.frexp(float(end))[1], 0)  # on which such a tail begins
+        place = end + outwards * scale * (sp.exp(s) - 1)
+        return _Far(place, sp.S.Zero, outwards > 0, s + sp.log(scale), {})
     length = piece.upper - piece.lower
     if all(singular):
         first, second = (
@@ -69,15 +71,14 @@ def lengthened(found: Stretch) -> Stretch:
     if found.is_flat or x.is_integer or is_long(piece):
         return found
     singular = [end is not None and not found.is_regular(end) for end in found.ends]
-    is_large = any(end is not None and abs(end) > _LARGE for end in found.ends)
-    if not any(singular) and (is_large or not has_algebraic_tail(found)):
+    if not any(singular) and not has_algebraic_tail(found):
         return found
     assert piece.log_p is not None
     assert piece.log_q is not None
     s = sp.Symbol("s", real=True)
     far = _far(piece, x, s, singular)
     given = (piece.log_p, piece.log_q, piece.loss)
-    log_p, log_q, loss = (_by_distances(e, x, far) for e in given)
+    log_p, log_q, loss = (_by_distances(e, x, s, far) for e in given)
     raw = [e.subs(x, far.place) for e in given]
     places = _AROUND if far.start.is_infinite else [far.start + k for k in _AROUND if k > 0]
     if not agree(dict(zip((log_p, log_q, loss), raw, strict=True)), s, places):
@@ -89,7 +90,7 @@ def lengthened(found: Stretch) -> Stretch:
     return stretch(Piece(far.start, sp.oo, log_p, log_q, loss, slope), s)
 
 
-def _by_distances(expression: sp.Expr, x: sp.Symbol, far: _Far) -> sp.Expr:
+def _by_distances(expression: sp.Expr, x: sp.Symbol, s: sp.Symbol, far: _Far) -> sp.Expr:
     """Return an expression of s, distances from ends written through their logarithms."""
     expression = sp.expand_log(expression, force=True)  # quotients of polynomials
     known: dict[sp.Basic, sp.Expr] = {}
@@ -97,7 +98,7 @@ def _by_distances(expression: sp.Expr, x: sp.Symbol, far: _Far) -> sp.Expr:
         if node.is_Pow and node.exp.has(x):
             continue
         base = node if isinstance(node, sp.sin | sp.cos) else node.args[0]
-        log_zeros, rest = _zeros(base, x, far)
+        log_zeros, rest = _zeros(base, x, s, far)
         if log_zeros == 0:
             continue
         if isinstance(node, sp.log):
@@ -108,7 +109,7 @@ def _by_distances(expression: sp.Expr, x: sp.Symbol, far: _Far) -> sp.Expr:
     return sp.expand_log(expression.xreplace(known).subs(x, far.place), force=True)
 
 
-def _zeros(base: sp.Expr, x: sp.Symbol, far: _Far) -> tuple[sp.Expr, sp.Expr]:
+def _zeros(base: sp.Expr, x: sp.Symbol, s: sp.Symbol, far: _Far) -> tuple[sp.Expr, sp.Expr]:
     """Return the logarithm of the distances that divide an expression, and what they leave, of s.
 
     sin αd = αd ₀F₁(; 3/2; −(αd)²/4) (DLMF 10.16.1, 10.16.9), whose derivatives are ₀F₁ as well.
@@ -116,7 +117,7 @@ def _zeros(base: sp.Expr, x: sp.Symbol, far: _Far) -> tuple[sp.Expr, sp.Expr]:
     log_zeros = sp.S.Zero
     if base.is_polynomial(x) and base.has(x):
         if not far.distances:
-            return _leading(base, x, far)
+            return _leading(base, x, s, far)
         for distance, known in far.distances.items():
             while base.has(x) and sp.rem(base, distance, x) == 0:
                 base, log_zeros = sp.quo(base, distance, x), log_zeros + known.log
@@ -130,12 +131,11 @@ def _zeros(base: sp.Expr, x: sp.Symbol, far: _Far) -> tuple[sp.Expr, sp.Expr]:
     return log_zeros, base.subs(x, far.place)
 
 
-def _leading(base: sp.Expr, x: sp.Symbol, far: _Far) -> tuple[sp.Expr, sp.Expr]:
+def _leading(base: sp.Expr, x: sp.Symbol, s: sp.Symbol, far: _Far) -> tuple[sp.Expr, sp.Expr]:
     """Return log e^{ns} and what it leaves of a polynomial of degree n in x, and so in e^s."""
     growth = sp.Dummy("w", positive=True)
-    terms = sp.Poly(base.subs(x, far.place.subs(sp.exp(far.log_jacobian), growth)), growth).terms()
+    terms = sp.Poly(base.subs(x, far.place.subs(sp.exp(s), growth)), growth).terms()
     (degree,) = terms[0][0]
-    s = far.log_jacobian
     return degree * s, sp.Add(*(c * sp.exp((k - degree) * s) for (k,), c in terms))
 
 

@@ -311,10 +311,9 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
         return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
     middle = 0.5 * (panels.lower + panels.upper)
-    nodes, weights = gauss_legendre(
-        np.stack([panels.lower, middle], axis=1).ravel(),
-        np.stack([middle, panels.upper], axis=1).ravel(),
-    )
+    lower = np.stack([panels.lower, middle], axis=1).ravel()
+    upper = np.stack([middle, panels.upper], axis=1).ravel()
+    nodes, weights = gauss_legendre(lower, upper)
     x, weight = nodes.ravel(), weights.ravel()
     log_masses = np.asarray(list(masses.values()))
     mass = tilted_log_density(outline.piece, x, list(masses)) - log_masses[:, None]
@@ -331,25 +330,23 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     if not np.isposinf(loss).all():
         keep &= np.isfinite(loss.ravel())
     number = np.flatnonzero(keep)
-    rows = np.unique(number // ORDER)
-    lost = [0.0, 0.0]
-    if rows.size:
-        for row, side in ((rows[0], 0), (rows[-1], -1)):
-            outer = np.stack([panels.lower, middle, middle, panels.upper], axis=1).ravel()
-            ends = outer[2 * row : 2 * row + 2]
-            share, size = _beyond(outline.piece, float(ends[side]), float(ends[-1 - side]))
-            lost = [lost[0] + share * size, lost[1] + share * size * size]
+    beyond = (0.0, 0.0)
+    if number.size:
+        first, last = number[0] // ORDER, number[-1] // ORDER
+        below = _beyond(outline.piece, float(lower[first]), float(upper[first]))
+        above = _beyond(outline.piece, float(upper[last]), float(lower[last]))
+        beyond = (below[0] + above[0], below[1] + above[1])
     error = float(leftover.max())
-    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, (lost[0], lost[1]))
+    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond)
 
 
 def _beyond(piece: SmoothPiece, edge: float, inner: float) -> tuple[float, float]:
-    """Return about the mass beyond an edge, P falling there as from an inner place, and |ℓ|."""
+    """Return about ∫ P|ℓ| and ∫ Pℓ² beyond an edge, P falling there as from an inner place."""
     room = edge - piece.lower if edge < inner else piece.upper - edge
     places = np.asarray([edge, inner])
     with np.errstate(all="ignore"):
         log_p = np.asarray(piece.log_p(places), dtype=np.float64)
         loss = abs(float(np.asarray(piece.loss(places))[0]))
         length = abs(edge - inner) / max(float(log_p[1] - log_p[0]), 0.5)
-        mass = math.exp(log_p[0]) * min(room, length) if room > 0 else 0.0
-    return (mass, loss) if math.isfinite(mass * loss * loss) else (0.0, 0.0)
+        first = math.exp(log_p[0]) * min(room, length) * loss if room > 0 else 0.0
+    return (first, first * loss) if math.isfinite(first * loss) else (0.0, 0.0)
