@@ -103,6 +103,24 @@ def integral(law, epsilon, tilt):
     return found.log_value, found.relative_error
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "count", "deviations"), [(RARE, 1000, 2.0), (RARE, 10**4, 4.0)]
+)
+def test_lulls_without_end_cost_no_digits(mechanism, count, deviations):
+    steps = [(mechanism, count)]
+    epsilon = epsilon_at(steps, deviations, "remove")
+    assert_certified(steps, epsilon, "remove", accuracy=1e-12, width=4e-12)
+
+
+@pytest.mark.parametrize("count", [100, 10**6, 10**12])
+def test_what_comes_back_rarely_leaves_narrow_bounds(count):
+    composition = compose(RARE, count)
+    mean, variance = (float(v) for v in composition.law("remove").cumulants(0.0, 2))
+    for deviations in (0.5, 2.0, 3.0):
+        found = composition.delta(mean + deviations * math.sqrt(variance), direction="remove")
+        assert found.log_upper - found.log_lower < 1e-11
+
+
 def test_what_comes_back_is_covered_by_the_bound_of_a_shorter_line():
     """Of the first nodes alone the bound must cover what the next million bring."""
     law = compose(HALF, 12).law("remove")

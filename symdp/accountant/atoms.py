@@ -17,6 +17,7 @@ MAX_SUMS = 2_000_000
 _MOST_KEPT = 4 * MAX_SUMS  # before equal values are merged
 _MOST_TRIED = 1 << 28
 _MOST_SQUARED = 6000
+_MOST_REMEMBERED = 1 << 16  # sums kept with a law
 _AT_ONCE = 1 << 20
 _ERROR = 1e-15  # rounding of one convolution of positive numbers
 SAME = 2e-14  # sums closer than this, relative to the largest loss, are one value
@@ -33,6 +34,10 @@ class FiniteSum:
     log_delta: float
     log_complement: float
     log_error: float
+
+
+class _Listed:
+    """The key under which a law keeps the sums of its losses."""
 
 
 class _Counted:
@@ -55,9 +60,7 @@ def finite_sum(
     atomic
         count only those sums in which every step's loss is an atom.
     """
-    total: Atoms | None = (np.zeros(1), np.zeros(1))
-    for part, count in law.parts:
-        total = added(total, _power(_atoms(part, tilt, atomic), count, ()))
+    total = _all_sums(law, tilt, atomic)
     if total is None:
         return None
     loss, log_weight = total
@@ -161,6 +164,21 @@ def log_total(values: Array) -> float:
     if top == -math.inf:
         return top
     return top + math.log(float(np.exp(values - top).sum()))
+
+
+def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
+    """Return the sums of the losses at a tilt, None where there are too many; both are kept."""
+    steps = [_atoms(part, tilt, atomic) for part, _ in law.parts]
+    kept: dict[tuple[bytes, ...], Atoms | None] = law.kept.setdefault(_Listed, {})
+    key = tuple(loss.tobytes() for loss, _ in steps)
+    if key in kept:
+        return kept[key]
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for step, (_, count) in zip(steps, law.parts, strict=True):
+        total = added(total, _power(step, count, ()))
+    if total is None or total[0].size <= _MOST_REMEMBERED:
+        kept[key] = total
+    return total
 
 
 def _atoms(law: LossLaw, tilt: float, atomic: bool) -> Atoms:

@@ -169,36 +169,45 @@ class Contour(FloatAccountant):
                 with suppress(AccuracyError):  # where it is too fine for so few steps
                     return _integral(law, epsilon, log_escaped, lattice)[0]
         tilt = _line(law, epsilon, Strip.RIGHT)
-        found: list[Answer] = []
-        listed = finite_sum(law, epsilon, tilt)
-        if listed is not None:
-            found.append(_of_sum(listed, log_escaped, epsilon))
-        elif law.count > _FEWEST:  # large losses that are rare, where that is short
-            with suppress(AccuracyError):
-                jumping = with_jumps(law, epsilon, self._of_others, _FEW_VALUES)
-                found += [] if jumping is None else [jumping]
-        if law.count <= _HALVED and not _is_narrow(found, _CLOSE if listed is None else _SHARP):
-            halves = halved_sum(law, epsilon, tilt)
-            if halves is not None:
-                found.append(_of_sum(halves, log_escaped, epsilon))
-        if listed is not None or _is_narrow(found, _CLOSE):
-            return min(found, key=margin)
-        # Large losses that are rare once more, and last of all where nothing else serves.
-        ways: tuple[tuple[float, Callable[[], Answer | None]], ...] = (
-            (_CLOSE, lambda: _on_kept_lines(law, epsilon, log_escaped)),
-            (_FAIR, lambda: with_jumps(law, epsilon, self._of_others, _SOME_VALUES)),
+
+        def listed() -> Answer | None:
+            halves = halved_sum(law, epsilon, tilt) if law.count <= _HALVED else None
+            return None if halves is None else _of_sum(halves, log_escaped, epsilon)
+
+        def jumping(most: int) -> Answer | None:
+            few = law.count <= _FEWEST
+            return None if few else with_jumps(law, epsilon, self._of_others, most)
+
+        whole = finite_sum(law, epsilon, tilt)
+        if whole is not None:
+            known = _of_sum(whole, log_escaped, epsilon)
+            halves = None if margin(known) <= _SHARP else listed()
+            return known if halves is None else min(known, halves, key=margin)
+        # Large losses that are rare, where that is short, and last of all if nothing else serves.
+        ways: list[tuple[float, Callable[[], Answer | None]]] = [
+            (_SHARP, lambda: jumping(_FEW_VALUES)),
+            (_SHARP, listed),
+            (_SHARP, lambda: _on_kept_lines(law, epsilon, log_escaped)),
+            (_FAIR, lambda: jumping(_SOME_VALUES)),
             (_WIDE, lambda: _integral(law, epsilon, log_escaped)[0]),
-            (_LOOSE, lambda: with_jumps(law, epsilon, self._of_others, _MANY_VALUES)),
-        )
+            (_LOOSE, lambda: jumping(_MANY_VALUES)),
+        ]
+        usual: _Usual = law.kept.setdefault(_Usual, _Usual())
+        found: list[Answer] = []
         refused: AccuracyError | None = None
-        for width, way in ways:
-            if not _is_narrow(found, width):
-                try:
-                    answer = way()
-                except AccuracyError as failure:
-                    refused = failure
-                else:
-                    found += [] if answer is None else [answer]
+        # Most likely what was sharp for another ε is so again.
+        for number in sorted(range(len(ways)), key=lambda number: number != usual.way):
+            width, way = ways[number]
+            if _is_narrow(found, width):
+                continue
+            try:
+                answer = way()
+            except AccuracyError as failure:
+                refused = failure
+                continue
+            if answer is not None:
+                found.append(answer)
+                usual.way = number if margin(answer) <= _SHARP else usual.way
         if not found:
             assert refused is not None
             raise refused
@@ -207,6 +216,13 @@ class Contour(FloatAccountant):
     def _of_others(self, law: SumLaw, epsilon: float, spare: float) -> Answer:
         """Return δ of some of the steps, within bounds that may be wider than those of all."""
         return replace(self, close=spare * self.close).log_delta(law, epsilon)
+
+
+@dataclass
+class _Usual:
+    """Which way to a sum of single values was last seen to be sharp."""
+
+    way: int = 0
 
 
 @dataclass

@@ -24,6 +24,7 @@ _ROUNDING = 2e-16
 _LONG = float(np.finfo(np.longdouble).eps)
 _BLOCK = 64  # of running sums
 _RARE = 32.0  # e-folds below δ to which single sums matter
+_ALIKE = 0.5  # a tilt may differ by this share from another that has as many sums
 _SMALLEST = -600.0  # log δ below which plain running sums would underflow
 
 
@@ -42,6 +43,13 @@ class _Halves:
         return math.log(self.missing) + min(self.log_moment - self.tilt * epsilon, 0.0)
 
 
+@dataclass(frozen=True)
+class _TooMany:
+    """A tilt at which there were too many sums to list."""
+
+    tilt: float
+
+
 def halved_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     """Return δ(ε) of the finite part, or None where there are too many terms.
 
@@ -58,11 +66,15 @@ def halved_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
         found = _profile(law, kept, epsilon)
         if found is not None and kept.log_missing(epsilon) < found.log_delta + math.log(_WANTED):
             return found
+    failed: _TooMany | None = law.kept.get(_TooMany)
+    if failed is not None and abs(tilt - failed.tilt) <= _ALIKE * abs(failed.tilt):
+        return None
     for negligible in _NEGLIGIBLE:
         halves = _listed(law, tilt, negligible)
         if halves is not None:
             law.kept[_Halves] = halves
             return _profile(law, halves, epsilon)
+    law.kept[_TooMany] = _TooMany(tilt)
     return None
 
 

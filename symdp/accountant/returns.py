@@ -22,7 +22,6 @@ from statistics import median
 
 import numpy as np
 
-from symdp.accountant.angles import Angles, audible
 from symdp.accountant.line import (
     ROUNDING,
     Line,
@@ -33,25 +32,20 @@ from symdp.accountant.line import (
     plain_sum,
     tilted_laws,
 )
+from symdp.accountant.lookout import Lookout
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import Tilted
-from symdp.numeric.line import log_characteristic
+from symdp.numeric.panels import Index
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
-_MOST_NODES = 1 << 24
 _MOST_WORK = float(1 << 30)  # nodes times atoms
-_SIDE = 256  # a block is a square of so many nodes each way
+_FIRST_LOOK = 1 << 16
 _WANTED = 1e-13  # what the cut-off may have changed, as a share of the sum
 _SHARES = tuple(0.85**k for k in range(13))  # of the saddle point
 _MOST_KEPT = 1 << 21
-_FAINT = 1e-13
-_MANY = 8.0
-_SPARSE = 1.0 / 16.0  # of a block
-_FEW = 1024.0  # of a stretch
-_DEAR = 64.0  # of a value of e^{iyL} that no product of matrices gives
-_SILENT = 44.0  # −log of a modulus that no sum of so many nodes makes count
+_FAINT = 1e-15  # what a stretch may lack, as a share of the sum
 _STEEP = 12.0  # of the cut-off, which is 1e-17 at its end
 _BLUR = 1.1 * 0.65 * 2.0 * _STEEP * math.sqrt(math.pi)  # C b √π, and a tenth more
 _NEAREST = 1e2  # how far T must be above the tilt
@@ -166,26 +160,27 @@ def with_returns(
     start, step = line.places.size, line.step
     total = abs(plain_sum((line.values * np.exp(1j * gap * line.places)).real))
     places, values = [line.places], [line.values]
-    dropped, kept, seen, next_look = 0.0, 0, 0, _SIDE**2
-    lookout = _Lookout(tilted, counts, step)
-    floor = _FAINT * total / _MOST_NODES
+    dropped, kept, seen, next_look = 0.0, 0, 0, _FIRST_LOOK
+    lookout = Lookout(tilted, counts, step)
     size = abs(gap) + loss_size(tilted, counts)
     while True:
         first = seen
-        seen, heard, product = lookout.stretch(first)
+        # So little of all that lies as far out again is left out.
+        faint = min(_FAINT * total * step * step * max(first, 1), 0.5)
+        seen, heard, product = lookout.block(first, -math.log(faint))
         y = step * heard
         product *= continuous_kernel(np.asarray(line.tilt + 1j * y, dtype=np.complex128))
         product[heard < start] = 0.0
         modulus = np.abs(product)
-        here = np.flatnonzero(modulus > floor)
+        here = _loud(modulus, _FAINT * total * (seen - first) / seen)
         places.append(y[here])
         values.append(product[here])
         dropped += 2.0 * float(modulus.sum() - modulus[here].sum())
-        dropped += 2.0 * lookout.error * float(modulus[here].sum())
-        dropped += 2.0 * lookout.faint * _gain(line.tilt, step, first, seen)
+        dropped += 2.0 * ROUNDING * sum(counts) * float(modulus[here].sum())
+        dropped += 2.0 * faint * _gain(line.tilt, step, first, seen)
         kept += here.size
         near = step * seen < _NEAREST * (1.0 + abs(line.tilt))
-        last = kept > _MOST_KEPT or lookout.is_tired(far=not near)
+        last = kept > _MOST_KEPT or lookout.work > _MOST_WORK * (_PATIENT if near else 1.0)
         if last or (seen > start and seen >= next_look and not near):
             next_look = _RARELY * seen
             found = _cut(line, np.concatenate(places), np.concatenate(values), step * seen)
@@ -194,8 +189,17 @@ def with_returns(
             far = np.abs(found.values[start:])
             turned = 2.0 * ROUNDING * size * float(far @ found.places[start:])
             total, _, blur = found.sums(gap)
-            if last or blur <= max(_WANTED * abs(total), 0.1 * turned):
+            total = abs(total)
+            if last or blur <= max(_WANTED * total, 0.1 * turned):
                 return replace(found, left_out=1.1 * dropped + turned)
+
+
+def _loud(modulus: Array, negligible: float) -> Index:
+    """Return which of some values to keep, so that the others add up to no more than so much."""
+    _, power = np.frexp(modulus)
+    least = int(power.min(initial=0))
+    sums = np.cumsum(np.bincount(power - least, weights=modulus))
+    return np.flatnonzero(power - least >= np.searchsorted(sums, negligible, side="right"))
 
 
 def _cut(line: Line, places: Array, values: Complex, reach: float) -> Blurred:
@@ -224,83 +228,3 @@ def _gain(tilt: float, step: float, first: int, end: int) -> float:
         return (end - first) / (step * first) ** 2
     z = tilt + 1j * step * np.arange(end)
     return float(np.abs(continuous_kernel(np.asarray(z))).sum())
-
-
-class _Lookout:
-    """Φ at those nodes of a block at which it is not negligible."""
-
-    def __init__(self, tilted: Sequence[Tilted], counts: Sequence[float], step: float) -> None:
-        self._tilted, self._counts, self._step = tilted, counts, step
-        self._blocks: list[_Block] = []
-        self._angles = Angles(tilted, [counts])
-        self._leader = max(range(len(counts)), key=lambda i: counts[i])
-        power = counts[self._leader]
-        self._silent = math.exp(-2.0 * _SILENT / power) if power >= _MANY else 0.0  # of |φ|²
-        self.faint = math.exp(-_SILENT)
-        self.error = 0.0  # of the values last returned, relative to them
-        self._nodes = 0
-        self._density = math.inf  # of the nodes heard in the last stretch
-
-    def stretch(self, first: int) -> tuple[int, Array, Complex]:
-        """Return where the next stretch of nodes ends, which are heard, and Φ there."""
-        block = first + _SIDE**2
-        # As far again as all before, where hardly any was heard.
-        for end in (2 * first, block) if self._density * first < _FEW else (block,):
-            few = audible(self._angles, self._step, first, end, _SILENT)
-            if few is not None and few.size <= _SPARSE * _SIDE**2:
-                self._density, self.error = few.size / (end - first), 0.0
-                heard = few.astype(np.float64)
-                exponent = np.zeros(few.size, dtype=np.complex128)
-                for part, count in zip(self._tilted, self._counts, strict=True):
-                    exponent += count * log_characteristic(part, self._step * heard)
-                return end, heard, np.exp(exponent)
-        return block, *self._dense(first)
-
-    def _dense(self, first: int) -> tuple[Array, Complex]:
-        """Return which nodes of a block are heard, and Φ there."""
-        self._nodes += _SIDE**2
-        self._density, self.error = math.inf, ROUNDING * sum(self._counts)
-        if not self._blocks:
-            self._blocks = [_Block(part, self._step) for part in self._tilted]
-        start = self._step * first
-        lead = self._blocks[self._leader].values(start)
-        heard = np.flatnonzero(lead.real**2 + lead.imag**2 > self._silent)
-        product = np.ones(heard.size, dtype=np.complex128)
-        for i, (block, count) in enumerate(zip(self._blocks, self._counts, strict=True)):
-            if heard.size:
-                value = lead if i == self._leader else block.values(start)
-                product *= _power(value[heard], round(count))
-        return np.asarray(first + heard, dtype=np.float64), product
-
-    def is_tired(self, *, far: bool) -> bool:
-        """Return whether to look no further, or if not yet `far` enough, no further at all."""
-        angles = self._angles
-        work = self._nodes * angles.atoms + _DEAR * angles.work
-        share = 1.0 if far else _PATIENT
-        return self._nodes >= share * _MOST_NODES or work > share * _MOST_WORK
-
-
-class _Block:
-    """Values of φ at _SIDE² nodes from any place on, as one product of matrices."""
-
-    def __init__(self, part: Tilted, step: float) -> None:
-        self._deviation, self._weight = part.deviation, part.weight
-        inner = step * np.arange(_SIDE, dtype=np.float64)
-        self._columns = np.exp(1j * np.multiply.outer(self._deviation, inner))
-        self._rows = np.exp(1j * np.multiply.outer(_SIDE * inner, self._deviation))
-
-    def values(self, start: float) -> Complex:
-        turned = self._rows * (self._weight * np.exp(1j * start * self._deviation))
-        return np.asarray((turned @ self._columns).ravel())
-
-
-def _power(values: Complex, count: int) -> Complex:
-    """Return the values to a whole power, by squaring."""
-    result = np.ones(values.size, dtype=np.complex128)
-    while count:
-        if count & 1:
-            result *= values
-        count >>= 1
-        if count:
-            values = values * values
-    return result
