@@ -51,7 +51,8 @@ def test_steps_of_two_kinds_agree_with_every_sum(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("count", "digits"), [pytest.param(100, 6, marks=pytest.mark.slow), (10_000, 8), (10**8, 12)]
+    ("count", "digits"),
+    [pytest.param(100, 6, marks=pytest.mark.slow), (10_000, 8), (10**9, 15), (10**12, 15)],
 )
 def test_many_steps_of_integers_are_proved(count, digits):
     steps = compose(mechanisms.discrete_gaussian(sigma=3).subsample("poisson", "1/100"), count)

@@ -6,6 +6,7 @@ import math
 import pytest
 from flint import acb, arb, ctx
 
+from symdp.certify import sweep
 from symdp.certify.nodes import Nodes
 from symdp.certify.sweep import BITS, ROWS, Sweep
 from symdp.errors import AccuracyError
@@ -52,8 +53,8 @@ def test_what_is_left_out_is_small_and_the_rest_is_within_its_error(name, log_le
     with ctx.workprec(BITS):
         laws = [(_nodes(*law), count) for law, count in LAWS[name]]
         whole, counts = zip(*laws, strict=True)
-        sweep = _sweep(whole, whole, counts)
-        chunks = list(sweep.chunks(column, LAST, log_level))
+        far = _sweep(whole, whole, counts)
+        chunks = list(far.chunks(column, LAST, log_level))
         assert chunks[0].first == column * FIRST
         assert chunks[-1].last >= LAST
         for chunk, following in itertools.pairwise(chunks):
@@ -86,6 +87,23 @@ def test_rare_losses_that_places_leave_out_are_summed():
         ]
         assert sums[0] == sums[1]
         assert sums[0].total != 0.0
+
+
+def test_nodes_summed_a_few_at_a_time_add_up_to_the_same(monkeypatch):
+    with ctx.workprec(BITS):
+        laws = [_nodes(*law) for law, _ in LAWS["two kinds"]]
+        counts = [count for _, count in LAWS["two kinds"]]
+
+        def chunk():
+            return next(_sweep(laws, laws, counts).chunks(1, LAST, -60.0))
+
+        whole = chunk()
+        monkeypatch.setattr(sweep, "_NODES_AT_ONCE", 6)
+        monkeypatch.setattr(sweep, "_INTERVALS_AT_ONCE", 5)
+        few = chunk()
+    assert abs(few.total - whole.total) <= 1e-4 * whole.error
+    assert few.error == pytest.approx(whole.error, rel=1e-12)
+    assert few.energy == pytest.approx(whole.energy, rel=1e-12)
 
 
 def test_losses_that_are_not_known_well_enough_are_refused():

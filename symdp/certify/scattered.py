@@ -101,8 +101,10 @@ class Scattered:
         self._fine = [walk.between(0, last + 2 * ROWS * stride, 1.0) for walk, _ in self._walks]
         with ctx.workprec(_COARSE):
             laws = [step.nodes(reach, 0.0, _COARSE) for step, _ in self._steps]
-            self._coarse = [_likely(law, _RARE) for law in laws]
-            self._level = _SHARE * self._allowed / (self._spacing * math.log(2 + last / first))
+            self._coarse = [
+                _likely(law, min(_RARE, 1.0 / n)) for law, n in zip(laws, self._counts, strict=True)
+            ]
+            self._level = _SHARE * self._allowed * self._spacing / math.log(2 + last / first)
             column = first // (ROWS * stride) + 1
             near = column * ROWS * stride
             for left, right in itertools.pairwise(self._places(first, stride, min(near, last))):
@@ -128,7 +130,7 @@ class Scattered:
             self._take(values, index)
             size = self._product([abs(value).upper() for value in values])
             y = index * self._spacing
-            is_small = bool(size < _SHARE * self._allowed * y / (self._spacing * _LONG))
+            is_small = bool(size < _SHARE * self._allowed * y * self._spacing / _LONG)
         return index
 
     def _last(self, first: int, stride: int) -> int:

@@ -31,7 +31,7 @@ _Values = TypeVar("_Values", Array, Complex)
 ROWS = 128
 BITS = 128  # of the losses, which frequencies of up to 2^64 multiply
 _COLUMNS = 1024
-_MOST_AT_ONCE = 1 << 12
+_INTERVALS_AT_ONCE, _NODES_AT_ONCE = 1 << 12, 1 << 18
 _COST, _NODE = 1e-4, 1e-2  # of a place and a loss, and of a node, in values of a log-density
 _EXACT = arb(2) ** -56
 _UNIT = 2.0**-53
@@ -52,7 +52,7 @@ class Chunk(NamedTuple):
     energy: float
 
 
-class _Turns:
+class _Phases:
     """e^{iyℓ} of some losses at nodes kh, k = ((b ROWS + a) parts + c) part + d."""
 
     def __init__(self, losses: Sequence[arb], spacing: arb, parts: int, part: int) -> None:
@@ -64,15 +64,15 @@ class _Turns:
 
     def _at(self, nodes: Sequence[int]) -> Complex:
         """Return a row for each node."""
-        turns = np.empty((len(nodes), self.size), dtype=np.complex128)
+        phases = np.empty((len(nodes), self.size), dtype=np.complex128)
         for row, node in enumerate(nodes):
             y = node * self._spacing
             for column, loss in enumerate(self._losses):
                 ball = (acb(0, y) * loss).exp()
                 if not (ball.real.rad() < _EXACT and ball.imag.rad() < _EXACT):
                     raise AccuracyError("a frequency is too high to turn losses exactly")
-                turns[row, column] = complex(float(ball.real.mid()), float(ball.imag.mid()))
-        return turns
+                phases[row, column] = complex(float(ball.real.mid()), float(ball.imag.mid()))
+        return phases
 
     @cached_property
     def rows(self) -> Complex:
@@ -105,7 +105,7 @@ class _Law:
 
     def __init__(self, nodes: Nodes, count: int, spacing: arb, parts: int, part: int) -> None:
         self.count, self.even = count, count - count % 2
-        self.turns = _Turns(nodes.losses, spacing, parts, part)
+        self.phases = _Phases(nodes.losses, spacing, parts, part)
         self._weights = np.asarray([float(weight.mid()) for weight in nodes.weights])
         rounding = (4 * self._weights.size + 64) * _UNIT * float(np.sum(np.abs(self._weights)))
         self.error = (_up(nodes.error) + rounding) * _ABOVE
@@ -120,7 +120,7 @@ class _Law:
 
     @cached_property
     def _rows(self) -> Complex:
-        return np.asarray(self.turns.rows * self._weights)
+        return np.asarray(self.phases.rows * self._weights)
 
     def at_places(self, columns: Complex) -> Complex:
         """Return φ, one column for each of the columns."""
@@ -128,12 +128,12 @@ class _Law:
 
     def at_parts(self, columns: Complex, row: Index, column: Index) -> Complex:
         """Return φ between places, one row for each interval."""
-        return np.asarray((self._rows[row] * columns[column]) @ self.turns.parts.T)
+        return np.asarray((self._rows[row] * columns[column]) @ self.phases.parts.T)
 
     def at_nodes(self, columns: Complex, row: Index, column: Index, part: Index) -> Complex:
         """Return φ at the nodes of parts, one row for each part."""
-        turns = self._rows[row] * columns[column] * self.turns.parts[part]
-        return np.asarray(turns @ self.turns.inner)
+        phases = self._rows[row] * columns[column] * self.phases.parts[part]
+        return np.asarray(phases @ self.phases.inner)
 
 
 class Sweep:
@@ -170,7 +170,7 @@ class Sweep:
             [_Law(nodes, n, spacing, parts, part) for nodes, n in zip(laws, counts, strict=True)]
             for laws in (likely, whole)
         )
-        self._phase = _Turns([-epsilon], spacing, parts, part)
+        self._shift = _Phases([-epsilon], spacing, parts, part)
 
     def chunks(self, column: int, last: int, log_level: float) -> Iterator[Chunk]:
         """Yield what the nodes add from a column of places on until a last node is covered.
@@ -193,27 +193,29 @@ class Sweep:
             column = end
 
     def _chunk(self, start: int, end: int, log_level: float) -> Chunk:
-        spend(_COST * (end - start) * ROWS * sum(law.turns.size for law in self._likely))
-        columns = [law.turns.columns(start, end) for law in self._likely]
+        spend(_COST * (end - start) * ROWS * sum(law.phases.size for law in self._likely))
+        columns = [law.phases.columns(start, end) for law in self._likely]
         loud = np.ones((ROWS, end - start), dtype=np.bool_)
         for law, own in zip(self._likely, columns, strict=True):
             above = _squares(law.at_places(own)) >= law.allowed(log_level, parts=1)
             loud &= above[:-1] | above[1:]
         rows, places = np.nonzero(loud)
-        sums = np.zeros(3)
-        for k in range(0, rows.size, _MOST_AT_ONCE):
-            row, column = rows[k : k + _MOST_AT_ONCE], places[k : k + _MOST_AT_ONCE]
+        sums = [np.zeros(3)]
+        for some in _pieces(rows.size, _INTERVALS_AT_ONCE):
+            row, column = rows[some], places[some]
             which, part = self._loud_parts(columns, row, column, log_level)
-            if which.size:
-                sums += self._sums(start, end, row[which], column[which], part)
+            for few in _pieces(which.size, max(_NODES_AT_ONCE // self._part, 1)):
+                at = which[few]
+                sums.append(self._sums(start, end, row[at], column[at], part[few]))
+        total, error, energy = (math.fsum(each.tolist()) for each in np.transpose(sums))
         nodes = ROWS * self._parts * self._part
-        return Chunk(start * nodes, end * nodes, *sums.tolist())
+        return Chunk(start * nodes, end * nodes, total, error * _ABOVE, energy * _ABOVE)
 
     def _loud_parts(
         self, columns: Sequence[Complex], row: Index, column: Index, log_level: float
     ) -> tuple[Index, Index]:
         """Return intervals' numbers and their parts where the product is not shown to be small."""
-        spend(_COST * self._parts * row.size * sum(law.turns.size for law in self._likely))
+        spend(_COST * self._parts * row.size * sum(law.phases.size for law in self._likely))
         loud = np.ones((row.size, self._parts), dtype=np.bool_)
         for law, own in zip(self._likely, columns, strict=True):
             above = _squares(law.at_parts(own, row, column)) >= law.allowed(
@@ -225,26 +227,32 @@ class Sweep:
 
     def _sums(self, start: int, end: int, row: Index, column: Index, part: Index) -> Array:
         """Return the sum over the nodes of some parts, its error and the energy."""
-        each = _NODE + _COST * sum(law.turns.size for law in self._whole)
+        each = _NODE + _COST * sum(law.phases.size for law in self._whole)
         spend(each * self._part * row.size)
         first = (((start + column) * ROWS + row) * self._parts + part) * self._part
         y = (first[:, None] + np.arange(1, self._part + 1)) * self._spacing
         z = self._tilt + 1j * y
-        phase = self._phase.rows[row] * self._phase.columns(start, end)[column]
-        value = (phase * self._phase.parts[part]) @ self._phase.inner / (z * (1.0 + z))
+        phase = self._shift.rows[row] * self._shift.columns(start, end)[column]
+        value = (phase * self._shift.parts[part]) @ self._shift.inner / (z * (1.0 + z))
         size, even = 1.0 / (y * y), np.ones_like(y)
         wrong = np.full_like(y, 64.0 * _UNIT)  # relative to the size
         for law in self._whole:
-            found = law.at_nodes(law.turns.columns(start, end), row, column, part)
+            found = law.at_nodes(law.phases.columns(start, end), row, column, part)
             modulus = np.sqrt(_squares(found)) * _ABOVE + 2.0 * law.error
             value *= _power(found, law.count)
             size *= _power(modulus, law.count)
             even *= _power(modulus, law.even)
             wrong += law.count * (law.error / modulus + 16.0 * _UNIT)
         above = 1.0 + (self._part + 64 + 32 * sum(law.count for law in self._whole)) * _UNIT
-        error = (size * (wrong + (self._part + 2) * _UNIT) + _LEAST) * above
-        sums = value.real.sum(axis=1), error.sum(axis=1) * _ABOVE, even.sum(axis=1) * above * _ABOVE
-        return np.asarray([math.fsum(each.tolist()) for each in sums])
+        # A sum over a part, and two more of such sums.
+        error = (size * (wrong + (self._part + 3) * _UNIT) + _LEAST) * above
+        sums = value.real, error, (even + _LEAST) * above
+        return np.asarray([math.fsum(each.sum(axis=1).tolist()) for each in sums])
+
+
+def _pieces(size: int, most: int) -> Iterator[slice]:
+    for first in range(0, size, most):
+        yield slice(first, first + most)
 
 
 def _power(base: _Values, exponent: int) -> _Values:
