@@ -165,6 +165,29 @@ def test_what_cannot_be_proved_is_refused():
         enclose_delta([(mechanisms.gumbel(b=3).pair(), 3)], 0.5, 400)
 
 
+@pytest.mark.parametrize(
+    "mechanism", [mechanisms.gaussian(sigma=1), ALL["gumbel"].mechanism()(b=1, D=1)]
+)
+def test_the_size_of_delta_of_very_many_steps_is_known(mechanism):
+    """Of 10¹² steps K must be known to 16 digits, and ε to more than six."""
+    composition = compose(mechanism, 10**12)
+    law = composition.law("remove")
+    epsilon = law.mean + 3.3 * math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    found = composition.delta(epsilon, direction="remove")
+    about = enclosure.estimate_log_delta([(mechanism.pair("remove"), 10**12)], epsilon)
+    assert about == pytest.approx(found.log_delta, abs=0.2)
+    proved = composition.certify(epsilon, digits=15, direction="remove")
+    assert found.log_lower <= proved.log_upper
+    assert proved.log_lower <= found.log_upper
+
+
+def test_what_the_mass_at_infinity_proves_needs_no_more():
+    mechanism = ALL["raised cosine noise"].mechanism().subsample("poisson", "1/100")
+    proved = compose(mechanism, 10**12).certify(-3e9, digits=15, direction="remove")
+    assert proved.delta == 1.0
+    assert -1e-15 < proved.log_lower <= 0.0
+
+
 def test_bad_input():
     pairs = [(RESPONSE.pair(), 2)]
     with pytest.raises(InputError, match="digits"):

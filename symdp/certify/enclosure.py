@@ -41,6 +41,8 @@ _MOST_DIGITS = 1000
 _BITS = 128
 _SMALLER = 5
 _NEAR_TOP = 1e-3
+_ROUNDED = (6, 8, 10)  # digits of an ε that close ones share
+_CLOSE = 0.05  # what it may change log δ by
 _TILT_BITS = 3
 _SMALLEST = 1e6  # −log δ, as so many bits are carried
 _MESH_DIGITS = 7
@@ -121,7 +123,7 @@ def estimate_log_delta(
     with suppress(AccuracyError):
         top = _top(steps)
         if top > epsilon:
-            return _saddle(steps, _about(top, float(epsilon))).log_size
+            return _nearby(steps, top, float(epsilon))[1].log_size
     return None
 
 
@@ -202,6 +204,8 @@ def _enclose(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) ->
         with ctx.workprec(int(3.33 * (digits + spare + size)) + _BITS):
             at = arb(fmpq(exact.numerator, exact.denominator))
             ball = mass_at_infinity(steps, arb(10) ** -int(digits + spare + 4))
+            if 1 - ball < arb(10) ** -(digits + 1):  # whatever the rest adds
+                return ball.union(arb(1)).min(arb(1))
             ball += _finite(steps, exact, at, digits + spare)
             if ball.is_zero():
                 return ball
@@ -232,8 +236,7 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
         with suppress(AccuracyError):
             return enclose_two([pair for pair, n in steps for _ in range(n)], epsilon, digits)
     try:
-        about = _about(top, float(epsilon))
-        saddle = _saddle(tuple(steps), about)
+        about, saddle = _nearby(tuple(steps), top, float(epsilon))
     except DivergentError:
         raise AccuracyError("the CGF of the loss is infinite at every t > 0") from None
     if -saddle.log_size > _SMALLEST:
@@ -264,9 +267,20 @@ def _top(steps: Sequence[tuple[Pair, int]]) -> float:
         return float(sum((n * step_law(pair).loss_range()[1] for pair, n in steps), arb(0)))
 
 
-def _about(top: float, epsilon: float) -> float:
-    """Return an ε near by, which close ones share unless the largest loss is near."""
-    return float(f"{epsilon:.6g}") if top - epsilon > _NEAR_TOP * abs(epsilon) else epsilon
+def _nearby(
+    steps: tuple[tuple[Pair, int], ...], top: float, epsilon: float
+) -> tuple[float, Saddle]:
+    """Return an ε near by, which close ones share unless the largest loss is near, and its saddle.
+
+    Of very many steps the deviation of the sum is small beside its mean.
+    """
+    if top - epsilon > _NEAR_TOP * abs(epsilon):
+        for digits in _ROUNDED:
+            about = float(f"{epsilon:.{digits}g}")
+            saddle = _saddle(steps, about)
+            if saddle.tilt * abs(epsilon - about) < _CLOSE:
+                return about, saddle
+    return epsilon, _saddle(steps, epsilon)
 
 
 def _single(pair: Pair, epsilon: arb, digits: float) -> arb:

@@ -15,16 +15,16 @@ from flint import arb, ctx
 
 from symdp.truth.panels import DivergentError, Evaluate, Survey, as_float
 
-_STEP = 0.4
-_NEGLIGIBLE = 24.0  # −log of a share of the whole
+_STEP = 3.2  # for each digit that is wanted
+_NEGLIGIBLE = 5.6  # of −log of a share of the whole, beyond its digits
 _QUIET = 3
-_MOST = 2500  # steps towards one end
+_MOST = 320  # steps towards one end, for each digit
 _CLOSE = 0.25  # of a peak's width: on top of it
 _FALLING = 1e-3  # of a logarithm for each unit of v
 _SPARE_BITS = 10
 
 
-def graded_nodes(evaluate: Evaluate, found: Survey) -> tuple[list[arb], list[arb]]:
+def graded_nodes(evaluate: Evaluate, found: Survey, digits: float) -> tuple[list[arb], list[arb]]:
     """Return weights and losses with ∫ e^g f(ℓ) dx ≈ e^{found.height} Σ weight·f(loss).
 
     Parameters
@@ -33,6 +33,8 @@ def graded_nodes(evaluate: Evaluate, found: Survey) -> tuple[list[arb], list[arb
         x → (g(x), ℓ(x)).
     found : Survey
         Of g.
+    digits : float
+        About how many the sums should have.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def graded_nodes(evaluate: Evaluate, found: Survey) -> tuple[list[arb], list[arb
     >>> from symdp.truth.panels import Interval, survey
     >>> log_density = lambda x: -x.log() * 3 / 4
     >>> found = survey(log_density, Interval(arb(0), arb(1)), (), 30.0)
-    >>> weights, _ = graded_nodes(lambda x: (log_density(x), x), found)
+    >>> weights, _ = graded_nodes(lambda x: (log_density(x), x), found, 8)
     >>> total = sum(weights, arb(0)) * arb(found.height).exp()  # of x^(−3/4)
     >>> round(float(total), 6)
     4.0
@@ -55,7 +57,7 @@ def graded_nodes(evaluate: Evaluate, found: Survey) -> tuple[list[arb], list[arb
     losses: list[arb] = []
     for left, right in itertools.pairwise([found.lower, *inside, found.upper]):
         for end, other in ((left, right), (right, left)):
-            way = _towards(evaluate, found, end, other, widths.get(end.fmpq()))
+            way = _towards(evaluate, found, digits, end, other, widths.get(end.fmpq()))
             for weight, loss in way:
                 weights.append(weight)
                 losses.append(loss)
@@ -65,15 +67,16 @@ def graded_nodes(evaluate: Evaluate, found: Survey) -> tuple[list[arb], list[arb
 
 
 def _towards(
-    evaluate: Evaluate, found: Survey, end: arb, other: arb, top: arb | None
+    evaluate: Evaluate, found: Survey, digits: float, end: arb, other: arb, top: arb | None
 ) -> Iterator[tuple[arb, arb]]:
     """Yield weights and losses from the middle of an interval towards an end, a peak or a cut."""
     width = other - end
-    step, largest = arb(_STEP), -math.inf
+    step, largest = arb(_STEP / digits), -math.inf
+    negligible = digits * math.log(10) + _NEGLIGIBLE
     smallest = abs(end) * arb(2) ** (_SPARE_BITS - ctx.prec)
     quiet = 0
     logs: list[float] = []
-    for index in range(_MOST):
+    for index in range(math.ceil(_MOST * digits)):
         share = 1 / (1 + (step * index).exp())
         away = width * share
         if abs(away) <= smallest:
@@ -87,9 +90,9 @@ def _towards(
         logs.append(log_weight)
         is_on_top = top is None or bool(abs(away) < _CLOSE * top)
         largest = max(largest, log_weight)
-        quiet = quiet + 1 if log_weight < largest - _NEGLIGIBLE else 0
+        quiet = quiet + 1 if log_weight < largest - negligible else 0
         if quiet >= _QUIET and is_on_top:
             return
-    back = round(1 / _STEP) + 1
+    back = round(digits / _STEP) + 1
     if len(logs) > back and logs[-1] > logs[-1 - back] - _FALLING:
         raise DivergentError("the tilted density grows without bound towards an end")

@@ -218,7 +218,7 @@ class StepLaw:
             loss = part.loss or _zero
             if self.is_discrete:
                 return _terms(part, log_density, loss, found)
-            return graded_nodes(lambda x: (log_density(x), loss(x)), found)
+            return graded_nodes(lambda x: (log_density(x), loss(x)), found, digits)
 
         return self._gathered(tilt, digits, rule)
 

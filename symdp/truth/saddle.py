@@ -15,6 +15,7 @@ from symdp.truth.panels import DivergentError
 Steps = Sequence[tuple[StepLaw, int]]
 
 _DIGITS, _BITS = 8.0, 128
+_OF_SUM = 4.0  # digits of K of many steps
 _INWARDS = 1 / 16  # of a tilt outside the domain of K, while none inside is known
 _CLOSE = 0.2  # of the saddle's own width: its place changes cost, not value
 
@@ -136,7 +137,7 @@ def coarse(steps: Steps, tilt: float) -> _Local:
     laws = []
     with ctx.workprec(_BITS):
         for law, count in steps:
-            nodes = law.rough_nodes(arb(tilt), _DIGITS)
+            nodes = law.rough_nodes(arb(tilt), max(_DIGITS, math.log10(count) + _OF_SUM))
             laws.append(
                 (
                     float(nodes.height),
