@@ -12,8 +12,8 @@ from symdp.certify.sweep import BITS, ROWS, Sweep
 from symdp.errors import AccuracyError
 
 SPACING, TILT, EPSILON = arb(3) / 16, arb(5) / 4, arb(11) / 16
-PARTS, PART = 4, 2
-FIRST = ROWS * PARTS * PART
+LENGTHS = (8, 4, 2)
+FIRST = ROWS * LENGTHS[0]
 LAST = 8 * FIRST
 LAWS = {
     "three losses": ([(((3, 7, 6), (0.0, 1.0, 1.618)), 12)]),
@@ -27,7 +27,7 @@ def _nodes(masses, losses, error=0.0):
     return Nodes(weights, tuple(arb(loss) for loss in losses), arb(error), 1e9)
 
 
-def _sweep(likely, whole, counts):
+def _sweep(likely, whole, counts, tolerance=math.inf):
     return Sweep(
         likely,
         whole,
@@ -35,8 +35,8 @@ def _sweep(likely, whole, counts):
         tilt=TILT,
         epsilon=EPSILON,
         spacing=SPACING,
-        parts=PARTS,
-        part=PART,
+        lengths=LENGTHS,
+        tolerance=tolerance,
     )
 
 
@@ -104,6 +104,25 @@ def test_nodes_summed_a_few_at_a_time_add_up_to_the_same(monkeypatch):
     assert abs(few.total - whole.total) <= 1e-4 * whole.error
     assert few.error == pytest.approx(whole.error, rel=1e-12)
     assert few.energy == pytest.approx(whole.energy, rel=1e-12)
+
+
+def test_nodes_that_doubles_do_not_know_well_enough_are_named():
+    with ctx.workprec(BITS):
+        law, count = _nodes((3, 7, 6), (0.0, 1.0, 1.618)), 12
+        whole = next(_sweep([law], [law], [count]).chunks(1, LAST, -60.0))
+        tolerance = FIRST * whole.error / 50
+        sure = next(_sweep([law], [law], [count], tolerance).chunks(1, LAST, -60.0))
+        assert 0 < len(sure.unsure) < 200
+        assert sure.error < whole.error
+        named, energy = arb(0), arb(0)
+        for node in sure.unsure:
+            y = node * SPACING
+            z = acb(TILT, y)
+            named += ((acb(0, -EPSILON * y).exp() * law.at(y) ** count) / (z * (1 + z))).real
+            energy += abs(law.at(y)) ** count
+        assert abs(sure.total + named - whole.total) <= whole.error
+        assert abs(sure.energy + energy - whole.energy) < 1e-9 * energy
+    assert not whole.unsure
 
 
 def test_losses_that_are_not_known_well_enough_are_refused():

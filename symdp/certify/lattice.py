@@ -8,7 +8,7 @@ summed over the lattice, e^{−zs}/(1 − e^{−zD}) − e^{ε−(1+z)s}/(1 − 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from flint import acb, arb, ctx
 from symdp.certify.alias import Steps, choose
 from symdp.certify.line import Goal
 from symdp.certify.parts import parts_of
+from symdp.certify.sift import Sieve, Stretch, power, values_at, widest
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from symdp.pair import Pair
 
 _LN10 = math.log(10)
+_FEW_POINTS = 64  # that are all summed
 _MOST_POINTS = 200_000
+_COARSE = 64  # bits of what only bounds
 
 
 @dataclass(frozen=True)
@@ -106,26 +109,60 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     log_goal = goal.log_size - goal.digits * _LN10 - math.log(8)
     period, anchors = choose(steps, tilt, epsilon, log_goal, goal.width)
     points = math.ceil(period / float(spacing)) + 1
-    if points > _MOST_POINTS:
-        raise AccuracyError("the lattice of the losses is too fine to certify so many steps")
     added = sum((s.added(tilt, epsilon, points * spacing) for s in anchors), arb(0)).upper()
     start, unsure = _first_above(origin, spacing, epsilon)
     count = sum(n for _, n in steps)
     tolerance = ((arb(log_goal) - height).exp() * t.min(arb(1)) / (4 * count)).mid()
-    total = arb(0)
     turn = 2 * arb.pi() / (points * spacing)
     walks = [(step.walk(turn, tolerance, n, falls=False), n) for step, n in steps]
-    for index in range(points // 2 + 1):
-        y = index * turn
-        z = acb(t, y)
-        value = _kernel(z, start, spacing, epsilon)
-        for walk, n in walks:
-            value *= walk[index] ** n
-        total += value.real if index in (0, points - index) else 2 * value.real
+
+    def term(index: int, values: Sequence[acb]) -> arb:
+        value = _kernel(acb(t, index * turn), start, spacing, epsilon)
+        for own, (_, n) in zip(values, steps, strict=True):
+            value *= own**n
+        return value.real if index in (0, points - index) else 2 * value.real
+
+    largest = _largest_kernel(t, start, spacing, epsilon)
+    # In the units of the terms, for each point.
+    negligible = (arb(log_goal) - height - t * epsilon).exp() / largest
+    total, last, index, size = arb(0), points // 2, 0, largest
+    while index <= last and not (index >= _FEW_POINTS and size < negligible):
+        values = [walk[index] for walk, _ in walks]
+        total += term(index, values)
+        size = power([abs(value).upper() for value in values], [n for _, n in steps])
+        index += 1
+    if index <= last:
+        fine = [walk.between(0, last, 1.0) for walk, _ in walks]
+        for before, end, moduli in _beyond(steps, turn, index - 1, last, negligible):
+            if moduli is None:
+                total += term(end, values_at(fine, end * turn))
+            else:
+                size = 2 * (end - before) * largest * power(moduli, [n for _, n in steps])
+                total += arb(0, size)
     # `height` holds e^{−tε}, which the kernel has too.
     return (
         total / points * (height + t * epsilon).exp() + unsure * height.exp() - arb(0).union(added)
     )
+
+
+def _beyond(steps: Steps, turn: arb, first: int, last: int, negligible: arb) -> Iterator[Stretch]:
+    """Yield what covers the points after the first."""
+    with ctx.workprec(_COARSE):
+        laws = [step.nodes(float(last * turn), 0.0, _COARSE) for step, _ in steps]
+    sieve = Sieve(laws, [n for _, n in steps], turn, lambda size, _: bool(size < negligible))
+    stride = widest(max(float(step.deviation()) for step, _ in steps), turn)
+    alone = 0
+    for found in sieve.stretches(first, last, stride):
+        alone += found.moduli is None
+        if alone > _MOST_POINTS:
+            raise AccuracyError("the lattice of the losses is too fine to certify so many steps")
+        yield found
+
+
+def _largest_kernel(t: arb, start: arb, spacing: arb, epsilon: arb) -> arb:
+    first = (-t * start).exp() / -(-t * spacing).expm1()
+    second = (epsilon - (1 + t) * start).exp() / -(-(1 + t) * spacing).expm1()
+    return arb((first + second).upper())
 
 
 def _kernel(z: acb, start: arb, spacing: arb, epsilon: arb) -> acb:

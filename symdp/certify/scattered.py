@@ -6,46 +6,36 @@ Such a characteristic function comes back close to 1 for ever, but seldom.  G = 
     Σ_{|k−T| ≤ M/2} G(kh) ≤ Σ_k G((T + k)h) F(k) ≤ Σ_k G(kh) F(k) ≤ 2 Σ_{|k|<M} G(kh) = A,
 
 and with M = N the nodes beyond the N-th add at most 2A/(Nh)².  Up to there |φ| is bounded between
-places a and b by |φ(y)| ≤ max(|φ(a)|, |φ(b)|) + E(ℓ − c)²(b − a)²/8, in doubles first where there
-are many (see `sweep`), and nodes are summed where that is not small enough.
+places (see `sift`), in doubles where there are many (see `sweep`), and nodes are summed where that
+is not small enough.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from flint import acb, arb, ctx
 
 from symdp.certify.nodes import Nodes
+from symdp.certify.sift import Sieve, power, values_at, widest
 from symdp.certify.step import TiltedStep
 from symdp.certify.sweep import BITS, ROWS, Sweep
 from symdp.certify.walk import Walk, integrand
-from symdp.certify.work import spend_products
 from symdp.errors import AccuracyError
 
 _COARSE = 64  # bits of what only bounds
-_STRIDE = 0.75  # between places, in deviations of one step
-_PARTS, _PART = 8, 8  # of an interval between places at most, and nodes of one at least
+_PARTS, _PART = 8, 8  # of an interval at most, and nodes of the shortest at least
 _SHARE = 0.25  # of what may be left out
 _SLACK = 1.5
 _LONG = 40.0  # a log of how much further than the first places the last ones lie
 _MOST_PLACES = 2e10  # times losses
 _QUARTER = 0.25  # of the level, below which products are in doubles
 _MOST_NEAR = 20_000
-_ALONE = 10  # products of a walk, that a value alone costs
 _RARE = 2.0**-12  # the mass of losses that places leave out
 _LEAST_UNSEEN = 2.0**-56  # the same where nodes are summed
-
-
-class _Place(NamedTuple):
-    """A node, and upper bounds of each |φ_i| there."""
-
-    node: int
-    moduli: tuple[arb, ...]
 
 
 class Scattered:
@@ -76,7 +66,7 @@ class Scattered:
         self._tilt, self._epsilon, self._spacing = tilt, epsilon, spacing
         self._allowed = allowed
         self._counts = [n for _, n in steps]
-        self._coarse: list[Nodes] = []
+        self._even = [n - n % 2 for n in self._counts]
         self._fine: list[Nodes] = []
         self._precision = ctx.prec
         self._total, self._error = arb(0), arb(0)
@@ -91,25 +81,20 @@ class Scattered:
             If too many places would be needed.
         """
         deviation = max(float(step.deviation()) for step, _ in self._steps)
-        stride = max(int(_STRIDE / (deviation * float(self._spacing))), 1)
-        parts = min(max(stride // _PART, 1), _PARTS)
-        part = stride // parts
-        stride = parts * part
+        lengths = _lengths(widest(deviation, self._spacing))
+        stride = lengths[0]
         first = self._sum_near()
         last = self._last(first, stride)
         reach = float((last + 2 * ROWS * stride) * self._spacing)
         self._fine = [walk.between(0, last + 2 * ROWS * stride, 1.0) for walk, _ in self._walks]
         with ctx.workprec(_COARSE):
             laws = [step.nodes(reach, 0.0, _COARSE) for step, _ in self._steps]
-            self._coarse = [
-                _likely(law, min(_RARE, 1.0 / n)) for law, n in zip(laws, self._counts, strict=True)
-            ]
+            coarse = self._rough(laws)
             self._level = _SHARE * self._allowed * self._spacing / math.log(2 + last / first)
             column = first // (ROWS * stride) + 1
             near = column * ROWS * stride
-            for left, right in itertools.pairwise(self._places(first, stride, min(near, last))):
-                self._add(left, right)
-            end = right.node if last <= near else self._sweep(parts, part, column, last)
+            self._sift(coarse, first, min(near, last), stride)
+            end = last if last <= near else self._sweep(lengths, column, last)
             y = end * self._spacing
             excess = sum((n * step.log_excess() for step, n in self._steps), arb(0)).exp() ** 2
             error = excess * (self._error + 4 * self._energy / y**2)
@@ -128,7 +113,7 @@ class Scattered:
                 )
             values = [walk[index] for walk, _ in self._walks]
             self._take(values, index)
-            size = self._product([abs(value).upper() for value in values])
+            size = power([abs(value).upper() for value in values], self._counts)
             y = index * self._spacing
             is_small = bool(size < _SHARE * self._allowed * y * self._spacing / _LONG)
         return index
@@ -149,19 +134,19 @@ class Scattered:
             )
         return last
 
-    def _sweep(self, parts: int, part: int, column: int, last: int) -> int:
+    def _sweep(self, lengths: Sequence[int], column: int, last: int) -> int:
         """Add nodes far out, or bounds of what they add, and return the last one."""
-        end = start = column * ROWS * parts * part
+        end = start = column * ROWS * lengths[0]
         # Even if all nodes from the first one on counted, what is left out here would not.
         hardly = _SHARE * self._allowed * start * self._spacing**2 / sum(self._counts)
         unseen = min(max(float(hardly), _LEAST_UNSEEN), _RARE)
         with ctx.workprec(BITS):
-            reach = float((last + 2 * ROWS * parts * part) * self._spacing)
+            reach = float((last + 2 * ROWS * lengths[0]) * self._spacing)
             laws = [step.nodes(reach, 0.0, BITS) for step, _ in self._steps]
             sweep = Sweep(
-                [_likely(law, _RARE) for law in laws], [_likely(law, unseen) for law in laws],
+                self._rough(laws), [_likely(law, unseen) for law in laws],
                 self._counts, tilt=self._tilt, epsilon=self._epsilon, spacing=self._spacing,
-                parts=parts, part=part,
+                lengths=lengths, tolerance=float(self._level / self._spacing),
             )  # fmt: skip
         level = _QUARTER * self._level * self._spacing
         for chunk in sweep.chunks(column, last, float(level.log())):
@@ -170,59 +155,47 @@ class Scattered:
             self._error += small / (chunk.first * self._spacing) ** 2 + chunk.error
             self._energy += 2 * (small + chunk.energy)
             self._total += chunk.total
+            for node in chunk.unsure:
+                self._take_alone(node)
         return end
 
-    def _places(self, first: int, stride: int, last: int) -> Iterator[_Place]:
-        yield self._place(first)
-        start = first // stride + 1
-        ways = [nodes.walk(start, stride * self._spacing) for nodes in self._coarse]
-        for node, values in zip(itertools.count(start * stride, stride), zip(*ways, strict=True)):
-            spend_products(sum(len(nodes.losses) for nodes in self._coarse))
-            yield _Place(node, tuple(abs(value).upper() for value in values))
-            if node >= last:
-                return
+    def _rough(self, laws: Sequence[Nodes]) -> list[Nodes]:
+        """Return what of each law tells whether its power is small."""
+        return [_likely(law, min(_RARE, 1 / n)) for law, n in zip(laws, self._counts, strict=True)]
 
-    def _place(self, node: int) -> _Place:
-        values = _values(self._coarse, node * self._spacing)
-        return _Place(node, tuple(abs(value).upper() for value in values))
+    def _sift(self, coarse: Sequence[Nodes], first: int, last: int, stride: int) -> None:
+        """Add nodes, or bounds of what they add."""
 
-    def _add(self, left: _Place, right: _Place) -> None:
-        """Add the nodes after one place up to another, or a bound of what they add."""
-        length, y = right.node - left.node, left.node * self._spacing
-        spread = (length * self._spacing) ** 2 / 8
-        bounds = [
-            (a.max(b) + spread * nodes.spread[1] + nodes.error).upper().min(arb(1))
-            for a, b, nodes in zip(left.moduli, right.moduli, self._coarse, strict=True)
-        ]
-        product = self._product(bounds)
-        if product < self._level * y:
-            self._error += length * product / y**2
-            self._energy += 2 * length * self._product(bounds, even=True)
-        elif length == 1:
-            with ctx.workprec(self._precision):
-                self._take(_values(self._fine, right.node * self._spacing), right.node)
-        else:
-            middle = self._place((left.node + right.node) // 2)
-            self._add(left, middle)
-            self._add(middle, right)
+        def is_small(product: arb, node: int) -> bool:
+            return bool(product < self._level * node * self._spacing)
+
+        sieve = Sieve(coarse, self._counts, self._spacing, is_small)
+        for before, end, moduli in sieve.stretches(first, last, stride):
+            if moduli is None:
+                self._take_alone(end)
+            else:
+                length, y = end - before, before * self._spacing
+                self._error += length * power(moduli, self._counts) / y**2
+                self._energy += 2 * length * power(moduli, self._even)
+
+    def _take_alone(self, index: int) -> None:
+        with ctx.workprec(self._precision):
+            self._take(values_at(self._fine, index * self._spacing), index)
 
     def _take(self, values: Sequence[acb], index: int) -> None:
         """Add a node."""
         value = integrand(self._tilt, self._epsilon, index * self._spacing, values, self._counts)
         self._total += value.real if index else value.real / 2
-        self._energy += 2 * self._product([abs(own).upper() for own in values], even=True)
-
-    def _product(self, moduli: Sequence[arb], *, even: bool = False) -> arb:
-        """Return an upper bound of Π|φ_i|^{n_i}, or of G."""
-        product = arb(1)
-        for size, count in zip(moduli, self._counts, strict=True):
-            product *= size ** (count - count % 2 if even else count)
-        return arb(product.upper())
+        self._energy += 2 * power([abs(own).upper() for own in values], self._even)
 
 
-def _values(steps: Sequence[Nodes], y: arb) -> list[acb]:
-    spend_products(_ALONE * sum(len(nodes.losses) for nodes in steps))
-    return [nodes.at(y) for nodes in steps]
+def _lengths(widest: int) -> tuple[int, ...]:
+    """Return lengths of ever smaller parts, the first as long as may be, each whole times more."""
+    splits: list[int] = []
+    while widest >= 2 * _PART:
+        splits.append(min(widest // _PART, _PARTS))
+        widest //= splits[-1]
+    return tuple(widest * math.prod(splits[k:]) for k in range(len(splits) + 1))
 
 
 def _likely(nodes: Nodes, rare: float) -> Nodes:

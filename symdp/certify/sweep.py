@@ -42,7 +42,8 @@ _LEAST = 1e-290  # more than powers that underflow
 class Chunk(NamedTuple):
     """Nodes from one up to another, and what those add that are not shown to be small.
 
-    `energy` is the sum of Π|φ_i|^{m_i} over them, m_i even and at most n_i.
+    `energy` is the sum of Π|φ_i|^{m_i} over them, m_i even and at most n_i.  `unsure` nodes are not
+    known well enough in doubles, and in none of the sums.
     """
 
     first: int
@@ -50,13 +51,15 @@ class Chunk(NamedTuple):
     total: float
     error: float
     energy: float
+    unsure: list[int]
 
 
 class _Phases:
-    """e^{iyℓ} of some losses at nodes kh, k = ((b ROWS + a) parts + c) part + d."""
+    """e^{iyℓ} of some losses at nodes kh."""
 
-    def __init__(self, losses: Sequence[arb], spacing: arb, parts: int, part: int) -> None:
-        self._losses, self._spacing, self._parts, self._part = losses, spacing, parts, part
+    def __init__(self, losses: Sequence[arb], spacing: arb, lengths: Sequence[int]) -> None:
+        self._losses, self._spacing, self._lengths = losses, spacing, lengths
+        self._parts: dict[int, Complex] = {}
 
     @property
     def size(self) -> int:
@@ -76,64 +79,68 @@ class _Phases:
 
     @cached_property
     def rows(self) -> Complex:
-        return self._at([a * self._parts * self._part for a in range(ROWS + 1)])
+        return self._at([a * self._lengths[0] for a in range(ROWS + 1)])
 
-    @cached_property
-    def parts(self) -> Complex:
-        return self._at([c * self._part for c in range(self._parts + 1)])
+    def parts(self, level: int) -> Complex:
+        """Return a row for each end of the parts of an interval of one of the lengths."""
+        if level not in self._parts:
+            whole, part = self._lengths[level : level + 2]
+            self._parts[level] = self._at(range(0, whole + part, part))
+        return self._parts[level]
 
     @cached_property
     def inner(self) -> Complex:
-        """Those after the first node of a part, one column for each."""
-        return self._at(range(1, self._part + 1)).T
+        """Those after the first node of the shortest parts, one column for each."""
+        return self._at(range(1, self._lengths[-1] + 1)).T
 
     @cached_property
     def _few_columns(self) -> Complex:
-        return self._at([b * ROWS * self._parts * self._part for b in range(_COLUMNS)])
+        return self._at([b * ROWS * self._lengths[0] for b in range(_COLUMNS)])
 
     def columns(self, first: int, last: int) -> Complex:
         """Return a row for each b from the first up to, not including, the last, of one block."""
         block = first // _COLUMNS
         found = self._few_columns[first - block * _COLUMNS : last - block * _COLUMNS]
         if block:
-            found = found * self._at([block * _COLUMNS * ROWS * self._parts * self._part])
+            found = found * self._at([block * _COLUMNS * ROWS * self._lengths[0]])
+        return np.asarray(found)
+
+    def beginnings(self, first: int, last: int, nodes: Index) -> Complex:
+        """Return a row for each of some nodes where the shortest parts of such columns begin."""
+        interval, rest = np.divmod(nodes, self._lengths[0])
+        column, row = np.divmod(interval, ROWS)
+        found = self.rows[row] * self.columns(first, last)[column - first]
+        for level, part in enumerate(self._lengths[1:]):
+            number, rest = np.divmod(rest, part)
+            found *= self.parts(level)[number]
         return np.asarray(found)
 
 
 class _Law:
     """φ of one kind of step."""
 
-    def __init__(self, nodes: Nodes, count: int, spacing: arb, parts: int, part: int) -> None:
+    def __init__(self, nodes: Nodes, count: int, spacing: arb, lengths: Sequence[int]) -> None:
         self.count, self.even = count, count - count % 2
-        self.phases = _Phases(nodes.losses, spacing, parts, part)
-        self._weights = np.asarray([float(weight.mid()) for weight in nodes.weights])
-        rounding = (4 * self._weights.size + 64) * _UNIT * float(np.sum(np.abs(self._weights)))
+        self.phases = _Phases(nodes.losses, spacing, lengths)
+        self.weights = np.asarray([float(weight.mid()) for weight in nodes.weights])
+        rounding = (4 * self.weights.size + 128) * _UNIT * float(np.sum(np.abs(self.weights)))
         self.error = (_up(nodes.error) + rounding) * _ABOVE
-        self._bend = _up(nodes.spread[1] * (parts * part * spacing) ** 2 / 8)
+        self._bends = [_up(nodes.spread[1] * (length * spacing) ** 2 / 8) for length in lengths]
 
-    def allowed(self, log_level: float, *, parts: int) -> float:
+    def allowed(self, log_level: float, level: int) -> float:
         """Return what |φ|² must be below at both places for a small power between them."""
         if not self.even:
             return 0.0
-        most = math.exp(log_level / self.even) / _ABOVE - self.error - self._bend / parts**2
+        most = math.exp(log_level / self.even) / _ABOVE - self.error - self._bends[level]
         return most * most / _ABOVE if most > 0.0 else 0.0
 
     @cached_property
     def _rows(self) -> Complex:
-        return np.asarray(self.phases.rows * self._weights)
+        return np.asarray(self.phases.rows * self.weights)
 
-    def at_places(self, columns: Complex) -> Complex:
-        """Return φ, one column for each of the columns."""
-        return np.asarray(self._rows @ columns.T)
-
-    def at_parts(self, columns: Complex, row: Index, column: Index) -> Complex:
-        """Return φ between places, one row for each interval."""
-        return np.asarray((self._rows[row] * columns[column]) @ self.phases.parts.T)
-
-    def at_nodes(self, columns: Complex, row: Index, column: Index, part: Index) -> Complex:
-        """Return φ at the nodes of parts, one row for each part."""
-        phases = self._rows[row] * columns[column] * self.phases.parts[part]
-        return np.asarray(phases @ self.phases.inner)
+    def at_places(self, first: int, last: int) -> Complex:
+        """Return φ, one column for each of some columns."""
+        return np.asarray(self._rows @ self.phases.columns(first, last).T)
 
 
 class Sweep:
@@ -148,8 +155,11 @@ class Sweep:
         The n_i.
     tilt, epsilon, spacing : arb
         Re z, ε and h.
-    parts, part : int
-        Of an interval between two places, which are looked at again, and nodes of each.
+    lengths : sequence of int
+        Of intervals between two places and of ever smaller parts of them, in nodes: each divides
+        the one before.
+    tolerance : float
+        The error of the k-th node may be this share of 1/k.
     """
 
     def __init__(
@@ -161,16 +171,16 @@ class Sweep:
         tilt: arb,
         epsilon: arb,
         spacing: arb,
-        parts: int,
-        part: int,
+        lengths: Sequence[int],
+        tolerance: float,
     ) -> None:
-        self._parts, self._part = parts, part
+        self._lengths, self._tolerance = lengths, tolerance
         self._tilt, self._spacing = float(tilt), float(spacing)
         self._likely, self._whole = (
-            [_Law(nodes, n, spacing, parts, part) for nodes, n in zip(laws, counts, strict=True)]
+            [_Law(nodes, n, spacing, lengths) for nodes, n in zip(laws, counts, strict=True)]
             for laws in (likely, whole)
         )
-        self._shift = _Phases([-epsilon], spacing, parts, part)
+        self._shift = _Phases([-epsilon], spacing, lengths)
 
     def chunks(self, column: int, last: int, log_level: float) -> Iterator[Chunk]:
         """Yield what the nodes add from a column of places on until a last node is covered.
@@ -178,11 +188,11 @@ class Sweep:
         Parameters
         ----------
         column : int
-            1 or more; it begins at the node column·ROWS·parts·part.
+            1 or more; it begins at the node column·ROWS·lengths[0].
         log_level : float
             What log(Π|φ_i|^{m_i}/k) is below at the k-th node counts as small.
         """
-        nodes = ROWS * self._parts * self._part
+        nodes = ROWS * self._lengths[0]
         final = -(-last // nodes)
         while column < final:
             # Places of one chunk are no more than twice as far out as others.
@@ -194,60 +204,78 @@ class Sweep:
 
     def _chunk(self, start: int, end: int, log_level: float) -> Chunk:
         spend(_COST * (end - start) * ROWS * sum(law.phases.size for law in self._likely))
-        columns = [law.phases.columns(start, end) for law in self._likely]
         loud = np.ones((ROWS, end - start), dtype=np.bool_)
-        for law, own in zip(self._likely, columns, strict=True):
-            above = _squares(law.at_places(own)) >= law.allowed(log_level, parts=1)
+        for law in self._likely:
+            above = _squares(law.at_places(start, end)) >= law.allowed(log_level, 0)
             loud &= above[:-1] | above[1:]
-        rows, places = np.nonzero(loud)
-        sums = [np.zeros(3)]
-        for some in _pieces(rows.size, _INTERVALS_AT_ONCE):
-            row, column = rows[some], places[some]
-            which, part = self._loud_parts(columns, row, column, log_level)
-            for few in _pieces(which.size, max(_NODES_AT_ONCE // self._part, 1)):
-                at = which[few]
-                sums.append(self._sums(start, end, row[at], column[at], part[few]))
-        total, error, energy = (math.fsum(each.tolist()) for each in np.transpose(sums))
-        nodes = ROWS * self._parts * self._part
-        return Chunk(start * nodes, end * nodes, total, error * _ABOVE, energy * _ABOVE)
+        row, column = np.nonzero(loud)
+        intervals = self._lengths[0] * ((start + column) * ROWS + row)
+        sums, unsure = [(0.0, 0.0, 0.0)], [np.empty(0, dtype=np.intp)]
+        for some in _pieces(intervals.size, _INTERVALS_AT_ONCE):
+            first = intervals[some]
+            terms = [law.weights * law.phases.beginnings(start, end, first) for law in self._likely]
+            for parts in self._loud_parts(first, terms, 0, log_level):
+                for few in _pieces(parts.size, max(_NODES_AT_ONCE // self._lengths[-1], 1)):
+                    found, nodes = self._sums(start, end, parts[few])
+                    sums.append(found)
+                    unsure.append(nodes)
+        total, error, energy = (math.fsum(each) for each in zip(*sums, strict=True))
+        size, left = ROWS * self._lengths[0], np.concatenate(unsure).tolist()
+        return Chunk(start * size, end * size, total, error * _ABOVE, energy * _ABOVE, left)
 
     def _loud_parts(
-        self, columns: Sequence[Complex], row: Index, column: Index, log_level: float
-    ) -> tuple[Index, Index]:
-        """Return intervals' numbers and their parts where the product is not shown to be small."""
-        spend(_COST * self._parts * row.size * sum(law.phases.size for law in self._likely))
-        loud = np.ones((row.size, self._parts), dtype=np.bool_)
-        for law, own in zip(self._likely, columns, strict=True):
-            above = _squares(law.at_parts(own, row, column)) >= law.allowed(
-                log_level, parts=self._parts
-            )
+        self, first: Index, terms: Sequence[Complex], level: int, log_level: float
+    ) -> Iterator[Index]:
+        """Yield where the shortest parts begin in which the product is not shown to be small."""
+        if level == len(self._lengths) - 1:
+            yield first
+            return
+        part = self._lengths[level + 1]
+        parts = self._lengths[level] // part
+        spend(_COST * parts * first.size * sum(law.phases.size for law in self._likely))
+        loud = np.ones((first.size, parts), dtype=np.bool_)
+        for law, own in zip(self._likely, terms, strict=True):
+            found = _squares(own @ law.phases.parts(level).T)
+            above = found >= law.allowed(log_level, level + 1)
             loud &= above[:, :-1] | above[:, 1:]
-        which, part = np.nonzero(loud)
-        return which, part
+        which, number = np.nonzero(loud)
+        for some in _pieces(which.size, _INTERVALS_AT_ONCE):
+            of, at = which[some], number[some]
+            finer = [
+                np.asarray(own[of] * law.phases.parts(level)[at])
+                for law, own in zip(self._likely, terms, strict=True)
+            ]
+            yield from self._loud_parts(first[of] + part * at, finer, level + 1, log_level)
 
-    def _sums(self, start: int, end: int, row: Index, column: Index, part: Index) -> Array:
-        """Return the sum over the nodes of some parts, its error and the energy."""
-        each = _NODE + _COST * sum(law.phases.size for law in self._whole)
-        spend(each * self._part * row.size)
-        first = (((start + column) * ROWS + row) * self._parts + part) * self._part
-        y = (first[:, None] + np.arange(1, self._part + 1)) * self._spacing
+    def _sums(self, start: int, end: int, first: Index) -> tuple[tuple[float, float, float], Index]:
+        """Return the sum over nodes of some parts, its error and the energy; and what is left."""
+        part = self._lengths[-1]
+        spend((_NODE + _COST * sum(law.phases.size for law in self._whole)) * part * first.size)
+        nodes = first[:, None] + np.arange(1, part + 1)
+        y = nodes * self._spacing
         z = self._tilt + 1j * y
-        phase = self._shift.rows[row] * self._shift.columns(start, end)[column]
-        value = (phase * self._shift.parts[part]) @ self._shift.inner / (z * (1.0 + z))
+        shift = self._shift.beginnings(start, end, first) @ self._shift.inner
+        value = shift / (z * (1.0 + z))
         size, even = 1.0 / (y * y), np.ones_like(y)
         wrong = np.full_like(y, 64.0 * _UNIT)  # relative to the size
         for law in self._whole:
-            found = law.at_nodes(law.phases.columns(start, end), row, column, part)
+            terms = law.weights * law.phases.beginnings(start, end, first)
+            found = terms @ law.phases.inner
             modulus = np.sqrt(_squares(found)) * _ABOVE + 2.0 * law.error
             value *= _power(found, law.count)
             size *= _power(modulus, law.count)
             even *= _power(modulus, law.even)
             wrong += law.count * (law.error / modulus + 16.0 * _UNIT)
-        above = 1.0 + (self._part + 64 + 32 * sum(law.count for law in self._whole)) * _UNIT
+        above = 1.0 + (part + 64 + 32 * sum(law.count for law in self._whole)) * _UNIT
         # A sum over a part, and two more of such sums.
-        error = (size * (wrong + (self._part + 3) * _UNIT) + _LEAST) * above
-        sums = value.real, error, (even + _LEAST) * above
-        return np.asarray([math.fsum(each.sum(axis=1).tolist()) for each in sums])
+        error = (size * (wrong + (part + 3) * _UNIT) + _LEAST) * above
+        sure = error * nodes <= self._tolerance
+        sums = tuple(
+            math.fsum(np.where(sure, each, 0.0).sum(axis=1).tolist())
+            for each in (value.real, error, (even + _LEAST) * above)
+        )
+        total, missing, energy = sums
+        return (total, missing, energy), nodes[~sure]
 
 
 def _pieces(size: int, most: int) -> Iterator[slice]:
