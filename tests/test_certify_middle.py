@@ -58,7 +58,7 @@ def test_no_tilt_to_the_right(count):
 
 def test_tails_are_cut_for_the_sign_of_a_tilt():
     """What is cut off for tilts above 0 says nothing about those below."""
-    parts = parts_of(mechanisms.gumbel(b=1).pair("remove"))
+    parts = parts_of.__wrapped__(mechanisms.gumbel(b=1).pair("remove"))
     assert parts.reach(sp.Rational(-1, 3)) == -1
     assert parts.reach(sp.S.Zero) > 0
     parts.share(sp.Rational(-1, 4), sp.Rational(-1, 2), sp.S.Zero)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from fractions import Fraction
 
 import pytest
 import sympy as sp
@@ -12,6 +13,7 @@ from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta, enclosure, scattered
+from symdp.certify.blur import Blur
 from symdp.certify.step import tilted_step
 from symdp.errors import AccuracyError
 
@@ -65,22 +67,27 @@ def test_many_steps_of_integers_are_proved(count, digits):
     assert proved.log_lower <= found.log_upper
 
 
-def test_far_nodes_have_no_more_energy_than_those_about_zero():
-    """Σ G over any M nodes is at most 2 Σ_{|k|<M} G, whatever the place."""
-    pair = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/5").pair("remove")
-    step, count, spacing, size = tilted_step(pair, sp.Integer(3)), 6, 0.75, 40
-    draw = random.Random(7)
-    with ctx.workprec(100):
-        nodes = step.nodes(1e7, 0.0, 64)
+def cut_early(monkeypatch):
+    """Return δ where the line is cut off far before its digits ask for it, and the truth."""
+    steps = [(CELLS.subsample("poisson", "1/20").pair("remove"), 300)]
+    exact = enclose_delta(steps, 0.4, 20)
+    without_sums(monkeypatch)
+    enough = scattered.enough
+    monkeypatch.setattr(scattered, "enough", lambda *known: enough(*known) / 300)
+    with ctx.workprec(200):
+        return enclosure._finite(steps, Fraction(0.4), arb(0.4), 9.0), exact
 
-        def energy(first):
-            places = range(first, first + size)
-            return sum(float(abs(nodes.at(arb(k * spacing)))) ** count for k in places)
 
-        near = 2 * (2 * energy(0) - 1)
-        far = [energy(draw.randrange(10**6)) for _ in range(40)]
-    assert max(far) <= near
-    assert max(far) > near / 40  # else the bound would say little
+def test_what_an_early_cut_off_changes_is_bounded(monkeypatch):
+    found, exact = cut_early(monkeypatch)
+    assert found.overlaps(exact)
+    assert 1e-9 * exact < found.rad() < 1e-3 * exact
+
+
+def test_without_the_bound_of_the_cut_off_the_truth_is_lost(monkeypatch):
+    monkeypatch.setattr(Blur, "bound", lambda *_: arb(0))
+    found, exact = cut_early(monkeypatch)
+    assert not found.overlaps(exact)
 
 
 def test_a_bound_between_places_holds_between_them():

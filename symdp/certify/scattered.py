@@ -1,13 +1,9 @@
-"""The line where every loss is discrete and off any lattice: how little its far nodes add.
+"""The line where every loss is discrete and off any lattice: all that comes back up to a cut-off.
 
-Such a characteristic function comes back close to 1 for ever, but seldom.  G = Π|φ_i|^{2m_i} with
-2m_i ≤ n_i is positive definite, and F(k) = 2(1 − |k|/M)⁺ has a positive transform: for every T
-
-    Σ_{|k−T| ≤ M/2} G(kh) ≤ Σ_k G((T + k)h) F(k) ≤ Σ_k G(kh) F(k) ≤ 2 Σ_{|k|<M} G(kh) = A,
-
-and with M = N the nodes beyond the N-th add at most 2A/(Nh)².  Up to there |φ| is bounded between
-places (see `sift`), in doubles where there are many (see `sweep`), and nodes are summed where that
-is not small enough.
+Such a characteristic function comes back close to 1 for ever, but seldom.  A smooth cut-off makes
+what follows unneeded (see `blur`): it changes δ by as much as lies close to ε, which the same nodes
+say.  Nodes are shown to be small by places between which |φ| is bounded (see `sift`), in doubles
+where there are many (see `sweep`), and summed where they are not.
 """
 
 from __future__ import annotations
@@ -15,10 +11,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from flint import acb, arb, ctx
 
+from symdp.certify.blur import LARGEST, Blur, enough
 from symdp.certify.nodes import Nodes
 from symdp.certify.sift import Sieve, power, values_at, widest
 from symdp.certify.step import TiltedStep
@@ -29,7 +26,6 @@ from symdp.errors import AccuracyError
 _COARSE = 64  # bits of what only bounds
 _PARTS, _PART = 8, 8  # of an interval at most, and nodes of the shortest at least
 _SHARE = 0.25  # of what may be left out
-_SLACK = 1.5
 _LONG = 40.0  # a log of how much further than the first places the last ones lie
 _MOST_PLACES = 2e10  # times losses
 _QUARTER = 0.25  # of the level, below which products are in doubles
@@ -66,11 +62,11 @@ class Scattered:
         self._tilt, self._epsilon, self._spacing = tilt, epsilon, spacing
         self._allowed = allowed
         self._counts = [n for _, n in steps]
-        self._even = [n - n % 2 for n in self._counts]
         self._fine: list[Nodes] = []
         self._precision = ctx.prec
-        self._total, self._error = arb(0), arb(0)
-        self._energy = arb(1)  # of G over all nodes so far, on both sides
+        self._near: list[tuple[int, arb]] = []  # nodes, and Re Φ there
+        self._sums = _Sums()
+        self._blur: Blur | None = None
 
     def sum(self) -> tuple[arb, arb]:
         """Return the sum of real parts, and a bound of what it leaves out.
@@ -82,23 +78,30 @@ class Scattered:
         """
         deviation = max(float(step.deviation()) for step, _ in self._steps)
         lengths = _lengths(widest(deviation, self._spacing))
-        stride = lengths[0]
-        first = self._sum_near()
-        last = self._last(first, stride)
-        reach = float((last + 2 * ROWS * stride) * self._spacing)
-        self._fine = [walk.between(0, last + 2 * ROWS * stride, 1.0) for walk, _ in self._walks]
+        stride, first = lengths[0], self._sum_near()
+        size = float(sum((abs(value).upper() for _, value in self._near), arb(0)).upper())
+        reach = enough(size, _SHARE * float(self._allowed))
+        # The first nodes lie where nothing is cut off.
+        self._blur = Blur(max(reach, 3.0 * first * float(self._spacing)))
+        last = int(self._blur.reach / float(self._spacing)) + 1
+        self._require_few(last / stride)
+        farthest = last + 2 * ROWS * stride
+        self._fine = [walk.between(0, farthest, 1.0) for walk, _ in self._walks]
         with ctx.workprec(_COARSE):
-            laws = [step.nodes(reach, 0.0, _COARSE) for step, _ in self._steps]
-            coarse = self._rough(laws)
+            laws = [
+                step.nodes(float(farthest * self._spacing), 0, _COARSE) for step, _ in self._steps
+            ]
             self._level = _SHARE * self._allowed * self._spacing / math.log(2 + last / first)
             column = first // (ROWS * stride) + 1
             near = column * ROWS * stride
-            self._sift(coarse, first, min(near, last), stride)
-            end = last if last <= near else self._sweep(lengths, column, last)
-            y = end * self._spacing
+            self._sift(self._rough(laws), first, min(near, last), stride)
+            if last > near:
+                self._sweep(lengths, column, last)
+            sums = self._sums
+            mass = sum((own * self._window(node) for node, own in self._near), sums.mass)
             excess = sum((n * step.log_excess() for step, n in self._steps), arb(0)).exp() ** 2
-            error = excess * (self._error + 4 * self._energy / y**2)
-        return self._total, arb(error.upper())
+            error = excess * (sums.error + self._blur.bound(mass))
+        return sums.total, arb(error.upper())
 
     def _sum_near(self) -> int:
         """Sum the nodes about the first, and return the place up to which that is."""
@@ -118,25 +121,21 @@ class Scattered:
             is_small = bool(size < _SHARE * self._allowed * y * self._spacing / _LONG)
         return index
 
-    def _last(self, first: int, stride: int) -> int:
-        """Return up to where the nodes must be bounded."""
-        energy = float(self._energy.upper())
-        reach = _SLACK * math.sqrt(4 * energy / (_SHARE * float(self._allowed)))
-        last = max(int(reach / float(self._spacing)), 2 * first)
+    def _require_few(self, places: float) -> None:
         with ctx.workprec(_COARSE):
             laws = [_likely(step.nodes(1.0, 0.0, _COARSE), _RARE) for step, _ in self._steps]
-        work = last / stride * sum(len(law.losses) for law in laws)
+        work = places * sum(len(law.losses) for law in laws)
         if work > _MOST_PLACES:
             digits = math.ceil(2 * math.log10(work / _MOST_PLACES))
             raise AccuracyError(
                 "the sums of the losses are too many and lie off any lattice; ask for "
                 f"{digits} digits fewer, or compose more steps"
             )
-        return last
 
-    def _sweep(self, lengths: Sequence[int], column: int, last: int) -> int:
-        """Add nodes far out, or bounds of what they add, and return the last one."""
-        end = start = column * ROWS * lengths[0]
+    def _sweep(self, lengths: Sequence[int], column: int, last: int) -> None:
+        """Add nodes far out, or bounds of what they add."""
+        assert self._blur is not None
+        start = column * ROWS * lengths[0]
         # Even if all nodes from the first one on counted, what is left out here would not.
         hardly = _SHARE * self._allowed * start * self._spacing**2 / sum(self._counts)
         unseen = min(max(float(hardly), _LEAST_UNSEEN), _RARE)
@@ -146,18 +145,19 @@ class Scattered:
             sweep = Sweep(
                 self._rough(laws), [_likely(law, unseen) for law in laws],
                 self._counts, tilt=self._tilt, epsilon=self._epsilon, spacing=self._spacing,
-                lengths=lengths, tolerance=float(self._level / self._spacing),
+                lengths=lengths, tolerance=float(self._level / self._spacing), blur=self._blur,
             )  # fmt: skip
         level = _QUARTER * self._level * self._spacing
         for chunk in sweep.chunks(column, last, float(level.log())):
-            end, small = chunk.last, (chunk.last - chunk.first) * level * chunk.first
-            # All of them count as if they were just small.
-            self._error += small / (chunk.first * self._spacing) ** 2 + chunk.error
-            self._energy += 2 * (small + chunk.energy)
-            self._total += chunk.total
+            # All that are left out count as if they were just small.
+            small = (chunk.last - chunk.first) * level * chunk.first
+            error = small / (chunk.first * self._spacing) ** 2 + chunk.error
+            with ctx.workprec(self._precision):
+                self._sums = self._sums.plus(
+                    total=arb(chunk.total), error=error, mass=LARGEST * small + chunk.mass
+                )
             for node in chunk.unsure:
                 self._take_alone(node)
-        return end
 
     def _rough(self, laws: Sequence[Nodes]) -> list[Nodes]:
         """Return what of each law tells whether its power is small."""
@@ -174,9 +174,9 @@ class Scattered:
             if moduli is None:
                 self._take_alone(end)
             else:
-                length, y = end - before, before * self._spacing
-                self._error += length * power(moduli, self._counts) / y**2
-                self._energy += 2 * length * power(moduli, self._even)
+                size = (end - before) * power(moduli, self._counts)
+                y = before * self._spacing
+                self._sums = self._sums.plus(error=size / y**2, mass=LARGEST * size)
 
     def _take_alone(self, index: int) -> None:
         with ctx.workprec(self._precision):
@@ -184,9 +184,33 @@ class Scattered:
 
     def _take(self, values: Sequence[acb], index: int) -> None:
         """Add a node."""
-        value = integrand(self._tilt, self._epsilon, index * self._spacing, values, self._counts)
-        self._total += value.real if index else value.real / 2
-        self._energy += 2 * power([abs(own).upper() for own in values], self._even)
+        y = index * self._spacing
+        value = integrand(self._tilt, self._epsilon, y, values, self._counts)
+        z = acb(self._tilt, y)
+        own = (value * z * (1 + z)).real if index else (value * z * (1 + z)).real / 2
+        total, mass = value.real if index else value.real / 2, arb(0)
+        if self._blur is None:
+            self._near.append((index, own))
+        else:
+            cut, window = self._blur.weights_at(y)
+            total, mass = total * cut, own * window
+        self._sums = self._sums.plus(total=total, mass=mass)
+
+    def _window(self, index: int) -> arb:
+        assert self._blur is not None
+        return self._blur.weights_at(index * self._spacing)[1]
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The sum so far, what it may be off by, and the mass near ε."""
+
+    total: arb = field(default_factory=lambda: arb(0))
+    error: arb = field(default_factory=lambda: arb(0))
+    mass: arb = field(default_factory=lambda: arb(0))
+
+    def plus(self, **more: arb) -> _Sums:
+        return replace(self, **{name: getattr(self, name) + own for name, own in more.items()})
 
 
 def _lengths(widest: int) -> tuple[int, ...]:

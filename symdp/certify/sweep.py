@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from flint import acb, arb, ctx
 
+from symdp.certify.blur import LARGEST, ROUNDED, Blur
 from symdp.certify.work import spend
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
@@ -32,7 +33,7 @@ ROWS = 128
 BITS = 128  # of the losses, which frequencies of up to 2^64 multiply
 _COLUMNS = 1024
 _INTERVALS_AT_ONCE, _NODES_AT_ONCE = 1 << 12, 1 << 18
-_COST, _NODE = 1e-4, 1e-2  # of a place and a loss, and of a node, in values of a log-density
+_COST, _NODE = 3e-5, 3e-3  # of a place and a loss, and of a node, in values of a log-density
 _EXACT = arb(2) ** -56
 _UNIT = 2.0**-53
 _ABOVE = 1.0 + 2.0**-40  # what a few roundings of positive numbers may lack
@@ -42,15 +43,15 @@ _LEAST = 1e-290  # more than powers that underflow
 class Chunk(NamedTuple):
     """Nodes from one up to another, and what those add that are not shown to be small.
 
-    `energy` is the sum of Π|φ_i|^{m_i} over them, m_i even and at most n_i.  `unsure` nodes are not
-    known well enough in doubles, and in none of the sums.
+    `mass` is above the sum of Re e^{−iyε} Π φ_i^{n_i} times the window of the cut-off.  `unsure`
+    nodes are not known well enough in doubles, and in none of the sums.
     """
 
     first: int
     last: int
     total: float
     error: float
-    energy: float
+    mass: float
     unsure: list[int]
 
 
@@ -120,7 +121,7 @@ class _Law:
     """φ of one kind of step."""
 
     def __init__(self, nodes: Nodes, count: int, spacing: arb, lengths: Sequence[int]) -> None:
-        self.count, self.even = count, count - count % 2
+        self.count = count
         self.phases = _Phases(nodes.losses, spacing, lengths)
         self.weights = np.asarray([float(weight.mid()) for weight in nodes.weights])
         rounding = (4 * self.weights.size + 128) * _UNIT * float(np.sum(np.abs(self.weights)))
@@ -129,9 +130,7 @@ class _Law:
 
     def allowed(self, log_level: float, level: int) -> float:
         """Return what |φ|² must be below at both places for a small power between them."""
-        if not self.even:
-            return 0.0
-        most = math.exp(log_level / self.even) / _ABOVE - self.error - self._bends[level]
+        most = math.exp(log_level / self.count) / _ABOVE - self.error - self._bends[level]
         return most * most / _ABOVE if most > 0.0 else 0.0
 
     @cached_property
@@ -144,7 +143,7 @@ class _Law:
 
 
 class Sweep:
-    """Σ Re e^{−iyε} Π φ_i(y)^{n_i}/(z(1 + z)) over nodes y = kh where it is not shown to be small.
+    """Σ c Re e^{−iyε} Π φ_i(y)^{n_i}/(z(1 + z)) over nodes y = kh that are not shown to be small.
 
     Parameters
     ----------
@@ -160,6 +159,8 @@ class Sweep:
         the one before.
     tolerance : float
         The error of the k-th node may be this share of 1/k.
+    blur : Blur
+        The cut-off c.
     """
 
     def __init__(
@@ -173,8 +174,9 @@ class Sweep:
         spacing: arb,
         lengths: Sequence[int],
         tolerance: float,
+        blur: Blur,
     ) -> None:
-        self._lengths, self._tolerance = lengths, tolerance
+        self._lengths, self._tolerance, self._blur = lengths, tolerance, blur
         self._tilt, self._spacing = float(tilt), float(spacing)
         self._likely, self._whole = (
             [_Law(nodes, n, spacing, lengths) for nodes, n in zip(laws, counts, strict=True)]
@@ -190,7 +192,7 @@ class Sweep:
         column : int
             1 or more; it begins at the node column·ROWS·lengths[0].
         log_level : float
-            What log(Π|φ_i|^{m_i}/k) is below at the k-th node counts as small.
+            What log(Π|φ_i|^{n_i}/k) is below at the k-th node counts as small.
         """
         nodes = ROWS * self._lengths[0]
         final = -(-last // nodes)
@@ -219,9 +221,9 @@ class Sweep:
                     found, nodes = self._sums(start, end, parts[few])
                     sums.append(found)
                     unsure.append(nodes)
-        total, error, energy = (math.fsum(each) for each in zip(*sums, strict=True))
+        total, error, mass = (math.fsum(each) for each in zip(*sums, strict=True))
         size, left = ROWS * self._lengths[0], np.concatenate(unsure).tolist()
-        return Chunk(start * size, end * size, total, error * _ABOVE, energy * _ABOVE, left)
+        return Chunk(start * size, end * size, total, error * _ABOVE, mass, left)
 
     def _loud_parts(
         self, first: Index, terms: Sequence[Complex], level: int, log_level: float
@@ -248,15 +250,14 @@ class Sweep:
             yield from self._loud_parts(first[of] + part * at, finer, level + 1, log_level)
 
     def _sums(self, start: int, end: int, first: Index) -> tuple[tuple[float, float, float], Index]:
-        """Return the sum over nodes of some parts, its error and the energy; and what is left."""
+        """Return the sum over nodes of some parts, its error and the mass; and what is left."""
         part = self._lengths[-1]
         spend((_NODE + _COST * sum(law.phases.size for law in self._whole)) * part * first.size)
         nodes = first[:, None] + np.arange(1, part + 1)
-        y = nodes * self._spacing
+        y: Array = nodes.astype(np.float64) * self._spacing
         z = self._tilt + 1j * y
-        shift = self._shift.beginnings(start, end, first) @ self._shift.inner
-        value = shift / (z * (1.0 + z))
-        size, even = 1.0 / (y * y), np.ones_like(y)
+        value = self._shift.beginnings(start, end, first) @ self._shift.inner
+        size = np.ones_like(y)
         wrong = np.full_like(y, 64.0 * _UNIT)  # relative to the size
         for law in self._whole:
             terms = law.weights * law.phases.beginnings(start, end, first)
@@ -264,18 +265,22 @@ class Sweep:
             modulus = np.sqrt(_squares(found)) * _ABOVE + 2.0 * law.error
             value *= _power(found, law.count)
             size *= _power(modulus, law.count)
-            even *= _power(modulus, law.even)
             wrong += law.count * (law.error / modulus + 16.0 * _UNIT)
         above = 1.0 + (part + 64 + 32 * sum(law.count for law in self._whole)) * _UNIT
+        cut, window = self._blur.weights(y)
+        # Weights are off by a quarter of this, and sums of so few by less.
+        mass = value.real * window + size * (LARGEST * wrong + ROUNDED) * above
+        wrong += np.where(y < 0.49 * self._blur.reach, 0.0, ROUNDED)
+        value *= cut
+        value /= z * (1.0 + z)
         # A sum over a part, and two more of such sums.
-        error = (size * (wrong + (part + 3) * _UNIT) + _LEAST) * above
+        error = (size / (y * y) * (wrong + (part + 3) * _UNIT) + _LEAST) * above
         sure = error * nodes <= self._tolerance
-        sums = tuple(
+        total, missing, weight = (
             math.fsum(np.where(sure, each, 0.0).sum(axis=1).tolist())
-            for each in (value.real, error, (even + _LEAST) * above)
+            for each in (value.real, error, mass)
         )
-        total, missing, energy = sums
-        return (total, missing, energy), nodes[~sure]
+        return (total, missing, weight), nodes[~sure]
 
 
 def _pieces(size: int, most: int) -> Iterator[slice]:
