@@ -29,7 +29,7 @@ _SHARE = 0.25  # of what may be left out
 _LONG = 40.0  # a log of how much further than the first places the last ones lie
 _MOST_PLACES = 2e10  # times losses
 _QUARTER = 0.25  # of the level, below which products are in doubles
-_MOST_NEAR = 20_000
+_MOST_NEAR = 2000
 _RARE = 2.0**-12  # the mass of losses that places leave out
 _LEAST_UNSEEN = 2.0**-56  # the same where nodes are summed
 
@@ -104,16 +104,11 @@ class Scattered:
         return sums.total, arb(error.upper())
 
     def _sum_near(self) -> int:
-        """Sum the nodes about the first, and return the place up to which that is."""
+        """Sum nodes about the first while they are not small, and return the last of them."""
         self._take([walk[0] for walk, _ in self._walks], 0)
         index, is_small = 0, False
-        while not is_small:
+        while not is_small and index < _MOST_NEAR:
             index += 1
-            if index > _MOST_NEAR:
-                raise AccuracyError(
-                    "half of the steps have too many sums of losses off a lattice to certify, and "
-                    "too few atoms for their characteristic function to fall; compose more steps"
-                )
             values = [walk[index] for walk, _ in self._walks]
             self._take(values, index)
             size = power([abs(value).upper() for value in values], self._counts)
