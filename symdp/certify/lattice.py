@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _LN10 = math.log(10)
 _FEW_POINTS = 64  # that are all summed
-_MOST_POINTS = 200_000
+_MOST_POINTS = 200_000  # of a period, all of which may be summed
+_MOST_LOUD = 10_000  # of a longer one
+_TOO_FINE = "the lattice of the losses is too fine to certify so many steps"
 _COARSE = 64  # bits of what only bounds
 
 
@@ -126,15 +128,22 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     # In the units of the terms, for each point.
     negligible = (arb(log_goal) - height - t * epsilon).exp() / largest
     total, last, index, size = arb(0), points // 2, 0, largest
+    most = _MOST_POINTS if points <= _MOST_POINTS else _MOST_LOUD
     while index <= last and not (index >= _FEW_POINTS and size < negligible):
+        if index > most:
+            raise AccuracyError(_TOO_FINE)
         values = [walk[index] for walk, _ in walks]
         total += term(index, values)
         size = power([abs(value).upper() for value in values], [n for _, n in steps])
         index += 1
     if index <= last:
         fine = [walk.between(0, last, 1.0) for walk, _ in walks]
+        alone = 0
         for before, end, moduli in _beyond(steps, turn, index - 1, last, negligible):
             if moduli is None:
+                alone += 1
+                if alone > most:
+                    raise AccuracyError(_TOO_FINE)
                 total += term(end, values_at(fine, end * turn))
             else:
                 size = 2 * (end - before) * largest * power(moduli, [n for _, n in steps])
@@ -146,17 +155,12 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
 
 
 def _beyond(steps: Steps, turn: arb, first: int, last: int, negligible: arb) -> Iterator[Stretch]:
-    """Yield what covers the points after the first."""
+    """Return what covers the points after the first."""
     with ctx.workprec(_COARSE):
         laws = [step.nodes(float(last * turn), 0.0, _COARSE) for step, _ in steps]
     sieve = Sieve(laws, [n for _, n in steps], turn, lambda size, _: bool(size < negligible))
     stride = widest(max(float(step.deviation()) for step, _ in steps), turn)
-    alone = 0
-    for found in sieve.stretches(first, last, stride):
-        alone += found.moduli is None
-        if alone > _MOST_POINTS:
-            raise AccuracyError("the lattice of the losses is too fine to certify so many steps")
-        yield found
+    return sieve.stretches(first, last, stride)
 
 
 def _largest_kernel(t: arb, start: arb, spacing: arb, epsilon: arb) -> arb:
