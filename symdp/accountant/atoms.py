@@ -18,6 +18,7 @@ _MOST_KEPT = 4 * MAX_SUMS  # before equal values are merged
 _MOST_TRIED = 1 << 28
 _MOST_SQUARED = 6000
 _MOST_REMEMBERED = 1 << 16  # sums kept with a law
+_MOST_LISTS = 16  # each tilt of integer noise has its own
 _AT_ONCE = 1 << 20
 _ERROR = 1e-15  # rounding of one convolution of positive numbers
 SAME = 2e-14  # sums closer than this, relative to the largest loss, are one value
@@ -177,6 +178,8 @@ def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
     for step, (_, count) in zip(steps, law.parts, strict=True):
         total = added(total, _power(step, count, ()))
     if total is None or total[0].size <= _MOST_REMEMBERED:
+        if len(kept) >= _MOST_LISTS:
+            kept.clear()
         kept[key] = total
     return total
 

@@ -46,7 +46,7 @@ class Lookout:
     """
 
     def __init__(self, tilted: Sequence[Tilted], counts: Sequence[float], step: float) -> None:
-        self._tilted, self._counts, self._step = tilted, counts, step
+        self._counts = counts
         self._kinds = [_Kind(part, step) for part in tilted]
         self._atoms = sum(part.weight.size for part in tilted)
         narrow = _WIDE / (step * max(math.sqrt(part.variance) for part in tilted))
