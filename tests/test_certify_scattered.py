@@ -13,7 +13,7 @@ from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta, enclosure, scattered
-from symdp.certify.blur import Blur
+from symdp.certify.mollifier import Mollifier
 from symdp.certify.step import tilted_step
 from symdp.errors import AccuracyError
 
@@ -85,7 +85,7 @@ def test_what_an_early_cut_off_changes_is_bounded(monkeypatch):
 
 
 def test_without_the_bound_of_the_cut_off_the_truth_is_lost(monkeypatch):
-    monkeypatch.setattr(Blur, "bound", lambda *_: arb(0))
+    monkeypatch.setattr(Mollifier, "bound", lambda *_: arb(0))
     found, exact = cut_early(monkeypatch)
     assert not found.overlaps(exact)
 

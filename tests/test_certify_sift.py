@@ -14,19 +14,22 @@ from symdp.certify.sift import Sieve, power, widest
 SPACING = arb(1) / 32
 
 
-def nodes_of(masses, losses, error=0.0):
-    weights = tuple(arb(m) / sum(masses) for m in masses)
+def nodes_of(masses, losses, error=0.0, total=1.0):
+    weights = tuple(total * arb(m) / sum(masses) for m in masses)
     return Nodes(weights, tuple(arb(loss) for loss in losses), arb(error), 1e9)
 
 
-@pytest.mark.parametrize("stride", [1, 7, 40])
-def test_bounds_hold_and_what_is_loud_is_alone(stride):
+@pytest.mark.parametrize(("stride", "total"), [(1, 1.0), (7, 1.0), (40, 1.0), (7, 1.125)])
+def test_bounds_hold_and_what_is_loud_is_alone(stride, total):
     with ctx.workprec(80):
-        laws = [nodes_of((3, 7, 6), (0, 1, 1.618), 1e-9), nodes_of((1, 1), (0.3, -0.7))]
+        laws = [
+            nodes_of((3, 7, 6), (0, 1, 1.618), 1e-9),
+            nodes_of((1, 1), (0.3, -0.7), total=total),
+        ]
         counts = [9, 4]
         sieve = Sieve(laws, counts, SPACING, lambda size, node: bool(size < 1e-5 * (node + 1)))
         node = alone = together = 0
-        for before, last, moduli in sieve.stretches(0, 3000, stride):
+        for before, last, moduli in sieve.runs(0, 3000, stride):
             assert before == node
             node = last
             for index in range(before + 1, last + 1):
@@ -81,9 +84,9 @@ def test_nodes_that_come_back_within_a_period_are_summed(monkeypatch):
     alone = []
 
     def counted(*args):
-        for stretch in beyond(*args):
-            alone.append(stretch.moduli is None)
-            yield stretch
+        for run in beyond(*args):
+            alone.append(run.moduli is None)
+            yield run
 
     beyond = lattice._beyond
     monkeypatch.setattr(lattice, "_beyond", counted)
@@ -103,8 +106,8 @@ def test_nodes_that_come_back_count(monkeypatch):
     beyond = lattice._beyond
 
     def blind(*args):
-        for stretch in beyond(*args):
-            yield stretch._replace(moduli=(arb(0), arb(0)))
+        for run in beyond(*args):
+            yield run._replace(moduli=(arb(0), arb(0)))
 
     monkeypatch.setattr(lattice, "_beyond", blind)
     found = enclose_delta([(m.pair("remove"), n) for m, n in steps], epsilon, 10)

@@ -7,7 +7,7 @@ import pytest
 from flint import acb, arb, ctx
 
 from symdp.certify import sweep
-from symdp.certify.blur import LARGEST, Blur
+from symdp.certify.mollifier import LARGEST, Mollifier
 from symdp.certify.nodes import Nodes
 from symdp.certify.sweep import BITS, ROWS, Sweep
 from symdp.errors import AccuracyError
@@ -16,7 +16,7 @@ SPACING, TILT, EPSILON = arb(3) / 16, arb(5) / 4, arb(11) / 16
 LENGTHS = (8, 4, 2)
 FIRST = ROWS * LENGTHS[0]
 LAST = 8 * FIRST
-BLUR = Blur(5.5 * FIRST * 3 / 16)
+MOLLIFIER = Mollifier(5.5 * FIRST * 3 / 16)
 LAWS = {
     "three losses": ([(((3, 7, 6), (0.0, 1.0, 1.618)), 12)]),
     "two kinds": ([(((5, 11), (0.0, 1.4142)), 9), (((1, 1, 2), (0.3, -0.7, 0.1)), 6)]),
@@ -39,7 +39,7 @@ def _sweep(likely, whole, counts, tolerance=math.inf):
         spacing=SPACING,
         lengths=LENGTHS,
         tolerance=tolerance,
-        blur=BLUR,
+        mollifier=MOLLIFIER,
     )
 
 
@@ -48,7 +48,7 @@ def _transform(laws, y):
     z, value = acb(TILT, y), acb(0, -EPSILON * y).exp()
     for nodes, count in laws:
         value *= nodes.at(y) ** count
-    cut, window = BLUR.weights_at(y)
+    cut, window = MOLLIFIER.weights_at(y)
     term = cut * value / (z * (1 + z))
     return term.real, abs(term), value.real * window, abs(value)
 

@@ -19,7 +19,7 @@ from flint import acb, arb, ctx
 from symdp.certify.alias import Steps, choose
 from symdp.certify.line import Goal
 from symdp.certify.parts import parts_of
-from symdp.certify.sift import Sieve, Stretch, power, values_at, widest
+from symdp.certify.sift import Run, Sieve, power, values_at, widest
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
@@ -113,14 +113,14 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     points = math.ceil(period / float(spacing)) + 1
     added = sum((s.added(tilt, epsilon, points * spacing) for s in anchors), arb(0)).upper()
     start, unsure = _first_above(origin, spacing, epsilon)
-    count = sum(n for _, n in steps)
-    tolerance = ((arb(log_goal) - height).exp() * t.min(arb(1)) / (4 * count)).mid()
+    counts = [n for _, n in steps]
+    tolerance = ((arb(log_goal) - height).exp() * t.min(arb(1)) / (4 * sum(counts))).mid()
     turn = 2 * arb.pi() / (points * spacing)
     walks = [(step.walk(turn, tolerance, n, falls=False), n) for step, n in steps]
 
     def term(index: int, values: Sequence[acb]) -> arb:
         value = _kernel(acb(t, index * turn), start, spacing, epsilon)
-        for own, (_, n) in zip(values, steps, strict=True):
+        for own, n in zip(values, counts, strict=True):
             value *= own**n
         return value.real if index in (0, points - index) else 2 * value.real
 
@@ -134,7 +134,7 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
             raise AccuracyError(_TOO_FINE)
         values = [walk[index] for walk, _ in walks]
         total += term(index, values)
-        size = power([abs(value).upper() for value in values], [n for _, n in steps])
+        size = power([abs(value).upper() for value in values], counts)
         index += 1
     if index <= last:
         fine = [walk.between(0, last, 1.0) for walk, _ in walks]
@@ -146,7 +146,7 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
                     raise AccuracyError(_TOO_FINE)
                 total += term(end, values_at(fine, end * turn))
             else:
-                size = 2 * (end - before) * largest * power(moduli, [n for _, n in steps])
+                size = 2 * (end - before) * largest * power(moduli, counts)
                 total += arb(0, size)
     # `height` holds e^{−tε}, which the kernel has too.
     return (
@@ -154,13 +154,13 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     )
 
 
-def _beyond(steps: Steps, turn: arb, first: int, last: int, negligible: arb) -> Iterator[Stretch]:
+def _beyond(steps: Steps, turn: arb, first: int, last: int, negligible: arb) -> Iterator[Run]:
     """Return what covers the points after the first."""
     with ctx.workprec(_COARSE):
         laws = [step.nodes(float(last * turn), 0.0, _COARSE) for step, _ in steps]
     sieve = Sieve(laws, [n for _, n in steps], turn, lambda size, _: bool(size < negligible))
     stride = widest(max(float(step.deviation()) for step, _ in steps), turn)
-    return sieve.stretches(first, last, stride)
+    return sieve.runs(first, last, stride)
 
 
 def _largest_kernel(t: arb, start: arb, spacing: arb, epsilon: arb) -> arb:

@@ -1,9 +1,9 @@
 """The line where every loss is discrete and off any lattice: all that comes back up to a cut-off.
 
 Such a characteristic function comes back close to 1 for ever, but seldom.  A smooth cut-off makes
-what follows unneeded (see `blur`): it changes δ by as much as lies close to ε, which the same nodes
-say.  Nodes are shown to be small by places between which |φ| is bounded (see `sift`), in doubles
-where there are many (see `sweep`), and summed where they are not.
+what follows unneeded (see `mollifier`): it changes δ by as much as lies close to ε, which the same
+nodes say.  Nodes are shown to be small by places between which |φ| is bounded (see `sift`), in
+doubles where there are many (see `sweep`), and summed where they are not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from flint import acb, arb, ctx
 
-from symdp.certify.blur import LARGEST, Blur, enough
+from symdp.certify.mollifier import LARGEST, Mollifier, enough
 from symdp.certify.nodes import Nodes
 from symdp.certify.sift import Sieve, power, values_at, widest
 from symdp.certify.step import TiltedStep
@@ -66,7 +66,7 @@ class Scattered:
         self._precision = ctx.prec
         self._near: list[tuple[int, arb]] = []  # nodes, and Re Φ there
         self._sums = _Sums()
-        self._blur: Blur | None = None
+        self._mollifier: Mollifier | None = None
 
     def sum(self) -> tuple[arb, arb]:
         """Return the sum of real parts, and a bound of what it leaves out.
@@ -82,8 +82,8 @@ class Scattered:
         size = float(sum((abs(value).upper() for _, value in self._near), arb(0)).upper())
         reach = enough(size, _SHARE * float(self._allowed))
         # The first nodes lie where nothing is cut off.
-        self._blur = Blur(max(reach, 3.0 * first * float(self._spacing)))
-        last = int(self._blur.reach / float(self._spacing)) + 1
+        self._mollifier = Mollifier(max(reach, 3.0 * first * float(self._spacing)))
+        last = int(self._mollifier.reach / float(self._spacing)) + 1
         self._require_few(last / stride)
         farthest = last + 2 * ROWS * stride
         self._fine = [walk.between(0, farthest, 1.0) for walk, _ in self._walks]
@@ -100,7 +100,7 @@ class Scattered:
             sums = self._sums
             mass = sum((own * self._window(node) for node, own in self._near), sums.mass)
             excess = sum((n * step.log_excess() for step, n in self._steps), arb(0)).exp() ** 2
-            error = excess * (sums.error + self._blur.bound(mass))
+            error = excess * (sums.error + self._mollifier.bound(mass))
         return sums.total, arb(error.upper())
 
     def _sum_near(self) -> int:
@@ -129,7 +129,7 @@ class Scattered:
 
     def _sweep(self, lengths: Sequence[int], column: int, last: int) -> None:
         """Add nodes far out, or bounds of what they add."""
-        assert self._blur is not None
+        assert self._mollifier is not None
         start = column * ROWS * lengths[0]
         # Even if all nodes from the first one on counted, what is left out here would not.
         hardly = _SHARE * self._allowed * start * self._spacing**2 / sum(self._counts)
@@ -140,7 +140,8 @@ class Scattered:
             sweep = Sweep(
                 self._rough(laws), [_likely(law, unseen) for law in laws],
                 self._counts, tilt=self._tilt, epsilon=self._epsilon, spacing=self._spacing,
-                lengths=lengths, tolerance=float(self._level / self._spacing), blur=self._blur,
+                lengths=lengths, tolerance=float(self._level / self._spacing),
+                mollifier=self._mollifier,
             )  # fmt: skip
         level = _QUARTER * self._level * self._spacing
         for chunk in sweep.chunks(column, last, float(level.log())):
@@ -165,7 +166,7 @@ class Scattered:
             return bool(product < self._level * node * self._spacing)
 
         sieve = Sieve(coarse, self._counts, self._spacing, is_small)
-        for before, end, moduli in sieve.stretches(first, last, stride):
+        for before, end, moduli in sieve.runs(first, last, stride):
             if moduli is None:
                 self._take_alone(end)
             else:
@@ -184,16 +185,16 @@ class Scattered:
         z = acb(self._tilt, y)
         own = (value * z * (1 + z)).real if index else (value * z * (1 + z)).real / 2
         total, mass = value.real if index else value.real / 2, arb(0)
-        if self._blur is None:
+        if self._mollifier is None:
             self._near.append((index, own))
         else:
-            cut, window = self._blur.weights_at(y)
+            cut, window = self._mollifier.weights_at(y)
             total, mass = total * cut, own * window
         self._sums = self._sums.plus(total=total, mass=mass)
 
     def _window(self, index: int) -> arb:
-        assert self._blur is not None
-        return self._blur.weights_at(index * self._spacing)[1]
+        assert self._mollifier is not None
+        return self._mollifier.weights_at(index * self._spacing)[1]
 
 
 @dataclass(frozen=True)

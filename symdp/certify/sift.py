@@ -20,7 +20,7 @@ _STRIDE = 0.75  # between places, in deviations of one step
 _ALONE = 10  # products of a walk, that a value alone costs
 
 
-class Stretch(NamedTuple):
+class Run(NamedTuple):
     """The nodes after one up to another, and bounds of the |φ_i| at all of them.
 
     A single node may have no bounds: it is not shown to be small.
@@ -39,7 +39,7 @@ class _Place(NamedTuple):
 
 
 class Sieve:
-    """Stretches of nodes kh, each shown to be small or a single node.
+    """Runs of nodes kh, each shown to be small or a single node.
 
     Parameters
     ----------
@@ -62,8 +62,9 @@ class Sieve:
     ) -> None:
         self._steps, self._counts, self._spacing = steps, counts, spacing
         self._is_small = is_small
+        self._largest = [nodes.total().upper() for nodes in steps]  # |φ| is at most φ(0)
 
-    def stretches(self, first: int, last: int, stride: int) -> Iterator[Stretch]:
+    def runs(self, first: int, last: int, stride: int) -> Iterator[Run]:
         """Yield what covers all nodes after a first one up to a last one."""
         for left, right in itertools.pairwise(self._places(first, last, stride)):
             yield from self._between(left, right)
@@ -83,17 +84,19 @@ class Sieve:
         values = values_at(self._steps, node * self._spacing)
         return _Place(node, tuple(abs(value).upper() for value in values))
 
-    def _between(self, left: _Place, right: _Place) -> Iterator[Stretch]:
+    def _between(self, left: _Place, right: _Place) -> Iterator[Run]:
         length = right.node - left.node
         spread = (length * self._spacing) ** 2 / 8
         bounds = tuple(
-            (a.max(b) + spread * nodes.spread[1] + nodes.error).upper().min(arb(1))
-            for a, b, nodes in zip(left.moduli, right.moduli, self._steps, strict=True)
+            (a.max(b) + spread * nodes.spread[1] + nodes.error).upper().min(largest)
+            for a, b, nodes, largest in zip(
+                left.moduli, right.moduli, self._steps, self._largest, strict=True
+            )
         )
         if self._is_small(power(bounds, self._counts), left.node):
-            yield Stretch(left.node, right.node, bounds)
+            yield Run(left.node, right.node, bounds)
         elif length == 1:
-            yield Stretch(left.node, right.node, None)
+            yield Run(left.node, right.node, None)
         else:
             middle = self._place((left.node + right.node) // 2)
             yield from self._between(left, middle)

@@ -3,8 +3,9 @@
 Places are kΔ with k = a + Jb.  As e^{ikΔℓ} = e^{iaΔℓ} e^{ibJΔℓ}, the product of a matrix over a and
 one over b has φ at all of them.  Its factors are balls that were rounded, and by the usual bound of
 a sum of d complex products in any order (Higham, Accuracy and Stability of Numerical Algorithms,
-section 3.6) no entry is off by more than (4d + 64)·2^−53 times Σ p.  Between places |φ| is at most
-the larger of both and E(ℓ − c)²Δ²/8; where that is not enough, the nodes between are summed.
+section 3.6) no entry is off by more than (4d + 128)·2^−53 times Σ p.  Between places |φ| is at most
+the larger of both and E(ℓ − c)²Δ²/8; where that is not enough, ever smaller parts are looked at,
+and at last nodes are summed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from flint import acb, arb, ctx
 
-from symdp.certify.blur import LARGEST, ROUNDED, Blur
+from symdp.certify.mollifier import LARGEST, ROUNDED, Mollifier
 from symdp.certify.work import spend
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
@@ -159,7 +160,7 @@ class Sweep:
         the one before.
     tolerance : float
         The error of the k-th node may be this share of 1/k.
-    blur : Blur
+    mollifier : Mollifier
         The cut-off c.
     """
 
@@ -174,9 +175,9 @@ class Sweep:
         spacing: arb,
         lengths: Sequence[int],
         tolerance: float,
-        blur: Blur,
+        mollifier: Mollifier,
     ) -> None:
-        self._lengths, self._tolerance, self._blur = lengths, tolerance, blur
+        self._lengths, self._tolerance, self._mollifier = lengths, tolerance, mollifier
         self._tilt, self._spacing = float(tilt), float(spacing)
         self._likely, self._whole = (
             [_Law(nodes, n, spacing, lengths) for nodes, n in zip(laws, counts, strict=True)]
@@ -258,7 +259,7 @@ class Sweep:
         z = self._tilt + 1j * y
         value = self._shift.beginnings(start, end, first) @ self._shift.inner
         size = np.ones_like(y)
-        wrong = np.full_like(y, 64.0 * _UNIT)  # relative to the size
+        wrong = np.full_like(y, 128.0 * _UNIT)  # relative to the size
         for law in self._whole:
             terms = law.weights * law.phases.beginnings(start, end, first)
             found = terms @ law.phases.inner
@@ -266,11 +267,11 @@ class Sweep:
             value *= _power(found, law.count)
             size *= _power(modulus, law.count)
             wrong += law.count * (law.error / modulus + 16.0 * _UNIT)
-        above = 1.0 + (part + 64 + 32 * sum(law.count for law in self._whole)) * _UNIT
-        cut, window = self._blur.weights(y)
+        above = 1.0 + (part + 128 + 32 * sum(law.count for law in self._whole)) * _UNIT
+        cut, window = self._mollifier.weights(y)
         # Weights are off by a quarter of this, and sums of so few by less.
         mass = value.real * window + size * (LARGEST * wrong + ROUNDED) * above
-        wrong += np.where(y < 0.49 * self._blur.reach, 0.0, ROUNDED)
+        wrong += np.where(y < 0.49 * self._mollifier.reach, 0.0, ROUNDED)
         value *= cut
         value /= z * (1.0 + z)
         # A sum over a part, and two more of such sums.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from symdp.certify.blur import (
+from symdp.certify.mollifier import (
     _HEIGHT,
     _MIDDLE,
     _NEXT,
@@ -15,7 +15,7 @@ from symdp.certify.blur import (
     _WIDTH,
     LARGEST,
     ROUNDED,
-    Blur,
+    Mollifier,
 )
 
 WEIGHTS = {-2: _OUTER, -1: _NEXT, 0: _MIDDLE, 1: _NEXT, 2: _OUTER}
@@ -82,24 +82,24 @@ def test_the_window_is_above_what_it_bounds():
 
 def test_the_window_is_the_transform():
     for v in (0.0, 0.7, 1.9, 2.5, 3.9):
-        blur = Blur(_WIDTH)  # so that by/T is y
-        cut, found = blur.weights(np.asarray([v]))
+        mollifier = Mollifier(_WIDTH)  # so that by/T is y
+        cut, found = mollifier.weights(np.asarray([v]))
         total = mpmath.quad(
             lambda u, v=v: float(kernel(arb(float(u))).mid()) * mpmath.cos(v * u),
             mpmath.linspace(-60, 60, 121),
         )
         assert found[0] == pytest.approx(float(total), abs=2e-5)
         assert cut[0] == pytest.approx(float(cut_off(v / _WIDTH)), abs=1e-14)
-    assert Blur(1.0).weights(np.zeros(1))[1][0] < LARGEST
+    assert Mollifier(1.0).weights(np.zeros(1))[1][0] < LARGEST
 
 
 def test_doubles_agree_with_balls():
-    blur = Blur(37.25)
+    mollifier = Mollifier(37.25)
     y = np.linspace(0.0, 40.0, 997)
-    cut, window = blur.weights(y)
+    cut, window = mollifier.weights(y)
     with ctx.workprec(100):
         for k, place in enumerate(y.tolist()):
-            exact = blur.weights_at(arb(place))
+            exact = mollifier.weights_at(arb(place))
             assert abs(exact[0] - cut[k]) < ROUNDED / 4
             assert abs(exact[1] - window[k]) < ROUNDED / 4
             assert exact[0].rad() < 1e-20

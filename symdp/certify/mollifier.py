@@ -29,7 +29,7 @@ ROUNDED = 1e-11  # what doubles may be off by, relative to these and to 1
 
 
 @dataclass(frozen=True)
-class Blur:
+class Mollifier:
     """A cut-off at T.
 
     Attributes
