@@ -94,7 +94,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         log_terms=tuple(compile_numpy(term, [variable]) for term in _terms(piece)),
         flat=infinite or piece.slope == "constant",
         integer=integer,
-        ends=() if integer else _exact_ends(piece),
+        ends=_exact_ends(piece),
     )
 
 

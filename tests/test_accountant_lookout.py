@@ -11,6 +11,7 @@ import pytest
 from symdp import compose, mechanisms
 from symdp.accountant.line import continuous_kernel, first_line, tilted_laws
 from symdp.accountant.lookout import Lookout, _Kind
+from symdp.errors import AccuracyError
 from symdp.numeric.line import log_characteristic
 
 NOISE = mechanisms.discrete_gaussian(sigma=2)
@@ -104,3 +105,9 @@ def test_the_first_look_leaves_out_what_it_says():
     middles = first + size * np.arange(seen.size) + 0.5 * (size - 1)
     there = np.exp(log_characteristic(part, step * middles).real)
     assert 1e-6 < np.abs(seen - there).max() <= kind._rare
+
+
+def test_a_tilt_that_leaves_one_value_is_refused():
+    tilted = tilted_laws(compose(RESPONSE, 3).law("remove"), 1e6)
+    with pytest.raises(AccuracyError, match="all but one value"):
+        Lookout(tilted, [3], 0.5)

@@ -99,10 +99,10 @@ def listed(law: SumLaw, tilts: Sequence[float]) -> Atoms | None:
     """
     total: Atoms | None = (np.zeros(1), np.zeros(1))
     for part, count in law.parts:
-        step = _atoms(part, tilts[0], False)
+        step = atoms_of(part, tilts[0])
         for tilt in tilts[1:]:
-            step = _united(step, _atoms(part, tilt, False))
-        total = added(total, _power(step, count, tilts), tilts)
+            step = _united(step, atoms_of(part, tilt))
+        total = added(total, power(step, count, tilts), tilts)
     return total
 
 
@@ -112,6 +112,7 @@ def added(
     tilts: Sequence[float] = (),
     negligible: float = NEGLIGIBLE,
     lost: list[float] | None = None,
+    most: float = math.inf,
 ) -> Atoms | None:
     """Return the law of a sum of two independent losses, equal values merged, None if too many.
 
@@ -125,6 +126,8 @@ def added(
         −log of the largest sum's share below which a sum is.
     lost
         Takes in what share of the law, at the first tilt, was left out.
+    most
+        Sums from here on are left out.
     """
     if first is None or second is None or first[0].size * second[0].size > _MOST_TRIED:
         return None
@@ -148,6 +151,8 @@ def added(
                 out = total_weight[~kept] + tilts[0] * total[~kept] - floors[0]
                 dropped += float(np.exp(out).sum())
             total, total_weight = total[kept], total_weight[kept]
+        if most < math.inf:
+            total, total_weight = total[total < most], total_weight[total < most]
         size += total.size
         if size > _MOST_KEPT:
             return None
@@ -156,73 +161,34 @@ def added(
     if lost is not None:
         whole = sum(log_total(w + tilts[0] * x) for x, w in (first, second))
         lost.append(dropped * math.exp(floors[0] - whole))
-    return _merged(np.concatenate(losses), np.concatenate(weights))
+    return merged(np.concatenate(losses), np.concatenate(weights))
 
 
-def log_total(values: Array) -> float:
-    """Return log Σ e^v."""
-    top = float(values.max(initial=-math.inf))
-    if top == -math.inf:
-        return top
-    return top + math.log(float(np.exp(values - top).sum()))
-
-
-def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
-    """Return the sums of the losses at a tilt, None where there are too many; both are kept."""
-    steps = [_atoms(part, tilt, atomic) for part, _ in law.parts]
-    kept: dict[tuple[bytes, ...], Atoms | None] = law.kept.setdefault(_Listed, {})
-    key = tuple(loss.tobytes() for loss, _ in steps)
-    if key in kept:
-        return kept[key]
-    total: Atoms | None = (np.zeros(1), np.zeros(1))
-    for step, (_, count) in zip(steps, law.parts, strict=True):
-        total = added(total, _power(step, count, ()))
-    if total is None or total[0].size <= _MOST_REMEMBERED:
-        if len(kept) >= _MOST_LISTS:
-            kept.clear()
-        kept[key] = total
-    return total
-
-
-def _atoms(law: LossLaw, tilt: float, atomic: bool) -> Atoms:
-    nodes = law.nodes(tilt, 0.0)
-    kept = nodes.atomic if atomic else slice(None)
-    return nodes.loss[kept], nodes.log_weight[kept]
-
-
-def _united(first: Atoms, second: Atoms) -> Atoms:
-    """Return the atoms that are in either list: of integer noise, each tilt has its own."""
-    merged = [_merged(*atoms) for atoms in (first, second)]
-    assert merged[0] is not None
-    assert merged[1] is not None
-    (loss, log_weight), (other, other_weight) = merged[0], merged[1]
-    place = np.searchsorted(loss, other)
-    gap = np.minimum(
-        np.abs(other - loss[np.minimum(place, loss.size - 1)]),
-        np.abs(other - loss[np.maximum(place - 1, 0)]),
-    )
-    new = gap > CHAIN * SAME * max(float(np.abs(loss).max()), float(np.abs(other).max()))
-    losses = np.concatenate([loss, other[new]])
-    order = np.argsort(losses, kind="stable")
-    return losses[order], np.concatenate([log_weight, other_weight[new]])[order]
-
-
-def _power(step: Atoms, count: int, tilts: Sequence[float]) -> Atoms | None:
-    """Return the law of the sum of `count` copies by repeated doubling."""
+def power(
+    step: Atoms, count: int, tilts: Sequence[float] = (), most: float = math.inf
+) -> Atoms | None:
+    """Return the law of the sum of `count` copies by repeated doubling, None if too many."""
     square: Atoms | None = step
     result: Atoms | None = None
     while True:
         if count & 1:
-            result = square if result is None else added(result, square, tilts)
+            result = square if result is None else added(result, square, tilts, most=most)
         count >>= 1
         if not count:
             return result
         if square is None or square[0].size > _MOST_SQUARED:
             return None
-        square = added(square, square, tilts)
+        square = added(square, square, tilts, most=most)
 
 
-def _merged(loss: Array, log_weight: Array) -> Atoms | None:
+def atoms_of(law: LossLaw, tilt: float, atomic: bool = False) -> Atoms:
+    """Return the losses of one step at a tilt, only atoms where asked, in rising order."""
+    nodes = law.nodes(tilt, 0.0)
+    kept = nodes.atomic if atomic else slice(None)
+    return nodes.loss[kept], nodes.log_weight[kept]
+
+
+def merged(loss: Array, log_weight: Array) -> Atoms | None:
     """Return the values in rising order, those that rounding does not tell apart at their mean."""
     order = np.argsort(loss, kind="stable")
     loss, log_weight = loss[order], log_weight[order]
@@ -245,3 +211,45 @@ def _merged(loss: Array, log_weight: Array) -> Atoms | None:
     total = np.add.reduceat(shares, starts)
     shift = np.add.reduceat(shares * (loss - np.repeat(loss[starts], lengths)), starts) / total
     return loss[starts] + shift, tops + np.log(total)
+
+
+def log_total(values: Array) -> float:
+    """Return log Σ e^v."""
+    top = float(values.max(initial=-math.inf))
+    if top == -math.inf:
+        return top
+    return top + math.log(float(np.exp(values - top).sum()))
+
+
+def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
+    """Return the sums of the losses at a tilt, None where there are too many; both are kept."""
+    steps = [atoms_of(part, tilt, atomic) for part, _ in law.parts]
+    kept: dict[tuple[bytes, ...], Atoms | None] = law.kept.setdefault(_Listed, {})
+    key = tuple(loss.tobytes() for loss, _ in steps)
+    if key in kept:
+        return kept[key]
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for step, (_, count) in zip(steps, law.parts, strict=True):
+        total = added(total, power(step, count))
+    if total is None or total[0].size <= _MOST_REMEMBERED:
+        if len(kept) >= _MOST_LISTS:
+            kept.clear()
+        kept[key] = total
+    return total
+
+
+def _united(first: Atoms, second: Atoms) -> Atoms:
+    """Return the atoms that are in either list: of integer noise, each tilt has its own."""
+    told_apart = [merged(*atoms) for atoms in (first, second)]
+    assert told_apart[0] is not None
+    assert told_apart[1] is not None
+    (loss, log_weight), (other, other_weight) = told_apart[0], told_apart[1]
+    place = np.searchsorted(loss, other)
+    gap = np.minimum(
+        np.abs(other - loss[np.minimum(place, loss.size - 1)]),
+        np.abs(other - loss[np.maximum(place - 1, 0)]),
+    )
+    new = gap > CHAIN * SAME * max(float(np.abs(loss).max()), float(np.abs(other).max()))
+    losses = np.concatenate([loss, other[new]])
+    order = np.argsort(losses, kind="stable")
+    return losses[order], np.concatenate([log_weight, other_weight[new]])[order]

@@ -23,6 +23,7 @@ from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import integrate
 from symdp.accountant.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp
+from symdp.accountant.topmost import is_near_top, topmost_sum
 from symdp.errors import AccuracyError
 from symdp.numeric.total import SumLaw
 
@@ -74,18 +75,12 @@ class Contour(FloatAccountant):
             If the integral cannot be evaluated to ten digits.
         """
         log_escaped = law.log_mass_at_infinity
+        if not law.is_spread and is_near_top(law, epsilon):
+            topmost = topmost_sum(law, epsilon, _line(law, epsilon, Strip.RIGHT))
+            if topmost is not None:
+                return _of_sum(topmost, log_escaped, epsilon)
         if law.count == 1:
-            part = law.parts[0][0]
-            finite, complement, missing = log_profile(part, epsilon)
-            # Far in a tail the density is e to a large negative number, whose rounding counts.
-            error = 4e-15 + part.base.error + missing + 4e-16 * min(abs(finite), 1e6)
-            # Next to the largest loss its rounding is not small beside its distance from ε.
-            top = law.loss_bounds[1]
-            if math.isfinite(top):
-                error += ROUNDED * abs(top) / (top - epsilon)
-            return exact_answer(
-                log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon
-            )
+            return _of_one(law, epsilon, log_escaped)
         if not law.is_spread:
             return self._single_values(law, epsilon, log_escaped)
         kept = _on_kept_lines(law, epsilon, log_escaped)
@@ -247,6 +242,19 @@ class _Valley:
         """Note another ε, and the margin of the answer there."""
         self.low, self.high = min(self.low, epsilon), max(self.high, epsilon)
         self.margin = max(self.margin, _SLACK * margin)
+
+
+def _of_one(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
+    """Return the answer for a single step."""
+    part = law.parts[0][0]
+    finite, complement, missing = log_profile(part, epsilon)
+    # Far in a tail the density is e to a large negative number, whose rounding counts.
+    error = 4e-15 + part.base.error + missing + 4e-16 * min(abs(finite), 1e6)
+    # Next to the largest loss its rounding is not small beside its distance from ε.
+    top = law.loss_bounds[1]
+    if math.isfinite(top):
+        error += ROUNDED * abs(top) / law.below_top(epsilon)
+    return exact_answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
 
 
 def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:

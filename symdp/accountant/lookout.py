@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex
 from symdp.numeric.law import Tilted
 from symdp.numeric.panels import Index
@@ -43,9 +44,16 @@ class Lookout:
         The steps, all of single-valued losses, and how often each is taken.
     step
         The distance of the nodes.
+
+    Raises
+    ------
+    AccuracyError
+        If one value of each loss is all that is left at the tilt.
     """
 
     def __init__(self, tilted: Sequence[Tilted], counts: Sequence[float], step: float) -> None:
+        if not any(part.variance > 0.0 for part in tilted):
+            raise AccuracyError("all but one value of the loss vanish at the tilt of the line")
         self._counts = counts
         self._kinds = [_Kind(part, step) for part in tilted]
         self._atoms = sum(part.weight.size for part in tilted)

@@ -214,8 +214,19 @@ class LossLaw:
         return result
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
-        """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency."""
+        """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency.
+
+        Raises
+        ------
+        AccuracyError
+            If no loss can be seen so far out.
+        """
         nodes = self.nodes(tilt, frequency)
+        if not nodes.loss.size:
+            raise AccuracyError(
+                f"no loss of {self.step.name} is seen at the tilt {tilt:.6g}: doubles cannot tell "
+                "so large ones apart; ask for another epsilon"
+            )
         exponent = nodes.log_weight + tilt * nodes.centred
         top = float(exponent.max())
         weight = np.exp(exponent - top)

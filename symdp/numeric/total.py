@@ -170,6 +170,11 @@ class SumLaw:
             total += count * law.precise_top
         return total
 
+    def below_top(self, epsilon: float) -> float:
+        """Return how far ε lies below the largest total loss, inf where that is infinite."""
+        top = self.precise_top
+        return self.loss_bounds[1] - epsilon if top is None else float(top - Fraction(epsilon))
+
     @cached_property
     def log_finite_mass(self) -> float:
         """log(1 − δ∞), δ∞ the composition's mass at infinity."""
