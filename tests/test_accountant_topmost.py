@@ -114,6 +114,22 @@ def test_many_sampled_steps_of_which_one_value_is_left(below):
     check(lambda e: composition.delta(e, direction="remove"), kinds, below / 100)
 
 
+@pytest.mark.parametrize("below", BELOW)
+def test_losses_without_a_least_one_keep_their_digits(below):
+    """Poisson counts of rate 4/5 against 7/5 lose log(7/4) for each count, from 3/5 downwards."""
+    with mpmath.workdps(60):
+        rate, other = mpmath.mpf(4) / 5, mpmath.mpf(7) / 5
+        values = [
+            (
+                other - rate - k * mpmath.log(other / rate),
+                mpmath.exp(-rate) * rate**k / mpmath.fac(k),
+            )
+            for k in range(30)
+        ]
+    steps = compose(ALL["poisson counts"].mechanism("counts")(a="4/5", c="7/5"), 50)
+    check(lambda e: steps.delta(e, direction="remove"), [(values, 50)], below)
+
+
 @pytest.mark.parametrize("below", [1e-8, 1e-12])
 def test_the_largest_value_itself_is_certified(below):
     pairs = [(RESPONSE.pair("remove"), 40)]

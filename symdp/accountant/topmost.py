@@ -31,7 +31,7 @@ from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
 _MOST_SUMS = math.log(2e4)
-_MOST_SHORT = 100  # steps
+_MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
 _HALF = math.log(0.5)
 _SAME_TOP = 1e-14
 _SPARE = 1e-9  # of the budget
@@ -51,7 +51,7 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     if law.precise_top is None or not budget > 0.0:
         return None
     steps: list[Atoms] = []
-    rounded = ROUNDED * budget
+    rounded = 4.0 * ROUNDED * budget
     for part, count in law.parts:
         step = _shortfalls(part, tilt, budget * (1.0 + _SPARE))
         if step is None:
@@ -59,7 +59,7 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
         short = math.floor(min(budget * (1.0 + _SPARE) / step[0][1:].min(initial=math.inf), count))
         if log_multisets(step[0].size, short) > _MOST_SUMS:
             return None
-        rounded += 2.0 * ROUNDED * short * max(abs(bound) for bound in part.loss_bounds)
+        rounded += 2.0 * ROUNDED * short * abs(part.loss_bounds[1])
         steps.append(step)
     most = budget + rounded
     total: Atoms | None = (np.zeros(1), np.zeros(1))
