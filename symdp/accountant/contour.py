@@ -13,7 +13,7 @@ from symdp.accountant.base import FloatAccountant
 from symdp.accountant.conditioned import conditioned
 from symdp.accountant.direct import convolved
 from symdp.accountant.exact import ROUNDED, exact_answer, margin
-from symdp.accountant.halves import halved_sum
+from symdp.accountant.halves import MOST_STEPS, halved_sum
 from symdp.accountant.jumps import with_jumps
 from symdp.accountant.lattice import Lattice, find_lattice, lattice_kernel
 from symdp.accountant.line import Kernel, StripValue, continuous_kernel
@@ -34,7 +34,6 @@ _SOME_TERMS = 128  # where each takes an integral of its own
 _MANY_TERMS = 1024
 _MIXED = 1e-9  # bounds wider than this are worth such a sum even where it costs more
 _FEWEST = 4  # steps that halves are listed of at once
-_HALVED = 40  # the most steps whose single values are listed in halves
 _SHARP = 1e-12
 _CLOSE = 2e-11
 _FAIR = 1e-10  # bounds wider than this are worth a sum over large losses
@@ -166,7 +165,7 @@ class Contour(FloatAccountant):
         tilt = _line(law, epsilon, Strip.RIGHT)
 
         def listed() -> Answer | None:
-            halves = halved_sum(law, epsilon, tilt) if law.count <= _HALVED else None
+            halves = halved_sum(law, epsilon, tilt)
             return None if halves is None else _of_sum(halves, log_escaped, epsilon)
 
         def jumping(most: int) -> Answer | None:
@@ -178,11 +177,14 @@ class Contour(FloatAccountant):
             known = _of_sum(whole, log_escaped, epsilon)
             halves = None if margin(known) <= _SHARP else listed()
             return known if halves is None else min(known, halves, key=margin)
+        either: list[tuple[float, Callable[[], Answer | None]]] = [
+            (_SHARP, listed),
+            (_SHARP, lambda: _on_kept_lines(law, epsilon, log_escaped)),
+        ]
         # Large losses that are rare, where that is short, and last of all if nothing else serves.
         ways: list[tuple[float, Callable[[], Answer | None]]] = [
             (_SHARP, lambda: jumping(_FEW_VALUES)),
-            (_SHARP, listed),
-            (_SHARP, lambda: _on_kept_lines(law, epsilon, log_escaped)),
+            *(either if law.count <= MOST_STEPS else either[::-1]),
             (_FAIR, lambda: jumping(_SOME_VALUES)),
             (_WIDE, lambda: _integral(law, epsilon, log_escaped)[0]),
             (_LOOSE, lambda: jumping(_MANY_VALUES)),

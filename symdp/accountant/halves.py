@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.accountant.atoms import CHAIN, SAME, Atoms, FiniteSum, added, log_multisets
+from symdp.accountant.atoms import (
+    CHAIN,
+    SAME,
+    Atoms,
+    FiniteSum,
+    added,
+    atoms_of,
+    log_multisets,
+    log_total,
+)
+from symdp.accountant.multinomial import log_typical_sums, multiple
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
 
@@ -25,6 +35,9 @@ _LONG = float(np.finfo(np.longdouble).eps)
 _BLOCK = 64  # of running sums
 _RARE = 32.0  # e-folds below δ to which single sums matter
 _ALIKE = 0.5  # a tilt may differ by this share from another that has as many sums
+MOST_STEPS = 40  # whose single values are listed whatever there may be of them
+_SHORT = math.log(2e6)
+_FEW_VALUES = 8  # of a loss whose sums are listed by how often each occurs
 _SMALLEST = -600.0  # log δ below which plain running sums would underflow
 
 
@@ -66,6 +79,8 @@ def halved_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
         found = _profile(law, kept, epsilon)
         if found is not None and kept.log_missing(epsilon) < found.log_delta + math.log(_WANTED):
             return found
+    if law.count > MOST_STEPS and not _are_short(law, tilt):
+        return None
     failed: _TooMany | None = law.kept.get(_TooMany)
     if failed is not None and abs(tilt - failed.tilt) <= _ALIKE * abs(failed.tilt):
         return None
@@ -113,8 +128,11 @@ def _listed(law: SumLaw, tilt: float, negligible: float) -> _Halves | None:
     for counts in _dealt(law):
         total: Atoms | None = (np.zeros(1), np.zeros(1))
         for (part, _), count in zip(law.parts, counts, strict=True):
-            nodes = part.nodes(tilt, 0.0)
-            step = nodes.loss, nodes.log_weight
+            step = atoms_of(part, tilt)
+            if step[0].size <= _FEW_VALUES and _log_multiples(step, count, tilt) < _SHORT:
+                own = multiple(step, count, tilt, negligible, lost)
+                total = added(total, own, (tilt,), negligible, lost)
+                continue
             for _ in range(count):
                 total = added(total, step, (tilt,), negligible, lost)
         if total is None:
@@ -122,6 +140,20 @@ def _listed(law: SumLaw, tilt: float, negligible: float) -> _Halves | None:
         halves.append(total)
     log_moment = float(law.log_transform(np.asarray([tilt]), 0.0)[0])
     return _Halves(halves[0], halves[1], tilt, log_moment, 1.1 * sum(lost))
+
+
+def _are_short(law: SumLaw, tilt: float) -> bool:
+    """Return whether not many sums of half the steps, of few values each, are not negligible."""
+    halves = [(atoms_of(part, tilt), -(-count // 2)) for part, count in law.parts]
+    if any(step[0].size > _FEW_VALUES for step, _ in halves):
+        return False
+    return sum(_log_multiples(step, count, tilt) for step, count in halves) < _SHORT
+
+
+def _log_multiples(step: Atoms, count: int, tilt: float) -> float:
+    tilted = step[1] + tilt * step[0]
+    chances = np.exp(tilted - log_total(tilted))
+    return log_typical_sums(chances, count, _NEGLIGIBLE[-1])
 
 
 def _gains(near: Atoms, far: Atoms, epsilon: float) -> tuple[Array, float]:

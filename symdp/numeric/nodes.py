@@ -165,6 +165,11 @@ def build_nodes(
     order = keep[np.argsort(loss[keep])]
     loss, log_weight = loss[order], log_weight[order]
     number, log_spread = number[order], log_spread[order]
+    again = np.flatnonzero((np.diff(loss) == 0.0) & (number[:-1] < 0) & (number[1:] < 0)) + 1
+    if again.size:  # atoms at one and the same loss
+        first = np.delete(np.arange(loss.size), again)
+        loss, number, log_spread = loss[first], number[first], log_spread[first]
+        log_weight = np.logaddexp.reduceat(log_weight, first)
     atomic = number < 0
     if reference is not None:
         return replace(
