@@ -162,6 +162,8 @@ def _check_supported(program: Program) -> None:
             )
 
 
+_WIDE_GAMMA = 0.125  # a radius from which on balls of log Γ are several times too wide
+
 # Operations take (detail, analytic, *operands).
 
 
@@ -183,7 +185,12 @@ def _on_cut_left_of(value: acb, edge: int) -> bool:
 
 
 def _log_gamma(_detail: object, analytic: bool, value: acb) -> acb:
-    return UNKNOWN if analytic and _on_cut_left_of(value, 0) else value.lgamma()
+    if analytic and _on_cut_left_of(value, 0):
+        return UNKNOWN
+    x = value.real
+    if value.imag == 0 and x > 2 and x.rad() > _WIDE_GAMMA:  # where it rises, ends say all
+        return acb(x.lower().lgamma().union(x.upper().lgamma()))
+    return value.lgamma()
 
 
 def _with_real_cuts(name: str) -> _Operation:

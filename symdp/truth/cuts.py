@@ -10,6 +10,7 @@ from flint import arb
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.emit.enclose import find_cut
 from symdp.errors import AccuracyError
+from symdp.truth.bessel import without_bessel
 from symdp.truth.leading import outward_slope
 from symdp.truth.majorants import majorants
 
@@ -91,6 +92,9 @@ class _Tail:
             )
             if found is not None:
                 return self._direction * found[0], found[1]
+        bounds = self._without_bessel(exponent)
+        if bounds is not None:
+            return self._by_parts(bounds)
         try:
             place, mass = find_cut(
                 magnitude, self._begin, self._direction, self._tolerance, per_integer=self._whole
@@ -101,6 +105,19 @@ class _Tail:
                 raise
             return self._by_parts(parts)
         return self._direction * place, mass
+
+    def _without_bessel(self, exponent: sp.Expr) -> list[sp.Expr] | None:
+        """Return exponents of which balls are narrow, None where that is not needed or known."""
+        if not self._whole or not exponent.has(sp.besseli):
+            return None
+        found: list[sp.Expr] = []
+        for part in majorants(exponent, self._x, self._direction) or [exponent]:
+            bound = without_bessel(part, self._x, self._direction)
+            if bound is None:
+                return None
+            found.append(bound.exponent)
+            self._begin = self._begin.max(arb(bound.least))
+        return found
 
     def _by_parts(self, exponents: list[sp.Expr]) -> tuple[arb, arb]:
         """Return the farthest of the places that bound each exponential, and the sum of bounds."""

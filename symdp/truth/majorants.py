@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import sympy as sp
 
+from symdp.truth.bessel import is_positive
+
 _MOST = 16
 _FAR = 1000
 
@@ -54,7 +56,9 @@ def _split(exponent: sp.Expr, x: sp.Symbol, direction: int) -> list[sp.Expr] | N
         if not (isinstance(logarithm, sp.log) and logarithm.has(x) and power.is_number):
             continue
         summands = sp.Add.make_args(logarithm.args[0])
-        if len(summands) < 2 or not all(summand.is_nonnegative for summand in summands):
+        if len(summands) < 2 or not all(
+            is_positive(factor) for summand in summands for factor in sp.Mul.make_args(summand)
+        ):
             continue
         rest = exponent - term
         if power <= 0:
