@@ -10,7 +10,7 @@ from catalogue import ALL
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.certify import enclose_delta, panels
+from symdp.certify import enclose_delta, enclosure, panels
 from symdp.certify.panels import sum_panel
 from symdp.certify.step import tilted_step
 from symdp.emit.arb import constant_ball
@@ -149,3 +149,19 @@ def test_three_sampled_steps_are_certified(name):
         assert ball.rel_accuracy_bits() > 48
         assert answer.log_lower <= log.upper()
         assert answer.log_upper >= log.lower()
+
+
+def test_weights_have_bits_to_spare_for_powers_that_cancel(monkeypatch):
+    """Of a thousand steps the parts of φ next to its ends add up to far more than φ itself."""
+    step = ALL["exp(-cosh x)"].mechanism("noise").subsample("poisson", "1/100")
+    goals = []
+    finite = enclosure._finite
+
+    def counted(*arguments):
+        goals.append(arguments[-1])
+        return finite(*arguments)
+
+    monkeypatch.setattr(enclosure, "_finite", counted)
+    ball = enclose_delta([(step.pair("remove"), 1000)], 2.82, 15)
+    assert ball.rel_accuracy_bits() > 49
+    assert len(goals) == 1

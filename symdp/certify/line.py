@@ -32,6 +32,7 @@ _Way = Callable[[Walks, arb], tuple[arb, arb] | None]
 _LN10 = math.log(10)
 _MOST_NODES = 400_000
 _FIRST_PANEL, _LATE_PANEL, _LAST_PANEL = 64, 2048, 2**64
+_SPARE_BITS = 16
 _PANEL_SHARE = 2.0**-7
 _FEW = 40  # steps, the sums of whose atoms are not too many
 _SPACING_BITS = 4
@@ -186,13 +187,25 @@ class _Line:
     def _panel(
         self, first: int, walks: Walks, goal: arb, moduli: Sequence[float | None]
     ) -> Panel | None:
-        """Sum the nodes up to twice a first one at once, if that costs less than each."""
-        nodes = [
-            (walk.between(first, 2 * first, size), count)
-            for (walk, count), size in zip(walks, moduli, strict=True)
-        ]
+        """Sum the nodes up to twice a first one at once, if that costs less than each.
+
+        Parts of φ may be larger than it, and powers of them lose bits when they are added up.
+        """
         share = goal * arb.pi() / self.spacing * _PANEL_SHARE
-        return sum_panel(nodes, self.tilt, self.epsilon, self.spacing, first, share)
+        spare = 0
+        for _ in range(2):
+            nodes = [
+                (walk.between(first, 2 * first, size, spare), count)
+                for (walk, count), size in zip(walks, moduli, strict=True)
+            ]
+            found = sum_panel(nodes, self.tilt, self.epsilon, self.spacing, first, share)
+            if found is None:
+                return None
+            wide = found.total.rad().max(found.error) / share
+            if wide <= _MORE:
+                return found
+            spare = int(float(wide.log()) / math.log(2)) + _SPARE_BITS
+        return None
 
     def _require_decay(self, march: March, goal: arb, last: int) -> None:
         y = last * self.spacing

@@ -75,10 +75,11 @@ class Walk:
             self._values.append(found)
         return self._values[index]
 
-    def between(self, first: int, last: int, size: float | None = None) -> Nodes:
+    def between(self, first: int, last: int, size: float | None = None, spare: int = 0) -> Nodes:
         """Return nodes that serve the values from one to another, |φ| being about a size or less.
 
-        Without a size, that of the last third of the values so far counts.
+        Without a size, that of the last third of the values so far counts.  The nodes have so many
+        bits to spare.
         """
         start, reach = (float(self._spacing) * k for k in (first, last))
         if size is None:
@@ -86,8 +87,8 @@ class Walk:
             size = max(recent, default=1.0)
         bits = self._need.bits_at(start, size)
         self._precision = max(bits + self._spare, _COARSE)
-        with ctx.workprec(self._precision):
-            return self._nodes(reach, start, bits)
+        with ctx.workprec(self._precision + spare):
+            return self._nodes(reach, start, bits + spare)
 
     def _extended(self) -> acb:
         """Return the next value, from nodes that reach twice as far."""
