@@ -52,7 +52,7 @@ MIXED = {
 
 
 def counts_of(law):
-    return [[count for _, count in law.terms]]
+    return [count for _, count in law.terms]
 
 
 @pytest.mark.parametrize("deviations", [-1.0, 0.3, 1.5])

@@ -3,7 +3,8 @@
 |φ(y − y′)| is the cosine of the angle between the lines of e^{iyL} and e^{iy′L}, and angles obey
 the triangle inequality [Krein].  So does Θ(y) = (Σ nᵢ arccos²|φᵢ(y)|)^½: Θ(y + s) ≥ Θ(y) − Θ(s).
 As cos θ ≤ e^{−θ²/2}, |Φ(y)| ≤ e^{−Θ(y)²/2}: one value of Φ silences a whole stretch around it,
-about as long as a step's loss is narrow, whatever the number of steps.
+about as long as a step's loss is narrow, whatever the number of steps.  A line without a period,
+where very many stretches are looked at, has products of matrices for it (see `lookout`).
 """
 
 from __future__ import annotations
@@ -34,37 +35,36 @@ class Angles:
     tilted
         The steps.
     counts
-        How often each is taken: several rows for several sums, each with its own Θ.
+        How often each is taken.
     """
 
-    def __init__(self, tilted: Sequence[Tilted], counts: Sequence[Sequence[float]]) -> None:
-        self._tilted = tilted
-        self._counts = np.asarray(counts, dtype=np.float64)
+    def __init__(self, tilted: Sequence[Tilted], counts: Sequence[float]) -> None:
+        self._tilted, self._counts = tilted, counts
         self.atoms = sum(part.weight.size for part in tilted)
         self.work = 0  # values of e^{iyL} so far
-        self.most = _RIGHT * math.sqrt(float(self._counts.sum(axis=1).min()))
+        self.most = _RIGHT * math.sqrt(float(sum(counts)))
 
     def at(self, y: Array) -> Array:
-        """Return Θ(y), rounded down: a row for each sum."""
+        """Return Θ(y), rounded down."""
         self.work += y.size * self.atoms
-        total = np.zeros((len(self._counts), y.size))
-        for part, count in zip(self._tilted, self._counts.T, strict=True):
+        total = np.zeros(y.size)
+        for part, count in zip(self._tilted, self._counts, strict=True):
             depth = np.maximum(-log_characteristic(part, y).real - _ROUNDED, 0.0)
             angle = np.arctan2(np.sqrt(-np.expm1(-2.0 * depth)), np.exp(-depth))
-            total += np.multiply.outer(count, angle * angle)
-        return np.sqrt(total)
+            total += count * (angle * angle)
+        return np.asarray(np.sqrt(total))
 
     def within(self, reach: Array) -> Array:
         """Bound Θ(s) for all |s| ≤ reach: |φ(s)| ≥ 1 − σ²s²/2."""
-        total = np.zeros((len(self._counts), reach.size))
-        for part, count in zip(self._tilted, self._counts.T, strict=True):
+        total = np.zeros(reach.size)
+        for part, count in zip(self._tilted, self._counts, strict=True):
             sine = np.minimum(0.5 * math.sqrt(part.variance) * reach, math.sqrt(0.5))
-            total += np.multiply.outer(count, (2.0 * np.arcsin(sine)) ** 2)
-        return np.sqrt(total)
+            total += count * (2.0 * np.arcsin(sine)) ** 2
+        return np.asarray(np.sqrt(total))
 
 
 def audible(angles: Angles, step: float, first: int, last: int, level: float) -> Array | None:
-    """Return the k, first ≤ k < last, at which some |Φ(k·step)| may be above e^{−level}.
+    """Return the k, first ≤ k < last, at which |Φ(k·step)| may be above e^{−level}.
 
     They come in rising order; None stands for too many to list or to look for.
     """
@@ -80,12 +80,12 @@ def audible(angles: Angles, step: float, first: int, last: int, level: float) ->
     while low.size:
         around = needed + angles.within(0.5 * step * (high - 1 - low))
         # Where even right angles would not do, there is no need to look.
-        hopeful = np.flatnonzero((around <= angles.most).all(axis=0))
+        hopeful = np.flatnonzero(around <= angles.most)
         if low.size + hopeful.size * angles.atoms > most - angles.work:
             return None
         loud = np.ones(low.size, dtype=bool)
         middle = 0.5 * step * (low + high - 1)[hopeful]
-        loud[hopeful] = (angles.at(middle) < around[:, hopeful]).any(axis=0)
+        loud[hopeful] = angles.at(middle) < around[hopeful]
         low, high = low[loud], high[loud]
         narrow = high - low <= _NARROW
         found.append((low[narrow], high[narrow]))

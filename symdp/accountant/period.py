@@ -48,7 +48,7 @@ def with_period(
     if line.places.size >= limit:
         return replace(line, last=0.0)
     counts = [count for _, count in law.terms]
-    angles = Angles(tilted, [counts])
+    angles = Angles(tilted, counts)
     level = _NEGLIGIBLE + math.log(limit)
     found = audible(angles, line.step, first, limit, level)
     if found is None:
