@@ -123,6 +123,33 @@ def test_angles_obey_the_triangle_inequality():
         assert (gap <= angles.within(np.asarray([reach])) + 1e-7).all()
 
 
+@pytest.mark.slow
+def test_thousands_of_distinct_steps_on_one_lattice_agree_with_their_sum():
+    """One after another, on a window of twelve deviations around the mean of the sum."""
+    sizes = np.arange(1000, 2500)  # of the losses, in 10⁻⁵
+    keep = 1.0 / (1.0 + np.exp(-sizes * 1e-5))
+    total, spread = float(keep @ sizes), math.sqrt(float(keep * (1.0 - keep) @ sizes**2))
+    mass = np.zeros(int(24.0 * spread))
+    shift = round(total) - mass.size // 2  # what the first entry stands for, in the end
+    mass[mass.size // 2] = 1.0  # at the mean so far, which moves with every step
+    moved = 0
+    for size, chance in zip(sizes, keep, strict=True):
+        ahead = round(float(keep[: size - 999] @ sizes[: size - 999])) - moved
+        moved += ahead
+        grown = np.zeros_like(mass)
+        grown[: mass.size - ahead] += (1.0 - chance) * mass[ahead:]
+        grown[size - ahead :] += chance * mass[: mass.size - size + ahead]
+        mass = grown
+    assert shift == moved - mass.size // 2
+    loss = (2.0 * (shift + np.arange(mass.size)) - sizes.sum()) * 1e-5
+    epsilon = 0.4300053
+    expected = math.log(math.fsum(mass * -np.expm1(np.minimum(epsilon - loss, 0.0))))
+    steps = [(RESPONSE(epsilon_0=f"{size}/100000"), 1) for size in sizes]
+    found = compose(steps).delta(epsilon, direction="remove")
+    assert abs(found.log_delta - expected) < 1e-11
+    assert found.log_upper - found.log_lower < 1e-12
+
+
 def test_silence_finds_the_narrowest_return():
     """10¹² steps on a lattice come back in peaks of a millionth of the distance between samples."""
     steps = [(RESPONSE(epsilon_0=1), 10**12), (GAUSSIAN(sigma=1), 3)]

@@ -22,7 +22,7 @@ _GROWTH = 1.5  # of the stretches looked at first, each next to the one before
 _SPLIT = 4
 _NARROW = 4  # nodes of a stretch that is no longer split
 _MOST_HEARD = 1 << 20
-_MOST_WORK = 1 << 23  # values of a characteristic function, times atoms
+_MOST_WORK = 1 << 28  # values of a characteristic function, times atoms
 _ROUNDED = 4e-16
 _RIGHT = 0.5 * math.pi
 
