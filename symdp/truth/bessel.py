@@ -70,14 +70,14 @@ def without_bessel(exponent: sp.Expr, x: sp.Symbol, direction: int) -> Bound | N
 def _order(logarithm: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr]:
     """Return the order and the argument of log I(z), the order None where it is anything else."""
     inner = logarithm.args[0] if isinstance(logarithm, sp.log) else sp.S.Zero
-    if not isinstance(inner, sp.besseli) or not is_positive(inner) or inner.args[1].has(x):
+    if not isinstance(inner, sp.besseli) or not is_nonnegative(inner) or inner.args[1].has(x):
         return None, sp.S.Zero
     order, z = inner.args
     return order, z
 
 
-def is_positive(factor: sp.Expr) -> bool:
-    """Return whether something is known not to be negative: I of an integer is one of these."""
+def is_nonnegative(factor: sp.Expr) -> bool:
+    """Return whether a factor is known not to be negative; I of an integer order is not."""
     base, exponent = factor.as_base_exp()
     if isinstance(base, sp.besseli) and exponent.is_real:
         order, z = base.args

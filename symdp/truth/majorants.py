@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symdp.truth.bessel import is_positive
+from symdp.truth.bessel import is_nonnegative
 
 _MOST = 16
 _FAR = 1000
@@ -56,9 +56,7 @@ def _split(exponent: sp.Expr, x: sp.Symbol, direction: int) -> list[sp.Expr] | N
         if not (isinstance(logarithm, sp.log) and logarithm.has(x) and power.is_number):
             continue
         summands = sp.Add.make_args(logarithm.args[0])
-        if len(summands) < 2 or not all(
-            is_positive(factor) for summand in summands for factor in sp.Mul.make_args(summand)
-        ):
+        if len(summands) < 2 or not all(map(_is_nonnegative, summands)):
             continue
         rest = exponent - term
         if power <= 0:
@@ -73,6 +71,11 @@ def _split(exponent: sp.Expr, x: sp.Symbol, direction: int) -> list[sp.Expr] | N
             for constant, moving in factors
         ]
     return None
+
+
+def _is_nonnegative(summand: sp.Expr) -> bool:
+    factors = sp.Mul.make_args(summand)
+    return bool(summand.is_nonnegative) or all(map(is_nonnegative, factors))
 
 
 def _log_size(summand: sp.Expr, x: sp.Symbol, direction: int) -> float:
