@@ -177,14 +177,14 @@ class Contour(FloatAccountant):
             known = _of_sum(whole, log_escaped, epsilon)
             halves = None if margin(known) <= _SHARP else listed()
             return known if halves is None else min(known, halves, key=margin)
-        either: list[tuple[float, Callable[[], Answer | None]]] = [
+        first: list[tuple[float, Callable[[], Answer | None]]] = [
             (_SHARP, listed),
             (_SHARP, lambda: _on_kept_lines(law, epsilon, log_escaped)),
         ]
         # Large losses that are rare, where that is short, and last of all if nothing else serves.
         ways: list[tuple[float, Callable[[], Answer | None]]] = [
             (_SHARP, lambda: jumping(_FEW_VALUES)),
-            *(either if law.count <= MOST_STEPS else either[::-1]),
+            *(first if law.count <= MOST_STEPS else first[::-1]),
             (_FAIR, lambda: jumping(_SOME_VALUES)),
             (_WIDE, lambda: _integral(law, epsilon, log_escaped)[0]),
             (_LOOSE, lambda: jumping(_MANY_VALUES)),

@@ -4,9 +4,11 @@ Counts are drawn one value after another, each binomial given those before, with
 of which Bernstein's inequality leaves next to nothing; what remains are those of a box of a few
 standard deviations, however many steps there are.  Their probabilities are
 
-    log P(k) = log m! − Σ log kᵢ! + Σ kᵢ log pᵢ = s(m) − Σ s(kᵢ) − Σ (kᵢ log(kᵢ/mpᵢ) − kᵢ + mpᵢ) + …
+    log P(k) = s(m) − Σ s(kᵢ) − Σ (kᵢ log(kᵢ/mpᵢ) − kᵢ + mpᵢ) − m(1 − Σ pᵢ),
+    s(k) = log k! − k log k + k,
 
-with s the remainder of Stirling's series: no term is large where the probability is not small.
+where no term is large unless the probability is small (Loader, Fast and Accurate Computation of
+Binomial Probabilities, 2000).
 """
 
 from __future__ import annotations

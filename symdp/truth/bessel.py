@@ -1,6 +1,6 @@
 """Tails of what holds modified Bessel functions of integer orders, by the first term of the series.
 
-As Iₘ(z) = Σⱼ (z/2)^{m+2j}/(j! Γ(m + j + 1)) and Γ(m + j + 1) ≥ Γ(m + 1),
+As Iₘ(z) = Σⱼ (z/2)^{m+2j}/(j! Γ(m + j + 1)) [DLMF 10.25.2] and Γ(m + j + 1) ≥ Γ(m + 1),
 
     (z/2)^m/Γ(m + 1) ≤ Iₘ(z) ≤ e^{z²/4} (z/2)^m/Γ(m + 1)    for m ≥ 0, z > 0,
 
