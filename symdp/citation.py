@@ -113,6 +113,26 @@ _ALL = (
         2023, "Sankhya A, 2023", (("journal", "Sankhya A"),),
     ),
     Reference(
+        "BBG", "inproceedings", "balle2018subsampling",
+        "Privacy Amplification by Subsampling: Tight Analyses via Couplings and Divergences",
+        ("Balle, Borja", "Barthe, Gilles", "Gaboardi, Marco"),
+        2018, "NeurIPS 2018",
+        (
+            ("booktitle", "Advances in Neural Information Processing Systems"), ("volume", "31"),
+            *_arxiv("1807.01647"),
+        ),
+    ),
+    Reference(
+        "ZDW", "inproceedings", "zhu2022optimal",
+        "Optimal Accounting of Differential Privacy via Characteristic Function",
+        ("Zhu, Yuqing", "Dong, Jinshuo", "Wang, Yu-Xiang"),
+        2022, "AISTATS 2022",
+        (
+            ("booktitle", "International Conference on Artificial Intelligence and Statistics"),
+            *_arxiv("2106.08567"),
+        ),
+    ),
+    Reference(
         "Prawitz", "article", "prawitz1972limits",
         "Limits for a Distribution, if the Characteristic Function is Given in a Finite Domain",
         ("Prawitz, H.",),

@@ -47,7 +47,8 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     InputError
         If a parameter of the mechanism is still free.
     """
-    return _loss_law(mechanism.require_concrete(), direction)
+    same = mechanism.is_mirrored  # both directions have one law
+    return _loss_law(mechanism.require_concrete(), "remove" if same else direction)
 
 
 @lru_cache(maxsize=256)

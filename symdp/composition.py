@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from symdp.direction import DIRECTIONS, clearly_larger, sides
 from symdp.errors import InputError
 from symdp.guarantee import Curve, Guarantee
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
 
 Direction = Literal["remove", "add", "both"]
-DIRECTIONS = ("remove", "add")
 MOST_STEPS = 10**15
 
 
@@ -50,6 +51,7 @@ class Composition:
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
         from symdp.masses import with_mass_one
+        from symdp.relation import protection_of
 
         merged: dict[Mechanism, int] = {}
         for mechanism, count in steps:
@@ -57,7 +59,9 @@ class Composition:
             merged[concrete] = merged.get(concrete, 0) + _checked_count(count)
         if not merged:
             raise InputError("a composition needs at least one step")
+        self.protection = protection_of(list(merged))
         self.steps = tuple(with_mass_one(merged).items())
+        self._is_mirrored = all(mechanism.is_mirrored for mechanism in merged)
         self.count = sum(merged.values())
         self._laws: dict[str, SumLaw] = {}
 
@@ -117,15 +121,15 @@ class Composition:
     def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
         """Return δ(ε) in the direction in which it is larger."""
         start = time.perf_counter()
-        answers = {s: accountant.log_delta(self.law(s), epsilon) for s in _sides(direction)}
-        side = _clearly_larger({s: answer.log_delta for s, answer in answers.items()})
+        answers = {s: accountant.log_delta(self.law(s), epsilon) for s in self._sides(direction)}
+        side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
         answer = answers[side]
         return Guarantee(
             epsilon,
             answer.log_delta,
             answer.kind,
             accountant.name,
-            side,
+            self._named(side),
             self.count,
             "delta",
             answer.log_lower,
@@ -133,7 +137,16 @@ class Composition:
             advice=answer.advice,
             seconds=time.perf_counter() - start,
             citations=accountant.citations,
+            protection=self.protection,
         )
+
+    def _sides(self, direction: str) -> tuple[str, ...]:
+        """Return the directions to ask; one where both have one law of the loss."""
+        asked = sides(direction)
+        return asked[:1] if self._is_mirrored else asked
+
+    def _named(self, side: str) -> str:
+        return "both" if self._is_mirrored else side
 
     @overload
     def epsilon(self, delta: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
@@ -172,16 +185,17 @@ class Composition:
         accountant = _accountant(method, self)
         start = time.perf_counter()
         found = {
-            side: invert(accountant, self.law(side), math.log(delta)) for side in _sides(direction)
+            side: invert(accountant, self.law(side), math.log(delta))
+            for side in self._sides(direction)
         }
-        side = _clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
+        side = clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
         best = found[side]
         return Guarantee(
             best.epsilon,
             math.log(delta),
             best.kind,
             accountant.name,
-            side,
+            self._named(side),
             self.count,
             "epsilon",
             epsilon_lower=best.lower,
@@ -190,6 +204,7 @@ class Composition:
             seconds=time.perf_counter() - start,
             citations=accountant.citations,
             given_delta=delta,
+            protection=self.protection,
         )
 
     @overload
@@ -237,7 +252,12 @@ class Composition:
         if _is_array(epsilon):
             return Curve([self.certify(e, digits, direction) for e in _flat(epsilon)])
         exact = epsilon if isinstance(epsilon, Fraction) else _real(epsilon, "epsilon")
-        return certify_delta(self.steps, exact, digits, _sides(direction))
+        proved = certify_delta(self.steps, exact, digits, self._sides(direction))
+        return self._owned(proved)
+
+    def _owned(self, proved: Certificate) -> Certificate:
+        side = self._named(proved.direction)
+        return replace(proved, direction=side, protection=self.protection)
 
     @overload
     def certify_epsilon(
@@ -286,7 +306,7 @@ class Composition:
         exact = delta if isinstance(delta, Fraction) else _real(delta, "delta")
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-        return certify_epsilon(self, exact, digits, _sides(direction))
+        return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
 
     def trade_off(self, alpha: float, direction: Direction = "both") -> float:
         """Return the least miss rate at false alarm rate α, see `symdp.tradeoff.trade_off`."""
@@ -333,27 +353,6 @@ def _checked_count(count: object) -> int:
     if int(count) > MOST_STEPS:
         raise InputError(f"count {count!r}: at most {MOST_STEPS} steps are accounted for")
     return int(count)
-
-
-def _sides(direction: str) -> tuple[str, ...]:
-    if direction == "both":
-        return DIRECTIONS
-    if direction in DIRECTIONS:
-        return (direction,)
-    raise InputError(f"direction '{direction}': it is 'remove', 'add' or 'both'")
-
-
-def _clearly_larger(values: dict[str, float]) -> str:
-    """Return the direction of the largest value; the first one where they differ by rounding only.
-
-    Symmetric noise gives the same in both directions, and the last bit must not decide which.
-    """
-    first = next(iter(values))
-    side = max(values, key=values.__getitem__)
-    if not math.isfinite(values[first]):
-        return side
-    close = values[side] - values[first] <= 1e-12 * max(1.0, abs(values[first]))
-    return first if close else side
 
 
 def _accountant(method: str, composition: Composition) -> Accountant:

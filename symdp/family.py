@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,12 +107,12 @@ def _key(mechanism: Mechanism) -> object:
     if mechanism.template is None:
         return None
     sampling = mechanism.sampling
-    scheme = None if sampling is None else (sampling.scheme, sampling.batch)
+    scheme = None if sampling is None else replace(sampling, rate=None)
     whole = {p.name for p in mechanism.declared if p.symbol.is_integer}
     fixed = tuple(
         (name, value) for name, value in sorted(_values(mechanism).items()) if name in whole
     )
-    return mechanism.template.key, scheme, fixed
+    return mechanism.template.key, scheme, mechanism.neighbours, fixed
 
 
 def _family(members: list[tuple[Mechanism, int]], direction: str) -> Family | None:
@@ -148,11 +149,12 @@ def _made(like: Mechanism, values: dict[str, sp.Expr | float]) -> Mechanism:
     known = {parameter.name for parameter in like.template.declared}
     given = {name: value for name, value in like.bound if name in known} | values
     rate = given.pop(_RATE, None)
-    made = like.template(**given)
+    made = replace(like.template(**given), relation=like.relation)
     if like.sampling is None:
         return made
     assert rate is not None
-    return made.subsample(like.sampling.scheme, rate, like.sampling.batch)
+    own = like.sampling
+    return made.subsample(own.scheme, rate, own.batch, records=own.records, group=own.group)
 
 
 class _Axis:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from symdp.relation import Protection
+
 _SMALLEST_LOG = math.log(2.3e-308)  # below this, doubles lose digits
 
 
@@ -60,6 +62,8 @@ class Guarantee:
         The same on ε where ε was asked for.
     given_delta
         The δ that an ε was asked for, as it was given.
+    protection
+        The neighbouring relation and the sampling: whose privacy this is.
     asked
         "delta" or "epsilon".
     kind
@@ -87,6 +91,7 @@ class Guarantee:
     seconds: float = 0.0
     citations: tuple[str, ...] = ()
     given_delta: float | None = None
+    protection: Protection | None = None
 
     @property
     def delta(self) -> float:
@@ -150,6 +155,8 @@ class Guarantee:
             "count": self.count,
             "seconds": round(self.seconds, 6),
         }
+        if self.protection is not None:
+            answer |= self.protection.to_json()
         return answer | ({"advice": self.advice} if self.advice else {})
 
     def citation(self) -> str:

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
     from symdp.mechanism import Mechanism
     from symdp.sampling import Laws, Noise, Number, Sampling
 
-_VERSION = 2  # one: the formulas without parameters
-_READ = (1, 2)
+_VERSION = 3  # one: the formulas without parameters; two: no relation, fixed batches too cheap
+_READ = (1, 2, 3)
 _SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
+_SAMPLING = ("scheme", "batch", "records", "group")
+_WHICH = (
+    "say how the batches were drawn: scheme='poisson' (every record on its own; protects one "
+    "record added or removed), 'truncated_poisson', or 'without_replacement' or 'with_replacement' "
+    "(batches of one size; protect one record's value); of shuffled passes no pair is known"
+)
 
 
 class Ledger:
@@ -84,30 +90,41 @@ class Ledger:
         self,
         mechanism: Mechanism,
         history: Iterable[tuple[Number, Number, int]],
-        scheme: str = "poisson",
+        scheme: str | None = None,
+        batch: int | None = None,
+        *,
+        records: int | None = None,
+        relation: str | None = None,
     ) -> None:
         """Add a history of (noise multiplier, sample rate, steps), as training libraries keep it.
 
         Parameters
         ----------
         mechanism
-            Additive noise of sensitivity 1 with one free parameter, which takes the multiplier.
+            Additive noise of sensitivity 1 with one free parameter, which takes the multiplier:
+            noise over what adding or removing one record moves the sum by, the clip norm.
         history
             The entries; a rate of 1 means no sampling.
         scheme
-            How batches are drawn, see `Mechanism.subsample`.
+            How batches were drawn, see `Mechanism.subsample`. It must be said where a rate is below
+            1: libraries that record only a rate draw in different ways, which cost differently.
+        batch, records
+            What the scheme needs besides its rate.
+        relation
+            The neighbouring relation, see `Mechanism.under`; that of the scheme if left out.
 
         Raises
         ------
         InputError
-            If the mechanism has not one free parameter, or an entry breaks a rule; then nothing
-            of the history is added.
+            If the mechanism has not one free parameter, the scheme is not said, or an entry breaks
+            a rule; then nothing of the history is added.
 
         Examples
         --------
         >>> from symdp import mechanisms
         >>> ledger = Ledger()
-        >>> ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 600), (2.0, 0.01, 400)])
+        >>> history = [(2.0, 0.01, 600), (2.0, 0.01, 400)]
+        >>> ledger.add_history(mechanisms.gaussian, history, "poisson")
         >>> ledger.steps
         ((<Mechanism gaussian(sigma=2), poisson sampling at rate 1/100>, 1000),)
         """
@@ -129,7 +146,8 @@ class Ledger:
             try:
                 step = mechanism(**{names[0]: multiplier})
                 if exact(rate, "the sample rate") != 1:
-                    step = step.subsample(scheme, rate)
+                    step = step.subsample(_said(scheme), rate, batch, records=records)
+                step = step if relation is None else step.under(relation)
                 added[step] = added.get(step, 0) + _checked_count(count)
             except InputError as error:
                 raise InputError(f"history entry {place}: {error}") from None
@@ -202,6 +220,12 @@ class Ledger:
         return ledger
 
 
+def _said(scheme: str | None) -> str:
+    if scheme is None:
+        raise InputError(_WHICH)
+    return scheme
+
+
 def _written(mechanism: Mechanism) -> dict[str, Any]:
     from symdp.emit.json import write_expressions
 
@@ -216,6 +240,9 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         **{f"point {i}": point for i, point in enumerate(support.points)},
         **{f"value {name}": value for name, value in mechanism.bound},
     }
+    moved = getattr(template.source, "moved_by_substitution", None)
+    if moved is not None:
+        formulas["moved by substitution"] = moved
     for name in _SOURCES[kind]:
         law = getattr(template.source, name)
         masses = law if isinstance(law, tuple) else (law,)
@@ -227,8 +254,8 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         "support": support.kind,
         "source": kind,
         "parameters": {p.name: p.domain for p in mechanism.declared},
-        "scheme": None if sampling is None else sampling.scheme,
-        "batch": None if sampling is None else sampling.batch,
+        "relation": mechanism.relation,
+        **{name: None if sampling is None else getattr(sampling, name) for name in _SAMPLING},
         "formulas": write_expressions(formulas),
     }
 
@@ -245,8 +272,12 @@ def _read(written: object) -> Mechanism:
     from symdp.pair import Support
     from symdp.sampling import Sampling, declare, variable_symbol
 
-    keys = {"name", "support", "source", "parameters", "scheme", "batch", "formulas"}
-    if not isinstance(written, dict) or set(written) != keys:
+    keys = {"name", "support", "source", "parameters", "relation", *_SAMPLING, "formulas"}
+    if not isinstance(written, dict):
+        raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
+    if not {"relation", "records", "group"} & set(written):  # as earlier versions wrote it
+        written = {**written, "relation": None, "records": None, "group": 1}
+    if set(written) != keys:
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     name, kind, words = (written[key] for key in ("name", "support", "parameters"))
     if kind not in {"interval", "points", "integers", "naturals"}:
@@ -265,7 +296,8 @@ def _read(written: object) -> Mechanism:
     support = Support(kind, *ends, _all(formulas, "point"))
     sampling: Sampling | None = None
     if written["scheme"] is not None:
-        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), written["batch"])
+        own = {name: written[name] for name in ("batch", "records", "group")}
+        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")
     source = _source(written["source"], formulas, kind == "points")
@@ -273,16 +305,20 @@ def _read(written: object) -> Mechanism:
     free = {s for f in formulas.values() for s in f.free_symbols} - known
     if free:
         raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
-    return replace(
+    made = replace(
         Mechanism(name, variable, support, source, declared)(**values), sampling=sampling
     )
+    return made if written["relation"] is None else made.under(written["relation"])
 
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Noise | Laws:
     from symdp.sampling import Laws, Noise
 
     if kind == "noise":
-        return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"))
+        moved = formulas.get("moved by substitution")
+        if moved is not None:
+            moved = _one(formulas, "moved by substitution")
+        return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
     if listed:
         return Laws(_all(formulas, "P"), _all(formulas, "Q"))
     return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"))

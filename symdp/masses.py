@@ -31,7 +31,8 @@ def with_mass_one(steps: Mapping[Mechanism, int]) -> dict[Mechanism, int]:
     rounded: set[Mechanism] = set()
     for members in groups.values():
         proper = {
-            _is_proper(replace(member, sampling=None)) for member in _representatives(members)
+            _is_proper(replace(member, sampling=None, relation=None))
+            for member in _representatives(members)
         }
         if False in proper:
             rounded.update(members)

@@ -11,6 +11,7 @@ import sympy as sp
 from symdp.errors import InputError, suggestion
 from symdp.intake import Intake
 from symdp.pair import Component, Pair, Support, normalized, substitute
+from symdp.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.sampling import (
     Laws,
     Noise,
@@ -19,7 +20,6 @@ from symdp.sampling import (
     Sampling,
     Source,
     declare,
-    dominating_pair,
     exact,
 )
 
@@ -46,6 +46,7 @@ class Mechanism:
     declared: tuple[Parameter, ...]
     bound: tuple[tuple[str, sp.Expr], ...] = ()
     sampling: Sampling | None = None
+    relation: str | None = None
     title: str = ""
     description: str = ""
     citation: str = ""
@@ -54,6 +55,7 @@ class Mechanism:
     def __post_init__(self) -> None:
         self.support.checked()
         self.source.checked(self.support)
+        check_relation(self)
 
     @classmethod
     def additive(
@@ -65,6 +67,7 @@ class Mechanism:
         name: str = "mechanism",
         *,
         parameters: Mapping[str, str] | None = None,
+        substitution_sensitivity: Number | None = None,
         normalize: bool = False,
     ) -> Mechanism:
         r"""Return the mechanism that adds noise of density f to a query of sensitivity D.
@@ -75,7 +78,10 @@ class Mechanism:
         ----------
         density : SymPy expression of the variable, zero off the support
         variable : its symbol; on integers and naturals it becomes an integer, else a real
-        sensitivity : above 0; a whole number on integers and naturals
+        sensitivity : what adding or removing one record moves the output by, above 0; a whole
+            number on integers and naturals
+        substitution_sensitivity : what changing one record's value moves it by; twice the
+            sensitivity where it is left out
         support : (lower, upper), "integers" or "naturals"
         parameters : name -> domain word. Left out, every other symbol is a parameter: its
             assumptions give the domain, and a symbol without any is taken as real, that is,
@@ -89,7 +95,10 @@ class Mechanism:
         intake = Intake(variable, support, parameters)
         f = intake.read(density, "the density")
         size = intake.constant(sensitivity, "the sensitivity")
-        made = cls(name, intake.variable, intake.support, Noise(f, size), intake.declared)
+        moved = substitution_sensitivity
+        if moved is not None:
+            moved = intake.constant(moved, "the substitution sensitivity")
+        made = cls(name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
         return made.normalized() if normalize else made
 
     @classmethod
@@ -186,32 +195,94 @@ class Mechanism:
             bound = ", ".join(f"{name}={value}" for name, value in new)
             raise InputError(f"{self.name} with {bound:.60}: {error}") from None
 
-    def subsample(self, scheme: str, rate: Number, batch: int | None = None) -> Mechanism:
+    @property
+    def is_given(self) -> bool:
+        """Whether two laws were given instead of noise."""
+        return isinstance(self.source, Laws)
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbouring relation: which two data sets the guarantee cannot tell apart.
+
+        A fixed batch admits substitution alone, other noise speaks of one record added or removed
+        where nothing else was asked, and two laws that were given of whatever their author means.
+        """
+        return self.relation or usual_relation(self)
+
+    @property
+    def group(self) -> int:
+        """How many records are protected together."""
+        return 1 if self.sampling is None else self.sampling.group
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether both directions have one law of the loss, as under substitution of noise."""
+        return self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
+
+    def under(self, relation: str) -> Mechanism:
+        """Return the mechanism accounted for under another neighbouring relation.
+
+        Parameters
+        ----------
+        relation : "add_remove"; "substitution", where one record's value changes and the output
+            moves by up to twice the sensitivity; or "zero_out", where one record's contribution
+            is left out and which costs what add_remove does
+
+        Raises
+        ------
+        InputError : an unknown relation, or one for which the sampling scheme has no proved pair.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> mechanisms.gaussian(sigma=2).under("substitution").pair().P
+        sqrt(2)*exp(-(x - 2)**2/8)/(4*sqrt(pi))
+        """
+        return replace(self, relation=checked(relation))
+
+    def subsample(
+        self,
+        scheme: str,
+        rate: Number,
+        batch: int | None = None,
+        *,
+        records: int | None = None,
+        group: int = 1,
+    ) -> Mechanism:
         """Return the mechanism run on a random part of the records.
 
         Parameters
         ----------
-        scheme : "poisson", "without_replacement" or "with_replacement"; see `Sampling`
+        scheme : "poisson", "without_replacement", "with_replacement" or "truncated_poisson"; see
+            `Sampling`, and `symdp.dominating` for the pair of each
         rate : probability from 0 to 1, a number or an expression of parameters; a name or symbol
             on its own that is no parameter yet becomes one, a probability
-        batch : number of draws, with_replacement only, 1 to 2000: each adds two components
+        batch : number of draws with replacement, or the most records that a Poisson batch keeps
+        records : number of all records, for truncated_poisson and for groups without replacement
+        group : number of records that are protected together
 
         Raises
         ------
-        InputError : a wrong scheme, rate or batch, a mechanism that is subsampled already, or one
+        InputError : a wrong scheme or number, a mechanism that is subsampled already, or one
             that is not additive noise and a scheme other than poisson.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> fixed = mechanisms.gaussian(sigma=2).subsample("without_replacement", "1/100")
+        >>> fixed.neighbours
+        'substitution'
         """
         if self.sampling is not None:
             raise InputError(f"{self.name} already has {self.sampling.scheme} sampling")
-        if isinstance(self.source, Laws) and scheme in {"with_replacement", "without_replacement"}:
-            raise InputError(f"{scheme} sampling needs additive noise; {self.name} is a pair")
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
         new = alone and str(rate) not in {parameter.name for parameter in self.declared}
         rates = (declare(str(rate), "probability"),) if new else ()
         intake = Intake(self.variable, self.support, None, (*self.declared, *rates))
         expr = intake.formula(rate, "the sampling rate")
         expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
-        return replace(self, sampling=Sampling(scheme, expr, batch), declared=intake.declared)
+        sampling = Sampling(scheme, expr, batch, records, group)
+        return replace(self, sampling=sampling, declared=intake.declared)
 
     def normalized(self) -> Mechanism:
         """Return the mechanism with its densities divided by their masses, kept exact.
@@ -223,7 +294,7 @@ class Mechanism:
         """
         source, held = self.source, (self.variable, self.support)
         if isinstance(source, Noise):
-            divided: Source = Noise(normalized(source.density, *held), source.sensitivity)
+            divided: Source = replace(source, density=normalized(source.density, *held))
         else:
             divided = Laws(normalized(source.P, *held), normalized(source.Q, *held))
         return replace(self, source=divided, template=None)
@@ -233,27 +304,37 @@ class Mechanism:
 
         Parameters
         ----------
-        direction : "remove" for (P, Q) as given, "add" for (Q, P); else InputError
+        direction : "remove" for (P, Q) as given, "add" for (Q, P); else InputError. Where both
+            have one law of the loss (`is_mirrored`), they are the same pair
         """
         if direction not in {"remove", "add"}:
             hint = suggestion(str(direction), ("remove", "add"))
             raise InputError(f"the direction must be remove or add, not {direction!r}{hint}")
-        return self._pair if direction == "remove" else self._pair.reversed()
+        same = direction == "remove" or self.is_mirrored
+        return self._pair if same else self._pair.reversed()
 
     @cached_property
     def _pair(self) -> Pair:
-        return dominating_pair(self.source, self.variable, self.support, self.sampling)
+        from symdp.dominating import dominating_pair
+
+        try:
+            return dominating_pair(
+                self.source, self.variable, self.support, self.sampling, self.neighbours
+            )
+        except InputError as error:
+            raise InputError(f"{self.summary}: {error}") from None
 
     @cached_property
     def _unsampled(self) -> Mechanism:
-        return replace(self, sampling=None)
+        return replace(self, sampling=None, relation=None)
 
     @cached_property
     def key(self) -> str:
         """The canonical text of name, expressions and sampling: equal for equal mechanisms."""
         parts = (self.support, self.source, *([self.sampling] if self.sampling else []))
         held = [value for part in parts for value in (type(part).__name__, *vars(part).values())]
-        return "\n".join(sp.srepr(value) for value in (self.name, self.variable, *held))
+        own = (self.name, self.variable, self.neighbours)
+        return "\n".join(sp.srepr(value) for value in (*own, *held))
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, Mechanism) else NotImplemented
@@ -276,9 +357,8 @@ class Mechanism:
         names = (p.name + values.get(p.name, "") for p in self.declared)
         text = f"{self.name}({', '.join(names)})"
         if self.sampling:
-            text += f", {self.sampling.scheme} sampling at rate {self.sampling.rate}"
-            text += f", batch {self.sampling.batch}" if self.sampling.batch else ""
-        return text
+            text += f", {self.sampling.describe()}"
+        return text + ("" if self.relation is None else f", {self.relation.replace('_', ' ')}")
 
     def _repr_latex_(self) -> str:
         x = sp.latex(self.variable)

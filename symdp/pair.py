@@ -114,6 +114,9 @@ class Pair:
     support : where P + Q lives; a component that is 0 on a part of it is a Piecewise
     components : densities f_0, f_1, ... of the variable; on points, one mass for every point
     p_weights, q_weights : free of the variable, one for every component
+    alternatives : weights and pairs of a *public choice*: one of the pairs is drawn with these
+        probabilities, which one is published, and its output follows. The loss is then the mixture
+        of theirs; such a pair has no components of its own
 
     Examples
     --------
@@ -130,6 +133,15 @@ class Pair:
     components: tuple[Component, ...]
     p_weights: tuple[sp.Expr, ...]
     q_weights: tuple[sp.Expr, ...]
+    alternatives: tuple[tuple[sp.Expr, Pair], ...] = ()
+
+    @classmethod
+    def choice(cls, alternatives: Sequence[tuple[sp.Expr, Pair]]) -> Pair:
+        """Return the public choice among pairs of one variable; of a single pair, that pair."""
+        if len(alternatives) == 1:
+            return alternatives[0][1]
+        first = alternatives[0][1]
+        return cls(first.variable, first.support, (), (), (), tuple(alternatives))
 
     def __post_init__(self) -> None:
         if not len(self.components) == len(self.p_weights) == len(self.q_weights):
@@ -137,7 +149,7 @@ class Pair:
 
     @property
     def P(self) -> Component:
-        """The law with the record; a tuple of masses on points."""
+        """The law with the record; a tuple of masses on points, and no law of a public choice."""
         return self._mixture(self.p_weights)
 
     @property
@@ -152,7 +164,17 @@ class Pair:
 
     def reversed(self) -> Pair:
         """Return the pair with P and Q swapped."""
-        return Pair(self.variable, self.support, self.components, self.q_weights, self.p_weights)
+        others = tuple((weight, pair.reversed()) for weight, pair in self.alternatives)
+        held = (self.components, self.q_weights, self.p_weights, others)
+        return Pair(self.variable, self.support, *held)
+
+    def expressions(self) -> tuple[sp.Expr, ...]:
+        """Return every expression that the pair is made of, for hashes and free symbols."""
+        listed = (c if isinstance(c, tuple) else (c,) for c in self.components)
+        ends = (self.support.lower, self.support.upper, *self.support.points)
+        own = (*ends, *(part for parts in listed for part in parts))
+        others = (part for w, pair in self.alternatives for part in (w, *pair.expressions()))
+        return (self.variable, *own, *self.p_weights, *self.q_weights, *others)
 
     def _mixture(self, weights: tuple[sp.Expr, ...]) -> Component:
         terms = [

@@ -1,6 +1,6 @@
 """What a mechanism is made of: parameters, exact values, noise or two laws, and sampling.
 
-From these, `dominating_pair` makes the pair (P, Q).
+From these, `symdp.dominating.dominating_pair` makes the pair (P, Q).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -18,14 +18,21 @@ from typing import TypeAlias
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
-from symdp.pair import Component, Pair, Support, sign_of, substitute
+from symdp.pair import Component, Support, sign_of, substitute
 from symdp.parser import CONSTANTS, parse_value, shorten
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
 
-SCHEMES = ("poisson", "without_replacement", "with_replacement")
-LARGEST_BATCH = 2_000
-_MOST_WEIGHT_BITS = 40_000  # of rate**batch: reducing the weights takes seconds beyond
+SCHEMES = ("poisson", "without_replacement", "with_replacement", "truncated_poisson")
+LARGEST_BATCH = 10**12
+LARGEST_GROUP = 64
+_BATCH = {
+    "poisson": "",
+    "without_replacement": "",
+    "with_replacement": "the number of draws",
+    "truncated_poisson": "the most records that are kept",
+}
+_WITH_BATCH = ("with_replacement", "truncated_poisson")
 _MOST_VALUE_BITS = 4_000
 
 
@@ -216,14 +223,27 @@ def variable_symbol(name: str, kind: str) -> sp.Symbol:
 
 @dataclass(frozen=True)
 class Noise:
-    """Additive noise: Q(x) = f(x) and P(x) = f(x - D) for the density f and the sensitivity D."""
+    """Additive noise: Q(x) = f(x) and P(x) = f(x - D) for the density f and the sensitivity D.
+
+    D is what adding or removing one record moves the output by. `moved_by_substitution` is what
+    changing one record's value moves it by; where it is not given that is 2 D.
+    """
 
     density: sp.Expr
     sensitivity: sp.Expr
+    moved_by_substitution: sp.Expr | None = None
+
+    @property
+    def substitution_sensitivity(self) -> sp.Expr:
+        """What changing one record's value moves the output by."""
+        return 2 * self.sensitivity if (own := self.moved_by_substitution) is None else own
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Noise:
         """Return the noise with values in place of symbols."""
-        return Noise(substitute(self.density, values), substitute(self.sensitivity, values))
+        own = self.moved_by_substitution
+        moved = None if own is None else substitute(own, values)
+        density, size = (substitute(part, values) for part in (self.density, self.sensitivity))
+        return Noise(density, size, moved)
 
     def checked(self, support: Support) -> Noise:
         """Return self; raise InputError where the sensitivity does not fit the support."""
@@ -232,14 +252,15 @@ class Noise:
                 "additive noise needs an interval, integers or naturals as its support;"
                 " on points give P and Q themselves"
             )
-        size = self.sensitivity
-        positive = size.is_positive if size.free_symbols else sign_of(size) > 0
-        if size.is_infinite or positive is False:
-            raise InputError(f"the sensitivity must be a number above 0, not {size}")
-        if support.kind != "interval" and size.is_integer is False:
-            raise InputError(
-                f"on {support.kind} the sensitivity must be a whole number, not {size}"
-            )
+        own = self.moved_by_substitution
+        sizes = {"sensitivity": self.sensitivity}
+        sizes |= {} if own is None else {"substitution_sensitivity": own}
+        for name, size in sizes.items():
+            positive = size.is_positive if size.free_symbols else sign_of(size) > 0
+            if size.is_infinite or positive is False:
+                raise InputError(f"the {name} must be a number above 0, not {size}")
+            if support.kind != "interval" and size.is_integer is False:
+                raise InputError(f"on {support.kind} the {name} must be a whole number, not {size}")
         return self
 
 
@@ -275,25 +296,34 @@ Source: TypeAlias = Noise | Laws
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a step draws its records: a scheme, its rate q, and the number of draws if it has one.
+    """How a step draws its records: a scheme, its rate q, and what else the scheme needs.
 
-    - poisson: every record takes part with probability q [SPA Lemma 3], [IND Lemma 8];
-    - without_replacement: a batch of fixed size, one record substituted [FA 6.2];
-    - with_replacement: `batch` draws, each of them the record with probability q [FA 6.3].
+    - poisson: every record takes part with probability q, each on its own;
+    - without_replacement: a batch of fixed size, a share q of all records;
+    - with_replacement: `batch` draws, each of them a given record with probability q;
+    - truncated_poisson: a Poisson batch of which `batch` records, drawn at random, are kept where
+      there are more; `records` is the number of all records.
+
+    `group` is the number of records that are protected together; groups without replacement need
+    `records` too. The pairs that follow stand in `symdp.dominating`.
 
     Raises
     ------
-    InputError : an unknown scheme, a rate outside [0, 1], a missing or superfluous batch.
+    InputError : an unknown scheme, a rate outside [0, 1], a missing or superfluous number.
 
     Examples
     --------
-    >>> Sampling("poisson", sp.Rational(1, 100))
-    Sampling(scheme='poisson', rate=1/100, batch=None)
+    >>> Sampling("poisson", sp.Rational(1, 100)).describe()
+    'poisson sampling at rate 1/100'
+    >>> Sampling("truncated_poisson", sp.Rational(1, 100), batch=32, records=2000).describe()
+    'truncated_poisson sampling at rate 1/100, batch 32, 2000 records'
     """
 
     scheme: str
     rate: sp.Expr
     batch: int | None = None
+    records: int | None = None
+    group: int = 1
 
     def __post_init__(self) -> None:
         if self.scheme not in SCHEMES:
@@ -303,87 +333,40 @@ class Sampling:
             )
         if not self.rate.free_symbols and (sign_of(self.rate) < 0 or sign_of(self.rate - 1) > 0):
             raise InputError(f"the sampling rate must be a probability, 0 to 1, not {self.rate}")
-        if self.scheme != "with_replacement":
-            if self.batch is not None:
-                raise InputError(f"{self.scheme} sampling takes no batch; leave it out")
-            return
-        if self.batch is None:
-            raise InputError("with_replacement sampling needs a batch, the number of draws")
-        if type(self.batch) is not int or not 1 <= self.batch <= LARGEST_BATCH:
+        if type(self.group) is not int or not 1 <= self.group <= LARGEST_GROUP:
             raise InputError(
-                f"the batch must be a whole number from 1 to {LARGEST_BATCH}, not {self.batch!r}"
+                f"the group must be a whole number from 1 to {LARGEST_GROUP}, not {self.group!r}"
             )
-        if self.rate.is_Rational and self.batch * int(self.rate.q).bit_length() > _MOST_WEIGHT_BITS:
-            raise InputError(f"a rate for a batch of {self.batch} must have fewer digits")
+        if self.group > 1 and self.scheme == "truncated_poisson":
+            raise InputError("no pair is proved for groups under truncated_poisson; use group 1")
+        self._check_number("batch", self.scheme in _WITH_BATCH, _BATCH[self.scheme])
+        self._check_number("records", self._needs_records, "how many there are in all")
+        if self.records is not None and self.records < self.group:
+            raise InputError(f"a group of {self.group} out of {self.records} records is too large")
+
+    @property
+    def _needs_records(self) -> bool:
+        grouped = self.scheme == "without_replacement" and self.group > 1
+        return grouped or self.scheme == "truncated_poisson"
+
+    def _check_number(self, name: str, needed: bool, what: str) -> None:
+        value = getattr(self, name)
+        if value is None and needed:
+            raise InputError(f"{self.scheme} sampling needs {name}: {what}")
+        if value is not None and not needed:
+            raise InputError(f"{self.scheme} sampling takes no {name}; leave it out")
+        if value is not None and (type(value) is not int or not 1 <= value <= LARGEST_BATCH):
+            raise InputError(
+                f"{name} must be a whole number from 1 to {LARGEST_BATCH}, not {value!r:.40}"
+            )
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Sampling:
         """Return the sampling with values in place of symbols."""
-        return Sampling(self.scheme, substitute(self.rate, values), self.batch)
+        return replace(self, rate=substitute(self.rate, values))
 
-    def mixture(self) -> tuple[tuple[int, ...], tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
-        """Return the multiples j of the shift f(x - j D), with their weights in P and in Q.
-
-        >>> Sampling("without_replacement", sp.Rational(1, 4)).mixture()
-        ((0, 1, -1), (3/4, 1/4, 0), (3/4, 0, 1/4))
-        """
-        q, zero = self.rate, sp.Integer(0)
-        if self.scheme == "poisson":
-            return (0, 1), (1 - q, q), (sp.Integer(1), zero)
-        draws = self.batch or 1
-        none, *some = _binomial(draws, q)
-        multiples = (0, *range(1, draws + 1), *range(-1, -draws - 1, -1))
-        rest = (zero,) * draws
-        return multiples, (none, *some, *rest), (none, *rest, *some)
-
-
-def dominating_pair(
-    source: Source, variable: sp.Symbol, support: Support, sampling: Sampling | None
-) -> Pair:
-    """Return the pair (P, Q) with the record removed.
-
-    Raises
-    ------
-    InputError : a scheme that moves the noise both ways, but laws that are not additive noise.
-    """
-    plain = ((0, 1), (sp.Integer(0), sp.Integer(1)), (sp.Integer(1), sp.Integer(0)))
-    multiples, p_weights, q_weights = sampling.mixture() if sampling else plain
-    if isinstance(source, Laws):
-        if sampling and sampling.scheme != "poisson":
-            raise InputError(f"{sampling.scheme} sampling needs additive noise; use poisson")
-        return Pair(variable, support, (source.Q, source.P), p_weights, q_weights)
-    union, symbol = _union(source, variable, support, multiples)
-    components = []
-    for multiple in multiples:
-        shift = multiple * source.sensitivity
-        density = source.density.xreplace({variable: symbol - shift})
-        lower, upper = support.lower + shift, support.upper + shift
-        inside = [symbol >= lower] if lower != union.lower else []
-        inside += [symbol <= upper] if upper != union.upper else []
-        if inside:  # elsewhere on the union this density is zero
-            density = sp.Piecewise((density, sp.And(*inside)), (0, True))
-        components.append(density)
-    return Pair(symbol, union, tuple(components), p_weights, q_weights)
-
-
-def _binomial(draws: int, rate: sp.Expr) -> list[sp.Expr]:
-    ways = [math.comb(draws, j) for j in range(draws + 1)]
-    if not rate.is_Rational:
-        return [way * rate**j * (1 - rate) ** (draws - j) for j, way in enumerate(ways)]
-    hit, whole = int(rate.p), int(rate.q)
-    return [
-        sp.Rational(way * hit**j * (whole - hit) ** (draws - j), whole**draws)
-        for j, way in enumerate(ways)
-    ]
-
-
-def _union(
-    noise: Noise, variable: sp.Symbol, support: Support, multiples: tuple[int, ...]
-) -> tuple[Support, sp.Symbol]:
-    """Return where any of the shifted densities lives, and the variable that runs there."""
-    least, most = min(multiples), max(multiples)
-    if support.kind == "interval":
-        lower = support.lower + least * noise.sensitivity
-        return Support("interval", lower, support.upper + most * noise.sensitivity), variable
-    if support.kind == "naturals" and least < 0:
-        return Support("integers", -sp.oo, sp.oo), sp.Symbol(variable.name, integer=True)
-    return support, variable
+    def describe(self) -> str:
+        """Return scheme and numbers in words."""
+        text = f"{self.scheme} sampling at rate {self.rate}"
+        text += f", batch {self.batch}" if self.batch else ""
+        text += f", {self.records} records" if self.records else ""
+        return text + (f", groups of {self.group}" if self.group > 1 else "")

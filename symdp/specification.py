@@ -25,7 +25,8 @@ from symdp.sampling import variable_symbol
 _LARGEST_FILE = 1_000_000  # bytes
 _LARGEST_COUNT = 10**12
 _TEXTS = ("title", "description", "citation")
-_TOP = ("name", *_TEXTS, "variable", "support", "parameters", "noise", "pair", "sampling")
+_CONTENT = ("variable", "support", "parameters", "noise", "pair", "sampling", "relation")
+_TOP = ("name", *_TEXTS, *_CONTENT)
 _WORDS = {
     str: "text",
     int: "a whole number",
@@ -108,10 +109,11 @@ def _step(step: object, folder: Path) -> tuple[Mechanism, int]:
 
     if not isinstance(step, dict):
         raise InputError("a step is a table")
-    _refuse_unknown(step, ("mechanism", "parameters", "sampling", "count"))
+    _refuse_unknown(step, ("mechanism", "parameters", "sampling", "relation", "count"))
     name = _take(step, "mechanism", str, required=True)
     mechanism = mechanisms.resolve(name, folder)
     mechanism = _sampled(mechanism, _take(step, "sampling", dict))
+    mechanism = _related(mechanism, _take(step, "relation", str))
     with _at("parameters"):
         mechanism = mechanism(**_take(step, "parameters", dict, default={}))
     count = _take(step, "count", int, default=1)
@@ -154,6 +156,7 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     texts = {key: _take(document, key, str, default="") for key in _TEXTS}
     mechanism = replace(mechanism, name=name, **texts)
     mechanism = _sampled(mechanism, _take(document, "sampling", dict))
+    mechanism = _related(mechanism, _take(document, "relation", str))
     _refuse_unused(mechanism)
     return mechanism
 
@@ -166,16 +169,21 @@ def _additive(
     words: Mapping[str, str],
 ) -> Mechanism:
     with _at("[noise]"):
-        _refuse_unknown(table, ("density", "sensitivity", "normalize"))
+        _refuse_unknown(table, ("density", "sensitivity", "substitution_sensitivity", "normalize"))
         text = _take(table, "density", str, required=True)
         with _at("density"):
             density = parse(text, symbols)
+        others = {name: symbol for name, symbol in symbols.items() if symbol != variable}
         with _at("sensitivity"):
-            others = {name: symbol for name, symbol in symbols.items() if symbol != variable}
             sensitivity = _expression(table.get("sensitivity", 1), others)
+        moved = None
+        if "substitution_sensitivity" in table:
+            with _at("substitution_sensitivity"):
+                moved = _expression(table["substitution_sensitivity"], others)
         return Mechanism.additive(
-            density, variable, sensitivity, support,
-            parameters=words, normalize=_take(table, "normalize", bool, default=False),
+            density, variable, sensitivity, support, parameters=words,
+            substitution_sensitivity=moved,
+            normalize=_take(table, "normalize", bool, default=False),
         )  # fmt: skip
 
 
@@ -207,12 +215,25 @@ def _sampled(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechanism:
     if table is None:
         return mechanism
     with _at("[sampling]"):
-        _refuse_unknown(table, ("scheme", "rate", "batch"))
+        _refuse_unknown(table, ("scheme", "rate", "batch", "records", "group"))
         scheme = _take(table, "scheme", str, required=True)
         rate = _take(table, "rate", object, required=True)
         if not isinstance(rate, str):
             rate = exact(rate, "rate")
-        return mechanism.subsample(scheme, rate, _take(table, "batch", int))
+        return mechanism.subsample(
+            scheme,
+            rate,
+            _take(table, "batch", int),
+            records=_take(table, "records", int),
+            group=_take(table, "group", int, default=1),
+        )
+
+
+def _related(mechanism: Mechanism, relation: str | None) -> Mechanism:
+    if relation is None:
+        return mechanism
+    with _at("relation"):
+        return mechanism.under(relation)
 
 
 def _support(support: object, symbols: Mapping[str, sp.Symbol]) -> object:
@@ -237,7 +258,8 @@ def _expression(
 
 def _refuse_unused(mechanism: Mechanism) -> None:
     support, sampling = mechanism.support, mechanism.sampling
-    held = [*vars(mechanism.source).values(), support.lower, support.upper, support.points]
+    own = [part for part in vars(mechanism.source).values() if part is not None]
+    held = [*own, support.lower, support.upper, support.points]
     used = sp.Tuple(*held, *([sampling.rate] if sampling else [])).free_symbols
     for name, symbol in mechanism.parameters.items():
         if symbol not in used:

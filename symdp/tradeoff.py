@@ -166,12 +166,13 @@ def renyi_divergence(
     >>> [round(renyi_divergence(steps, order), 12) for order in (0.5, 1, 2, 32)]
     [0.5, 1.0, 2.0, 32.0]
     """
-    from symdp.composition import _real, _sides
+    from symdp.composition import _real
+    from symdp.direction import sides
 
     order = math.inf if order == math.inf else _real(order, "order")
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
-    return max(_renyi(composition, order, side) for side in _sides(direction))
+    return max(_renyi(composition, order, side) for side in sides(direction))
 
 
 def _renyi(composition: Composition, order: float, side: str) -> float:
@@ -292,10 +293,11 @@ class _Complement:
     """log(1 − δ(ε)), the smaller one of the directions, at every real ε."""
 
     def __init__(self, composition: Composition, direction: Direction) -> None:
-        from symdp.composition import _accountant, _sides
+        from symdp.composition import _accountant
+        from symdp.direction import sides
 
         self._accountant = _accountant("contour", composition)
-        self.laws = [composition.law(side) for side in _sides(direction)]
+        self.laws = [composition.law(side) for side in sides(direction)]
 
     def __call__(self, epsilon: float) -> float:
         from symdp.accountant.tilts import log_one_minus_exp

@@ -24,8 +24,8 @@ from symdp.sampling import variable_symbol
 ROUNDING = 2e-15
 
 
-def subsampled(rate, sigma, scheme="poisson"):
-    return mechanisms.gaussian(sigma=sigma).subsample(scheme, rate)
+def subsampled(rate, sigma, relation="add_remove"):
+    return mechanisms.gaussian(sigma=sigma).under(relation).subsample("poisson", rate)
 
 
 def folded():
@@ -38,7 +38,7 @@ def folded():
 
 CASES = {
     "poisson gaussian": subsampled("1/100", 2),
-    "without replacement": subsampled("1/100", 2, "without_replacement"),
+    "substitution": subsampled("1/100", 2, "substitution"),
     "with replacement": mechanisms.gaussian(sigma=4).subsample("with_replacement", "1/100", 3),
     "gaussian": mechanisms.gaussian(sigma=20),
     "laplace": mechanisms.laplace(b=20),
@@ -84,13 +84,13 @@ PUBLISHED = [  # rate, σ, steps, ε, remove, substitution, on 10⁶ points of [
 ]
 
 
-@pytest.mark.parametrize("scheme", ["poisson", "without_replacement"])
+@pytest.mark.parametrize("relation", ["add_remove", "substitution"])
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: f"{row[0]}-{row[1]}-{row[2]}-{row[3]}")
-def test_published_values(row, scheme):
+def test_published_values(row, relation):
     rate, sigma, steps, epsilon, remove, substitution = row
-    law = compose(subsampled(rate, sigma, scheme), steps).law("remove")
+    law = compose(subsampled(rate, sigma, relation), steps).law("remove")
     answer = Fourier(20, 1_000_000).log_delta(law, epsilon)
-    published = remove if scheme == "poisson" else substitution
+    published = remove if relation == "add_remove" else substitution
     assert math.exp(answer.log_delta) == pytest.approx(published, abs=steps * ROUNDING)
     truth = Contour().log_delta(law, epsilon).log_delta
     assert answer.log_lower < truth < answer.log_upper
@@ -104,7 +104,7 @@ def test_two_published_values_are_off():
     answer = Fourier(20, 1_000_000).log_delta(coarse, 1.0)
     assert "spacing" in answer.advice
     assert abs(math.exp(answer.log_delta) - 0.2391429614) > 3e-5
-    short = compose(subsampled("1/100", 2, "without_replacement"), 100_000).law("remove")
+    short = compose(subsampled("1/100", 2, "substitution"), 100_000).law("remove")
     answer = Fourier(20, 1_000_000).log_delta(short, 1.0)
     assert "beyond the grid" in answer.advice
     for law, truth in ((coarse, 0.2391429614), (short, 0.8205550112)):

@@ -57,7 +57,8 @@ CASES: dict[str, tuple[Callable[[], Mechanism], tuple[float, float]]] = {
         lambda: BUILT.gaussian(sigma=R(3, 2)).subsample("poisson", R(1, 20)), (-20, 25),
     ),
     "fixed batches": (
-        lambda: BUILT.gaussian(sigma=1).subsample("without_replacement", R(1, 10)), (-16, 18),
+        lambda: BUILT.gaussian(sigma=1).under("substitution").subsample("poisson", R(1, 10)),
+        (-16, 18),
     ),
     "laplace": (lambda: BUILT.laplace(b=2), (-70, 70)),
     "subsampled laplace": (

@@ -41,7 +41,8 @@ def test_answers_follow_the_steps():
 
 def test_a_history_of_training():
     ledger = Ledger()
-    ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 60), (1.5, 1.0, 1), (2.0, 0.01, 40)])
+    history = [(2.0, 0.01, 60), (1.5, 1.0, 1), (2.0, 0.01, 40)]
+    ledger.add_history(mechanisms.gaussian, history, "poisson")
     assert ledger.steps == ((STEP, 100), (mechanisms.gaussian(sigma="3/2"), 1))
 
 
@@ -56,6 +57,9 @@ def test_a_history_of_training():
         mechanisms.student_t(nu=3, s=2),
         mechanisms.gaussian(sigma=2).subsample("with_replacement", "1/10", 3),
         mechanisms.gaussian(sigma=2).subsample("without_replacement", "1/10"),
+        mechanisms.gaussian(sigma=2).under("substitution").subsample("poisson", "1/10"),
+        mechanisms.gaussian(sigma=2).subsample("poisson", "1/10", group=3),
+        mechanisms.gaussian(sigma=2).subsample("truncated_poisson", "1/10", 20, records=100),
     ],
     ids=repr,
 )
@@ -136,8 +140,21 @@ def test_bad_input_names_the_culprit(call, part):
         call()
 
 
+def test_a_history_says_how_it_was_sampled():
+    ledger = Ledger()
+    with pytest.raises(InputError, match="say how the batches were drawn: scheme='poisson'"):
+        ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 60)])
+    assert len(ledger) == 0
+    ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 60)], "without_replacement")
+    [(step, _)] = ledger.steps
+    assert step.neighbours == "substitution"
+    ledger.add(STEP)
+    with pytest.raises(InputError, match="one composition has one neighbouring relation"):
+        ledger.epsilon(1e-5)
+
+
 def test_a_broken_history_adds_nothing():
     ledger = Ledger()
     with pytest.raises(InputError, match="entry 2"):
-        ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 5), (2.0, 0.01, -5)])
+        ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 5), (2.0, 0.01, -5)], "poisson")
     assert len(ledger) == 0

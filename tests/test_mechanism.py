@@ -282,12 +282,8 @@ def test_noise_on_naturals() -> None:
     assert pair.support == Support("naturals", ZERO, sp.oo)
     assert [at(pair.Q, k, n) for n in range(4)] == [half, half**2, half**3, half**4]
     assert [at(pair.P, k, n) for n in range(4)] == [0, 0, half, half**2]
-    both = mechanism.subsample("without_replacement", half).pair()
-    assert both.support == Support("integers", -sp.oo, sp.oo)
-    assert both.variable.is_nonnegative is None
-    assert [at(both.Q, both.variable, n) for n in (-3, -2, 0)] == [
-        0, half / 2, half / 2 + half**3 / 2
-    ]  # fmt: skip
+    with refused("was not shown to be symmetric about a centre"):
+        mechanism.subsample("without_replacement", half).pair()
     with refused("on naturals the sensitivity must be a whole number, not 1/2"):
         Mechanism.additive(sp.exp(-X), X, half, support="naturals")
 

@@ -198,7 +198,7 @@ BAD = [
     (changed('"q"', "[1]"), ["[sampling]: rate must be a number"]),
     (changed('"q"', '"q/2"'), ["[sampling]", "unknown name 'q'"]),
     (changed('"q"', '"q"\nbatch = 3'), ["[sampling]", "poisson sampling takes no batch"]),
-    (changed('"poisson"', '"with_replacement"'), ["[sampling]", "needs a batch"]),
+    (changed('"poisson"', '"with_replacement"'), ["[sampling]", "needs batch"]),
     (changed('"poisson"', '"with_replacement"\nbatch = 2.5'), ["batch must be a whole number"]),
     (changed('"poisson"', '"with_replacement"\nbatch = true'), ["batch must be a whole number"]),
     ("sampling = 3\n" + LOGISTIC[: LOGISTIC.index("[sampling]")], ["sampling must be a table"]),

@@ -22,7 +22,7 @@ ROWS = (  # rate, σ, steps, ε: what the tests of the Fourier accountant's code
 )
 GRID = (20.0, 1_000_000)
 TABLES = Job("tables", "FA Tables 1 and 2", "", "gaussian", "1.5", "0.01", 10_000, 1.0)
-SCHEMES = ("poisson", "without_replacement")
+SCHEMES = ("poisson", "substitution")
 DIGITS = 10
 SHORT = 0.3  # seconds for the calls of one median
 

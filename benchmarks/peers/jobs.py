@@ -28,7 +28,7 @@ class Job:
     count, epsilon
         The number of steps, and ε.
     scheme
-        "poisson", or "without_replacement" for substitution.
+        "poisson", or "substitution": the same batches, one record's value changed.
     delta_error
         What a program that takes an absolute accuracy of δ is asked for.
     """
@@ -79,7 +79,10 @@ class Job:
             noise = symdp.mechanisms.laplace(b=self.scale)
         else:
             noise = symdp.load(EXAMPLE)(s=self.scale)
-        return noise if self.rate == "1" else noise.subsample(self.scheme, self.rate)
+        if self.rate == "1":
+            return noise
+        noise = noise.under("substitution") if self.scheme == "substitution" else noise
+        return noise.subsample("poisson", self.rate)
 
 
 JOBS = (

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from functools import cache
 
+from fixed_batch import substitution_pair
+
 import symdp
 from symdp.errors import SymdpError
 
@@ -13,15 +15,17 @@ EPSILON, DELTA, STEPS = "ε", "δ", "number of steps"
 
 
 @cache
-def sampled(sigma: str, rate: str, scheme: str = "poisson") -> symdp.Mechanism:
+def sampled(sigma: str, rate: str, relation: str = "remove") -> symdp.Mechanism:
     """Gaussian noise with sampling; numbers are decimals or ratios, taken exactly."""
+    if relation == "substitution":
+        return substitution_pair(sigma, rate)
     noise = symdp.mechanisms.gaussian(sigma=sigma)
-    return noise if rate == "1" else noise.subsample(scheme, rate)
+    return noise if rate == "1" else noise.subsample("poisson", rate)
 
 
 @cache
-def job(sigma: str, rate: str, steps: int, scheme: str = "poisson") -> symdp.Composition:
-    return symdp.compose(sampled(sigma, rate, scheme), steps)
+def job(sigma: str, rate: str, steps: int, relation: str = "remove") -> symdp.Composition:
+    return symdp.compose(sampled(sigma, rate, relation), steps)
 
 
 def delta(steps: symdp.Composition, epsilon: float, method: str = "contour") -> float:

@@ -66,13 +66,25 @@ def derive(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     direction: options.OneDirection = "remove",
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
     from symdp.cli import job as words
     from symdp.cli.derivation import print_derivation
 
-    job = Job(mechanism, values or [], sampling=sampling, rate=rate, batch=batch)
+    job = Job(
+        mechanism,
+        values or [],
+        sampling=sampling,
+        rate=rate,
+        batch=batch,
+        records=records,
+        group=group,
+        relation=relation,
+    )
     terms = words.whole(order, "--order", 1, 8)
     print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
@@ -88,6 +100,9 @@ def delta(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
@@ -96,7 +111,9 @@ def delta(
     from symdp.cli import job as words
     from symdp.cli.display import print_answer
 
-    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    job = Job(
+        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
+    )
     side = words.direction(direction)
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
@@ -115,6 +132,9 @@ def epsilon(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
@@ -123,7 +143,9 @@ def epsilon(
     from symdp.cli import job as words
     from symdp.cli.display import print_answer
 
-    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    job = Job(
+        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
+    )
     side = words.direction(direction)
     at = words.delta(delta)
     name = words.method(method)
@@ -154,6 +176,9 @@ def curve(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
@@ -162,7 +187,9 @@ def curve(
     from symdp.cli import job as words
     from symdp.cli.curve import compute_curve, print_curve
 
-    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    job = Job(
+        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
+    )
     side = words.direction(direction)
     ends = None
     if epsilon_range is not None:
@@ -189,6 +216,9 @@ def verify(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
@@ -197,7 +227,9 @@ def verify(
     from symdp.cli import job as words
     from symdp.cli.verify import print_verification
 
-    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    job = Job(
+        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
+    )
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
     if print_verification(job.build(default_count=100), side, precise, as_json):
@@ -222,6 +254,9 @@ def certify(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
@@ -230,7 +265,9 @@ def certify(
     from symdp.cli import job as words
     from symdp.cli.certify import print_certificate
 
-    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    job = Job(
+        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
+    )
     side = words.direction(direction)
     if (epsilon is None) == (delta is None):
         raise InputError("give --epsilon E or --delta D, one of the two")
@@ -268,6 +305,9 @@ def calibrate(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     direction: options.Direction = "both",
     as_json: options.Json = False,
 ) -> None:
@@ -276,7 +316,7 @@ def calibrate(
     from symdp.cli.calibrate import run_calibration
 
     run_calibration(
-        Job(mechanism, values or [], count, None, sampling, rate, batch),
+        Job(mechanism, values or [], count, None, sampling, rate, batch, records, group, relation),
         parameter,
         words.real(epsilon, "--epsilon"),
         words.delta(delta),
@@ -303,12 +343,17 @@ def report(
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    relation: options.Relation = None,
     composition: options.CompositionFile = None,
 ) -> None:
     """Write a report: what was derived, ε by every accountant, the privacy profile."""
     from symdp.cli import job as words
     from symdp.cli.report import write_report
 
-    job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
+    job = Job(
+        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
+    )
     at = words.delta(delta)
     write_report(job, at, output)

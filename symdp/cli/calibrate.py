@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
-from symdp.cli.display import console, meaning, print_json, progress, show, steps_of
+from symdp.cli.display import (
+    console,
+    meaning,
+    print_json,
+    print_protection,
+    progress,
+    show,
+    steps_of,
+)
 from symdp.cli.job import Job
 from symdp.errors import InputError
 
@@ -69,11 +77,12 @@ def _mechanism(job: Job, parameter: str) -> Mechanism:
     if job.sampling is None or job.rate not in {None, parameter}:
         return job.build_mechanism()
     scheme = job.sampling.replace("-", "_")
-    batch = None if job.batch is None else words.whole(job.batch, "--batch-size")
-    plain = replace(job, sampling=None, rate=None, batch=None).build_mechanism()
+    plain = replace(
+        job, sampling=None, rate=None, batch=None, records=None, group=None
+    ).build_mechanism()
     if job.rate is None and parameter in {*plain.parameters, "n"}:
         raise InputError("--sampling needs --rate Q, as in --rate 0.01")
-    return plain.subsample(scheme, parameter, batch)
+    return job.subsampled(plain, scheme, parameter)
 
 
 def _print(found: Calibration) -> None:
@@ -97,3 +106,4 @@ def _print(found: Calibration) -> None:
         ),
         soft_wrap=True,
     )
+    print_protection(answer)

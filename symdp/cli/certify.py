@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from symdp.cli.display import console, print_json, steps_of
+from symdp.cli.display import console, print_json, print_protection, steps_of
 
 if TYPE_CHECKING:
     from symdp.certify import Certificate
@@ -33,3 +33,4 @@ def print_certificate(proved: Certificate, as_json: bool) -> None:
         ),
         soft_wrap=True,
     )
+    print_protection(proved)

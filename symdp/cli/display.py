@@ -92,8 +92,18 @@ def print_answer(answer: Guarantee, as_json: bool) -> None:
         ),
         soft_wrap=True,
     )
+    print_protection(answer)
     if answer.advice:
         screen.print(Text(f"  warning: {answer.advice}", style="yellow"), soft_wrap=True)
+
+
+def print_protection(answer: Guarantee) -> None:
+    """Print whose privacy an answer speaks of."""
+    from rich.text import Text
+
+    if answer.protection is not None:
+        whose = Text(f"  protects {answer.protection.sentence}", style="dim")
+        console().print(whose, soft_wrap=True)
 
 
 def steps_of(count: int) -> str:

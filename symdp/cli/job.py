@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
     from symdp.composition import Composition, Direction
     from symdp.mechanism import Mechanism
+    from symdp.sampling import Number
 
 DIRECTIONS = ("remove", "add", "both")
-SCHEMES = ("poisson", "without_replacement", "with_replacement")
+SCHEMES = ("poisson", "without_replacement", "with_replacement", "truncated_poisson")
+_SAMPLING_OPTIONS = {
+    "rate": "--rate", "batch": "--batch-size", "records": "--records", "group": "--group",
+}  # fmt: skip
 _SMALLEST = 5e-324
 
 
@@ -31,6 +35,9 @@ class Job:
     sampling: str | None = None
     rate: str | None = None
     batch: str | None = None
+    records: str | None = None
+    group: str | None = None
+    relation: str | None = None
 
     def build_mechanism(self) -> Mechanism:
         """Return the mechanism, its parameters bound as far as values were given.
@@ -50,11 +57,22 @@ class Job:
 
         mechanism = mechanisms.resolve(self.mechanism)
         mechanism = mechanism(**_bindings(self.values))
-        if scheme is None:
-            return mechanism
-        assert self.rate is not None
-        batch = None if self.batch is None else whole(self.batch, "--batch-size")
-        return mechanism.subsample(scheme, number(self.rate, "--rate"), batch)
+        if scheme is not None:
+            assert self.rate is not None
+            mechanism = self.subsampled(mechanism, scheme, number(self.rate, "--rate"))
+        return mechanism if self.relation is None else mechanism.under(self._relation())
+
+    def subsampled(self, mechanism: Mechanism, scheme: str, rate: Number) -> Mechanism:
+        """Return the mechanism sampled as the options say, at a rate of its own."""
+        numbers = {
+            name: None if text is None else whole(text, _SAMPLING_OPTIONS[name])
+            for name, text in (("batch", self.batch), ("records", self.records))
+        }
+        group = 1 if self.group is None else whole(self.group, "--group")
+        return mechanism.subsample(scheme, rate, **numbers, group=group)
+
+    def _relation(self) -> str:
+        return (self.relation or "").replace("-", "_")
 
     def build(self, default_count: int | None = None) -> Composition:
         """Return the composition that the options describe.
@@ -82,8 +100,10 @@ class Job:
                 f"--composition takes the place of MECHANISM and NAME=VALUE; leave out "
                 f"{self.mechanism!r:.60}"
             )
-        if self.sampling or self.rate or self.batch:
-            raise InputError("with --composition, sampling stands in the file, step by step")
+        if self.sampling or self.relation or any(getattr(self, o) for o in _SAMPLING_OPTIONS):
+            raise InputError(
+                "with --composition, sampling and relation stand in the file, step by step"
+            )
         from symdp.composition import Composition
         from symdp.specification import load_composition
 
@@ -93,9 +113,9 @@ class Job:
 
     def _scheme(self) -> str | None:
         if self.sampling is None:
-            if self.rate is not None or self.batch is not None:
-                option = "--rate" if self.rate is not None else "--batch-size"
-                raise InputError(f"{option} needs --sampling SCHEME: {', '.join(SCHEMES)}")
+            for name, option in _SAMPLING_OPTIONS.items():
+                if getattr(self, name) is not None:
+                    raise InputError(f"{option} needs --sampling SCHEME: {', '.join(SCHEMES)}")
             return None
         scheme = self.sampling.replace("-", "_")
         if scheme not in SCHEMES:

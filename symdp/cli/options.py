@@ -42,7 +42,7 @@ Scheme = Annotated[
     typer.Option(
         "--sampling",
         metavar="SCHEME",
-        help="poisson, without_replacement or with_replacement; needs --rate.",
+        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate.",
     ),
 ]
 Rate = Annotated[
@@ -50,7 +50,31 @@ Rate = Annotated[
 ]
 Batch = Annotated[
     str | None,
-    typer.Option("--batch-size", metavar="M", help="Number of draws, with_replacement only."),
+    typer.Option(
+        "--batch-size",
+        metavar="M",
+        help="Number of draws with replacement; the most records a truncated batch keeps.",
+    ),
+]
+Records = Annotated[
+    str | None,
+    typer.Option(
+        "--records",
+        metavar="N",
+        help="Number of all records: truncated_poisson, groups without replacement.",
+    ),
+]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="K", help="Protect K records together; needs --sampling."),
+]
+Relation = Annotated[
+    str | None,
+    typer.Option(
+        "--relation",
+        metavar="RELATION",
+        help="add_remove (default), substitution (fixed batches: always) or zero_out.",
+    ),
 ]
 Direction = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove, add, or both: the larger.")

@@ -98,6 +98,10 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
 def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple[CGF, bool]:
     """Return the CGF, and whether another run with more time would find the same."""
     tilt = tilt_symbol(pair)
+    if pair.alternatives:
+        seen = _seen_domain(pair)
+        reason = "the loss is that of a public choice among several pairs"
+        return CGF(tilt, None, "numeric", seen, reason=reason, domain_is_numeric=True), True
     deadline = time.monotonic() + time_limit
     stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
     domain = attempt(
@@ -153,11 +157,7 @@ def tilt_symbol(pair: Pair) -> sp.Symbol:
 
     Real, since simplification relies on it; complex values may be put in afterwards.
     """
-    names = {pair.variable.name}
-    for component in pair.components:
-        parts = component if isinstance(component, tuple) else (component,)
-        names.update(symbol.name for part in parts for symbol in part.free_symbols)
-    names.update(s.name for w in (*pair.p_weights, *pair.q_weights) for s in w.free_symbols)
+    names = {symbol.name for part in pair.expressions() for symbol in part.free_symbols}
     free = next(name for name in ("t", "tilt", "t_tilt", "tilt_of_K") if name not in names)
     return sp.Symbol(free, real=True)
 
@@ -326,13 +326,7 @@ def _checked(
 
 
 def _symbols(pair: Pair) -> set[sp.Symbol]:
-    found: set[sp.Symbol] = set()
-    for component in pair.components:
-        for part in component if isinstance(component, tuple) else (component,):
-            found |= part.free_symbols
-    for weight in (*pair.p_weights, *pair.q_weights):
-        found |= weight.free_symbols
-    return found - {pair.variable}
+    return {s for part in pair.expressions() for s in part.free_symbols} - {pair.variable}
 
 
 def _substituted(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -112,7 +112,17 @@ class Derivation(Series, Shown):
 
     @cached_property
     def loss(self) -> sp.Expr:
-        """The privacy loss ℓ(x) = log(P(x)/Q(x)) on the whole support."""
+        """The privacy loss ℓ(x) = log(P(x)/Q(x)) on the whole support.
+
+        Of a public choice it is that of each pair in turn, by the number of the choice.
+        """
+        if self.pair.alternatives:
+            choice = sp.Symbol("choice", integer=True, positive=True)
+            each = (
+                replace(self, pair=pair, pieces=pieces(pair)) for _, pair in self.pair.alternatives
+            )
+            listed = [(d.loss, sp.Eq(choice, number)) for number, d in enumerate(each, start=1)]
+            return sp.Piecewise(*listed, evaluate=False)
         x, cases = self.variable, []
         for point in self.points:
             cases.append((point.loss, sp.Eq(x, point.value)))
@@ -200,6 +210,8 @@ class Derivation(Series, Shown):
     @cached_property
     def dominating_direction(self) -> Dominance:
         """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
+        if self.mechanism.is_mirrored:
+            return Dominance("both", "substituting a record is undone by substituting it back")
         late = Dominance("unknown", f"{_LATE}: compare both directions in numbers")
         return self._part(lambda: dominating_direction(self.mechanism.pair("remove")), late)
 

@@ -81,7 +81,8 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
 
     Returns
     -------
-    tuple of Piece, from left to right; empty for a finite list of points (see `points`).
+    tuple of Piece, from left to right; empty for a finite list of points (see `points`). Those of
+    a public choice follow one another, each with the probability of its pair on both densities.
 
     Raises
     ------
@@ -101,9 +102,23 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
     """
     if pair.support.kind == "points":
         return ()
+    if pair.alternatives:
+        return tuple(_weighed(p, weight) for weight, one in pair.alternatives for p in pieces(one))
     x = pair.variable
     parts = [piece for smooth in smooth_pairs(pair) for piece in _monotone(smooth, x)]
     return tuple(_joined(parts, x))
+
+
+def _weighed(piece: Piece, weight: sp.Expr) -> Piece:
+    """Return a piece with both densities multiplied; the loss stays as it is."""
+    log = sp.log(weight)
+    return replace(
+        piece,
+        log_p=None if piece.log_p is None else piece.log_p + log,
+        log_q=None if piece.log_q is None else piece.log_q + log,
+        log_p_terms=tuple(term + log for term in piece.log_p_terms),
+        log_q_terms=tuple(term + log for term in piece.log_q_terms),
+    )
 
 
 def points(pair: Pair) -> tuple[Point, ...]:

@@ -350,8 +350,9 @@ def to_html(derivation: Derivation, order: int) -> str:
 # What the dominating pair of a sampling scheme rests on.
 _SCHEMES = {
     "poisson": ("SPA Lemma 3", "IND Lemma 8"),
-    "without_replacement": ("FA 6.2",),
-    "with_replacement": ("FA 6.3",),
+    "without_replacement": ("BBG Thm 8", "ZDW"),
+    "with_replacement": ("BBG Thm 10", "ZDW"),
+    "truncated_poisson": ("ZDW",),
 }
 
 

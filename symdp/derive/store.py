@@ -140,14 +140,8 @@ def entry(pair: Pair, below_one: tuple[str, ...]) -> Path | None:
     place = folder()
     if place is None:
         return None
-    support = pair.support
-    parts = (
-        *(pair.variable, support.lower, support.upper, *support.points),
-        *(part for c in pair.components for part in (c if isinstance(c, tuple) else (c,))),
-        *(*pair.p_weights, *pair.q_weights),
-    )
-    head = (str(_LAYOUT), __version__, sp.__version__, support.kind, *below_one)
-    text = "\n".join((*head, *(sp.srepr(part) for part in parts)))
+    head = (str(_LAYOUT), __version__, sp.__version__, pair.support.kind, *below_one)
+    text = "\n".join((*head, *(sp.srepr(part) for part in pair.expressions())))
     return place / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 

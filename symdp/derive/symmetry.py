@@ -60,6 +60,11 @@ def dominating_direction(pair: Pair) -> Dominance:
     'both'
     """
     compare = "no symmetry was found: compare both directions in numbers"
+    if pair.alternatives:  # the profile is the mean of theirs
+        found = [dominating_direction(one) for _, one in pair.alternatives]
+        alike = len({one.value for one in found}) == 1 and found[0].value != "unknown"
+        proof = f"of every pair of the public choice {found[0].proof}"
+        return Dominance(found[0].value, proof) if alike else Dominance("unknown", compare)
     used = [[i for i, w in enumerate(ws) if w != 0] for ws in (pair.p_weights, pair.q_weights)]
     plain = len(used[0]) == 1 and len(used[1]) == 1
     poisson = len(used[0]) == 2 and len(used[1]) == 1 and used[1][0] in used[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.errors import AccuracyError, InputError
+from symdp.relation import protection_of
 from symdp.report import formulas
 from symdp.report.blocks import Block, Formulas, Heading, Listing, Paragraph, Table
 from symdp.report.deadline import Deadline, within
@@ -24,7 +25,10 @@ _SECONDS = 4.0  # for the proved values of one direction's tail constants
 _BITS = 24  # of a ball that is shown as a number
 _CUMULANTS = 4
 _OTHER = {"remove": "P against Q", "add": "Q against P"}
-_NAMES = {"poisson": "Poisson"}
+_DENSITIES = {
+    False: "Densities: Q without the record, P with it",
+    True: "Densities: P with one value of the record, Q with another",
+}
 
 
 def derivation_blocks(mechanism: Mechanism, count: int, epsilon: float | None) -> list[Block]:
@@ -45,7 +49,8 @@ def derivation_blocks(mechanism: Mechanism, count: int, epsilon: float | None) -
     if mechanism.description:
         blocks.append(Paragraph(mechanism.description))
     blocks += [
-        Heading(4, "Densities: Q without the record, P with it"),
+        Paragraph(f"Protects {protection_of([mechanism]).sentence}."),
+        Heading(4, _DENSITIES[mechanism.is_mirrored]),
         Formulas(formulas.densities(derivation)),
         Paragraph(_which(larger.value, larger.proof)),
     ]
@@ -62,9 +67,7 @@ def _headline(mechanism: Mechanism, count: int) -> str:
     steps = "1 step" if count == 1 else f"{count} steps"
     what = f"{mechanism.title or mechanism.name}, {steps}" + (f", {values}" if values else "")
     if mechanism.sampling:
-        scheme = mechanism.sampling.scheme
-        name = _NAMES.get(scheme, scheme.replace("_", " "))
-        what += f", {name} sampling at rate {mechanism.sampling.rate}"
+        what += f", {mechanism.sampling.describe().replace('_', ' ')}"
     return what
 
 

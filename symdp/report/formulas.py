@@ -65,12 +65,18 @@ class Formula:
 
 
 def densities(derivation: Derivation) -> list[Formula]:
-    """Return Q and P, the laws without and with the record."""
+    """Return Q and P, the laws without and with the record; those of each pair of a choice."""
     pair, x = derivation.pair, derivation.variable
     rows = []
-    for name, law in (("Q", pair.Q), ("P", pair.P)):
-        right = sp.Tuple(*law) if isinstance(law, tuple) else law
-        rows.append(_of(name, name, x, right))
+    for number, (weight, one) in enumerate(pair.alternatives or ((sp.Integer(1), pair),), start=1):
+        index = f"_{{{number}}}" if pair.alternatives else ""
+        if pair.alternatives:
+            name = f"<mrow><mi>Pr</mi><mo>(</mo><mn>{number}</mn><mo>)</mo></mrow>"
+            rows.append(Formula(rf"\Pr({number})", name, weight))
+        for name, law in (("Q", one.Q), ("P", one.P)):
+            right = sp.Tuple(*law) if isinstance(law, tuple) else law
+            shown = f"<msub>{name}<mn>{number}</mn></msub>" if index else name
+            rows.append(_of(name + index, shown, x, right))
     return rows
 
 

@@ -61,7 +61,7 @@ def check_densities(mechanism: Mechanism) -> bool:
     ...
     symdp.errors.InputError: the density of half-hearted integrates to 0.666667, not 1; ...
     """
-    pair = replace(mechanism, sampling=None).pair()
+    pair = replace(mechanism, sampling=None, relation=None).pair()
     named = [("Q", 0), ("P", 1)] if hasattr(mechanism.source, "Q") else [("", 0)]
     masses_are_one = True
     for label, index in named:
