@@ -185,14 +185,6 @@ def test_an_interrupt_is_quiet(shell, monkeypatch):
     assert (ran.code, ran.out, ran.err) == (130, "", "")
 
 
-def test_a_missing_matplotlib_is_named_with_its_remedy(shell, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    ran = shell(f"curve {GAUSSIAN} --points 2 --plot", str(tmp_path / "a.svg"))
-    assert ran.code == 2
-    assert "pip install 'symdp[plot]'" in ran.err
-    assert ran.err.count("\n") == 1
-
-
 def test_as_a_process_bad_input_is_code_2():
     words = ["delta", "gaussian", "sigm=1", "-n", "5", "--epsilon", "1"]
     done = subprocess.run(
