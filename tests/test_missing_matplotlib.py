@@ -1,4 +1,4 @@
-"""Without Matplotlib: what needs it fails before its work, the report is written without figures."""
+"""Without Matplotlib: figures fail before any work, a report is written and says what it lacks."""
 
 from __future__ import annotations
 
