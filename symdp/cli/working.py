@@ -156,12 +156,15 @@ def _show(messages: _Messages, wait: float) -> None:
     )
     task = screen.add_task("", total=None, counted="")
     screen.tasks[0].start_time = messages.start
+
+    def update() -> None:
+        done, total = messages.last["done"], messages.last["total"]
+        counted = "" if total is None else f"{done} of {total}"
+        what = one_line(messages.last["what"])
+        screen.update(task, description=what, total=total, completed=done or 0, counted=counted)
+
+    update()
     with screen:
-        while True:
-            done, total = messages.last["done"], messages.last["total"]
-            counted = "" if total is None else f"{done} of {total}"
-            what = one_line(messages.last["what"])
-            screen.update(task, description=what, total=total, completed=done or 0, counted=counted)
+        while messages.wait(_REFRESH):
+            update()
             screen.refresh()
-            if not messages.wait(_REFRESH):
-                return
