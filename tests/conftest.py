@@ -56,6 +56,9 @@ REPEATED = (
     "test_tail_bounds_hold_for_sums[logistic-Q]",
     "test_tail_bounds_hold_for_sums[student t-P]",
     "test_against_truth[add-quartic]",
+    "test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end"
+    "[shapes_without_end-160--0.004]",
+    "test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end[shapes-20-0.2]",
 )
 
 
