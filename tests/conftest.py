@@ -59,6 +59,8 @@ REPEATED = (
     "test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end"
     "[shapes_without_end-160--0.004]",
     "test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end[shapes-20-0.2]",
+    "test_what_the_cut_off_changes_by_quadrature[0.3--0.4]",
+    "test_a_thousand_sampled_steps_agree_with_certified_values[noise-0.5]",
 )
 
 
