@@ -1,4 +1,4 @@
-# make run    two jobs, derived, accounted for, checked; a report in out/report.html
+# make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow
 # make slow   the slow tests, an hour or two
 # make lint   ruff and mypy alone
@@ -45,23 +45,23 @@ clean:
 
 # A stamp is older than pyproject.toml when dependencies may have changed.
 $(VENV)/.plot: pyproject.toml | $(VENV)/bin/python
-	@echo "installing symdp into $(VENV)"
+	@echo "installing symdp, NumPy, SciPy, SymPy and Matplotlib into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[plot]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	@echo "installing symdp and its development tools into $(VENV)"
+	@echo "installing symdp and its development tools into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
 	@touch $@ $(VENV)/.plot
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
-	@echo "installing symdp and what builds its documentation into $(VENV)"
+	@echo "installing symdp and what builds its documentation into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[docs]'
 	@touch $@ $(VENV)/.plot
 
 $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
+	@echo "installing symdp and its peers into $(BENCH); it takes some minutes"
 	@$(PYTHON) -m venv $(BENCH)
-	@echo "installing symdp and its peers into $(BENCH)"
 	@$(BENCH)/bin/python $(PIP) install --editable '.[plot]'
 	@$(BENCH)/bin/python $(PIP) install --requirement benchmarks/requirements.txt
 	@touch $@
@@ -69,4 +69,5 @@ $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "symdp needs Python 3.11 or newer: make PYTHON=python3.11" >&2; exit 1; }
+	@echo "setting up a Python environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)

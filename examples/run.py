@@ -1,8 +1,10 @@
-"""Two jobs from a density to a checked ε: DP-SGD, and a mechanism known only by its density.
+"""From a density to a checked ε, twice: a mechanism known only by its density, and DP-SGD.
 
-The first is the job of the TensorFlow Privacy tutorial: 60 000 examples, batches of 256, noise
-multiplier 1.12, 60 epochs. TensorFlow Privacy rounds 60·60000/256 = 14062.5 steps up to 14 063,
-and its Rényi accountant printed ε = 2.92 at δ = 1e-5. The second is examples/logistic.toml.
+The first is examples/logistic.toml: the loss and its CGF are derived, ε is computed, and then
+proved in ball arithmetic, floating point included.  The second is the job of the TensorFlow
+Privacy tutorial: 60 000 examples, batches of 256, noise multiplier 1.12, 60 epochs.  TensorFlow
+Privacy rounds 60·60000/256 = 14062.5 steps up to 14 063, and its Rényi accountant printed ε = 2.92
+at δ = 1e-5.
 """
 
 from __future__ import annotations
@@ -10,110 +12,115 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import symdp
-from symdp.cli.display import progress, show
-from symdp.cli.report import write_page
-from symdp.derive import derive
-from symdp.report.blocks import Page
-from symdp.report.section import Results, analyse, section
+from symdp.cli.working import working
+from symdp.report.plot import Series, save, why_not_drawn
+from symdp.report.profile import evenly, sample
 
 HERE = Path(__file__).parent
-REPORT = HERE.parent / "out" / "report.html"
+FIGURE = HERE.parent / "out" / "profile.svg"
 DELTA = 1e-5
-DIGITS = 50
-TARGETS = (1e-10,)  # the profile is also checked where δ is about this
+EPSILON = 2.5  # where δ is asked for
+DIGITS = 8  # of ε that are proved
+POINTS = 40  # of the figure
+NEXT = ".venv/bin/symdp delta examples/logistic.toml s=4 -n 50 --epsilon 2.5"
 
 EXAMPLES, BATCH, EPOCHS = 60_000, 256, 60
 STEPS = math.ceil(EPOCHS * EXAMPLES / BATCH)
 
 
-@dataclass(frozen=True)
-class Job:
-    """What is accounted for, and what is worth knowing about it."""
-
-    title: str
-    composition: symdp.Composition
-    note: str = ""
-
-
-def jobs() -> list[Job]:
-    """Return the two jobs."""
-    gaussian = symdp.mechanisms.gaussian(sigma="1.12")
-    sgd = gaussian.subsample("poisson", f"{BATCH}/{EXAMPLES}")
-    logistic = symdp.load(HERE / "logistic.toml")(s=4)
-    note = "TensorFlow Privacy printed 2.92 for this job, from the plain moments bound"
-    return [
-        Job(f"DP-SGD: {EPOCHS} epochs of {EXAMPLES} examples", symdp.compose(sgd, STEPS), note),
-        Job("Logistic noise, known only by its density", symdp.compose(logistic, 50)),
-    ]
+@contextmanager
+def stage(what: str) -> Iterator[None]:
+    """Say what is being done, and how many seconds it took."""
+    start = time.perf_counter()
+    on_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+    if not on_terminal:
+        print(f"{what} ...", end=" ", flush=True)
+    with working(what, patience=0.2):
+        yield
+    seconds = f"{time.perf_counter() - start:.1f} s"
+    print(f"{what} ... {seconds}" if on_terminal else seconds, flush=True)
 
 
 def main() -> int:
-    """Derive, account, check, and write the report; return 1 if a check fails."""
+    """Derive, account, prove and draw; return 1 if a check fails."""
     start = time.perf_counter()
-    page = Page("Two jobs, from density to ε")
-    checked = True
-    for place, job in enumerate(jobs()):
-        with progress() as screen:
-            task = screen.add_task(job.title, total=None)
-
-            def advance(what: str, screen=screen, task=task) -> None:
-                screen.update(task, description=what, advance=1)
-
-            results, lines = account(job, advance)
-            page.blocks += section(
-                job.title,
-                job.composition,
-                DELTA,
-                results,
-                name=f"profile-{place}",
-                advance=advance,
-            )
-        print("\n".join([job.title, *lines]), flush=True)
-        checked = checked and not results.violated
-    REPORT.parent.mkdir(exist_ok=True)
-    write_page(page, REPORT)
-    print(f"report: {REPORT}  ({time.perf_counter() - start:.0f} s)")
-    return 0 if checked else 1
+    print("From a density to a checked ε, in two jobs; it takes about ten seconds.", flush=True)
+    checked = [density(), training()]
+    print(f"\ndone in {time.perf_counter() - start:.0f} s; a question of your own: {NEXT}")
+    return 0 if all(checked) else 1
 
 
-def account(job: Job, advance: Callable[[str], None]) -> tuple[Results, list[str]]:
-    """Return the numbers of one job, and the lines that say them."""
-    composition = job.composition
-    ((mechanism, count),) = composition.steps
-    advance(f"derivation of {mechanism.name}")
-    derivation = derive(mechanism)
-    results = analyse(composition, DELTA, digits=DIGITS, targets=TARGETS, advance=advance)
-    by_name = {answer.method: answer for answer in results.answers}
-    exact, bound, plain = (by_name[name] for name in ("contour", "moments", "moments-plain"))
-    cgf = derivation.cgf
-    transform = f"numeric: {cgf.reason}" if cgf.expression is None else str(cgf.expression)
-    lines = [
-        f"  {mechanism!r}, {count} steps",
-        f"  ℓ({derivation.variable}) = {derivation.loss}",
-        f"  K({cgf.tilt}) = {transform}",
-        f"  ε = {exact.epsilon:.12f} at δ = {DELTA:g}, exact formula in floating point",
-        f"  ε ≤ {bound.epsilon:.12f} by the tightened moments bound",
-        f"  ε ≤ {plain.epsilon:.12f} by the plain one" + (f" ({job.note})" if job.note else ""),
-    ]
-    truth = results.truth
-    if truth is None or truth.exact is None:
-        lines.append(f"  truth was not reached: {truth.reason if truth else 'not asked'}")
-    else:
-        error = float(exact.epsilon / truth.exact - 1)
-        lines.append(f"  relative error of ε against {truth.digits}-digit truth: {error:+.1e}")
-    for check in results.checks:
-        if check.method == "contour" and check.answer is not None and check.error is not None:
-            lines.append(
-                f"  δ({check.truth.epsilon:g}) = {show(check.answer.log_delta)}, relative error "
-                f"against {check.truth.digits}-digit truth: {check.error:+.1e}"
-            )
-    return results, lines
+def density() -> bool:
+    """Account for a mechanism that is known by its density alone; return whether it checks."""
+    print("\nLogistic noise of scale 4, 50 steps, from examples/logistic.toml", flush=True)
+    with stage("read the density"):
+        logistic = symdp.load(HERE / "logistic.toml")
+    with stage("derive the privacy loss and its CGF"):
+        derivation = symdp.derive(logistic)
+    print(f"  ℓ({derivation.variable}) = {derivation.loss}")
+    print(f"  K({derivation.cgf.tilt}) = {derivation.cgf.expression}")
+    with stage("δ and ε by the contour integral"):
+        steps = symdp.compose(logistic(s=4), 50)
+        delta, epsilon = steps.delta(EPSILON), steps.epsilon(DELTA)
+    print(f"  {delta}\n  {epsilon}")
+    with stage(f"prove ε to {DIGITS} digits, every rounding included"):
+        proved = steps.certify_epsilon(DELTA, DIGITS)
+    print(f"  {proved.lower_decimal} ≤ ε(δ = {DELTA:g}) ≤ {proved.upper_decimal}")
+    inside = float(proved.lower_decimal) <= epsilon.epsilon <= float(proved.upper_decimal)
+    if not inside:
+        print(f"  NOT CHECKED: ε = {epsilon.epsilon!r} lies outside of what is proved")
+    with stage("draw the privacy profile"):
+        drawn = draw(steps)
+    print(f"  {drawn}")
+    return inside
+
+
+def training() -> bool:
+    """Account for the training job; return whether its moments bound lies above its ε."""
+    print(f"\nDP-SGD: {EPOCHS} epochs of {EXAMPLES} examples in batches of {BATCH}", flush=True)
+    noise = symdp.mechanisms.gaussian(sigma="1.12")
+    steps = symdp.compose(noise.subsample("poisson", f"{BATCH}/{EXAMPLES}"), STEPS)
+    with stage(f"ε of {STEPS} steps by the contour integral"):
+        exact = steps.epsilon(DELTA)
+    print(f"  {exact}")
+    with stage("the moments bounds"):
+        bounds = [steps.epsilon(DELTA, method=name) for name in ("moments", "moments-plain")]
+    print(*(f"  {bound}" for bound in bounds), sep="\n")
+    print("  (TensorFlow Privacy printed 2.92 for this job, from the plain moments bound)")
+    return all(exact.epsilon <= bound.epsilon for bound in bounds)
+
+
+def draw(steps: symdp.Composition) -> str:
+    """Draw the profile where Matplotlib is installed; return where it is, or why it is not."""
+    if reason := why_not_drawn():
+        return f"not drawn: {reason}"
+    FIGURE.parent.mkdir(exist_ok=True)
+    places = evenly((0.0, 2 * EPSILON), POINTS)
+    curves = [Series.of(name, sample(steps, places, name)) for name in ("contour", "moments")]
+    save(curves, FIGURE, "50 steps of logistic noise, s = 4")
+    return str(FIGURE)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: C code that calls Python back reports it as its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
+        on_terminal = sys.stdout.isatty()
+        print(file=sys.stdout if not on_terminal else sys.stderr, flush=True)  # ends a line begun
+        print("interrupted", file=sys.stderr)
+        code = 130
+    sys.exit(code)

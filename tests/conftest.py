@@ -37,12 +37,38 @@ SLOW_CASES = (
     "test_profile_decreases_and_is_kept",
 )
 
+# Further points of a path that another case of the same test still takes in the quick run.
+REPEATED = (
+    "test_lattices_however_fine_agree_with_certified_values[two kinds of noise--1.0]",
+    "test_lattices_however_fine_agree_with_certified_values[two kinds of noise-0.3]",
+    "test_lattices_however_fine_agree_with_certified_values[fine--1.0]",
+    "test_lattices_however_fine_agree_with_certified_values[fine-0.3]",
+    "test_single_values_beside_a_spread_loss_agree_with_certified_values[two lattices-0.3]",
+    "test_a_rare_large_loss_on_single_values[a hundred]",
+    "test_two_halves_and_the_integral_agree[mechanism1-12]",
+    "test_many_steps_against_one_jump[100]",
+    "test_a_loss_made_of_squares_of_sines_is_known_to_rise[0.05]",
+    "test_densities_with_an_essential_singularity_pass[inverse gamma]",
+    "test_densities_with_an_essential_singularity_pass[frechet scales]",
+    "test_the_two_directions_mirror_each_other[pair3-2-0.4-convolution]",
+    "test_a_loss_that_is_a_single_value_most_of_the_time[10-100-1.0]",
+    "test_where_the_loss_turns_the_split_bound_holds[mixture]",
+    "test_tail_bounds_hold_for_sums[logistic-Q]",
+    "test_tail_bounds_hold_for_sums[student t-P]",
+    "test_against_truth[add-quartic]",
+    "test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end"
+    "[shapes_without_end-160--0.004]",
+    "test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end[shapes-20-0.2]",
+    "test_what_the_cut_off_changes_by_quadrature[0.3--0.4]",
+    "test_a_thousand_sampled_steps_agree_with_certified_values[noise-0.5]",
+)
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow cases."""
     for item in items:
-        if item.name in SLOW_CASES:
+        if item.name in SLOW_CASES or item.name in REPEATED:
             item.add_marker(pytest.mark.slow)
 
 

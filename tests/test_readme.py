@@ -49,6 +49,26 @@ def test_the_readme_begins_with_the_two_commands():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
+def test_what_to_type_next_works(shell, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    third = blocks("sh")[0].splitlines()[2]
+    program, *words = shlex.split(third)
+    assert program == ".venv/bin/symdp"  # where both commands before it install it
+    ran = shell("", *words)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("δ(2.5) = 0.00716066322984\n")
+    assert third in (ROOT / "examples" / "run.py").read_text(encoding="utf-8")
+
+
+def test_no_line_needs_what_was_not_installed():
+    # The project is on no index: whatever pip is told to install is this folder.
+    for command in re.findall(r"`(pipx? install [^`]*)`", TEXT):
+        assert shlex.split(command)[-1] in {".", ".[plot]"}, command
+    for language in ("sh", "console"):
+        for line in "".join(blocks(language)).splitlines():
+            assert "pip" not in line
+
+
 @pytest.mark.parametrize("place", range(len(blocks("python"))))
 def test_python_examples(place, monkeypatch):
     monkeypatch.chdir(ROOT)

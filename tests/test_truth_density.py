@@ -170,27 +170,30 @@ ROUNDED = {
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "is_sampled"),
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == "of unequal masses"))
-        for name in ROUNDED
+        ("noise", False),
+        pytest.param("noise", True, marks=pytest.mark.slow),
+        ("integers", False),  # whose sums are too many when they are sampled
+        pytest.param("of unequal masses", False, marks=pytest.mark.slow),
+        pytest.param("of unequal masses", True, marks=pytest.mark.slow),
+        ("points", False),
+        ("points", True),
     ],
 )
-def test_a_rounded_constant_is_made_up_for(name):
+def test_a_rounded_constant_is_made_up_for(name, is_sampled):
     """Else δ of many steps depends on who reads the density, far beyond the bounds."""
     rounded = ROUNDED[name]
     assert not check_densities(rounded)
     assert check_densities(rounded.normalized())
-    sampled = rounded.subsample("poisson", "1/10")
-    for one in (rounded,) if name == "integers" else (rounded, sampled):  # whose sums are too many
-        steps = compose(one, 2000)
-        law = steps.law("remove")
-        epsilon = law.mean + math.sqrt(float(law.cumulants(0.0, 2)[1]))
-        proved = steps.certify(epsilon, digits=12, direction="remove")
-        found = steps.delta(epsilon, direction="remove")
-        assert found.log_lower <= proved.log_upper
-        assert proved.log_lower <= found.log_upper
-        assert found.log_upper - found.log_lower < 1e-10
+    steps = compose(rounded.subsample("poisson", "1/10") if is_sampled else rounded, 2000)
+    law = steps.law("remove")
+    epsilon = law.mean + math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    proved = steps.certify(epsilon, digits=12, direction="remove")
+    found = steps.delta(epsilon, direction="remove")
+    assert found.log_lower <= proved.log_upper
+    assert proved.log_lower <= found.log_upper
+    assert found.log_upper - found.log_lower < 1e-10
 
 
 def test_families_of_rounded_constants_are_made_up_for():

@@ -9,6 +9,7 @@ import typer
 
 from symdp.cli import options
 from symdp.cli.job import Job
+from symdp.cli.working import working
 from symdp.errors import InputError
 
 app = typer.Typer(
@@ -117,8 +118,9 @@ def delta(
     side = words.direction(direction)
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
-    steps = job.build()
-    print_answer(steps.delta(at, name, side), as_json)
+    with working(f"δ({epsilon}) of {job.subject}"):
+        answer = job.build().delta(at, name, side)
+    print_answer(answer, as_json)
 
 
 @app.command()
@@ -149,8 +151,9 @@ def epsilon(
     side = words.direction(direction)
     at = words.delta(delta)
     name = words.method(method)
-    steps = job.build()
-    print_answer(steps.epsilon(at, name, side), as_json)
+    with working(f"ε(δ = {delta}) of {job.subject}"):
+        answer = job.build().epsilon(at, name, side)
+    print_answer(answer, as_json)
 
 
 @app.command()
@@ -199,8 +202,7 @@ def curve(
             raise InputError("--epsilon-range A B: A must lie below B")
     name = words.method(method)
     many = words.whole(points, "--points", 2, 10_000)
-    composed = job.build()
-    answers, seconds = compute_curve(composed, name, side, ends, many, plot=plot)
+    answers, seconds = compute_curve(job, name, side, ends, many, plot=plot)
     print_curve(answers, side, seconds, as_json=as_json, plot=plot)
 
 
@@ -232,7 +234,7 @@ def verify(
     )
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
-    if print_verification(job.build(default_count=100), side, precise, as_json):
+    if print_verification(job, side, precise, as_json):
         raise typer.Exit(1)
 
 
@@ -274,10 +276,14 @@ def certify(
     proved_digits = words.whole(digits, "--digits", 1, 200)
     if epsilon is not None:
         at = words.real(epsilon, "--epsilon")
-        print_certificate(job.build().certify(at, proved_digits, side), as_json)
+        with working(f"proof of δ({epsilon}) of {job.subject}"):
+            proved = job.build().certify(at, proved_digits, side)
+        print_certificate(proved, as_json)
     elif delta is not None:
         asked = words.delta(delta)
-        print_certificate(job.build().certify_epsilon(asked, proved_digits, side), as_json)
+        with working(f"proof of ε(δ = {delta}) of {job.subject}"):
+            proved = job.build().certify_epsilon(asked, proved_digits, side)
+        print_certificate(proved, as_json)
 
 
 @app.command()

@@ -6,16 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
-from symdp.cli.display import (
-    console,
-    meaning,
-    print_json,
-    print_protection,
-    progress,
-    show,
-    steps_of,
-)
+from symdp.cli.display import console, meaning, print_json, print_protection, show, steps_of
 from symdp.cli.job import Job
+from symdp.cli.working import working
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,18 +36,17 @@ def run_calibration(
     InputError
         If the job breaks a rule, or no value meets the target.
     """
-    from symdp.calibrate import COUNT, calibrate
+    with working(f"calibrating {parameter} of {job.subject}"):
+        from symdp.calibrate import COUNT, calibrate
 
-    mechanism = _mechanism(job, parameter)
-    count = None if job.count is None else words.whole(job.count, "-n")
-    if count is None and (parameter != COUNT or COUNT in mechanism.parameters):
-        raise InputError("-n COUNT is missing: the number of steps, as in -n 1000")
-    ends = None
-    if between is not None:
-        low, high = (words.number(end, "--between") for end in between)
-        ends = (low, high)
-    with progress() as screen:
-        screen.add_task(f"calibrating {parameter:.40}", total=None)
+        mechanism = _mechanism(job, parameter)
+        count = None if job.count is None else words.whole(job.count, "-n")
+        if count is None and (parameter != COUNT or COUNT in mechanism.parameters):
+            raise InputError("-n COUNT is missing: the number of steps, as in -n 1000")
+        ends = None
+        if between is not None:
+            low, high = (words.number(end, "--between") for end in between)
+            ends = (low, high)
         found = calibrate(
             mechanism,
             parameter,

@@ -6,7 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symdp.cli.display import console, print_json, progress, show, steps_of
+from symdp.cli.display import console, print_json, show, steps_of
+from symdp.cli.job import Job
+from symdp.cli.working import working
+from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.composition import Composition, Direction
@@ -18,7 +21,7 @@ _SHOWN = 1e-9  # relative; closer bounds look like the value itself
 
 
 def compute_curve(
-    composition: Composition,
+    job: Job,
     method: str,
     direction: Direction,
     ends: tuple[float, float] | None,
@@ -27,22 +30,34 @@ def compute_curve(
     plot: Path | None = None,
 ) -> tuple[list[Guarantee], float]:
     """Return the profile at evenly spaced ε and the seconds it took; draw it if a file is named."""
-    from symdp.report.plot import format_of
-    from symdp.report.profile import default_range, evenly
+    with working(f"profile of {job.subject}") as work:
+        if plot is not None:
+            _check_drawing(plot)
+        composition = job.build()
+        from symdp.report.profile import default_range, evenly
 
-    if plot is not None:
-        format_of(plot)  # a wrong name is known before the work
-    start = time.perf_counter()
-    epsilons = evenly(ends or default_range(composition, direction), points)
-    with progress() as screen:
-        answers = [
-            composition.delta(epsilon, method, direction)
-            for epsilon in screen.track(epsilons, description="δ(ε)")
-        ]
-    seconds = time.perf_counter() - start
-    if plot is not None:
-        _draw(composition, answers, direction, plot)
+        start = time.perf_counter()
+        epsilons = evenly(ends or default_range(composition, direction), points)
+        answers = []
+        for done, epsilon in enumerate(epsilons):
+            work.say(f"δ({epsilon:.6g}) of {job.subject}", done, points)
+            answers.append(composition.delta(epsilon, method, direction))
+        seconds = time.perf_counter() - start
+        if plot is not None:
+            work.say(f"drawing {plot}")
+            _draw(composition, answers, direction, plot)
     return answers, seconds
+
+
+def _check_drawing(path: Path) -> None:
+    """A wrong name, a missing folder and a missing Matplotlib are known before the work."""
+    from symdp.report.plot import format_of, why_not_drawn
+
+    format_of(path)
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    if reason := why_not_drawn():
+        raise InputError(f"--plot {path}: {reason}")
 
 
 def print_curve(

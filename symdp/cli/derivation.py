@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from symdp.cli.display import one_line
 from symdp.cli.guard import guarded
 from symdp.cli.job import Job, direction
+from symdp.cli.working import working
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ def print_derivation(job: Job, side: str, order: int, form: str, time_limit: flo
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
     if not 0 <= time_limit <= _LONGEST:
         raise InputError(f"--time-limit {time_limit:g}: it must be from 0 to {_LONGEST:g} seconds")
-    mechanism = job.build_mechanism()
-    seconds = time_limit + _GRACE + (_TABLE if form in ("python", "c") else 0.0)
-    text = guarded(lambda: _derived(mechanism, side, order, form, time_limit), seconds)
+    with working(f"derivation of {job.subject}"):
+        mechanism = job.build_mechanism()
+        seconds = time_limit + _GRACE + (_TABLE if form in ("python", "c") else 0.0)
+        text = guarded(lambda: _derived(mechanism, side, order, form, time_limit), seconds)
     print(text, end="")
 
 

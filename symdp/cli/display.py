@@ -12,7 +12,6 @@ from symdp.guarantee import decimal_exponential
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
     from symdp.guarantee import Guarantee
 
@@ -44,23 +43,6 @@ def console() -> Console:
 
     wide = None if sys.stdout.isatty() else _WIDE
     return Pipe(width=wide, highlight=False, markup=False, emoji=False)
-
-
-def progress() -> Progress:
-    """Return a progress display on standard error, which shows on a terminal only."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    screen = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    )
 
 
 def print_json(value: dict[str, Any]) -> None:

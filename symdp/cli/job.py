@@ -39,6 +39,16 @@ class Job:
     group: str | None = None
     relation: str | None = None
 
+    @property
+    def subject(self) -> str:
+        """The job in a few words, for those who wait.
+
+        >>> Job("gaussian", ["sigma=2"], "100").subject
+        'gaussian, n = 100'
+        """
+        name = self.composition or self.mechanism or "no mechanism"
+        return name if self.count is None else f"{name}, n = {self.count}"
+
     def build_mechanism(self) -> Mechanism:
         """Return the mechanism, its parameters bound as far as values were given.
 

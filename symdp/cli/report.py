@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from symdp.cli.display import one_line, progress, steps_of
+from symdp.cli.display import one_line, steps_of
 from symdp.cli.job import Job
+from symdp.cli.working import working
 from symdp.errors import InputError, suggestion
 
 _ENDINGS = ("html", "md")
@@ -14,7 +16,7 @@ _PATIENCE = 30.0  # seconds for the truth, and for the accountants
 
 
 def write_report(job: Job, delta: float, path: Path) -> None:
-    """Analyse the job and write the page.
+    """Analyse the job and write the page, without its figures where nothing can draw them.
 
     Raises
     ------
@@ -25,25 +27,24 @@ def write_report(job: Job, delta: float, path: Path) -> None:
     if ending not in _ENDINGS:
         hint = suggestion(ending, _ENDINGS) if ending else ""
         raise InputError(f"-o {path}: the name must end in .html or .md{hint}")
-    composition = job.build(default_count=100)
-    from symdp.report.blocks import Page
-    from symdp.report.section import analyse, section
+    with working(f"report on {job.subject}") as work:
+        composition = job.build(default_count=100)
+        from symdp.report.blocks import Page
+        from symdp.report.plot import why_not_drawn
+        from symdp.report.section import analyse, section
 
-    _check_place(path)
-
-    title = Path(job.composition).name if job.composition else composition.steps[0][0].name
-    with progress() as screen:
-        task = screen.add_task("", total=None)
-
-        def advance(what: str) -> None:
-            screen.update(task, description=what, advance=1)
-
+        _check_place(path)
+        undrawn = why_not_drawn()
+        title = Path(job.composition).name if job.composition else composition.steps[0][0].name
+        advance = work.say
         results = analyse(composition, delta, digits=_DIGITS, advance=advance, patience=_PATIENCE)
         heading = one_line(f"{title}, {steps_of(composition.count)}")
-        blocks = section(heading, composition, delta, results, advance=advance)
-    page = Page("Privacy report", blocks)
-    write_page(page, path)
+        blocks = section(heading, composition, delta, results, advance=advance, undrawn=undrawn)
+        work.say(f"writing {path}")
+        write_page(Page("Privacy report", blocks), path)
     print(path)
+    if undrawn:
+        print(f"symdp: the report has no figures: {undrawn}", file=sys.stderr)
 
 
 def _check_place(path: Path) -> None:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from symdp.cli.display import console, one_line, print_json, progress, show, steps_of
+from symdp.cli.display import console, one_line, print_json, show, steps_of
+from symdp.cli.job import Job
+from symdp.cli.working import working
 
 if TYPE_CHECKING:
     from symdp.composition import Composition, Direction
     from symdp.report.verification import Check
 
 
-def print_verification(
-    composition: Composition, direction: Direction, digits: int, as_json: bool
-) -> bool:
+def print_verification(job: Job, direction: Direction, digits: int, as_json: bool) -> bool:
     """Compare, print, and say whether some bound was violated."""
-    from symdp.report.verification import verify
-
-    start = time.perf_counter()
-    with progress() as screen:
-        task = screen.add_task("truth and accountants", total=None)
+    what = f"truth and accountants for {job.subject}"
+    with working(what) as work:
+        composition = job.build(default_count=100)
+        from symdp.report.verification import verify
 
         def advance(done: int, total: int) -> None:
-            screen.update(task, completed=done, total=total)
+            work.say(what, done, total)
 
+        start = time.perf_counter()
         checks = list(verify(composition, direction, digits=digits, advance=advance))
     seconds = time.perf_counter() - start
     broken = sum(c.broken for c in checks)

@@ -52,6 +52,21 @@ class Series:
         )
 
 
+def why_not_drawn() -> str:
+    """Return why nothing can be drawn here, with the remedy; "" where Matplotlib is there.
+
+    To be asked before the work whose result is to be drawn.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        return (
+            "drawing needs Matplotlib, which is not installed: run pip install -e '.[plot]' in "
+            "the checkout of symdp, or pip install matplotlib"
+        )
+    return ""
+
+
 def format_of(path: Path) -> str:
     """Return the format that a file's name asks for; InputError if there is none such."""
     name = path.suffix.lower().removeprefix(".")
@@ -211,12 +226,10 @@ def _plain_tick(decades: float, _: int) -> str:
 
 def _settings() -> Any:
     """Return Matplotlib's settings for the drawing, restored afterwards."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise InputError(
-            "drawing needs Matplotlib; install it with: pip install 'symdp[plot]'"
-        ) from None
+    if reason := why_not_drawn():
+        raise InputError(reason)
+    import matplotlib
+
     return matplotlib.rc_context(
         {
             "svg.hashsalt": "symdp",  # the same curves give the same file

@@ -55,6 +55,7 @@ def section(
     name: str = "profile",
     order: int = 2,
     advance: Callable[[str], None] = lambda _: None,
+    undrawn: str = "",
 ) -> list[Block]:
     """Return the blocks of one composition.
 
@@ -70,6 +71,9 @@ def section(
         Highest order of the series shown.
     advance
         Told what comes next.
+    undrawn
+        Why there are no figures; the page says so in their place, and what they alone would
+        need is not computed.
     """
     from symdp.derive import derive
     from symdp.derive.present import citations
@@ -77,8 +81,10 @@ def section(
     blocks: list[Block] = [Heading(2, title), Paragraph(_summary(delta, results))]
     blocks += [Heading(3, f"ε at δ = {delta:g}"), *epsilon_table(results)]
     advance("privacy profile")
-    blocks += [Heading(3, "Privacy profile"), *_profile(composition, results, name)]
-    blocks += [Heading(3, "Checked against truth"), *check_blocks(results, name)]
+    blocks += [Heading(3, "Privacy profile"), *_profile(composition, results, name, undrawn)]
+    checked = check_blocks(results, name)
+    shown = [block for block in checked if not (undrawn and isinstance(block, Plot))]
+    blocks += [Heading(3, "Checked against truth"), *shown]
     best = results.best
     epsilon = best.epsilon if best is not None and len(composition.steps) == 1 else None
     sources: list[str] = []
@@ -122,8 +128,10 @@ def _summary(delta: float, results: Results) -> str:
     return f"{text}."
 
 
-def _profile(composition: Composition, results: Results, name: str) -> list[Block]:
+def _profile(composition: Composition, results: Results, name: str, undrawn: str) -> list[Block]:
     """The profile by the main accountants with truth on it, and by all of them, folded."""
+    if undrawn:
+        return [Paragraph(f"The profile was not drawn: {undrawn}.", "warning")]
     from symdp.accountant import names
 
     reason = "no accountant has an answer"

@@ -1,0 +1,177 @@
+"""What a slow question shows on a terminal, and that nothing of it is seen anywhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from symdp.cli.working import PATIENCE, Work, working
+
+pty = pytest.importorskip("pty")
+
+# Every command on a terminal, each made slow where its work begins.
+SLOW = """
+import time
+import rich.progress  # the forks find it imported, and draw at once
+from importlib import import_module
+from symdp.cli import main, working
+from symdp.composition import Composition
+from symdp.errors import InputError
+
+working.PATIENCE = 0.05
+
+def slow(module, name):
+    module = import_module(module) if isinstance(module, str) else module
+    real = getattr(module, name)
+    def replaced(*words, **more):
+        time.sleep(0.6)
+        if module is not Composition:
+            raise InputError("slept long enough")
+        return real(*words, **more)
+    setattr(module, name, replaced)
+
+for module, name in [
+    (Composition, "delta"), (Composition, "epsilon"), (Composition, "certify"),
+    ("symdp.calibrate", "calibrate"), ("symdp.derive", "derive"),
+    ("symdp.report.verification", "verify"), ("symdp.report.section", "analyse"),
+]:
+    slow(module, name)
+steps = "laplace b=2 -n 2"
+for line in [
+    f"delta {steps} --epsilon 0.5",
+    f"epsilon {steps} --delta 0.01",
+    f"certify {steps} --epsilon 0.5 --digits 4",
+    f"curve {steps} --points 2 --epsilon-range 0 0.5",
+    "derive laplace",
+    "calibrate laplace --parameter b -n 2 --epsilon 0.5 --delta 0.01",
+    f"verify {steps}",
+    f"report {steps} -o never.html",
+]:
+    print("RUN", line, flush=True)
+    main(line.split())
+working.PATIENCE = 3600.0
+print("RUN quick", flush=True)
+main(f"delta {steps} --epsilon 0.5".split())
+print("RUN end", flush=True)
+"""
+
+
+def on_a_terminal(words, seconds, *, stop_after=None, cwd=None):
+    """Run a process whose three streams are one terminal; return its code and all that it wrote."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+    process = subprocess.Popen(
+        words,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        cwd=cwd,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    end = time.monotonic() + seconds
+    written = b""
+    while time.monotonic() < end:
+        try:
+            part = os.read(ours, 1 << 16)
+        except BlockingIOError:
+            part = None
+        except OSError:  # nobody has the terminal open any more
+            break
+        if part == b"":
+            break
+        written += part or b""
+        if stop_after is not None and stop_after in written:
+            os.killpg(process.pid, signal.SIGINT)
+            stop_after = None
+        if part is None:
+            time.sleep(0.02)
+    else:
+        process.kill()
+    os.close(ours)
+    return process.wait(), written.decode()
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """Map every command to what it wrote on the terminal."""
+    folder = tmp_path_factory.mktemp("terminal")
+    code, text = on_a_terminal([sys.executable, "-c", SLOW], 60, cwd=folder)
+    assert code == 0, text
+    parts = re.split(r"^.*RUN (.*)\r?\n", text, flags=re.MULTILINE)
+    return {line.split()[0]: shown for line, shown in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("delta", "δ(0.5) of laplace, n = 2"),
+        ("epsilon", "ε(δ = 0.01) of laplace, n = 2"),
+        ("certify", "proof of δ(0.5) of laplace, n = 2"),
+        ("curve", "1 of 2"),
+        ("derive", "derivation of laplace"),
+        ("calibrate", "calibrating b of laplace, n = 2"),
+        ("verify", "truth and accountants for laplace, n = 2"),
+        ("report", "report on laplace, n = 2"),
+    ],
+)
+def test_every_slow_question_says_what_it_is_at(seen, command, words):
+    assert words in seen[command]
+    assert "\x1b[?25l" in seen[command], "the cursor is hidden while something is drawn"
+    # What was drawn is gone, and the cursor is back, before the answer or the error is printed.
+    answer = seen[command].split("\x1b[?25h")[-1]
+    assert words not in answer.replace("profile of", "")
+    assert "δ" in answer or "ε" in answer or "slept long enough" in answer
+
+
+def test_nothing_is_drawn_before_two_seconds(seen):
+    assert PATIENCE == 2.0
+    assert "exact formula" in seen["quick"]
+    assert "\x1b[?25" not in seen["quick"]  # the cursor is neither hidden nor shown again
+
+
+def test_an_interrupt_on_a_terminal_leaves_it_as_it_was():
+    script = textwrap.dedent(
+        """
+        import sys, time
+        from symdp.cli import main, working
+        from symdp.composition import Composition
+        working.PATIENCE = 0.05
+        Composition.delta = lambda *_: time.sleep(60)
+        sys.exit(main("delta laplace b=2 -n 2 --epsilon 0.5".split()))
+        """
+    )
+    code, text = on_a_terminal([sys.executable, "-c", script], 30, stop_after=b"laplace, n = 2")
+    assert code == 130, text
+    assert text.endswith("\x1b[?25h") or "\x1b[?25h" in text[-40:]
+    assert "Traceback" not in text
+
+
+def test_no_terminal_no_fork(monkeypatch):
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
+    with working("nothing", 0.0) as work:
+        work.say("more", 1, 2)
+
+
+def test_a_process_that_has_gone_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    Work(writing).say("nobody reads this")
+    os.close(writing)
+
+
+def test_a_message_longer_than_a_pipe_takes_at_once_is_cut():
+    reading, writing = os.pipe()
+    Work(writing).say("δ" * 100_000)
+    assert len(os.read(reading, 1 << 20)) < 4096
+    os.close(reading)
+    os.close(writing)
