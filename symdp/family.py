@@ -107,7 +107,8 @@ def _key(mechanism: Mechanism) -> object:
     if mechanism.template is None:
         return None
     sampling = mechanism.sampling
-    scheme = None if sampling is None else replace(sampling, rate=None)
+    own = None if sampling is None else vars(sampling) | {"rate": None}
+    scheme = None if own is None else tuple(own.values())
     whole = {p.name for p in mechanism.declared if p.symbol.is_integer}
     fixed = tuple(
         (name, value) for name, value in sorted(_values(mechanism).items()) if name in whole

@@ -22,6 +22,9 @@ KEYS = {
     "direction",
     "count",
     "seconds",
+    "relation",
+    "sampling",
+    "protects",
 }
 GAUSSIAN = "gaussian sigma=1.5 -n 100"
 
@@ -241,7 +244,8 @@ def test_curve_as_json(shell):
         assert set(point) == KEYS
         exact = float(gaussian_delta(point["epsilon"], 5, 10))
         assert point["delta"] == pytest.approx(exact, rel=1e-11)
-    assert set(curve) == {"points", "kind", "method", "direction", "count", "seconds"}
+    whose = {"relation", "sampling", "protects"}
+    assert set(curve) == {"points", "kind", "method", "direction", "count", "seconds"} | whose
 
 
 def test_the_default_range_of_a_curve_ends_at_a_small_delta(shell):
@@ -253,7 +257,8 @@ def test_the_default_range_of_a_curve_ends_at_a_small_delta(shell):
 def test_curve_for_people(shell):
     ran = shell("curve gaussian sigma=5 -n 10 --points 4 --method msd:1")
     assert ran.code == 0
-    assert len(ran.out.splitlines()) == 5
+    assert len(ran.out.splitlines()) == 6
+    assert "protects one record added" in ran.out
     assert ran.out.count("estimate") == 4
 
 

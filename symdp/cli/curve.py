@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symdp.cli.display import console, print_json, show, steps_of
+from symdp.cli.display import console, print_json, print_protection, show, steps_of
 from symdp.cli.job import Job
 from symdp.cli.working import working
 from symdp.errors import InputError
@@ -72,6 +72,7 @@ def print_curve(
     if not as_json:
         _print_table(answers, plot)
         return
+    whose = answers[0].protection
     print_json(
         {
             "points": [answer.to_json() for answer in answers],
@@ -80,6 +81,7 @@ def print_curve(
             "direction": direction,
             "count": answers[0].count,
             "seconds": round(seconds, 6),
+            **({} if whose is None else whose.to_json()),
         }
     )
 
@@ -118,6 +120,7 @@ def _print_table(answers: list[Guarantee], plot: Path | None) -> None:
         shown = bounds if wide else []
         table.add_row(f"{a.epsilon:.8g}", show(a.log_delta), *shown, a.kind)
     screen.print(table)
+    print_protection(answers[0])
     for advice in dict.fromkeys(a.advice for a in answers if a.advice):
         screen.print(f"warning: {advice}", style="yellow", soft_wrap=True)
     if plot is not None:

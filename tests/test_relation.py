@@ -1,0 +1,77 @@
+"""Every answer says whose privacy it speaks of: in Python, in text, in JSON, in a file."""
+
+from __future__ import annotations
+
+import pytest
+from shell import Shell
+
+from symdp import compose, mechanisms
+from symdp.relation import Protection, checked, protects
+
+GAUSSIAN = mechanisms.gaussian(sigma=2)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "relation", "sampling", "attained"),
+    [
+        (GAUSSIAN, "add_remove", "none", True),
+        (GAUSSIAN.under("zero_out"), "zero_out", "none", True),
+        (GAUSSIAN.under("substitution"), "substitution", "none", True),
+        (GAUSSIAN.subsample("poisson", 0.1), "add_remove", "poisson", True),
+        (GAUSSIAN.under("substitution").subsample("poisson", 0.1), "substitution", "poisson", True),
+        (
+            mechanisms.student_t(nu=3, s=1).under("substitution").subsample("poisson", 0.1),
+            "substitution",
+            "poisson",
+            False,
+        ),
+        (
+            GAUSSIAN.subsample("without_replacement", 0.1),
+            "substitution",
+            "without_replacement",
+            False,
+        ),
+        (mechanisms.randomized_response(epsilon_0=1), "pair", "none", True),
+    ],
+)
+def test_an_answer_carries_its_relation(mechanism, relation, sampling, attained):
+    answer = compose(mechanism, 2).delta(0.1)
+    assert answer.protection == Protection(relation, sampling, 1, attained)
+    json = answer.to_json()
+    assert (json["relation"], json["sampling"]) == (relation, sampling)
+    assert json["protects"].startswith(protects(relation))
+
+
+def test_substitution_doubles_the_shift():
+    ours = compose(GAUSSIAN.under("substitution"), 3).delta(1.0).delta
+    assert ours == pytest.approx(compose(mechanisms.gaussian(sigma=1), 3).delta(1.0).delta)
+    zero_out = compose(GAUSSIAN.under("zero_out"), 3).delta(1.0).delta
+    assert zero_out == compose(GAUSSIAN, 3).delta(1.0).delta
+
+
+def test_a_pair_of_laws_joins_any_relation_of_single_records():
+    response = mechanisms.randomized_response(epsilon_0=1)
+    steps = compose([(response, 1), (GAUSSIAN.under("substitution"), 2)])
+    assert steps.protection.relation == "substitution"
+    assert steps.delta(1.0).direction in {"remove", "add"}
+
+
+def test_the_command_line_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    shell = Shell(capsys)
+    job = "delta gaussian sigma=2 -n 3 --epsilon 1 --sampling without-replacement --rate 0.1"
+    text = shell(job)
+    assert "protects one record's value changed; fixed batches: an upper bound" in text.out
+    json = shell(f"{job} --json").json
+    assert (json["relation"], json["direction"]) == ("substitution", "both")
+    grouped = shell(f"{job.replace('without-replacement', 'poisson')} --group 2 --json").json
+    assert (grouped["group"], grouped["relation"]) == (2, "add_remove")
+    refused = shell(f"{job} --relation add_remove")
+    assert (refused.code, refused.out) == (2, "")
+    assert "admits the relation substitution alone" in refused.err
+    misspelt = shell("delta gaussian sigma=2 -n 3 --epsilon 1 --relation substitute")
+    assert "did you mean 'substitution'" in misspelt.err
+    assert "--group needs --sampling" in shell("delta laplace b=1 -n 1 --epsilon 1 --group 2").err
+
+
+def test_relations_are_few():
+    assert [checked(name) for name in ("add_remove", "substitution", "zero_out")]
