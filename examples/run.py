@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import symdp
-from symdp.cli.display import progress, show
+from symdp.cli.display import progress
 from symdp.cli.report import write_page
 from symdp.derive import derive
 from symdp.report.blocks import Page
@@ -97,8 +97,8 @@ def account(job: Job, advance: Callable[[str], None]) -> tuple[Results, list[str
         f"  ℓ({derivation.variable}) = {derivation.loss}",
         f"  K({cgf.tilt}) = {transform}",
         f"  ε = {exact.epsilon:.12f} at δ = {DELTA:g}, exact formula in floating point",
-        f"  ε ≤ {bound.epsilon:.12f} by the tightened moments bound",
-        f"  ε ≤ {plain.epsilon:.12f} by the plain one" + (f" ({job.note})" if job.note else ""),
+        f"  ε ≤ {bound:.12f} by the tightened moments bound",
+        f"  ε ≤ {plain:.12f} by the plain one" + (f" ({job.note})" if job.note else ""),
     ]
     truth = results.truth
     if truth is None or truth.exact is None:
@@ -109,7 +109,7 @@ def account(job: Job, advance: Callable[[str], None]) -> tuple[Results, list[str
     for check in results.checks:
         if check.method == "contour" and check.answer is not None and check.error is not None:
             lines.append(
-                f"  δ({check.truth.epsilon:g}) = {show(check.answer.log_delta)}, relative error "
+                f"  δ({check.truth.epsilon:g}) = {check.answer.delta_text()}, relative error "
                 f"against {check.truth.digits}-digit truth: {check.error:+.1e}"
             )
     return results, lines

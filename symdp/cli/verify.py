@@ -96,5 +96,5 @@ def _row(c: Check, notes: dict[str, str]) -> list[str]:
     if c.answer.advice:
         mark = f"{mark} advice".strip()
         notes.setdefault(c.method, c.answer.advice)
-    value = show(c.answer.log_delta, 8)
+    value = c.answer.delta_text(8)
     return [c.method, c.answer.kind, value, error, f"{c.answer.seconds:.4f}", mark]
