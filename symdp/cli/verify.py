@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from symdp.cli.display import console, one_line, print_json, progress, show, steps_of
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def print_verification(
-    composition: Composition, direction: Direction, digits: int, as_json: bool
+    composition: Composition,
+    direction: Direction,
+    digits: int,
+    as_json: bool,
+    methods: Sequence[str] | None = None,
 ) -> bool:
     """Compare, print, and say whether some bound was violated."""
     from symdp.report.verification import verify
@@ -25,7 +30,8 @@ def print_verification(
         def advance(done: int, total: int) -> None:
             screen.update(task, completed=done, total=total)
 
-        checks = list(verify(composition, direction, digits=digits, advance=advance))
+        found = verify(composition, direction, digits=digits, methods=methods, advance=advance)
+        checks = list(found)
     seconds = time.perf_counter() - start
     broken = sum(c.broken for c in checks)
     if as_json:
