@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 # An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
 # leaves not one decimal digit to rely on.
 LARGEST_ERROR = 0.1
-# The first omitted term of a sum of one or two losses, which are not normal, says little of those
-# beyond it: errors of eight times its size were seen.
+# The first omitted term of a sum of one or two losses that are not normal may say little of those
+# beyond it: of lugannani-rice, errors of eight times its size were seen.
 FEW_STEPS = 2
 _LARGEST_ERROR_OF_FEW = 0.01
 REMEDY = "use the method contour"
@@ -49,12 +49,15 @@ class Series:
         The size of the first terms left out: the yardstick.
     unseen
         The part of the line integral that no order of the series sees, from `far_line`.
+    largest
+        The share of δ from which either is too large.
     """
 
     name: str
     total: float
     next_term: float
     unseen: float
+    largest: float = LARGEST_ERROR
 
 
 def largest_error(count: int) -> float:
@@ -156,7 +159,7 @@ def estimate(
         (series.unseen, "what lies beyond the reach of its terms is about"),
     ):
         log_share = (math.log(size) if size > 0 else -math.inf) + log_scale
-        if math.isnan(size) or log_share > math.log(largest_error(law.count)):
+        if math.isnan(size) or log_share > math.log(series.largest):
             share = math.exp(min(log_share, 700.0))
             advice = out_of_regime(series.name, what, share, law.count)
     return Answer(value, None, None, "estimate", advice, complement)
