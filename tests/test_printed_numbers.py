@@ -28,7 +28,6 @@ COMPOSED = {
     "gaussian": (mechanisms.gaussian(sigma=2), 5),
     "sampled gaussian": (mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000),
     "laplace": (mechanisms.laplace(b=2), 1),
-    "randomised response": (mechanisms.randomized_response(epsilon_0=1), 20),
 }
 SIDES = ("remove", "add", "both")
 DECIMAL = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -91,11 +90,14 @@ def _check_text(answer):
         assert Decimal(high) >= Decimal(answer.log_upper).exp() * (1 - Decimal(10) ** -20)
 
 
-@pytest.mark.parametrize("digits", [3, 15, 40])
-@pytest.mark.parametrize("epsilon", [0.4, 4.0, 30.0])
-def test_a_certificate_prints_its_value_between_its_ends(digits, epsilon):
-    steps = composed("sampled gaussian")
-    for proved in (steps.certify(epsilon, digits=digits), steps.certify_epsilon(1e-5, digits=3)):
+@pytest.mark.parametrize("digits", [3, 40])
+def test_a_certificate_prints_its_value_between_its_ends(digits):
+    steps = composed("gaussian")
+    for proved in (
+        steps.certify(4.0, digits=digits, direction="remove"),
+        steps.certify(90.0, digits=digits, direction="remove"),
+        steps.certify_epsilon(1e-5, digits=digits, direction="remove"),
+    ):
         own = proved.to_json()
         assert Decimal(own["lower"]) <= exact(own[proved.asked]) <= Decimal(own["upper"])
         assert proved.lower <= proved.value <= proved.upper
@@ -105,7 +107,7 @@ def test_the_certificate_that_was_outside(shell):
     command = "certify gaussian sigma=2 --sampling poisson --rate 0.01 -n 2000 --epsilon 4 --json"
     own = shell(command).json
     assert own["lower"] == "1.18009148605221418e-50"
-    assert Decimal(own["lower"]) <= Decimal(repr(own["delta"])) <= Decimal(own["upper"])
+    assert Decimal(own["lower"]) <= exact(own["delta"]) <= Decimal(own["upper"])
 
 
 def test_a_bound_is_printed_rounded_up(shell):
