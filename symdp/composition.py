@@ -7,9 +7,21 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
-from symdp.direction import DIRECTIONS, clearly_larger, sides
+from symdp.arguments import (
+    DIRECTIONS,
+    MOST_STEPS,
+    Direction,
+    checked_count,
+    clearly_larger,
+    flat,
+    is_array,
+    listed_steps,
+    of_the_larger,
+    real,
+    sides,
+)
 from symdp.errors import InputError
 from symdp.guarantee import Curve, Guarantee
 
@@ -21,8 +33,9 @@ if TYPE_CHECKING:
     from symdp.mechanism import Mechanism
     from symdp.numeric.total import SumLaw
 
-Direction = Literal["remove", "add", "both"]
-MOST_STEPS = 10**15
+__all__ = ["DIRECTIONS", "MOST_STEPS", "Composition", "Direction", "compose"]
+
+_MOST_SHOWN = 3  # distinct steps in a repr
 
 
 class Composition:
@@ -56,7 +69,7 @@ class Composition:
         merged: dict[Mechanism, int] = {}
         for mechanism, count in steps:
             concrete = mechanism.require_concrete()
-            merged[concrete] = merged.get(concrete, 0) + _checked_count(count)
+            merged[concrete] = merged.get(concrete, 0) + checked_count(count)
         if not merged:
             raise InputError("a composition needs at least one step")
         self.protection = protection_of(list(merged))
@@ -66,8 +79,16 @@ class Composition:
         self._laws: dict[str, SumLaw] = {}
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{count} × {mechanism!r}" for mechanism, count in self.steps)
-        return f"Composition({parts})"
+        shown = [f"{count} × {mechanism!r}" for mechanism, count in self.steps[:_MOST_SHOWN]]
+        more = len(self.steps) - len(shown)
+        if more:
+            shown.append(f"{more} more distinct steps, {self.count} steps in all")
+        return f"Composition({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        from symdp.notebook import steps_html
+
+        return steps_html(self.steps, self.count)
 
     def law(self, direction: str) -> SumLaw:
         """Return the law of the total privacy loss in one direction, built once."""
@@ -113,10 +134,10 @@ class Composition:
         if method == "certified":
             return cast("Guarantee | Curve", self.certify(epsilon, direction=direction))
         accountant = _accountant(method, self)
-        if _is_array(epsilon):
-            values = [_real(e, "epsilon") for e in _flat(epsilon)]
+        if is_array(epsilon):
+            values = [real(e, "epsilon") for e in flat(epsilon)]
             return Curve([self._delta(accountant, e, direction) for e in values])
-        return self._delta(accountant, _real(epsilon, "epsilon"), direction)
+        return self._delta(accountant, real(epsilon, "epsilon"), direction)
 
     def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
         """Return δ(ε) in the direction in which it is larger."""
@@ -124,16 +145,21 @@ class Composition:
         answers = {s: accountant.log_delta(self.law(s), epsilon) for s in self._sides(direction)}
         side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
         answer = answers[side]
+        lower, upper = of_the_larger(
+            [(a.log_lower, a.log_upper) for a in answers.values()],
+            (answer.log_lower, answer.log_upper),
+            answer.log_delta,
+        )
         return Guarantee(
             epsilon,
-            answer.log_delta,
+            upper if answer.kind == "bound" and upper is not None else answer.log_delta,
             answer.kind,
             accountant.name,
             self._named(side),
             self.count,
             "delta",
-            answer.log_lower,
-            answer.log_upper,
+            lower,
+            upper,
             advice=answer.advice,
             seconds=time.perf_counter() - start,
             citations=accountant.citations,
@@ -177,9 +203,9 @@ class Composition:
 
         if method == "certified":
             return cast("Guarantee | Curve", self.certify_epsilon(delta, direction=direction))
-        if _is_array(delta):
-            return Curve([self.epsilon(float(d), method, direction) for d in _flat(delta)])
-        delta = _real(delta, "delta")
+        if is_array(delta):
+            return Curve([self.epsilon(float(d), method, direction) for d in flat(delta)])
+        delta = real(delta, "delta")
         if not 0.0 < delta < 1.0:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         accountant = _accountant(method, self)
@@ -190,16 +216,21 @@ class Composition:
         }
         side = clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
         best = found[side]
-        return Guarantee(
+        lower, upper = of_the_larger(
+            [(inverse.lower, inverse.upper) for inverse in found.values()],
+            (best.lower, best.upper),
             best.epsilon,
+        )
+        return Guarantee(
+            upper if best.kind == "bound" and upper is not None else best.epsilon,
             math.log(delta),
             best.kind,
             accountant.name,
             self._named(side),
             self.count,
             "epsilon",
-            epsilon_lower=best.lower,
-            epsilon_upper=best.upper,
+            epsilon_lower=lower,
+            epsilon_upper=upper,
             advice=best.advice,
             seconds=time.perf_counter() - start,
             citations=accountant.citations,
@@ -249,9 +280,9 @@ class Composition:
         """
         from symdp.certify import certify_delta
 
-        if _is_array(epsilon):
-            return Curve([self.certify(e, digits, direction) for e in _flat(epsilon)])
-        exact = epsilon if isinstance(epsilon, Fraction) else _real(epsilon, "epsilon")
+        if is_array(epsilon):
+            return Curve([self.certify(e, digits, direction) for e in flat(epsilon)])
+        exact = epsilon if isinstance(epsilon, Fraction) else real(epsilon, "epsilon")
         proved = certify_delta(self.steps, exact, digits, self._sides(direction))
         return self._owned(proved)
 
@@ -301,9 +332,9 @@ class Composition:
         """
         from symdp.certify import certify_epsilon
 
-        if _is_array(delta):
-            return Curve([self.certify_epsilon(d, digits, direction) for d in _flat(delta)])
-        exact = delta if isinstance(delta, Fraction) else _real(delta, "delta")
+        if is_array(delta):
+            return Curve([self.certify_epsilon(d, digits, direction) for d in flat(delta)])
+        exact = delta if isinstance(delta, Fraction) else real(delta, "delta")
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
@@ -328,31 +359,40 @@ class Composition:
 
 
 def compose(
-    steps: Mechanism | Sequence[tuple[Mechanism, int]], count: int | None = None
+    steps: Mechanism | Sequence[Mechanism | tuple[Mechanism, int]],
+    count: float | None = None,
 ) -> Composition:
-    """Return the composition of one mechanism `count` times, or of several (mechanism, count).
+    """Return the composition of one mechanism `count` times, or of several steps.
+
+    Parameters
+    ----------
+    steps
+        A mechanism; or a list of mechanisms, each of which counts once, and of pairs
+        (mechanism, count).
+    count
+        How often one mechanism is taken, once if left out; a float must be whole.
+
+    Raises
+    ------
+    InputError
+        If a step is neither, a count is no positive whole number, or a parameter has no value.
 
     Examples
     --------
     >>> from symdp import mechanisms
     >>> compose([(mechanisms.laplace(b=2), 3), (mechanisms.gaussian(sigma=4), 5)]).count
     8
+    >>> noise = mechanisms.gaussian(sigma=4)
+    >>> compose([noise, noise]).steps == compose(noise, 2.0).steps
+    True
     """
-    if isinstance(steps, Sequence):
-        if count is not None:
-            raise InputError("a list of steps carries its own counts; leave `count` out")
-        return Composition(steps)
-    return Composition([(steps, 1 if count is None else count)])
+    from symdp.mechanism import Mechanism
 
-
-def _checked_count(count: object) -> int:
-    import numbers
-
-    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or int(count) < 1:
-        raise InputError(f"count {count!r}: the number of steps must be a positive integer")
-    if int(count) > MOST_STEPS:
-        raise InputError(f"count {count!r}: at most {MOST_STEPS} steps are accounted for")
-    return int(count)
+    if isinstance(steps, Mechanism):
+        return Composition([(steps, checked_count(1 if count is None else count))])
+    if count is not None:
+        raise InputError("a list of steps carries its own counts; leave `count` out")
+    return Composition(listed_steps(steps))
 
 
 def _accountant(method: str, composition: Composition) -> Accountant:
@@ -363,28 +403,3 @@ def _accountant(method: str, composition: Composition) -> Accountant:
     from symdp.accountant import accountant
 
     return accountant(method)
-
-
-def _is_array(value: object) -> bool:
-    if isinstance(value, str):
-        return False
-    return hasattr(value, "__len__") or getattr(value, "ndim", 0) > 0
-
-
-def _flat(value: Any) -> list[float]:
-    import numpy as np
-
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim != 1:
-        raise InputError(f"an array of {array.ndim} dimensions: one dimension is needed")
-    return [float(v) for v in array]
-
-
-def _real(value: Any, name: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} = {value!r}: it must be a real number") from None
-    if not math.isfinite(number):
-        raise InputError(f"{name} = {value!r}: it must be a finite number")
-    return number

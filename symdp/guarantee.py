@@ -7,45 +7,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from symdp.decimal_text import (
+    SMALLEST_LOG,
+    Side,
+    as_double,
+    digits_of,
+    exponential,
+    formatted,
+    given,
+    rounded,
+    rounded_exponential,
+)
+from symdp.errors import AccuracyError
+
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     import numpy as np
     from numpy.typing import NDArray
 
     from symdp.relation import Protection
 
-_SMALLEST_LOG = math.log(2.3e-308)  # below this, doubles lose digits
-
-
-def decimal_exponential(log_value: float) -> float | str:
-    """Return e^x as a double, or as a decimal string where it lies below the double range.
-
-    Examples
-    --------
-    >>> decimal_exponential(-1.0), decimal_exponential(-1000.0)
-    (0.36787944117144233, '5.075958897549e-435')
-    """
-    if log_value == -math.inf or log_value > _SMALLEST_LOG:
-        return math.exp(log_value)
-    import mpmath
-
-    with mpmath.workdps(30):
-        # log δ is good to 16 digits altogether, of which its integer part takes some.
-        digits = max(3, 17 - len(str(int(-log_value))))
-        return str(mpmath.nstr(mpmath.exp(mpmath.mpf(log_value)), digits))
-
-
-def outward_exponential(log_value: float, end: float) -> float:
-    """Return e^x as a double that is rounded towards an end, 0 or 1, where doubles lose digits.
-
-    Examples
-    --------
-    >>> outward_exponential(-1000.0, 1.0), outward_exponential(-1000.0, 0.0)
-    (5e-324, 0.0)
-    """
-    nearest = math.exp(log_value)
-    if log_value == -math.inf or log_value > _SMALLEST_LOG:
-        return nearest
-    return math.nextafter(nearest, end)
+# A value and the ends of its interval are rounded apart; by more than this, relatively to their
+# size and to one, they do not differ by rounding.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -93,6 +78,34 @@ class Guarantee:
     given_delta: float | None = None
     protection: Protection | None = None
 
+    def __post_init__(self) -> None:
+        """Put a value that rounding took out of its interval back; refuse any other outside it.
+
+        Raises
+        ------
+        AccuracyError
+            If the value lies outside [lower, upper] by more than rounding, or is no number.
+        """
+        names = {
+            "delta": ("log_delta", "log_lower", "log_upper"),
+            "epsilon": ("epsilon", "epsilon_lower", "epsilon_upper"),
+        }[self.asked]
+        value, lower, upper = (getattr(self, name) for name in names)
+        low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
+        if low <= value <= high:
+            return
+        inside = min(max(value, low), high)
+        near = abs(value - inside) <= _ROUNDING * max(1.0, abs(value))
+        if not (near and low <= high):
+            what = f"{self.method}: {names[0]} = {value!r} is not between {lower!r} and {upper!r}"
+            raise AccuracyError(f"{what}; a bug in symdp, please report it")
+        object.__setattr__(self, names[0], inside)
+
+    @property
+    def side(self) -> Side:
+        """Where the value is rounded to when it is shown: a proved bound is rounded up."""
+        return "up" if self.kind == "bound" else "nearest"
+
     @property
     def delta(self) -> float:
         """δ as a double, where `log_delta` has it below the double range too.
@@ -101,23 +114,21 @@ class Guarantee:
         """
         if self.given_delta is not None:
             return self.given_delta
-        if self.kind == "bound":
-            return outward_exponential(self.log_delta, 1.0)
-        return math.exp(self.log_delta)
+        return as_double(self.log_delta, self.side)
 
     @property
     def lower(self) -> float | None:
         """The lower bound on what was asked for."""
         if self.asked == "epsilon":
             return self.epsilon_lower
-        return None if self.log_lower is None else outward_exponential(self.log_lower, 0.0)
+        return None if self.log_lower is None else as_double(self.log_lower, "down")
 
     @property
     def upper(self) -> float | None:
         """The upper bound on what was asked for."""
         if self.asked == "epsilon":
             return self.epsilon_upper
-        return None if self.log_upper is None else outward_exponential(self.log_upper, 1.0)
+        return None if self.log_upper is None else as_double(self.log_upper, "up")
 
     @property
     def value(self) -> float:
@@ -127,6 +138,56 @@ class Guarantee:
     def __float__(self) -> float:
         return self.value
 
+    def __format__(self, specification: str) -> str:
+        """Return the value by a format specification of floats, a proved bound rounded up.
+
+        Examples
+        --------
+        >>> answer = Guarantee(1.0, -9.0, "bound", "moments", "add", 3)
+        >>> f"{answer:.3e}", f"{math.exp(-9.0):.3e}"
+        ('1.235e-04', '1.234e-04')
+        """
+        return formatted(self._number(), specification, self.side) if specification else str(self)
+
+    def _repr_html_(self) -> str:
+        from symdp.notebook import answer_html
+
+        return answer_html(self)
+
+    def _number(self) -> float | Decimal:
+        """Return the value as a double, or as a decimal below the double range."""
+        if self.asked == "delta" and -math.inf < self.log_delta <= SMALLEST_LOG:
+            from decimal import Decimal
+
+            return Decimal(exponential(self.log_delta, self.side))
+        return self.value
+
+    def epsilon_text(self, digits: int = 12) -> str:
+        """Return ε as text: as it was given, or to some digits, a bound rounded up."""
+        if self.asked == "delta":
+            return given(self.epsilon)
+        return rounded(self.epsilon, digits, self.side)
+
+    def delta_text(self, digits: int = 12) -> str:
+        """Return δ as text: as it was given, or to some digits, a bound rounded up."""
+        if self.given_delta is not None:
+            return given(self.given_delta)
+        return rounded_exponential(self.log_delta, digits, self.side)
+
+    def bound_texts(self, digits: int = 6) -> tuple[str | None, str | None]:
+        """Return the bounds on what was asked for, rounded outwards; None where there is none."""
+        if self.asked == "delta":
+            low, high = self.log_lower, self.log_upper
+            return (
+                None if low is None else rounded_exponential(low, digits, "down"),
+                None if high is None else rounded_exponential(high, digits, "up"),
+            )
+        low, high = self.epsilon_lower, self.epsilon_upper
+        return (
+            None if low is None else rounded(low, digits, "down"),
+            None if high is None else rounded(high, digits, "up"),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values; what lies below the double range is a decimal string.
 
@@ -135,18 +196,19 @@ class Guarantee:
         >>> Guarantee(1.0, -1000.0, "exact", "contour", "add", 3).to_json()["delta"]
         '5.075958897549e-435'
         """
-        lower: Any
-        upper: Any
-        if self.asked == "epsilon":
-            lower, upper = self.epsilon_lower, self.epsilon_upper
-        else:
-            lower, upper = (
-                None if bound is None else decimal_exponential(bound)
-                for bound in (self.log_lower, self.log_upper)
-            )
+        lower: float | str | None = self.epsilon_lower
+        upper: float | str | None = self.epsilon_upper
+        delta: float | str = self.delta
+        if self.asked == "delta":
+            # The ends have no more digits than the value, so that rounding keeps their order.
+            delta = exponential(self.log_delta, self.side)
+            digits = 0 if isinstance(delta, float) else digits_of(self.log_delta)
+            low, high = self.log_lower, self.log_upper
+            lower = None if low is None else exponential(low, "down", digits)
+            upper = None if high is None else exponential(high, "up", digits)
         answer = {
             "epsilon": self.epsilon,
-            "delta": self._decimal_delta(),
+            "delta": delta,
             "lower": lower,
             "upper": upper,
             "kind": self.kind,
@@ -172,18 +234,11 @@ class Guarantee:
 
         return bibtex(self.citations)
 
-    def _decimal_delta(self) -> float | str:
-        if self.given_delta is not None:
-            return self.given_delta
-        return decimal_exponential(self.log_delta)
-
     def __str__(self) -> str:
-        delta = self._decimal_delta()
-        shown = delta if isinstance(delta, str) else f"{delta:.12g}"
         note = f" [{self.advice}]" if self.advice else ""
         return (
-            f"(ε, δ) = ({self.epsilon:.12g}, {shown}), {self.kind} by {self.method}, "
-            f"{self.direction} direction, {self.count} steps{note}"
+            f"(ε, δ) = ({self.epsilon_text()}, {self.delta_text()}), {self.kind} by "
+            f"{self.method}, {self.direction} direction, {self.count} steps{note}"
         )
 
 
@@ -238,6 +293,21 @@ class Curve(Sequence[Guarantee]):
 
     def __iter__(self) -> Iterator[Guarantee]:
         return iter(self._guarantees)
+
+    def __repr__(self) -> str:
+        if not self:
+            return "Curve(no points)"
+        first, last = self[0], self[-1]
+        kinds = ", ".join(dict.fromkeys(f"{g.kind} by {g.method}" for g in self))
+        return (
+            f"Curve({len(self)} points from ε = {first.epsilon_text(6)}, δ = {first.delta_text(6)} "
+            f"to ε = {last.epsilon_text(6)}, δ = {last.delta_text(6)}, {kinds})"
+        )
+
+    def _repr_html_(self) -> str:
+        from symdp.notebook import curve_html
+
+        return curve_html(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the points as JSON values."""

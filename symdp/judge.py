@@ -39,7 +39,7 @@ class Truth:
         """
         import mpmath
 
-        from symdp.direction import DIRECTIONS
+        from symdp.arguments import DIRECTIONS
         from symdp.truth import privacy_profile
 
         side = next(s for s in DIRECTIONS if self.composition.law(s) is law)

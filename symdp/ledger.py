@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from symdp.composition import Composition, _checked_count
+from symdp.arguments import checked_count
+from symdp.composition import Composition
 from symdp.errors import InputError
+from symdp.ledger_file import Filed
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 _VERSION = 3  # one: the formulas without parameters; two: no relation, fixed batches too cheap
 _READ = (1, 2, 3)
+_KEYS = {"format", "version", "steps"}
 _SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
 _SAMPLING = ("scheme", "batch", "records", "group")
 _WHICH = (
@@ -28,8 +32,10 @@ _WHICH = (
 )
 
 
-class Ledger:
+class Ledger(Filed):
     """The steps taken so far: equal ones are counted together, so a million cost one entry.
+
+    Threads may share a ledger. A copy, pickled or not, has its own count and no file.
 
     Parameters
     ----------
@@ -48,26 +54,45 @@ class Ledger:
     """
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]] = ()) -> None:
-        self._counts: dict[Mechanism, int] = {}
-        self._composition: Composition | None = None
+        self._begin({})
         for mechanism, count in steps:
             self.add(mechanism, count)
+
+    def _begin(self, counts: dict[Mechanism, int]) -> None:
+        self._lock = threading.RLock()
+        self._counts = counts
+        self._composition: Composition | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"counts": dict(self._counts)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._begin(dict(state["counts"]))
 
     def __len__(self) -> int:
         return len(self._counts)
 
     def __repr__(self) -> str:
-        return f"Ledger({len(self)} distinct steps, {self.count} in all)"
+        where = f", {self._path}" if self._path else ""
+        return f"Ledger({len(self)} distinct steps, {self.count} in all{where})"
+
+    def _repr_html_(self) -> str:
+        from symdp.notebook import steps_html
+
+        steps = self.steps
+        return steps_html(steps, sum(count for _, count in steps))
 
     @property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:
         """The distinct steps, each with its count, in the order in which they first came."""
-        return tuple(self._counts.items())
+        with self._lock:
+            return tuple(self._counts.items())
 
     @property
     def count(self) -> int:
         """How many steps were taken in all."""
-        return sum(self._counts.values())
+        return sum(count for _, count in self.steps)
 
     def add(self, mechanism: Mechanism, count: int = 1) -> None:
         """Add `count` steps of a mechanism.
@@ -78,13 +103,12 @@ class Ledger:
             If a parameter has no value, or the count is not a positive integer.
         """
         if type(count) is not int or count != 1:
-            count = _checked_count(count)
-        known = self._counts.get(mechanism)
-        if known is None:
+            count = checked_count(count)
+        if mechanism not in self._counts:
             mechanism.require_concrete()
-            known = 0
-        self._counts[mechanism] = known + count
-        self._composition = None
+        with self._lock:
+            self._counts[mechanism] = self._counts.get(mechanism, 0) + count
+            self._composition = None
 
     def add_history(
         self,
@@ -148,19 +172,21 @@ class Ledger:
                 if exact(rate, "the sample rate") != 1:
                     step = step.subsample(_said(scheme), rate, batch, records=records)
                 step = step if relation is None else step.under(relation)
-                added[step] = added.get(step, 0) + _checked_count(count)
+                added[step] = added.get(step, 0) + checked_count(count)
             except InputError as error:
                 raise InputError(f"history entry {place}: {error}") from None
-        for step, count in added.items():
-            self.add(step, count)
+        with self._lock:
+            for step, count in added.items():
+                self.add(step, count)
 
     def composition(self) -> Composition:
         """Return the composition of all steps so far; raise InputError if there is none."""
-        if self._composition is None:
-            if not self._counts:
-                raise InputError("the ledger is empty: add a step first")
-            self._composition = Composition(self._counts.items())
-        return self._composition
+        with self._lock:
+            if self._composition is None:
+                if not self._counts:
+                    raise InputError("the ledger is empty: add a step first")
+                self._composition = Composition(self._counts.items())
+            return self._composition
 
     def epsilon(
         self, delta: float, method: str = "contour", direction: Direction = "both"
@@ -191,12 +217,12 @@ class Ledger:
             "version": _VERSION,
             "steps": [
                 {"mechanism": _written(mechanism), "count": count}
-                for mechanism, count in self._counts.items()
+                for mechanism, count in self.steps
             ],
         }
 
     @classmethod
-    def from_state_dict(cls, state: object) -> Ledger:
+    def from_state_dict(cls, state: object) -> Self:
         """Return the ledger that `state_dict` wrote; nothing in it is trusted, no text is run.
 
         Raises
@@ -206,8 +232,12 @@ class Ledger:
         """
         if not isinstance(state, dict) or state.get("format") != "symdp ledger":
             raise InputError("this is no ledger: its 'format' must be 'symdp ledger'")
-        if state.get("version") not in _READ:
-            raise InputError(f"a ledger of version {state.get('version')!r:.20}; known: {_READ}")
+        version = state.get("version")
+        if type(version) is not int or version not in _READ:
+            raise InputError(f"a ledger of version {version!r:.20}; known: {_READ}")
+        unknown = sorted(repr(key) for key in set(state) - _KEYS)
+        if unknown:
+            raise InputError(f"a ledger has no {unknown[0]:.60}: only {', '.join(sorted(_KEYS))}")
         steps = state.get("steps")
         if not isinstance(steps, list):
             raise InputError("a ledger's 'steps' must be a list")
@@ -263,7 +293,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
 def _read_step(step: object) -> tuple[Mechanism, int]:
     if not isinstance(step, dict) or set(step) != {"mechanism", "count"}:
         raise InputError("an object of 'mechanism' and 'count' is needed")
-    return _read(step["mechanism"]), _checked_count(step["count"])
+    return _read(step["mechanism"]), checked_count(step["count"])
 
 
 def _read(written: object) -> Mechanism:
@@ -280,9 +310,10 @@ def _read(written: object) -> Mechanism:
     if set(written) != keys:
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     name, kind, words = (written[key] for key in ("name", "support", "parameters"))
-    if kind not in {"interval", "points", "integers", "naturals"}:
+    source_kind = written["source"]
+    if kind not in ("interval", "points", "integers", "naturals"):
         raise InputError(f"support {kind!r:.40} is unknown")
-    if written["source"] not in _SOURCES or not isinstance(name, str) or len(name) > 60:
+    if source_kind not in tuple(_SOURCES) or not isinstance(name, str) or len(name) > 60:
         raise InputError("'source' must be noise or pair, and 'name' a short text")
     if not isinstance(words, dict):
         raise InputError("'parameters' must be an object of name and domain")
@@ -300,7 +331,7 @@ def _read(written: object) -> Mechanism:
         sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")
-    source = _source(written["source"], formulas, kind == "points")
+    source = _source(source_kind, formulas, kind == "points")
     known = {variable, *(parameter.symbol for parameter in declared)}
     free = {s for f in formulas.values() for s in f.free_symbols} - known
     if free:

@@ -133,7 +133,7 @@ def parse_value(text: str) -> sp.Rational:
     found = _VALUE.fullmatch(text.strip())
     if not found:
         if text.strip().lower().lstrip("+-") in {"nan", "inf", "infinity", "oo"}:
-            raise InputError(f"{shorten(text)} is not a finite number")
+            raise InputError(f"{shorten(text)} is not a finite number, as it must be")
         raise InputError(
             f"{shorten(text)} is not a number; write one such as 0.5 or 1e-5, or a ratio: 1/3"
         )
@@ -283,8 +283,11 @@ class _Parser:
             raise InputError(f"{name} is a function; write {name}(...)")
         self._refuse_code(name)
         hint = suggestion(name, self.symbols)
-        if not hint and self.symbols:
-            hint = f"; known are {', '.join(list(self.symbols)[:10])}"
+        if name.lower() in {"inf", "infinity"}:
+            hint = "; infinity is written oo"
+        elif not hint:
+            known = f"; known are {', '.join(list(self.symbols)[:10])}" if self.symbols else ""
+            hint = f"{known}; declare a parameter under [parameters]"
         raise InputError(f"unknown name {shorten(name)}{hint}")
 
     def call(self, name: str) -> Part:

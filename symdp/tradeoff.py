@@ -166,10 +166,9 @@ def renyi_divergence(
     >>> [round(renyi_divergence(steps, order), 12) for order in (0.5, 1, 2, 32)]
     [0.5, 1.0, 2.0, 32.0]
     """
-    from symdp.composition import _real
-    from symdp.direction import sides
+    from symdp.arguments import real, sides
 
-    order = math.inf if order == math.inf else _real(order, "order")
+    order = math.inf if order == math.inf else real(order, "order")
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
     return max(_renyi(composition, order, side) for side in sides(direction))
@@ -293,8 +292,8 @@ class _Complement:
     """log(1 − δ(ε)), the smaller one of the directions, at every real ε."""
 
     def __init__(self, composition: Composition, direction: Direction) -> None:
+        from symdp.arguments import sides
         from symdp.composition import _accountant
-        from symdp.direction import sides
 
         self._accountant = _accountant("contour", composition)
         self.laws = [composition.law(side) for side in sides(direction)]
@@ -372,9 +371,9 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> tup
 
 
 def _probability(value: float, name: str) -> float:
-    from symdp.composition import _real
+    from symdp.arguments import real
 
-    number = _real(value, name)
+    number = real(value, name)
     if not 0.0 <= number <= 1.0:
         raise InputError(f"{name} = {value!r}: it must lie from 0 to 1")
     return number

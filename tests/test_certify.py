@@ -15,10 +15,10 @@ from flint import arb, ctx
 from symdp import mechanisms
 from symdp.certify import enclose_delta, enclosure
 from symdp.certify.parts import Parts
-from symdp.certify.record import decimal_outward
 from symdp.certify.scope import Scope
 from symdp.certify.step import TiltedStep, tilted_step
 from symdp.composition import compose
+from symdp.decimal_text import scientific
 from symdp.errors import AccuracyError, InputError
 from symdp.truth import privacy_profile
 
@@ -202,8 +202,8 @@ def test_bad_input():
 @pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(1), Fraction(999_999, 10**6),
                                    Fraction(1, 10**300), Fraction(7, 2**1100)])  # fmt: skip
 def test_decimals_are_rounded_outwards(value, digits):
-    low = Fraction(decimal_outward(value, digits, up=False))
-    high = Fraction(decimal_outward(value, digits, up=True))
+    low = Fraction(scientific(value, digits, up=False))
+    high = Fraction(scientific(value, digits, up=True))
     assert low <= value <= high
     assert high - low <= value * Fraction(10) ** (1 - digits)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import sympy as sp
 from test_derive_examples import PAIRS, R, additive, gaussian, poisson
 
 from symdp.derive import cgf as cgf_module
-from symdp.derive import store
+from symdp.derive import cgf_check, store
 from symdp.derive.cgf import derive_cgf
 
 
@@ -92,7 +93,7 @@ def test_a_folder_that_cannot_be_written_does_no_harm(
 
 def test_a_form_that_failed_its_check_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = additive(gaussian(R(15, 7)))
-    monkeypatch.setattr(cgf_module, "agrees", lambda *_: False)
+    monkeypatch.setattr(cgf_check, "agrees", lambda *_: False)
     assert derive_cgf(pair).form == "numeric"
     path = store.entry(pair, ())
     assert path is not None
@@ -107,3 +108,56 @@ def test_keys_tell_pairs_apart() -> None:
     assert len(paths) == 4
     symbol = sp.Symbol("q", positive=True)
     assert store.entry(poisson(pair, symbol), ("q",)) != store.entry(poisson(pair, symbol), ())
+
+
+def _forged(path: Path, change: dict[str, object]) -> None:
+    """Write other contents into an entry, with the checksum that belongs to them."""
+    sealed = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(store._sealed(sealed["cgf"] | change)), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gumbel", "two variances", "logistic poisson"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"expression": "Mul(Integer(2), Symbol('t', real=True))"},
+        {"expression": "Symbol('t', real=True)", "tilt": "Symbol('x', real=True)"},
+        {"expression": "true"},
+        {"expression": "oo"},
+        {"expression": "Pow(Integer(0), Symbol('t', real=True))"},
+    ],
+)
+def test_a_wrong_form_that_reads_well_is_derived_anew(name: str, change: dict[str, str]) -> None:
+    pair = PAIRS[name]()
+    first = derive_cgf(pair)
+    path = store.entry(pair, ())
+    assert path is not None
+    _forged(path, change)
+    derive_cgf.cache_clear()
+    assert derive_cgf(pair) == first
+    assert store.recall(path) == first
+
+
+def test_a_form_that_is_nearly_right_is_derived_anew() -> None:
+    pair = PAIRS["gaussian"]()
+    first = derive_cgf(pair)
+    path = store.entry(pair, ())
+    assert path is not None
+    assert first.expression is not None
+    wrong = sp.srepr(first.expression + sp.Rational(1, 10**15) * first.tilt)
+    _forged(path, {"expression": wrong})
+    derive_cgf.cache_clear()
+    assert derive_cgf(pair) == first
+
+
+@pytest.mark.parametrize("change", [{"versions": ["0", "0"]}, {"layout": 1}, {"more": 1}])
+def test_an_entry_of_other_versions_or_changed_by_hand_is_a_miss(change: dict[str, object]) -> None:
+    pair = PAIRS["gaussian"]()
+    derive_cgf(pair)
+    path = store.entry(pair, ())
+    assert path is not None
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(json.dumps(json.loads(whole) | change), encoding="utf-8")
+    assert store.recall(path) is None
+    path.write_text(whole.replace("Rational(2, 9)", "Rational(1, 9)"), encoding="utf-8")
+    assert store.recall(path) is None

@@ -45,6 +45,18 @@ _SERIES: dict[str, Callable[[int], Accountant]] = {
     "edgeworth": Edgeworth,
     "tilted-edgeworth": TiltedEdgeworth,
 }
+# What others call these methods.
+_OTHER_NAMES = {
+    "rdp": "renyi",
+    "pld": "prv",
+    "fft": "fourier",
+    "gdp": "gaussian",
+    "clt-gdp": "gaussian",
+    "ma": "moments",
+    "spa": "msd:2",
+    "saddlepoint": "msd:2",
+    "exact": "contour",
+}
 _SHOWN_ORDERS = {"msd": (0, 1, 2), "edgeworth": (1, 2, 4), "tilted-edgeworth": (2,)}
 
 
@@ -86,5 +98,7 @@ def accountant(name: str) -> Accountant:
             raise InputError(f"method '{name}': the highest order is {HIGHEST_ORDER}")
         return _SERIES[family](int(digits))
     known = [*_PLAIN, *(f"{series}:2" for series in _SERIES), "truth", "certified"]
-    hint = suggestion(name, known) or f"; known: {', '.join(known)}"
+    other = _OTHER_NAMES.get(name.lower())
+    hint = f"; did you mean '{other}'?" if other else suggestion(name, known)
+    hint = hint or f"; known: {', '.join(known)}"
     raise InputError(f"method '{name}' is unknown{hint}")

@@ -249,13 +249,13 @@ class _Valley:
 def _of_one(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
     """Return the answer for a single step."""
     part = law.parts[0][0]
-    finite, complement, missing = log_profile(part, epsilon)
+    finite, complement, missing, rounded = log_profile(part, epsilon)
     # Far in a tail the density is e to a large negative number, whose rounding counts.
     error = 4e-15 + part.base.error + missing + 4e-16 * min(abs(finite), 1e6)
-    # Next to the largest loss its rounding is not small beside its distance from ε.
+    # Next to the largest loss the rounding of others is not small beside their distance from ε.
     top = law.loss_bounds[1]
-    if math.isfinite(top):
-        error += ROUNDED * abs(top) / law.below_top(epsilon)
+    if math.isfinite(top) and rounded > -math.inf:
+        error += ROUNDED * abs(top) / law.below_top(epsilon) * math.exp(rounded - finite)
     return exact_answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
 
 

@@ -12,7 +12,14 @@ from symdp.accountant.answer import Answer
 from symdp.accountant.base import FloatAccountant
 from symdp.accountant.mills import mills_differences
 from symdp.accountant.moments import proved_instead
-from symdp.accountant.regime import LARGEST_ERROR, REMEDY, far_line
+from symdp.accountant.regime import (
+    FEW_STEPS,
+    LARGEST_ERROR,
+    REMEDY,
+    far_line,
+    largest_error,
+    out_of_regime,
+)
 from symdp.accountant.tilts import log_add_exp
 
 if TYPE_CHECKING:
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _THRESHOLDS = 241  # places of the threshold, in a first look and in a closer one
 _REACH = 8.0  # standard deviations around both means
+_NORMAL = 1e-3  # of skewness and excess kurtosis, which one Gaussian step has none of
 _LEAST = 1e-14  # a difference of probabilities less than this is rounding
 
 
@@ -129,7 +137,6 @@ def _estimate(law: SumLaw, epsilon: float, log_finite: float, share: float, name
     """Return the answer for δ of the finite part, and what its next term says of it."""
     log_escaped = law.log_mass_at_infinity
     value = min(log_add_exp(log_escaped, log_finite + law.log_finite_mass), 0.0)
-    advice = ""
     # δ never exceeds P{L > ε}; both limits may, as they give up the true mean under P
     cumulants = [float(c) for c in law.cumulants(0.0, 3)]
     deviation = math.sqrt(cumulants[1])
@@ -137,19 +144,32 @@ def _estimate(law: SumLaw, epsilon: float, log_finite: float, share: float, name
     far = far_line(law, 0.0, cumulants[1], width=1.0 / deviation, pole=0.0, first=6.0)
     unseen = math.exp(min(math.log(far) - log_finite, 700.0)) / (2.0 * math.pi) if far > 0 else 0.0
     tail = float(_edgeworth_tail(np.asarray([epsilon]), cumulants)[0])
-    if not share <= LARGEST_ERROR:
-        advice = f"{name} is out of its regime: its next term is {share:.2g} of delta; {REMEDY}"
-    elif not unseen <= LARGEST_ERROR:
-        advice = (
-            f"{name} is out of its regime: what lies beyond the reach of its terms is about "
-            f"{unseen:.2g} of delta; {REMEDY}"
-        )
+    largest = largest_error(law.count)
+    advice = _not_normal(law, name) if law.count <= FEW_STEPS else ""
+    if not share <= largest:
+        advice = out_of_regime(name, "its next term is", share, law.count)
+    elif not unseen <= largest:
+        what = "what lies beyond the reach of its terms is about"
+        advice = out_of_regime(name, what, unseen, law.count)
     elif not math.exp(log_finite) <= (1.0 + LARGEST_ERROR) * tail:
         advice = (
             f"{name} is out of its regime: it gives more than the probability, about {tail:.2g}, "
             f"of a loss above epsilon; {REMEDY}"
         )
     return Answer(value, None, None, "estimate", advice)
+
+
+def _not_normal(law: SumLaw, name: str) -> str:
+    """Return advice for few steps, empty where their loss is nearly normal as it is."""
+    _, variance, third, fourth = (float(c) for c in law.cumulants(0.0, 4))
+    skewness, excess = third / variance**1.5, fourth / variance**2
+    if abs(skewness) + abs(excess) <= _NORMAL:
+        return ""
+    steps = "one step is" if law.count == 1 else f"{law.count} steps is"
+    return (
+        f"{name} is out of its regime: the loss of {steps} not normal (skewness {skewness:.2g}, "
+        f"excess kurtosis {excess:.2g}); {REMEDY}"
+    )
 
 
 def _refined(law: SumLaw, epsilon: float, order: int) -> float:

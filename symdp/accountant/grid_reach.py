@@ -40,7 +40,7 @@ def reach(law: SumLaw, tilt: float, log_share: float, upper: bool) -> float:
     best = min(best, sign * law.loss_bounds[1 if upper else 0])
     if not math.isfinite(best):
         raise AccuracyError(
-            "the privacy loss has no moments that bound its tail, so no grid can be chosen; "
+            "no moment that bounds the tail of the privacy loss was found, so no grid is chosen; "
             "use the method contour"
         )
     return sign * best

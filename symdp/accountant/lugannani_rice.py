@@ -12,7 +12,14 @@ from symdp.accountant.base import FloatAccountant
 from symdp.accountant.central_limit import payoff_integrals
 from symdp.accountant.mills import mills_differences, mills_moments
 from symdp.accountant.moments import proved_instead
-from symdp.accountant.regime import REMEDY, Series, estimate, far_line, standardised
+from symdp.accountant.regime import (
+    REMEDY,
+    Series,
+    estimate,
+    far_line,
+    largest_error,
+    standardised,
+)
 from symdp.accountant.tilts import Probe, Strip, increasing_root
 
 if TYPE_CHECKING:
@@ -99,6 +106,7 @@ class LugannaniRice(FloatAccountant):
                 total,
                 _next_terms(strip, tilt, tilt_plus_one, cumulants[1], scaled),
                 far / math.sqrt(2.0 * math.pi),
+                largest_error(law.count),
             ),
         )
 

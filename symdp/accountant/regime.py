@@ -24,6 +24,10 @@ Array = NDArray[np.float64]
 # An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
 # leaves not one decimal digit to rely on.
 LARGEST_ERROR = 0.1
+# The first omitted term of a sum of one or two losses that are not normal may say little of those
+# beyond it: of lugannani-rice, errors of eight times its size were seen.
+FEW_STEPS = 2
+_LARGEST_ERROR_OF_FEW = 0.01
 REMEDY = "use the method contour"
 _GRID = np.geomspace(1.0, 10.0, 40)
 _FARTHEST = 1000.0
@@ -45,12 +49,40 @@ class Series:
         The size of the first terms left out: the yardstick.
     unseen
         The part of the line integral that no order of the series sees, from `far_line`.
+    largest
+        The share of δ from which either is too large.
     """
 
     name: str
     total: float
     next_term: float
     unseen: float
+    largest: float = LARGEST_ERROR
+
+
+def largest_error(count: int) -> float:
+    """Return the share of δ from which an omitted term is too large to rely on the sum.
+
+    Examples
+    --------
+    >>> largest_error(1), largest_error(3)
+    (0.01, 0.1)
+    """
+    return _LARGEST_ERROR_OF_FEW if count <= FEW_STEPS else LARGEST_ERROR
+
+
+def out_of_regime(name: str, what: str, share: float, count: int) -> str:
+    """Return the advice of an estimate whose omitted terms are a share of δ, too large a one.
+
+    Examples
+    --------
+    >>> out_of_regime("clt", "its next terms are", 0.05, 1).partition("; ")[0]
+    'clt is out of its regime: its next terms are 0.05 of delta, much for 1 step'
+    """
+    few = ""
+    if share <= LARGEST_ERROR:
+        few = f", much for {count} step{'s' if count > 1 else ''}"
+    return f"{name} is out of its regime: {what} {share:.2g} of delta{few}; {REMEDY}"
 
 
 def far_line(
@@ -127,9 +159,9 @@ def estimate(
         (series.unseen, "what lies beyond the reach of its terms is about"),
     ):
         log_share = (math.log(size) if size > 0 else -math.inf) + log_scale
-        if math.isnan(size) or log_share > math.log(LARGEST_ERROR):
+        if math.isnan(size) or log_share > math.log(series.largest):
             share = math.exp(min(log_share, 700.0))
-            advice = f"{series.name} is out of its regime: {what} {share:.2g} of delta; {REMEDY}"
+            advice = out_of_regime(series.name, what, share, law.count)
     return Answer(value, None, None, "estimate", advice, complement)
 
 

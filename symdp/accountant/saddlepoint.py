@@ -132,7 +132,7 @@ def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
         return outer
     middle = saddle_point(law, epsilon, Strip.MIDDLE)
     if middle is None:
-        raise AccuracyError("the privacy loss has no saddle point; use the method contour")
+        raise AccuracyError("no saddle point of the privacy loss was found; use the method contour")
     return middle
 
 

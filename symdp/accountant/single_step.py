@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,19 +19,48 @@ from symdp.numeric.panels import build_rule
 from symdp.numeric.step import Array, SmoothPiece
 
 _LOG_SMALL = math.log(1e-3)
+_SAME_TOP = 1e-14  # of the largest loss: what differs by less is the largest loss
 
 
-def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float, float]:
-    """Return log δ(ε) and log(1 − δ(ε)) of the finite part of one step, and how far off δ may be.
+class Profile(NamedTuple):
+    """log δ(ε) and log(1 − δ(ε)) of the finite part of one step, and how far off δ may be.
+
+    The error is relative: what the rules for δ left unresolved. `log_rounded` is the part of δ that
+    comes from losses in double precision, and not from the largest one, which is known beyond it.
+    """
+
+    log_delta: float
+    log_complement: float
+    error: float
+    log_rounded: float
+
+
+def log_profile(law: LossLaw, epsilon: float) -> Profile:
+    """Return the profile of the finite part of one step.
 
     δ = E[(1 − e^{ε−L})⁺] and 1 − δ = E[min(1, e^{ε−L})] are integrals of positive functions, cut
-    where ℓ = ε.  The error is relative: what the rules for δ left unresolved.
+    where ℓ = ε.
     """
     step = law.step
     gains: list[float] = []
-    errors: list[float] = []
+    topmost: list[float] = []
+    errors: list[tuple[float, float]] = []  # with the size of what they are relative to
     losses: list[float] = []
-    _add(gains, step.point_log_p + _log_gain(step.point_loss, epsilon))
+    top = law.precise_top
+    beyond = None if top is None else float(top - Fraction(epsilon))
+
+    def add_atoms(loss: Array, log_p: Array) -> None:
+        """Add single values of the loss; the largest as far above ε as it is known to be."""
+        if top is None or beyond is None:
+            _add(gains, log_p + _log_gain(loss, epsilon))
+            return
+        is_top = np.abs(loss - float(top)) <= _SAME_TOP * (1.0 + abs(float(top)))
+        with np.errstate(divide="ignore"):
+            gain = np.log(-np.expm1(np.minimum(np.full(loss.shape, -beyond), 0.0)))
+        _add(topmost, (log_p + gain)[is_top])
+        _add(gains, (log_p + _log_gain(loss, epsilon))[~is_top])
+
+    add_atoms(step.point_loss, step.point_log_p)
     _add(losses, step.point_log_p + _log_cap(step.point_loss, epsilon))
     for outline in law.outlines:
         piece = outline.piece
@@ -41,12 +72,21 @@ def log_profile(law: LossLaw, epsilon: float) -> tuple[float, float, float]:
             middle = part.loss(np.asarray([inner_place(part)]))[0]
             if np.isposinf(middle):
                 continue
-            if middle > epsilon:
+            if part.flat:
+                rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
+                log_p, loss = part.accurate(rule.x)
+                held = np.asarray(log_p + rule.log_weight)
+                add_atoms(np.asarray(loss), held)
+                if middle > epsilon:
+                    errors.append((rule.error, _log_total([*gains, *topmost])))
+            elif middle > epsilon:
                 values, error = _weights(part, lambda loss: _log_gain(loss, epsilon))
                 _add(gains, values)
-                errors.append(error)
+                errors.append((error, _log_total(gains)))
             _add(losses, _weights(part, lambda loss: _log_cap(loss, epsilon))[0])
-    return _log_total(gains), _log_total(losses), max(errors, default=0.0)
+    total = _log_total([*gains, *topmost])
+    error = sum(e * math.exp(size - total) for e, size in errors if total > -math.inf)
+    return Profile(total, _log_total(losses), error, _log_total(gains))
 
 
 def _log_gain(loss: Array, epsilon: float) -> Array:

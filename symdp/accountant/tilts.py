@@ -154,7 +154,7 @@ def far_tilt(law: SumLaw, strip: Strip) -> float:
         except AccuracyError:
             continue
         return tilt
-    raise AccuracyError("the cumulant generating function can be evaluated at no positive tilt")
+    raise AccuracyError("no positive tilt was found at which the CGF can be evaluated")
 
 
 def log_one_minus_exp(x: float) -> float:

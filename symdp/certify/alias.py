@@ -109,7 +109,7 @@ def choose(
     while above is None:
         width, tries = width * _CLOSER, tries + 1
         if tries > _MOST_TRIES:
-            raise AccuracyError("the cumulant generating function is not finite beyond the tilt")
+            raise AccuracyError("the cumulant generating function was not enclosed beyond the tilt")
         above = _best(steps, tilt, epsilon, log_goal, [beside(width, 1)])
     if below is None:
         raise AccuracyError("the cumulant generating function is not enclosed below the tilt")

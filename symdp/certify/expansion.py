@@ -141,7 +141,7 @@ class _Piece:
         """Bound V_J of the piece."""
         low, high = self._ends[0].lower(), self._ends[1].upper()
         if not low < high:
-            raise AccuracyError("the loss turns twice, too close to certify")
+            raise AccuracyError("the loss seems to turn twice, too close to certify")
         return bound_between(self._around, low, high, self._reach.order, self._spare)
 
     def _around(self, place: arb) -> Chart:
@@ -168,7 +168,7 @@ class _Piece:
         first = self._reach.first
         little = sum((abs(value) * first ** (-j - 1) for j, value in enumerate(values)), arb(0))
         if not little < _LITTLE * self._reach.removed:
-            raise AccuracyError("the density of the loss is not regular at its ends")
+            raise AccuracyError("the density of the loss was not shown to be regular at its ends")
         self.removed += little
         return place
 

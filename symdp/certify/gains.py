@@ -100,7 +100,7 @@ class Piece:
         ends = (self.high, self.low) if self.rising else (self.low, self.high)
         self.top, self.bottom = (self.losses(end, 1)[0] for end in ends)
         if not (self.top.is_finite() and self.bottom.is_finite()):
-            raise AccuracyError("the loss is not finite at the end of a piece")
+            raise AccuracyError("the loss could not be enclosed at the end of a piece")
         self.cells = self._cut_up(*ends)
         self._levels = [self.losses(cell.far, 1)[0].mid() for cell in self.cells]
         self.whole = self.cells[-1].masses(self.cells[-1].far)

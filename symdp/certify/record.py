@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, ctx
 
 from symdp.certify.larger import larger_delta, larger_epsilon
+from symdp.decimal_text import nearest_scientific, scientific
 from symdp.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CITATIONS = ("SPA (28)", "SPA (43)")
 _MORE_DIGITS = 3
+_LEAST_DOUBLE = 2.3e-308  # below it, doubles lose digits
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,42 @@ class Certificate(Guarantee):
     ----------
     lower_decimal, upper_decimal
         The ends, the lower one rounded down and the upper one up.
+    value_decimal
+        The middle, rounded to nearest.
     """
 
     lower_decimal: str = "0"
     upper_decimal: str = "1"
+    value_decimal: str = ""
+
+    @property
+    def delta(self) -> float:
+        """δ as a double: the one next to the middle, or what was given."""
+        return super().delta if self.asked == "epsilon" else float(self.value_decimal)
+
+    @property
+    def lower(self) -> float | None:
+        """The lower end as a double, rounded down."""
+        return _double(Fraction(self.lower_decimal), -1)
+
+    @property
+    def upper(self) -> float | None:
+        """The upper end as a double, rounded up."""
+        return _double(Fraction(self.upper_decimal), 1)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as JSON values, both ends as decimal strings."""
-        return super().to_json() | {"lower": self.lower_decimal, "upper": self.upper_decimal}
+        """Return the answer as JSON values, both ends as decimal strings.
+
+        The value is a decimal string as well where no double lies between the ends.
+        """
+        answer = super().to_json()
+        low, high = Fraction(self.lower_decimal), Fraction(self.upper_decimal)
+        value = self.value
+        if abs(value) < _LEAST_DOUBLE or not low <= Fraction(repr(value)) <= high:
+            answer[self.asked] = self.value_decimal if high > 0 else 0.0
+        else:
+            answer[self.asked] = value
+        return answer | {"lower": self.lower_decimal, "upper": self.upper_decimal}
 
 
 def certificate(
@@ -53,7 +83,8 @@ def certificate(
     shown = digits + _MORE_DIGITS
     with ctx.workprec(4 * shown + 64):
         lower, upper = ball.lower(), ball.upper()
-    low, high = _fraction(lower), _fraction(upper)
+    low, high = max(_fraction(lower), Fraction(0)), min(_fraction(upper), Fraction(1))
+    middle = min(max(_fraction(ball.mid()), low), high)
     return Certificate(
         epsilon,
         _log(ball.mid(), 0),
@@ -66,8 +97,9 @@ def certificate(
         _log(upper, 1),
         seconds=seconds,
         citations=CITATIONS,
-        lower_decimal=decimal_outward(max(low, Fraction(0)), shown, up=False),
-        upper_decimal=decimal_outward(min(high, Fraction(1)), shown, up=True),
+        lower_decimal=scientific(low, shown, up=False),
+        upper_decimal=scientific(high, shown, up=True),
+        value_decimal=nearest_scientific(middle, shown),
     )
 
 
@@ -124,34 +156,10 @@ def certify_epsilon(
         seconds=time.perf_counter() - start,
         citations=CITATIONS,
         given_delta=given,
-        lower_decimal=decimal_outward(low, shown, up=False),
-        upper_decimal=decimal_outward(high, shown, up=True),
+        lower_decimal=scientific(low, shown, up=False),
+        upper_decimal=scientific(high, shown, up=True),
+        value_decimal=nearest_scientific((low + high) / 2, shown),
     )
-
-
-def decimal_outward(value: Fraction, digits: int, *, up: bool) -> str:
-    """Return a number ≥ 0 to some significant digits, rounded up or down and never nearest.
-
-    Examples
-    --------
-    >>> decimal_outward(Fraction(2, 3), 4, up=False), decimal_outward(Fraction(2, 3), 4, up=True)
-    ('6.666e-1', '6.667e-1')
-    >>> decimal_outward(Fraction(99999, 10**9), 3, up=True)
-    '1.00e-4'
-    """
-    if value == 0:
-        return "0"
-    # The power of ten from the sizes in bits, then put right exactly.
-    bits = value.numerator.bit_length() - value.denominator.bit_length()
-    power = math.floor(bits * math.log10(2)) - 1
-    while Fraction(10) ** (power + 1) <= value:
-        power += 1
-    scaled = value / Fraction(10) ** (power - digits + 1)
-    whole = math.ceil(scaled) if up else math.floor(scaled)
-    text = str(whole)
-    if len(text) > digits:  # rounded up to the next power of ten
-        text, power = text[:digits], power + 1
-    return f"{text[0]}.{text[1:]}e{power}" if digits > 1 else f"{text}e{power}"
 
 
 def _fraction(end: arb) -> Fraction:

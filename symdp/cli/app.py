@@ -215,6 +215,9 @@ def verify(
     digits: Annotated[
         str, typer.Option("--digits", metavar="D", help="Digits of the truth, 15 to 200.")
     ] = "20",
+    method: Annotated[
+        str | None, typer.Option("--method", metavar="METHOD", help="Compare this one only.")
+    ] = None,
     sampling: options.Scheme = None,
     rate: options.Rate = None,
     batch: options.Batch = None,
@@ -234,7 +237,8 @@ def verify(
     )
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
-    if print_verification(job, side, precise, as_json):
+    chosen = None if method is None else [words.method(method)]
+    if print_verification(job, side, precise, as_json, chosen):
         raise typer.Exit(1)
 
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
-from symdp.cli.display import console, meaning, print_json, print_protection, show, steps_of
+from symdp.cli.display import console, meaning, print_json, print_protection, steps_of
 from symdp.cli.job import Job
 from symdp.cli.working import working
+from symdp.decimal_text import given
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ def _print(found: Calibration) -> None:
     answer = found.guarantee
     head = Text(f"{found.parameter} = ").append(decimal(found.value), style="bold")
     screen.print(head, soft_wrap=True)
-    at, goal = f"δ({answer.epsilon:.12g})", f"{found.target_delta:.12g}"
-    screen.print(Text(f"  {at} = {show(answer.log_delta)} ≤ {goal}, {meaning(answer)}"))
-    missed = show(found.missed.log_delta)
+    at, goal = f"δ({answer.epsilon_text()})", given(found.target_delta)
+    screen.print(Text(f"  {at} = {_within(found)} ≤ {goal}, {meaning(answer)}"))
+    missed = found.missed.delta_text()
     screen.print(Text(f"  the next, {decimal(found.neighbour)}, has {missed} and misses it"))
     screen.print(
         Text(
@@ -99,3 +100,10 @@ def _print(found: Calibration) -> None:
         soft_wrap=True,
     )
     print_protection(answer)
+
+
+def _within(found: Calibration) -> str:
+    """Return δ as text with as many digits as keep it at most the target that it meets."""
+    answer = found.guarantee
+    text = answer.delta_text()
+    return text if float(text) <= found.target_delta else answer.delta_text(17)

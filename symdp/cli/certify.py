@@ -19,9 +19,9 @@ def print_certificate(proved: Certificate, as_json: bool) -> None:
 
     screen = console()
     if proved.asked == "epsilon":
-        head = f"ε({proved.given_delta:.12g}) lies between\n"
+        head = f"ε({proved.delta_text()}) lies between\n"
     else:
-        head = f"δ({proved.epsilon:.12g}) lies between\n"
+        head = f"δ({proved.epsilon_text()}) lies between\n"
     ends = f"  {proved.lower_decimal}\n  {proved.upper_decimal}"
     screen.print(Text(head).append(ends, style="bold"), soft_wrap=True)
     screen.print(Text("  proved, every rounding included"), soft_wrap=True)

@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symdp.cli.display import console, print_json, print_protection, show, steps_of
+from symdp.cli.display import console, print_json, print_protection, steps_of
 from symdp.cli.job import Job
 from symdp.cli.working import working
+from symdp.decimal_text import rounded
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ def _print_table(answers: list[Guarantee], plot: Path | None) -> None:
         table.add_column(name, justify="right")
     table.add_column("kind")
     for a in answers:
-        bounds = ["" if b is None else show(b, 6) for b in (a.log_lower, a.log_upper)]
+        bounds = [text or "" for text in a.bound_texts()]
         shown = bounds if wide else []
-        table.add_row(f"{a.epsilon:.8g}", show(a.log_delta), *shown, a.kind)
+        table.add_row(rounded(a.epsilon, 8, a.side), a.delta_text(), *shown, a.kind)
     screen.print(table)
     print_protection(answers[0])
     for advice in dict.fromkeys(a.advice for a in answers if a.advice):

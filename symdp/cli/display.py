@@ -8,7 +8,7 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from symdp.guarantee import decimal_exponential
+from symdp.decimal_text import Side, rounded, rounded_exponential
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +58,7 @@ def print_answer(answer: Guarantee, as_json: bool) -> None:
     from rich.text import Text
 
     screen = console()
-    epsilon, delta = f"{answer.epsilon:.12g}", show(answer.log_delta)
+    epsilon, delta = answer.epsilon_text(), answer.delta_text()
     if answer.asked == "delta":
         head, value = f"δ({epsilon}) = ", delta
     else:
@@ -97,14 +97,13 @@ def steps_of(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
-def show(log_value: float, digits: int = 12) -> str:
+def show(log_value: float, digits: int = 12, side: Side = "nearest") -> str:
     """Return e^x as a decimal, below the double range too.
 
     >>> show(-1000.0), show(-1.0, 3)
-    ('5.075958897549e-435', '0.368')
+    ('5.07595889755e-435', '0.368')
     """
-    value = decimal_exponential(log_value)
-    return value if isinstance(value, str) else f"{value:.{digits}g}"
+    return rounded_exponential(log_value, digits, side)
 
 
 def meaning(answer: Guarantee) -> str:
@@ -123,19 +122,18 @@ def _bounds(answer: Guarantee) -> str:
         if lower is None or upper is None or value == -math.inf:
             return ""
         error = max(upper - value, value - lower)
-        ends = show(lower, 6), show(upper, 6)
     else:
         lower, upper, value = answer.epsilon_lower, answer.epsilon_upper, answer.epsilon
         if lower is None or upper is None:
             return ""
         error = max(upper - value, value - lower) / value if value else upper
-        ends = f"{lower:.6g}", f"{upper:.6g}"
     if error <= 0.0:
         return ""
     if error < _HAIR:
         proved = "" if answer.method == "certified" else " by its own estimate"
-        return f", relative error at most {error:.1g}{proved}"
-    return f", between {ends[0]} and {ends[1]}"
+        return f", relative error at most {rounded(error, 1, 'up')}{proved}"
+    low, high = answer.bound_texts()
+    return f", between {low} and {high}"
 
 
 def print_mechanisms() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from symdp.cli.display import console, one_line, print_json, show, steps_of
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
     from symdp.report.verification import Check
 
 
-def print_verification(job: Job, direction: Direction, digits: int, as_json: bool) -> bool:
+def print_verification(
+    job: Job,
+    direction: Direction,
+    digits: int,
+    as_json: bool,
+    methods: Sequence[str] | None = None,
+) -> bool:
     """Compare, print, and say whether some bound was violated."""
     what = f"truth and accountants for {job.subject}"
     with working(what) as work:
@@ -25,7 +32,8 @@ def print_verification(job: Job, direction: Direction, digits: int, as_json: boo
             work.say(what, done, total)
 
         start = time.perf_counter()
-        checks = list(verify(composition, direction, digits=digits, advance=advance))
+        found = verify(composition, direction, digits=digits, methods=methods, advance=advance)
+        checks = list(found)
     seconds = time.perf_counter() - start
     broken = sum(c.broken for c in checks)
     if as_json:
@@ -96,5 +104,5 @@ def _row(c: Check, notes: dict[str, str]) -> list[str]:
     if c.answer.advice:
         mark = f"{mark} advice".strip()
         notes.setdefault(c.method, c.answer.advice)
-    value = show(c.answer.log_delta, 8)
+    value = c.answer.delta_text(8)
     return [c.method, c.answer.kind, value, error, f"{c.answer.seconds:.4f}", mark]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 import sympy as sp
 
 from symdp.derive import store, tidy
-from symdp.derive.check import agrees, logs_agree, off_the_axis, random_values, tilts_to_check
+from symdp.derive.cgf_check import (
+    NoClosedForm,
+    checked,
+    in_time,
+    parameters_of,
+    still_agrees,
+    with_values,
+)
 from symdp.derive.child import compute
 from symdp.derive.domain import Flank, cgf_domain
 from symdp.derive.integrate import Integrand, definite
@@ -21,7 +28,6 @@ from symdp.derive.pieces import SmoothPair, pieces, points, smooth_pairs
 from symdp.derive.records import CGF
 from symdp.derive.signs import compare, interior_point
 from symdp.derive.simplify import log_of_total
-from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 
 if TYPE_CHECKING:
@@ -29,7 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CHECK_ROUNDS = 2
 _LONGEST = 400
 _SHARE = 0.2  # of the time limit, for the domain
 _LEAST = 2.0  # seconds for the domain, the table of integrals and the check, one by one
@@ -50,14 +55,6 @@ class _Stretch:
         """P^{1+t} Q^{−t}."""
         form = self.log_p.plus(self.log_p.minus(self.log_q), tilt)
         return Integrand(form, self.lower, self.upper, self.is_sum)
-
-
-class _NoClosedForm(Exception):  # noqa: N818  (it carries a reason, not an error)
-    """Why the closed form was given up; final where no form was found to be checked at all."""
-
-    def __init__(self, reason: str, *, is_final: bool = False) -> None:
-        super().__init__(reason)
-        self.is_final = is_final
 
 
 @lru_cache(maxsize=256)
@@ -88,11 +85,16 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
     """
     path = store.entry(pair, below_one)
     found = None if path is None else store.recall(path)
-    if found is None:
+    if found is None or not _is_believed(found, pair, below_one):
         found, is_final = _derived(pair, time_limit, below_one)
         if path is not None and is_final:
             store.keep(path, found)
     return found
+
+
+def _is_believed(found: CGF, pair: Pair, below_one: tuple[str, ...]) -> bool:
+    """Whether what a file says may be taken over: a closed form only after a check of its own."""
+    return found.tilt == tilt_symbol(pair) and still_agrees(found, pair, below_one, _LEAST)
 
 
 def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple[CGF, bool]:
@@ -108,18 +110,18 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
         lambda: _domain(pair, stretches, below_one), None, max(_LEAST, _SHARE * time_limit)
     )
     try:
-        expression = _in_time(
+        expression = in_time(
             lambda: _closed_form(pair, stretches, tilt, deadline),
             "no closed form was found within the time limit",
             max(_LEAST, time_limit),
         )
         _refuse_unreadable(expression)
-        tilts, values = _in_time(
-            lambda: _checked(expression, pair, tilt, domain, below_one),
+        tilts, values = in_time(
+            lambda: checked(expression, pair, tilt, domain, below_one),
             "a closed form was found, but not checked within the time limit",
             max(_LEAST, deadline - time.monotonic()),
         )
-    except _NoClosedForm as reason:
+    except NoClosedForm as reason:
         is_final = reason.is_final and time.monotonic() < deadline
         seen = _seen_domain(pair) if domain is None else None
         found = CGF(tilt, None, "numeric", domain or seen, reason=str(reason))
@@ -140,16 +142,9 @@ def _seen_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
     """The domain in numbers, where no parameter is free."""
     from symdp.derive.seen import seen_domain
 
-    if _symbols(pair):
+    if parameters_of(pair):
         return None
     return attempt(lambda: seen_domain(pieces(pair), pair.variable), None, 2 * _LEAST)
-
-
-def _in_time(work: Callable[[], T], reason: str, seconds: float) -> T:
-    found = attempt(work, None, seconds)
-    if found is None:
-        raise _NoClosedForm(reason)
-    return found
 
 
 def tilt_symbol(pair: Pair) -> sp.Symbol:
@@ -182,12 +177,12 @@ def _domain(
 ) -> tuple[sp.Expr, sp.Expr] | None:
     if pair.support.kind == "points":
         return -sp.oo, sp.oo
-    shares = [s for s in _symbols(pair) if s.name in below_one and s.is_positive]
+    shares = [s for s in parameters_of(pair) if s.name in below_one and s.is_positive]
     if shares:
         # r = 1/(1 + w) with w > 0 tells SymPy, which knows no upper bounds, that r < 1.
         odds = {r: 1 / (1 + sp.Dummy(str(r.name), positive=True)) for r in shares}
         back = {next(iter(value.free_symbols)): 1 / r - 1 for r, value in odds.items()}
-        concrete = _substituted(pair, odds)
+        concrete = with_values(pair, odds)
         found = _domain(concrete, list(_stretches(concrete)))
         return None if found is None else tuple(tidy.simplify(end.subs(back)) for end in found)
     flanks = [
@@ -209,10 +204,10 @@ def _closed_form(
     if pair.support.kind == "points":
         finite = [point for point in points(pair) if not point.loss.is_infinite]
         if not finite:
-            raise _NoClosedForm("P and Q have no point in common, so that K = −∞")
+            raise NoClosedForm("P and Q have no point in common, so that K = −∞")
         return log_of_total(sp.Add(*(p.p * sp.exp(tilt * p.loss) for p in finite)), tilt, deadline)
     if not stretches:
-        raise _NoClosedForm("P and Q have no part of the support in common, so that K = −∞")
+        raise NoClosedForm("P and Q have no part of the support in common, so that K = −∞")
     parts = [_integral(stretch, tilt, deadline) for stretch in stretches]
     total = sp.Add(*(value * sp.exp(sp.expand(constant)) for value, constant in parts))
     _refuse_longer(total, 4 * _LONGEST)
@@ -225,15 +220,15 @@ def _refuse_unreadable(expression: sp.Expr) -> None:
     special = expression.atoms(sp.hyper, sp.meijerg)
     if len(special) > 1 or expression.has(sp.meijerg):
         names = ", ".join(sorted({node.func.__name__ for node in special}))
-        raise _NoClosedForm(f"only a form in {len(special)} special functions ({names}) was found")
+        raise NoClosedForm(f"only a form in {len(special)} special functions ({names}) was found")
     if expression.has(sp.polar_lift, sp.I):
-        raise _NoClosedForm("only a complex form was found")
+        raise NoClosedForm("only a complex form was found")
 
 
 def _refuse_longer(expression: sp.Expr, most: int) -> None:
     operations = int(sp.count_ops(expression))
     if operations > most:
-        raise _NoClosedForm(
+        raise NoClosedForm(
             f"the closed form that was found has {operations} operations, too many to be of use"
         )
 
@@ -247,14 +242,14 @@ def _integral(stretch: _Stretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.E
         return value, form.constant
     reason = _hopeless(integrand, tilt)
     if reason:
-        raise _NoClosedForm(reason, is_final=True)
+        raise NoClosedForm(reason, is_final=True)
     moving = LogForm(form.variable, smooth=form.smooth, logs=form.moving_logs)
     left = deadline - time.monotonic()
     arguments = (sp.exp(moving.to_expression()), form.variable, stretch.lower, stretch.upper)
     value = compute("integrate", arguments, left)
     if value is None:
         late = time.monotonic() > deadline - 0.1
-        raise _NoClosedForm(
+        raise NoClosedForm(
             f"no closed form of the integral between {stretch.lower} and {stretch.upper} was found"
             + (" within the time limit" if late else "")
         )
@@ -281,74 +276,6 @@ def _hopeless(integrand: Integrand, tilt: sp.Symbol) -> str:
     if max(powers, default=0) > 2 and len(powers) > 1:
         return f"the exponent is a full polynomial of degree {max(powers)}"
     return ""
-
-
-def _checked(
-    expression: sp.Expr,
-    pair: Pair,
-    tilt: sp.Symbol,
-    domain: tuple[sp.Expr, sp.Expr] | None,
-    below_one: tuple[str, ...],
-) -> tuple[tuple[sp.Expr, ...], tuple[tuple[tuple[str, sp.Expr], ...], ...]]:
-    """Compare a closed form with integrals; return the tilts and the parameter values used."""
-    from symdp.derive.quadrature import CheckError
-
-    symbols = expression.free_symbols - {tilt}
-    symbols |= _symbols(pair)
-    done: list[sp.Expr] = []
-    used: list[tuple[tuple[str, sp.Expr], ...]] = []
-    for seed in range(_CHECK_ROUNDS if symbols else 1):
-        values = random_values(symbols, seed, below_one)
-        concrete = _substituted(pair, dict(values))
-        own = (-sp.oo, sp.oo) if domain is None else tuple(end.subs(values) for end in domain)
-        if domain is None:
-            own = (sp.S.NegativeOne, sp.S.Zero)
-        try:
-            found, listed = pieces(concrete), points(concrete)
-            if not logs_agree(concrete, found):
-                raise _NoClosedForm("the log densities disagree with P and Q")
-            bound = expression.subs(values)
-            tilts = tilts_to_check((own[0], own[1]), seed)
-            for real in tilts[seed : seed + 1] if symbols else tilts:
-                for at in (real, off_the_axis(bound, tilt, real, seed)):
-                    if not agrees(bound, tilt, at, (found, listed, pair.variable)):
-                        raise _NoClosedForm(
-                            "the closed form that was found disagrees with a numerical integral "
-                            f"at {tilt} = {at}"
-                        )
-                    done.append(at)
-                    used.append(tuple((str(s.name), v) for s, v in values.items()))
-        except (CheckError, InputError, AccuracyError) as error:
-            raise _NoClosedForm(
-                f"the closed form that was found could not be checked: {error}"
-            ) from error
-    return tuple(done), tuple(used)
-
-
-def _symbols(pair: Pair) -> set[sp.Symbol]:
-    return {s for part in pair.expressions() for s in part.free_symbols} - {pair.variable}
-
-
-def _substituted(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:
-    """Put values for the parameters of a pair."""
-    from symdp.pair import Pair as PairRecord
-
-    if not values:
-        return pair
-
-    def put(expression: sp.Expr) -> sp.Expr:
-        return expression.subs(values)
-
-    components = tuple(
-        tuple(map(put, c)) if isinstance(c, tuple) else put(c) for c in pair.components
-    )
-    return PairRecord(
-        pair.variable,
-        pair.support.substitute(values),
-        components,
-        tuple(map(put, pair.p_weights)),
-        tuple(map(put, pair.q_weights)),
-    )
 
 
 def _removable(

@@ -2,8 +2,10 @@
 
 An entry is one JSON file of SymPy `srepr` texts under the user's cache directory, named by a hash
 of the package's version and of what was derived.  Nothing in a file is ever run: its texts are
-parsed, and each node must be on a list.  A file that cannot be read so is written anew.  The
-environment variable SYMDP_CACHE=off turns the store off.
+parsed, and each node must be on a list.  Nor is it believed: it carries the versions that wrote it
+and a checksum of its texts, and whoever recalls a closed form compares it with an integral.  A file
+that fails any of this is written anew.  The environment variable SYMDP_CACHE=off turns the store
+off.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from symdp.derive.records import CGF
 if TYPE_CHECKING:
     from symdp.pair import Pair
 
-_LAYOUT = 3
+_LAYOUT = 4
 _LARGEST = 200_000  # characters of one file
 _LARGEST_ARGUMENT = 10_000
 _FACTS = {"commutative", "real", "positive", "negative", "nonnegative", "nonpositive", "integer"}
@@ -135,12 +137,10 @@ def folder() -> Path | None:
 
 def entry(pair: Pair, below_one: tuple[str, ...]) -> Path | None:
     """Return the file of a pair's CGF, None where the store is off."""
-    from symdp import __version__
-
     place = folder()
     if place is None:
         return None
-    head = (str(_LAYOUT), __version__, sp.__version__, pair.support.kind, *below_one)
+    head = (str(_LAYOUT), *_versions(), pair.support.kind, *below_one)
     text = "\n".join((*head, *(sp.srepr(part) for part in pair.expressions())))
     return place / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
@@ -151,7 +151,7 @@ def recall(path: Path) -> CGF | None:
         text = path.read_text(encoding="utf-8")
         if len(text) > _LARGEST:
             return None
-        found = _decoded(json.loads(text))
+        found = _decoded(_opened(json.loads(text)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return found
@@ -160,8 +160,8 @@ def recall(path: Path) -> CGF | None:
 def keep(path: Path, cgf: CGF) -> None:
     """Store a CGF in one step; nothing happens where the disk or an expression refuses."""
     try:
-        text = json.dumps(_encoded(cgf), indent=1)
-        if len(text) > _LARGEST or _decoded(json.loads(text)) != cgf:
+        text = json.dumps(_sealed(_encoded(cgf)), indent=1)
+        if len(text) > _LARGEST or _decoded(_opened(json.loads(text))) != cgf:
             return
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
@@ -175,6 +175,31 @@ def keep(path: Path, cgf: CGF) -> None:
         except OSError:
             with suppress(OSError):
                 os.unlink(name)
+
+
+def _sealed(data: dict[str, Any]) -> dict[str, Any]:
+    """Return JSON values with the versions that wrote them and their checksum."""
+    written = {"layout": _LAYOUT, "versions": _versions(), "cgf": data}
+    return written | {"sha256": _digest(written)}
+
+
+def _opened(sealed: Any) -> Any:
+    """Return what was sealed; raise where the versions or the checksum are others."""
+    written = {key: value for key, value in sealed.items() if key != "sha256"}
+    known = {"layout": _LAYOUT, "versions": _versions(), "cgf": written["cgf"]}
+    if written != known or sealed["sha256"] != _digest(known):
+        raise _UnreadableError("of other versions, or changed")
+    return written["cgf"]
+
+
+def _versions() -> list[str]:
+    from symdp import __version__
+
+    return [__version__, sp.__version__]
+
+
+def _digest(written: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 
 
 def _encoded(cgf: CGF) -> dict[str, Any]:
@@ -203,6 +228,9 @@ def _decoded(data: Any) -> CGF:
     reason = data["reason"]
     ends = None if domain is None else several(domain)
     known = {"closed": expression is not None, "numeric": expression is None}
+    parts = (expression, *(ends or ()))
+    if not all(part is None or isinstance(part, sp.Expr) for part in parts):
+        raise _UnreadableError("no function")
     if not isinstance(tilt, sp.Symbol) or not known.get(form) or not isinstance(reason, str):
         raise _UnreadableError("no CGF")
     if ends is not None and len(ends) != 2:

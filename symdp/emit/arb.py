@@ -194,15 +194,28 @@ def _log_gamma(_detail: object, analytic: bool, value: acb) -> acb:
 
 
 def _with_real_cuts(name: str) -> _Operation:
-    """Wrap inverse functions whose cuts leave ±1 outwards (or ±i after a quarter turn)."""
+    """Wrap inverse functions whose cuts leave ±1 outwards (atan: ±i, after a quarter turn)."""
 
     def operation(_detail: object, analytic: bool, value: acb) -> acb:
-        turned = value * acb(0, 1) if name in ("atan", "asinh") else value
+        turned = value * acb(0, 1) if name == "atan" else value
         if analytic and (_on_cut_left_of(turned, -1) or _on_cut_left_of(-turned, -1)):
             return UNKNOWN
         return acb(getattr(value, name)())
 
     return operation
+
+
+def _asinh(_detail: object, analytic: bool, value: acb) -> acb:
+    """Return asinh on a ball, where z + √(1 + z²) may vanish, as it may not for any one z."""
+    turned = value * acb(0, 1)
+    if analytic and (_on_cut_left_of(turned, -1) or _on_cut_left_of(-turned, -1)):
+        return UNKNOWN
+    if value.imag == 0:  # it rises, so that ends say all
+        return acb(value.real.lower().asinh().union(value.real.upper().asinh()))
+    found, inside = -((-value).asinh()) if value.real < 0 else value.asinh(), 1 + value * value
+    if found.is_finite() or not inside.real > 0:
+        return found
+    return value.mid().asinh() + (value - value.mid()) / inside.sqrt()
 
 
 def _acosh(_detail: object, analytic: bool, value: acb) -> acb:
@@ -358,7 +371,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "acos": _with_real_cuts("acos"),
     "atanh": _with_real_cuts("atanh"),
     "atan": _with_real_cuts("atan"),
-    "asinh": _with_real_cuts("asinh"),
+    "asinh": _asinh,
     "acosh": _acosh,
     "besseli": _bessel("bessel_i"),
     "besselk": _bessel("bessel_k"),

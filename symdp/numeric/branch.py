@@ -49,7 +49,7 @@ class Branch:
         self.sign = 1.0 if loss[-1] >= loss[0] else -1.0
         rise = np.diff(loss) * self.sign
         if (rise < -1e-13 * np.abs(loss).max()).any():
-            raise AccuracyError("the privacy loss is not monotone where its density is smooth")
+            raise AccuracyError("the privacy loss is not seen to be monotone on a smooth piece")
         order = np.maximum.accumulate(loss * self.sign)
         keep = np.diff(order, prepend=-np.inf) > 0
         self.x, self.loss = x[keep], order[keep]

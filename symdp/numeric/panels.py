@@ -321,7 +321,7 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
         loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.
         spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
-    keep = (mass + np.log(weight) > -NEGLIGIBLE).any(axis=0)
+        keep = (mass + np.log(weight) > -NEGLIGIBLE).any(axis=0)
     # Panels are kept whole, as far as they have values.
     whole = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
     keep |= whole

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.decimal_text import Side, rounded
 from symdp.errors import AccuracyError, InputError
 from symdp.relation import protection_of
 from symdp.report import formulas
@@ -173,10 +174,10 @@ def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: 
 def _ball(ball: arb) -> str:
     if ball.rel_accuracy_bits() >= _BITS or ball.is_exact():
         return f"proved: {_number(float(ball.mid()))}"
-    return f"proved: at most {_number(float(ball.upper()))}"
+    return f"proved: at most {_number(math.nextafter(float(ball.upper()), math.inf), 'up')}"
 
 
-def _number(value: float) -> str:
+def _number(value: float, side: Side = "nearest") -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.6g}".replace("-", "−")
+    return rounded(value, 6, side).replace("-", "−")

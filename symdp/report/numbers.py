@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import mpmath
 
-from symdp.guarantee import decimal_exponential
+from symdp.decimal_text import rounded_exponential
 from symdp.report.blocks import Block, Folded, Listing, Paragraph, Plot, Table
 from symdp.report.plot import Series
 from symdp.report.verification import Check, Truth
@@ -35,7 +35,7 @@ def epsilon_table(results: Results) -> list[Block]:
         if truth is not None and known and truth.exact > 0:
             with mpmath.workdps(30):
                 gap = f"{float(mpmath.mpf(answer.epsilon) / truth.exact - 1):+.1e}"
-        row = [answer.method, answer.kind, f"{answer.epsilon:.12g}", gap, f"{answer.seconds:.2g}"]
+        row = [answer.method, answer.kind, answer.epsilon_text(), gap, f"{answer.seconds:.2g}"]
         rows.append(row)
         if answer.advice:
             notes.append(_note(answer.method, answer.advice))
@@ -120,7 +120,7 @@ def _error(one: Check) -> str:
 
 
 def _answer(one: Check) -> str:
-    return "none" if one.answer is None else _decimal(one.answer.log_delta)
+    return "none" if one.answer is None else one.answer.delta_text(8)
 
 
 def _value(truth: Truth) -> str:
@@ -128,10 +128,7 @@ def _value(truth: Truth) -> str:
 
 
 def _decimal(log: float) -> str:
-    if not math.isfinite(log):
-        return "0"
-    shown = decimal_exponential(log)
-    return shown if isinstance(shown, str) else f"{shown:.8g}"
+    return rounded_exponential(log, 8)
 
 
 def _note(name: str, text: str) -> str:

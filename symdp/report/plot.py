@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from symdp.decimal_text import rounded
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def _power_tick(decades: float, _: int) -> str:
 
 
 def _plain_tick(decades: float, _: int) -> str:
-    return f"{10.0**decades:.2g}" if decades > -300 else f"$10^{{{decades:.4g}}}$"
+    return rounded(10.0**decades, 2) if decades > -300 else f"$10^{{{decades:.4g}}}$"
 
 
 def _settings() -> Any:

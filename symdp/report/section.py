@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import mpmath
 
 from symdp.citation import bibtex
+from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.report import formulas
 from symdp.report.analysis import (
@@ -115,11 +116,13 @@ def _summary(delta: float, results: Results) -> str:
         reason = dict(results.failures).get("contour", "no exact answer")
         text = f"At δ = {delta:g} there is no exact ε: {reason}"
         bounds = [a.epsilon for a in results.answers if a.kind == "bound"]
-        return text + (f"; the least proved bound is {min(bounds):.12g}." if bounds else ".")
-    text = f"At δ = {delta:g}: ε = {best.epsilon:.12g}, the exact formula in floating point"
+        if not bounds:
+            return f"{text}."
+        return f"{text}; the least proved bound is {rounded(min(bounds), side='up')}."
+    text = f"At δ = {delta:g}: ε = {best.epsilon_text()}, the exact formula in floating point"
     bound = next((a for a in results.answers if a.method == "moments"), None)
     if bound is not None:
-        text += f"; the tightened moments bound gives {bound.epsilon:.12g}"
+        text += f"; the tightened moments bound gives {bound.epsilon_text()}"
     truth = results.truth
     if truth is not None and truth.exact is not None:
         shown = mpmath.nstr(truth.exact, min(17, truth.digits))

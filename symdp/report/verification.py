@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import mpmath
 
+from symdp.decimal_text import exponential
 from symdp.errors import InputError
-from symdp.guarantee import decimal_exponential
 from symdp.report.deadline import MOST_SECONDS, Deadline, within
 from symdp.report.profile import FAILURES, reason_of, spent
 
@@ -74,7 +74,7 @@ class Check:
         known = truth.value is not None
         return own | {
             "epsilon": truth.epsilon,
-            "truth": decimal_exponential(truth.log) if known else None,
+            "truth": exponential(truth.log) if known else None,
             "relative_error": self.error,
             "bound_violated": self.broken,
             "reason": self.reason or None,

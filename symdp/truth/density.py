@@ -103,7 +103,10 @@ def check_densities(mechanism: Mechanism) -> bool:
 def _judge(of: str, mass: arb, verb: str) -> bool:
     """Tell whether a mass may be one; raise an error where it is none of a density."""
     if not mass.is_finite():
-        raise InputError(f"{of} has no finite mass: it grows too fast or falls too slowly")
+        raise InputError(
+            f"{of} could not be shown to have a finite mass: no bound on its integral was found, "
+            "as where a density grows too fast or falls too slowly"
+        )
     distance = abs(mass - 1)
     if distance < TOLERANCE:
         return bool(mass.contains(1))

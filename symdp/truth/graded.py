@@ -95,4 +95,4 @@ def _towards(
             return
     back = round(digits / _STEP) + 1
     if len(logs) > back and logs[-1] > logs[-1 - back] - _FALLING:
-        raise DivergentError("the tilted density grows without bound towards an end")
+        raise DivergentError("the tilted density was seen to grow up to an end")

@@ -144,12 +144,12 @@ def survey(function: LogDensity, interval: Interval, hints: Iterable[arb], depth
         if not any(_same(peak, other) for other in peaks):
             peaks.append(peak)
     if not peaks:
-        raise DivergentError("a density has no finite value on its support")
+        raise DivergentError("no finite value of a density was found on its support")
     found = Survey(tuple(sorted(peaks, key=lambda peak: peak.place.fmpq())), arb(0), arb(0))
     floor = found.log_mass - depth
     counting = tuple(peak for peak in found.peaks if peak.height > found.height - 2 * depth)
     if not counting:
-        raise DivergentError("the tilted density grows without bound towards an end")
+        raise DivergentError("the tilted density was seen to grow up to an end")
     lower = _cut(function, interval, counting[0], -1, floor)
     upper = _cut(function, interval, counting[-1], 1, floor)
     return Survey(counting, lower, upper)
@@ -320,7 +320,7 @@ def _cut(function: LogDensity, interval: Interval, peak: Peak, direction: int, f
         else:
             quiet = 0
         distance = distance * 2
-    raise DivergentError("an integrand does not fall off towards infinity")
+    raise DivergentError("an integrand was not seen to fall off towards infinity")
 
 
 def _breaks(found: Survey) -> list[arb]:

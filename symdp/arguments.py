@@ -1,0 +1,125 @@
+"""What callers hand in, checked, and the larger of what two directions give."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.mechanism import Mechanism
+
+Direction = Literal["remove", "add", "both"]
+DIRECTIONS = ("remove", "add")
+MOST_STEPS = 10**15
+
+
+def checked_count(count: object) -> int:
+    """Return a number of steps as an integer.
+
+    Examples
+    --------
+    >>> checked_count(1000.0)
+    1000
+
+    Raises
+    ------
+    InputError
+        If it is no positive whole number, or above 10¹⁵.
+    """
+    if isinstance(count, float) and count.is_integer():
+        count = int(count)
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or int(count) < 1:
+        raise InputError(f"count {count!r}: the number of steps must be a positive integer")
+    if int(count) > MOST_STEPS:
+        raise InputError(f"count {count!r}: at most {MOST_STEPS} steps are accounted for")
+    return int(count)
+
+
+def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
+    """Return a list of mechanisms, or of (mechanism, count), as pairs; InputError for others."""
+    from symdp.mechanism import Mechanism
+
+    if not isinstance(steps, Sequence) or isinstance(steps, str):
+        raise InputError(f"{steps!r:.60} is no mechanism, nor a list of (mechanism, count)")
+    pairs = []
+    for place, step in enumerate(steps, start=1):
+        pair = (step, 1) if isinstance(step, Mechanism) else step
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise InputError(f"step {place}: a mechanism or (mechanism, count) is needed")
+        if not isinstance(pair[0], Mechanism):
+            raise InputError(f"step {place}: {pair[0]!r:.60} is no mechanism")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def sides(direction: str) -> tuple[str, ...]:
+    """Return the directions that a direction's name stands for; InputError for another name."""
+    if direction == "both":
+        return DIRECTIONS
+    if direction in DIRECTIONS:
+        return (direction,)
+    raise InputError(f"direction '{direction}': it is 'remove', 'add' or 'both'")
+
+
+def clearly_larger(values: dict[str, float]) -> str:
+    """Return the direction of the largest value; the first one where they differ by rounding only.
+
+    Symmetric noise gives the same in both directions, and the last bit must not decide which.
+    """
+    first = next(iter(values))
+    side = max(values, key=values.__getitem__)
+    if not math.isfinite(values[first]):
+        return side
+    close = values[side] - values[first] <= 1e-12 * max(1.0, abs(values[first]))
+    return first if close else side
+
+
+def of_the_larger(
+    bounds: Sequence[tuple[float | None, float | None]],
+    own: tuple[float | None, float | None],
+    value: float,
+) -> tuple[float | None, float | None]:
+    """Return bounds on the larger of the values that each direction has bounds on.
+
+    Above it lies the larger upper bound, below it each lower one, as far as it is not above the
+    value that stands for both. Where a direction has none, the bounds are `own`, those of the value
+    that was taken for the larger.
+    """
+    lowers = [lower for lower, _ in bounds if lower is not None]
+    uppers = [upper for _, upper in bounds if upper is not None]
+    return (
+        min(max(lowers), value) if len(lowers) == len(bounds) else own[0],
+        max(uppers) if len(uppers) == len(bounds) else own[1],
+    )
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is an array, and not a text."""
+    if isinstance(value, str):
+        return False
+    return hasattr(value, "__len__") or getattr(value, "ndim", 0) > 0
+
+
+def flat(value: Any) -> list[float]:
+    """Return the numbers of an array of one dimension; InputError for more dimensions."""
+    import numpy as np
+
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim != 1:
+        raise InputError(f"an array of {array.ndim} dimensions: one dimension is needed")
+    return [float(v) for v in array]
+
+
+def real(value: Any, name: str) -> float:
+    """Return a finite double; InputError where the value is none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} = {value!r}: it must be a real number") from None
+    if not math.isfinite(number):
+        raise InputError(f"{name} = {value!r}: it must be a finite number")
+    return number

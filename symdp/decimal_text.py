@@ -1,0 +1,226 @@
+"""Numbers as decimal text, rounded to the side on which they stay true: the only place for it.
+
+An upper bound is rounded up and a lower bound down, however few digits are shown; what is neither
+is rounded to nearest. Rounding to one side never turns an order around, so that a lower end, a
+value and an upper end that are in order stay so as texts, as long as the ends have no more digits
+than the value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, localcontext
+from fractions import Fraction
+from typing import Literal
+
+Side = Literal["down", "nearest", "up"]
+
+SMALLEST_LOG = math.log(2.3e-308)  # below this, doubles lose digits
+_ROUNDING = {"down": ROUND_FLOOR, "nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING}
+_DIGITS = 17  # of a double
+_WORKING = 40  # digits of an exponential before it is rounded to one side
+_KEPT = 15  # significant digits that a double always keeps
+_FIXED = -4  # the least exponent that is written without one, as in C's %g
+_SPECIFICATION = re.compile(r"(?P<layout>.*?)(?:\.(?P<digits>\d+))?(?P<kind>[eEfFgG%]?)", re.DOTALL)
+_LARGE = 10**15  # exponents that no arithmetic of this module leaves
+
+
+def rounded(value: float | Fraction | Decimal, digits: int = 12, side: Side = "nearest") -> str:
+    """Return a number to some significant digits, rounded to a side; no zeros at its end.
+
+    Examples
+    --------
+    >>> rounded(2.5186733648248), rounded(2.5186733648248, side="up"), rounded(1e-5, side="up")
+    ('2.51867336482', '2.51867336483', '1.00000000001e-05')
+    >>> rounded(-1.26, 2, "up"), rounded(Fraction(2, 3), 3, "down"), rounded(1e15, 3)
+    ('-1.2', '0.666', '1e+15')
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value}"
+    return _general(_to_digits(value, digits, side), digits)
+
+
+def given(value: float) -> str:
+    """Return a number that a caller gave: as it was given, never shortened to another number.
+
+    Examples
+    --------
+    >>> given(1e-5), given(2.0), given(0.1 + 0.2)
+    ('1e-05', '2', '0.30000000000000004')
+    """
+    short = f"{value:.12g}"
+    return short if float(short) == value else repr(value)
+
+
+def rounded_exponential(log_value: float, digits: int = 12, side: Side = "nearest") -> str:
+    """Return e^x to some significant digits, rounded to a side, below the double range too.
+
+    Parameters
+    ----------
+    log_value
+        x, a double or −∞.
+    digits
+        Significant digits; fewer are shown where x, as a double, does not hold so many.
+    side
+        "down" for a lower bound, "up" for an upper one, else "nearest".
+
+    Examples
+    --------
+    >>> rounded_exponential(-1000.0), rounded_exponential(-1000.0, side="up")
+    ('5.07595889755e-435', '5.07595889755e-435')
+    >>> rounded_exponential(-1.0, 3), rounded_exponential(-1.0, 3, "down")
+    ('0.368', '0.367')
+    """
+    if log_value == -math.inf:
+        return "0"
+    digits = min(digits, digits_of(log_value)) if log_value <= SMALLEST_LOG else digits
+    return rounded(_exponential(log_value, side), digits, side)
+
+
+def exponential(log_value: float, side: Side = "nearest", digits: int = 0) -> float | str:
+    """Return e^x as a double, or as decimal text where it lies below the double range.
+
+    Parameters
+    ----------
+    log_value
+        x, a double or −∞.
+    side
+        Where to round to; a double is rounded by one unit in the last place.
+    digits
+        Significant digits of a text; as many as x, as a double, holds, if left out.
+
+    Examples
+    --------
+    >>> exponential(-1.0), exponential(-1000.0)
+    (0.36787944117144233, '5.075958897549e-435')
+    >>> exponential(-1000.0, "down"), exponential(-1000.0, "up")
+    ('5.075958897549e-435', '5.07595889755e-435')
+    """
+    if log_value == -math.inf or log_value > SMALLEST_LOG:
+        return as_double(log_value, side)
+    return rounded_exponential(log_value, digits or digits_of(log_value), side)
+
+
+def as_double(log_value: float, side: Side = "nearest") -> float:
+    """Return e^x as a double, one unit in the last place further to the side; never outside [0, 1].
+
+    Examples
+    --------
+    >>> as_double(-1000.0, "up"), as_double(-1000.0, "down"), as_double(0.0, "up")
+    (5e-324, 0.0, 1.0)
+    """
+    nearest = math.exp(log_value)
+    if side == "nearest" or log_value == -math.inf:
+        return nearest
+    if side == "down":
+        return math.nextafter(nearest, 0.0)
+    return math.nextafter(nearest, max(1.0, nearest))
+
+
+def digits_of(log_value: float) -> int:
+    """Return how many digits of e^x a double x < 0 holds: 16 less those of its integer part.
+
+    Examples
+    --------
+    >>> digits_of(-1000.0), digits_of(-1e15)
+    (13, 3)
+    """
+    return max(3, _DIGITS - len(str(int(-log_value))))
+
+
+def scientific(value: Fraction, digits: int, *, up: bool) -> str:
+    """Return a number ≥ 0 in scientific notation, rounded up or down, all its digits shown.
+
+    Examples
+    --------
+    >>> scientific(Fraction(2, 3), 4, up=False), scientific(Fraction(2, 3), 4, up=True)
+    ('6.666e-1', '6.667e-1')
+    >>> scientific(Fraction(99999, 10**9), 3, up=True)
+    '1.00e-4'
+    """
+    return _scientific(value, digits, "up" if up else "down")
+
+
+def nearest_scientific(value: Fraction, digits: int) -> str:
+    """Return a number ≥ 0 in scientific notation, rounded to nearest.
+
+    Examples
+    --------
+    >>> nearest_scientific(Fraction(2, 3), 4)
+    '6.667e-1'
+    """
+    return _scientific(value, digits, "nearest")
+
+
+def formatted(value: float | Decimal, specification: str, side: Side) -> str:
+    """Return a number by a format specification of floats, its last digit rounded to a side.
+
+    Examples
+    --------
+    >>> formatted(2.5186733648248, ".6f", "up"), formatted(2.5186733648248, "10.3g", "nearest")
+    ('2.518674', '      2.52')
+    >>> formatted(0.001234, ".1%", "up"), formatted(0.25, "", "up")
+    ('0.2%', '0.25')
+
+    Raises
+    ------
+    ValueError
+        If the specification is none of floats.
+    """
+    if isinstance(value, float):
+        format(value, specification)  # whatever is wrong with it is said in Python's own words
+    found = _SPECIFICATION.fullmatch(specification)
+    number = Decimal(value)
+    if found is None or (not found["kind"] and found["digits"] is None):
+        return format(value, specification)
+    kind, layout = found["kind"] or "g", found["layout"]
+    digits = 6 if found["digits"] is None else int(found["digits"])
+    first = number.adjusted() if number else 0
+    shown = {"e": digits + 1, "g": max(digits, 1), "%": first + digits + 3}
+    many = shown.get(kind.lower(), first + digits + 1)
+    if isinstance(value, float) and 0 < many <= _KEPT:
+        return format(float(_to_digits(number, many, side)), specification)
+    with localcontext(_context(max(many, 1) + _WORKING, side)):
+        return format(number, f"{layout}.{digits}{kind}")
+
+
+def _to_digits(value: float | Fraction | Decimal, digits: int, side: Side) -> Decimal:
+    context = _context(digits, side)
+    if isinstance(value, Fraction):
+        return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return context.plus(Decimal(value))
+
+
+def _context(digits: int, side: Side) -> Context:
+    return Context(prec=digits, rounding=_ROUNDING[side], Emin=-_LARGE, Emax=_LARGE)
+
+
+def _exponential(log_value: float, side: Side) -> Decimal:
+    """Return e^x to many digits, its own rounding on the side asked for."""
+    context = _context(_WORKING, "nearest")
+    value = context.exp(Decimal(log_value))
+    if log_value == 0.0 or side == "nearest":
+        return value
+    return context.next_plus(value) if side == "up" else context.next_minus(value)
+
+
+def _general(number: Decimal, digits: int) -> str:
+    """Return a decimal as C's %g writes it."""
+    number = number.normalize(_context(max(digits, len(number.as_tuple().digits)), "nearest"))
+    if number == 0:
+        return "0"
+    first = number.adjusted()
+    if _FIXED <= first < digits:
+        return f"{number:f}"
+    text = f"{number.scaleb(-first, _context(digits + 1, 'nearest')):f}"
+    return f"{text}e{'-' if first < 0 else '+'}{abs(first):02d}"
+
+
+def _scientific(value: Fraction, digits: int, side: Side) -> str:
+    if value == 0:
+        return "0"
+    number = _to_digits(value, digits, side)
+    text = "".join(map(str, number.as_tuple().digits)).ljust(digits, "0")
+    fraction = f".{text[1:]}" if digits > 1 else ""
+    return f"{text[0]}{fraction}e{number.adjusted()}"
