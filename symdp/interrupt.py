@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+from symdp.errors import AccuracyError
+
 T = TypeVar("T")
 
 _LEAST = 1e-3  # seconds; a timer set to zero would never ring
@@ -116,6 +118,35 @@ def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
 
 
 @contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise AccuracyError when the time of the block is up; see `limit` for where that works.
+
+    Parameters
+    ----------
+    seconds : a positive number, or None for no limit
+
+    Raises
+    ------
+    AccuracyError
+        When the time is up.
+
+    Examples
+    --------
+    >>> with time_limit(0.01):
+    ...     time.sleep(5)
+    Traceback (most recent call last):
+    symdp.errors.AccuracyError: no answer within 0.01 s
+    """
+    if seconds is None or math.isinf(seconds):
+        yield
+        return
+    with limit(seconds) as outcome:
+        yield
+    if outcome.late:
+        raise AccuracyError(f"no answer within {seconds:.3g} s")
+
+
+@contextmanager
 def undisturbed() -> Iterator[None]:
     """Let no timer ring inside, as where a process forks; one that is due rings afterwards."""
     if not _can_ring():
@@ -169,6 +200,28 @@ class Clock:
         finally:
             self._spent += time.monotonic() - self._since
             self._since = None
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether the user's interrupt is behind an error, as where C code calls Python back.
+
+    >>> is_interrupt(SystemError("returned a result with an exception set")), is_interrupt(None)
+    (False, False)
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def quiet_when_interrupted() -> None:
+    """Print nothing of an interrupt that arrives where none can be raised, as in a destructor."""
+    usual = sys.unraisablehook
+
+    def hook(args: Any) -> None:
+        if not isinstance(args.exc_value, KeyboardInterrupt | _TimeUpError):
+            usual(args)
+
+    sys.unraisablehook = hook
 
 
 def _time_up(error: BaseException | None) -> _TimeUpError | None:

@@ -90,18 +90,25 @@ def delta(
     batch: options.Batch = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print δ at a given ε."""
     from symdp.cli import job as words
     from symdp.cli.display import print_answer
+    from symdp.cli.patience import in_time
 
     job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
     side = words.direction(direction)
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
-    steps = job.build()
-    print_answer(steps.delta(at, name, side), as_json)
+    answer = in_time(
+        time_limit,
+        job.build,
+        lambda steps: steps.delta(at, name, side),
+        lambda steps: steps.delta(at, "moments", side),
+    )
+    print_answer(answer, as_json)
 
 
 @app.command()
@@ -117,18 +124,25 @@ def epsilon(
     batch: options.Batch = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print the smallest ε ≥ 0 at a given δ."""
     from symdp.cli import job as words
     from symdp.cli.display import print_answer
+    from symdp.cli.patience import in_time
 
     job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
     side = words.direction(direction)
     at = words.delta(delta)
     name = words.method(method)
-    steps = job.build()
-    print_answer(steps.epsilon(at, name, side), as_json)
+    answer = in_time(
+        time_limit,
+        job.build,
+        lambda steps: steps.epsilon(at, name, side),
+        lambda steps: steps.epsilon(at, "moments", side),
+    )
+    print_answer(answer, as_json)
 
 
 @app.command()
@@ -156,11 +170,13 @@ def curve(
     batch: options.Batch = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print the privacy profile δ(ε) at evenly spaced ε, and draw it."""
     from symdp.cli import job as words
     from symdp.cli.curve import compute_curve, print_curve
+    from symdp.cli.patience import in_time
 
     job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
     side = words.direction(direction)
@@ -172,8 +188,11 @@ def curve(
             raise InputError("--epsilon-range A B: A must lie below B")
     name = words.method(method)
     many = words.whole(points, "--points", 2, 10_000)
-    composed = job.build()
-    answers, seconds = compute_curve(composed, name, side, ends, many, plot=plot)
+    answers, seconds = in_time(
+        time_limit,
+        job.build,
+        lambda steps: compute_curve(steps, name, side, ends, many, plot=plot),
+    )
     print_curve(answers, side, seconds, as_json=as_json, plot=plot)
 
 
@@ -191,16 +210,23 @@ def verify(
     batch: options.Batch = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Compare every accountant with an independent many-digit truth (100 steps unless -n says)."""
     from symdp.cli import job as words
+    from symdp.cli.patience import in_time
     from symdp.cli.verify import print_verification
 
     job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
-    if print_verification(job.build(default_count=100), side, precise, as_json):
+    broken = in_time(
+        time_limit,
+        lambda: job.build(default_count=100),
+        lambda steps: print_verification(steps, side, precise, as_json),
+    )
+    if broken:
         raise typer.Exit(1)
 
 
@@ -224,11 +250,13 @@ def certify(
     batch: options.Batch = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print two decimals between which δ (or ε) is proved to lie, every rounding included."""
     from symdp.cli import job as words
     from symdp.cli.certify import print_certificate
+    from symdp.cli.patience import in_time
 
     job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
     side = words.direction(direction)
@@ -237,10 +265,22 @@ def certify(
     proved_digits = words.whole(digits, "--digits", 1, 200)
     if epsilon is not None:
         at = words.real(epsilon, "--epsilon")
-        print_certificate(job.build().certify(at, proved_digits, side), as_json)
-    elif delta is not None:
+        proved = in_time(
+            time_limit,
+            job.build,
+            lambda steps: steps.certify(at, proved_digits, side),
+            lambda steps: steps.delta(at, "moments", side),
+        )
+    else:
+        assert delta is not None
         asked = words.delta(delta)
-        print_certificate(job.build().certify_epsilon(asked, proved_digits, side), as_json)
+        proved = in_time(
+            time_limit,
+            job.build,
+            lambda steps: steps.certify_epsilon(asked, proved_digits, side),
+            lambda steps: steps.epsilon(asked, "moments", side),
+        )
+    print_certificate(proved, as_json)
 
 
 @app.command()
@@ -269,22 +309,28 @@ def calibrate(
     rate: options.Rate = None,
     batch: options.Batch = None,
     direction: options.Direction = "both",
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print the value of a parameter that just meets (ε, δ), rounded to the safe side."""
     from symdp.cli import job as words
     from symdp.cli.calibrate import run_calibration
+    from symdp.cli.patience import in_time
 
-    run_calibration(
-        Job(mechanism, values or [], count, None, sampling, rate, batch),
-        parameter,
-        words.real(epsilon, "--epsilon"),
-        words.delta(delta),
-        digits=words.whole(digits, "--digits", 4, 13),
-        between=between,
-        method=words.method(method),
-        direction=words.direction(direction),
-        as_json=as_json,
+    in_time(
+        time_limit,
+        lambda: Job(mechanism, values or [], count, None, sampling, rate, batch),
+        lambda job: run_calibration(
+            job,
+            parameter,
+            words.real(epsilon, "--epsilon"),
+            words.delta(delta),
+            digits=words.whole(digits, "--digits", 4, 13),
+            between=between,
+            method=words.method(method),
+            direction=words.direction(direction),
+            as_json=as_json,
+        ),
     )
 
 
