@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.guarantee import Curve, Guarantee
 
@@ -117,7 +118,8 @@ class Composition:
     def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
         """Return δ(ε) in the direction in which it is larger."""
         start = time.perf_counter()
-        answers = {s: accountant.log_delta(self.law(s), epsilon) for s in _sides(direction)}
+        with within_capacity(accountant.name):
+            answers = {s: accountant.log_delta(self.law(s), epsilon) for s in _sides(direction)}
         side = _clearly_larger({s: answer.log_delta for s, answer in answers.items()})
         answer = answers[side]
         return Guarantee(
@@ -171,9 +173,11 @@ class Composition:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         accountant = _accountant(method, self)
         start = time.perf_counter()
-        found = {
-            side: invert(accountant, self.law(side), math.log(delta)) for side in _sides(direction)
-        }
+        with within_capacity(accountant.name):
+            found = {
+                side: invert(accountant, self.law(side), math.log(delta))
+                for side in _sides(direction)
+            }
         side = _clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
         best = found[side]
         return Guarantee(
@@ -237,7 +241,8 @@ class Composition:
         if _is_array(epsilon):
             return Curve([self.certify(e, digits, direction) for e in _flat(epsilon)])
         exact = epsilon if isinstance(epsilon, Fraction) else _real(epsilon, "epsilon")
-        return certify_delta(self.steps, exact, digits, _sides(direction))
+        with within_capacity("certify"):
+            return certify_delta(self.steps, exact, digits, _sides(direction))
 
     @overload
     def certify_epsilon(
@@ -286,7 +291,8 @@ class Composition:
         exact = delta if isinstance(delta, Fraction) else _real(delta, "delta")
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-        return certify_epsilon(self, exact, digits, _sides(direction))
+        with within_capacity("certify"):
+            return certify_epsilon(self, exact, digits, _sides(direction))
 
     def trade_off(self, alpha: float, direction: Direction = "both") -> float:
         """Return the least miss rate at false alarm rate α, see `symdp.tradeoff.trade_off`."""

@@ -28,6 +28,8 @@ class Truth:
     composition: Composition
     name: str = "truth"
     citations: tuple[str, ...] = ("SPA (28)",)
+    is_exact: bool = True
+    least_log_delta: float = -math.inf
 
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), rounded from 30 digits.

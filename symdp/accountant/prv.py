@@ -83,6 +83,11 @@ class Prv(FloatAccountant):
         """What the method rests on."""
         return ("PRV", "SPA") if self.tilted else ("PRV",)
 
+    @property
+    def least_log_delta(self) -> float:
+        """The log of what the coupling's failure may cost at least, where nothing is tilted."""
+        return -math.inf if self.tilted else _LEAST_SHARE
+
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the interval at one ε, of kind "bound"; the value is its upper end.
 

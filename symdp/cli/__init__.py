@@ -62,6 +62,8 @@ def _finished(words: list[str], debugging: bool) -> int:
         _silence()
         code = _PIPE_CLOSED
     except MemoryError:
+        if debugging:
+            raise
         code = _complain(
             "the memory does not suffice for this: ask a simpler question, or another --method "
             "such as moments",
