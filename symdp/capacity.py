@@ -75,7 +75,9 @@ moments, or less extreme values
             f"{what}: this takes more memory than there is; use the method moments, or less "
             "extreme values"
         ) from None
-    except (OverflowError, ZeroDivisionError, FloatingPointError):
+    except AccuracyError:
+        raise
+    except ArithmeticError:  # overflow, division by what has underflowed, digits beyond all use
         raise AccuracyError(
             f"{what}: a number on the way is beyond the range of doubles, as where noise is far "
             "smaller or larger than the sensitivity, or steps are very many; use the method "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.guarantee import Curve, Guarantee
+from symdp.interrupt import generation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -60,7 +61,7 @@ class Composition:
             raise InputError("a composition needs at least one step")
         self.steps = tuple(with_mass_one(merged).items())
         self.count = sum(merged.values())
-        self._laws: dict[str, SumLaw] = {}
+        self._laws: dict[tuple[str, int], SumLaw] = {}
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{count} × {mechanism!r}" for mechanism, count in self.steps)
@@ -68,13 +69,14 @@ class Composition:
 
     def law(self, direction: str) -> SumLaw:
         """Return the law of the total privacy loss in one direction, built once."""
-        if direction not in self._laws:
+        key = direction, generation()  # an interrupt may have left a law half made
+        if key not in self._laws:
             from symdp.family import total_law
 
             if direction not in DIRECTIONS:
                 raise InputError(f"direction '{direction}': it is 'remove' or 'add'")
-            self._laws[direction] = total_law(self.steps, direction)
-        return self._laws[direction]
+            self._laws[key] = total_law(self.steps, direction)
+        return self._laws[key]
 
     @overload
     def delta(self, epsilon: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...

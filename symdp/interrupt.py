@@ -37,6 +37,7 @@ class _Ends(threading.local):
 
 
 _ends = _Ends()
+_interrupted = [0]
 _foreign: list[tuple[float, Any]] = []  # end and handler of a timer that was set before ours
 
 
@@ -58,8 +59,13 @@ class Outcome:
     late: bool = False
 
 
+def generation() -> int:
+    """Return how often numeric work was interrupted: what it kept before may be half made."""
+    return _interrupted[0]
+
+
 @contextmanager
-def limit(seconds: float) -> Iterator[Outcome]:
+def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
     """Leave the block when its time is up, as if it had ended there.
 
     Limits may stand within limits; the shortest time counts.  Only the main thread of a system
@@ -69,6 +75,7 @@ def limit(seconds: float) -> Iterator[Outcome]:
     Parameters
     ----------
     seconds : a positive number
+    symbolic : whether only SymPy works inside, so that no law in numbers can be half made
 
     Examples
     --------
@@ -88,6 +95,7 @@ def limit(seconds: float) -> Iterator[Outcome]:
         if late is None:
             raise
         _restore(state)
+        _interrupted[0] += not symbolic
         if late.depth != depth:
             raise late from None
         outcome.late = True
@@ -112,7 +120,7 @@ def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
     (42, 'late')
     """
     if seconds > 0:
-        with limit(seconds):
+        with limit(seconds, symbolic=True):
             return work()
     return otherwise
 

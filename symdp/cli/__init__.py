@@ -10,7 +10,9 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
 
+from symdp.capacity import within_capacity
 from symdp.cli.supervise import INTERRUPTED, supervised
 from symdp.errors import SymdpError
 from symdp.interrupt import is_interrupt, quiet_when_interrupted
@@ -49,9 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _finished(words: list[str], debugging: bool) -> int:
     """Run one command; every failure becomes a line and an exit code."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), ExitStack() as stack:
             if not debugging:  # what libraries warn of is no line of ours
                 warnings.simplefilter("ignore")
+                stack.enter_context(within_capacity(words[0] if words else "symdp"))
             code = _run(words)
         sys.stdout.flush()
     except SymdpError as error:
@@ -61,14 +64,6 @@ def _finished(words: list[str], debugging: bool) -> int:
     except BrokenPipeError:
         _silence()
         code = _PIPE_CLOSED
-    except MemoryError:
-        if debugging:
-            raise
-        code = _complain(
-            "the memory does not suffice for this: ask a simpler question, or another --method "
-            "such as moments",
-            1,
-        )
     except Exception as error:  # the one place where every failure must become a line
         if is_interrupt(error):
             return INTERRUPTED
