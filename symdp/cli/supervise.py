@@ -89,6 +89,8 @@ def _obey(command: Callable[[], int], writing: int, parent: int) -> None:
         _die_with(parent)
         _bound_memory()
         code = command()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
