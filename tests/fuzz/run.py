@@ -6,8 +6,10 @@ As a program: `python tests/fuzz/run.py SEED COUNT` prints every case that ends 
 from __future__ import annotations
 
 import json
+import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -46,6 +48,7 @@ def _results(listed: Sequence[Case]) -> Iterator[dict[str, Any]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        start_new_session=True,  # so that all it starts can be ended with it
     )
     assert child.stdin is not None
     assert child.stdout is not None
@@ -56,8 +59,7 @@ def _results(listed: Sequence[Case]) -> Iterator[dict[str, Any]]:
             lines.put(line)
         lines.put("")
 
-    reader = threading.Thread(target=read)
-    reader.start()
+    threading.Thread(target=read, daemon=True).start()
     try:
         json.dump([LIMIT, [[case.words, case.text] for case in listed]], child.stdin)
         child.stdin.close()
@@ -66,9 +68,8 @@ def _results(listed: Sequence[Case]) -> Iterator[dict[str, Any]]:
     except (queue.Empty, BrokenPipeError):
         return
     finally:
-        child.kill()
+        os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-        reader.join()
 
 
 def judged(case: Case, result: dict[str, Any]) -> str:
