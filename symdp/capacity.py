@@ -57,7 +57,7 @@ def within_capacity(what: str) -> Iterator[None]:
     ------
     AccuracyError
         If a number on the way overflows, or divides by what has underflowed to 0, or memory is
-        lacking.
+        lacking, or an expression is nested too deeply.
 
     Examples
     --------
@@ -74,6 +74,11 @@ moments, or less extreme values
         raise AccuracyError(
             f"{what}: this takes more memory than there is; use the method moments, or less "
             "extreme values"
+        ) from None
+    except RecursionError:
+        raise AccuracyError(
+            f"{what}: an expression on the way is nested too deeply to be handled; write the "
+            "density more simply, or with less extreme numbers"
         ) from None
     except AccuracyError:
         raise

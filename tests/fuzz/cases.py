@@ -86,7 +86,7 @@ def _case(dice: random.Random) -> Case:
     )[0]
     words = [command, *mechanism]
     if command == "derive":
-        form = dice.choice(("text", "latex", "json", "json", "python"))
+        form = dice.choice(("text", "latex", "mathml", "json"))
         return Case((*words, "--format", form, "--time-limit", "1"), text)
     words += ["-n", _pick(dice, COUNTS, ODD_COUNTS)]
     if command == "epsilon" or (command == "certify" and dice.random() < 0.3):

@@ -20,19 +20,19 @@ from typing import Any
 
 from cases import Case, cases
 
-LIMIT = 1.5  # seconds of --time-limit
-PATIENCE = 40.0  # seconds until a case counts as hung: the bound instead may take 5, a busy machine
+LIMIT = 2.0  # seconds of --time-limit
+PATIENCE = 60.0  # seconds until a case counts as hung: the bound instead may take 5, a busy machine
 MOST_BYTES = 3 << 30
 _NAN = re.compile(r"\bnan\b", re.IGNORECASE)
 _CHILD = str(Path(__file__).with_name("child.py"))
 
 
-def run(listed: Sequence[Case]) -> Iterator[tuple[Case, str]]:
+def run(listed: Sequence[Case], limit: float = LIMIT) -> Iterator[tuple[Case, str]]:
     """Yield each case with what is wrong with it, nothing where it ended well."""
     waiting = list(listed)
     while waiting:
         done = 0
-        for result in _results(waiting):
+        for result in _results(waiting, limit):
             yield waiting[done], judged(waiting[done], result)
             done += 1
         if done < len(waiting):  # this one took the process down, or its time
@@ -40,7 +40,7 @@ def run(listed: Sequence[Case]) -> Iterator[tuple[Case, str]]:
         waiting = waiting[done + 1 :]
 
 
-def _results(listed: Sequence[Case]) -> Iterator[dict[str, Any]]:
+def _results(listed: Sequence[Case], limit: float) -> Iterator[dict[str, Any]]:
     """Yield results until the child has no more, or none for long."""
     child = subprocess.Popen(
         [sys.executable, _CHILD],
@@ -61,7 +61,7 @@ def _results(listed: Sequence[Case]) -> Iterator[dict[str, Any]]:
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        json.dump([LIMIT, [[case.words, case.text] for case in listed]], child.stdin)
+        json.dump([limit, [[case.words, case.text] for case in listed]], child.stdin)
         child.stdin.close()
         while line := lines.get(timeout=PATIENCE):
             yield json.loads(line)
