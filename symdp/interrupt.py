@@ -18,6 +18,7 @@ from symdp.errors import AccuracyError
 T = TypeVar("T")
 
 _LEAST = 1e-3  # seconds; a timer set to zero would never ring
+_SOON = 0.01  # seconds until it rings again while a module is imported
 _AGAIN = 1.0  # seconds until it rings again where its first ring was lost, as in a destructor
 
 
@@ -272,7 +273,19 @@ def _arm() -> None:
         signal.setitimer(signal.ITIMER_REAL, max(_LEAST, first - time.monotonic()), _AGAIN)
 
 
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being imported: left half done, it would stay so for ever."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _ring(number: int, frame: FrameType | None) -> None:
+    if _is_importing(frame):
+        signal.setitimer(signal.ITIMER_REAL, _SOON, _AGAIN)
+        return
     now = time.monotonic()
     for depth, end in enumerate(_ends.times):
         if now >= end:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 USUAL = "60"  # seconds
 _LONGEST = 1e6  # seconds
-_FOR_BOUND = 5.0  # seconds for the bound that stands in; it takes milliseconds as a rule
+_FOR_BOUND = 2.0, 5.0  # least and most seconds for the bound, which takes milliseconds as a rule
 _DIGITS = 6
 _ROUNDING = 1e-12  # of ε by the moments accountant, beyond which its root may not be trusted
 
@@ -70,17 +70,18 @@ def in_time(
     if not outcome.late:
         must_end_in(math.inf)
         return found
-    known = _bound(built[0], instead) if built and instead is not None else ""
+    known = _bound(built[0], instead, seconds) if built and instead is not None else ""
     raise AccuracyError(
         f"no answer within {seconds:g} s{known}: raise --time-limit, or ask a simpler question"
         f"{'' if known else ' or another --method'}"
     )
 
 
-def _bound(built: S, instead: Callable[[S], Guarantee]) -> str:
+def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
     """Return in words what is proved, nothing where that takes long or says nothing."""
     answer = None
-    with limit(_FOR_BOUND):
+    least, most = _FOR_BOUND
+    with limit(min(max(seconds, least), most)):
         try:
             answer = instead(built)
         except SymdpError:

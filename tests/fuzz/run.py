@@ -59,7 +59,8 @@ def _results(listed: Sequence[Case], limit: float) -> Iterator[dict[str, Any]]:
             lines.put(line)
         lines.put("")
 
-    threading.Thread(target=read, daemon=True).start()
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
     try:
         json.dump([limit, [[case.words, case.text] for case in listed]], child.stdin)
         child.stdin.close()
@@ -70,6 +71,9 @@ def _results(listed: Sequence[Case], limit: float) -> Iterator[dict[str, Any]]:
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+        reader.join(5.0)
+        if not reader.is_alive():
+            child.stdout.close()
 
 
 def judged(case: Case, result: dict[str, Any]) -> str:
