@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.composition import MOST_STEPS
+from symdp.arguments import MOST_STEPS
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import generation
 from symdp.numeric.law import LossLaw
 from symdp.numeric.mean import BITS as END_BITS
 from symdp.numeric.nodes import inner_place
@@ -47,12 +48,12 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     InputError
         If a parameter of the mechanism is still free.
     """
-    same = mechanism.is_mirrored  # both directions have one law
-    return _loss_law(mechanism.require_concrete(), "remove" if same else direction)
+    side = "remove" if mechanism.is_mirrored else direction  # both have one law then
+    return _loss_law(mechanism.require_concrete(), side, generation())
 
 
 @lru_cache(maxsize=256)
-def _loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
+def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
     pair = mechanism.pair(direction)
     variable = pair.variable
     if pair.support.kind == "points":

@@ -10,8 +10,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from symdp.arguments import (
-    DIRECTIONS,
-    MOST_STEPS,
     Direction,
     checked_count,
     clearly_larger,
@@ -22,8 +20,10 @@ from symdp.arguments import (
     real,
     sides,
 )
+from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.guarantee import Curve, Guarantee
+from symdp.interrupt import generation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from symdp.mechanism import Mechanism
     from symdp.numeric.total import SumLaw
 
-__all__ = ["DIRECTIONS", "MOST_STEPS", "Composition", "Direction", "compose"]
+__all__ = ["Composition", "Direction", "compose"]
 
 _MOST_SHOWN = 3  # distinct steps in a repr
 
@@ -74,9 +74,9 @@ class Composition:
             raise InputError("a composition needs at least one step")
         self.protection = protection_of(list(merged))
         self.steps = tuple(with_mass_one(merged).items())
-        self._is_mirrored = all(mechanism.is_mirrored for mechanism in merged)
+        self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
         self.count = sum(merged.values())
-        self._laws: dict[str, SumLaw] = {}
+        self._laws: dict[tuple[str, int], SumLaw] = {}
 
     def __repr__(self) -> str:
         shown = [f"{count} × {mechanism!r}" for mechanism, count in self.steps[:_MOST_SHOWN]]
@@ -92,13 +92,14 @@ class Composition:
 
     def law(self, direction: str) -> SumLaw:
         """Return the law of the total privacy loss in one direction, built once."""
-        if direction not in self._laws:
+        key = direction, generation()  # an interrupt may have left a law half made
+        if key not in self._laws:
             from symdp.family import total_law
 
-            if direction not in DIRECTIONS:
-                raise InputError(f"direction '{direction}': it is 'remove' or 'add'")
-            self._laws[direction] = total_law(self.steps, direction)
-        return self._laws[direction]
+            if sides(direction) != (direction,):
+                raise InputError("a law has one direction: 'remove' or 'add'")
+            self._laws[key] = total_law(self.steps, direction)
+        return self._laws[key]
 
     @overload
     def delta(self, epsilon: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
@@ -133,7 +134,9 @@ class Composition:
         """
         if method == "certified":
             return cast("Guarantee | Curve", self.certify(epsilon, direction=direction))
-        accountant = _accountant(method, self)
+        from symdp.judge import accountant_for
+
+        accountant = accountant_for(method, self)
         if is_array(epsilon):
             values = [real(e, "epsilon") for e in flat(epsilon)]
             return Curve([self._delta(accountant, e, direction) for e in values])
@@ -142,7 +145,9 @@ class Composition:
     def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
         """Return δ(ε) in the direction in which it is larger."""
         start = time.perf_counter()
-        answers = {s: accountant.log_delta(self.law(s), epsilon) for s in self._sides(direction)}
+        with within_capacity(accountant.name):
+            asked = self._sides(direction)
+            answers = {s: accountant.log_delta(self.law(s), epsilon) for s in asked}
         side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
         answer = answers[side]
         lower, upper = of_the_larger(
@@ -155,7 +160,7 @@ class Composition:
             upper if answer.kind == "bound" and upper is not None else answer.log_delta,
             answer.kind,
             accountant.name,
-            self._named(side),
+            self._label or side,
             self.count,
             "delta",
             lower,
@@ -169,10 +174,7 @@ class Composition:
     def _sides(self, direction: str) -> tuple[str, ...]:
         """Return the directions to ask; one where both have one law of the loss."""
         asked = sides(direction)
-        return asked[:1] if self._is_mirrored else asked
-
-    def _named(self, side: str) -> str:
-        return "both" if self._is_mirrored else side
+        return asked[:1] if self._label else asked
 
     @overload
     def epsilon(self, delta: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
@@ -208,12 +210,15 @@ class Composition:
         delta = real(delta, "delta")
         if not 0.0 < delta < 1.0:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-        accountant = _accountant(method, self)
+        from symdp.judge import accountant_for
+
+        accountant = accountant_for(method, self)
         start = time.perf_counter()
-        found = {
-            side: invert(accountant, self.law(side), math.log(delta))
-            for side in self._sides(direction)
-        }
+        with within_capacity(accountant.name):
+            found = {
+                side: invert(accountant, self.law(side), math.log(delta))
+                for side in self._sides(direction)
+            }
         side = clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
         best = found[side]
         lower, upper = of_the_larger(
@@ -226,7 +231,7 @@ class Composition:
             math.log(delta),
             best.kind,
             accountant.name,
-            self._named(side),
+            self._label or side,
             self.count,
             "epsilon",
             epsilon_lower=lower,
@@ -283,12 +288,11 @@ class Composition:
         if is_array(epsilon):
             return Curve([self.certify(e, digits, direction) for e in flat(epsilon)])
         exact = epsilon if isinstance(epsilon, Fraction) else real(epsilon, "epsilon")
-        proved = certify_delta(self.steps, exact, digits, self._sides(direction))
-        return self._owned(proved)
+        with within_capacity("certify"):
+            return self._owned(certify_delta(self.steps, exact, digits, self._sides(direction)))
 
-    def _owned(self, proved: Certificate) -> Certificate:
-        side = self._named(proved.direction)
-        return replace(proved, direction=side, protection=self.protection)
+    def _owned(self, one: Certificate) -> Certificate:
+        return replace(one, direction=self._label or one.direction, protection=self.protection)
 
     @overload
     def certify_epsilon(
@@ -337,7 +341,8 @@ class Composition:
         exact = delta if isinstance(delta, Fraction) else real(delta, "delta")
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-        return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
+        with within_capacity("certify"):
+            return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
 
     def trade_off(self, alpha: float, direction: Direction = "both") -> float:
         """Return the least miss rate at false alarm rate α, see `symdp.tradeoff.trade_off`."""
@@ -393,13 +398,3 @@ def compose(
     if count is not None:
         raise InputError("a list of steps carries its own counts; leave `count` out")
     return Composition(listed_steps(steps))
-
-
-def _accountant(method: str, composition: Composition) -> Accountant:
-    if method == "truth":
-        from symdp.judge import Truth
-
-        return Truth(composition)
-    from symdp.accountant import accountant
-
-    return accountant(method)

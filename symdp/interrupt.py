@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+from symdp.errors import AccuracyError
+
 T = TypeVar("T")
 
 _LEAST = 1e-3  # seconds; a timer set to zero would never ring
+_SOON = 0.01  # seconds until it rings again while a module is imported
 _AGAIN = 1.0  # seconds until it rings again where its first ring was lost, as in a destructor
 
 
@@ -35,6 +38,7 @@ class _Ends(threading.local):
 
 
 _ends = _Ends()
+_interrupted = [0]
 _foreign: list[tuple[float, Any]] = []  # end and handler of a timer that was set before ours
 
 
@@ -56,8 +60,13 @@ class Outcome:
     late: bool = False
 
 
+def generation() -> int:
+    """Return how often numeric work was interrupted: what it kept before may be half made."""
+    return _interrupted[0]
+
+
 @contextmanager
-def limit(seconds: float) -> Iterator[Outcome]:
+def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
     """Leave the block when its time is up, as if it had ended there.
 
     Limits may stand within limits; the shortest time counts.  Only the main thread of a system
@@ -67,6 +76,7 @@ def limit(seconds: float) -> Iterator[Outcome]:
     Parameters
     ----------
     seconds : a positive number
+    symbolic : whether only SymPy works inside, so that no law in numbers can be half made
 
     Examples
     --------
@@ -86,6 +96,7 @@ def limit(seconds: float) -> Iterator[Outcome]:
         if late is None:
             raise
         _restore(state)
+        _interrupted[0] += not symbolic
         if late.depth != depth:
             raise late from None
         outcome.late = True
@@ -110,9 +121,38 @@ def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
     (42, 'late')
     """
     if seconds > 0:
-        with limit(seconds):
+        with limit(seconds, symbolic=True):
             return work()
     return otherwise
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise AccuracyError when the time of the block is up; see `limit` for where that works.
+
+    Parameters
+    ----------
+    seconds : a positive number, or None for no limit
+
+    Raises
+    ------
+    AccuracyError
+        When the time is up.
+
+    Examples
+    --------
+    >>> with time_limit(0.01):
+    ...     time.sleep(5)
+    Traceback (most recent call last):
+    symdp.errors.AccuracyError: no answer within 0.01 s
+    """
+    if seconds is None or math.isinf(seconds):
+        yield
+        return
+    with limit(seconds) as outcome:
+        yield
+    if outcome.late:
+        raise AccuracyError(f"no answer within {seconds:.3g} s")
 
 
 @contextmanager
@@ -171,6 +211,28 @@ class Clock:
             self._since = None
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether the user's interrupt is behind an error, as where C code calls Python back.
+
+    >>> is_interrupt(SystemError("returned a result with an exception set")), is_interrupt(None)
+    (False, False)
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def quiet_when_interrupted() -> None:
+    """Print nothing of an interrupt that arrives where none can be raised, as in a destructor."""
+    usual = sys.unraisablehook
+
+    def hook(args: Any) -> None:
+        if not isinstance(args.exc_value, KeyboardInterrupt | _TimeUpError):
+            usual(args)
+
+    sys.unraisablehook = hook
+
+
 def _time_up(error: BaseException | None) -> _TimeUpError | None:
     """The end of time behind an error: C code that calls Python back reports it as its own."""
     while error is not None and not isinstance(error, _TimeUpError):
@@ -211,7 +273,19 @@ def _arm() -> None:
         signal.setitimer(signal.ITIMER_REAL, max(_LEAST, first - time.monotonic()), _AGAIN)
 
 
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being imported: left half done, it would stay so for ever."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _ring(number: int, frame: FrameType | None) -> None:
+    if _is_importing(frame):
+        signal.setitimer(signal.ITIMER_REAL, _SOON, _AGAIN)
+        return
     now = time.monotonic()
     for depth, end in enumerate(_ends.times):
         if now >= end:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _RELATIVE = 4e-15
 _ITERATIONS = 100
+_AT_ZERO = "δ(0) is already at most the δ asked for"
+_ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,13 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
 
     top = max(law.loss_bounds[1], 0.0)
     mean, variance = (float(v) for v in law.cumulants(0.0, 2))
+    if accountant.is_exact and not escaped > 0 and _is_met_at_zero(law, mean, variance, log_delta):
+        return Inverse(0.0, 0.0, 0.0, "exact", _AT_ZERO)
+    if log_delta < accountant.least_log_delta:
+        raise AccuracyError(
+            f"{accountant.name} proves no δ below {math.exp(accountant.least_log_delta):.2g}, as "
+            "doubles round its sums; use the method moments, tilted-prv or contour"
+        )
     width = math.sqrt(max(variance, 1e-300))
     known: dict[float, tuple[float, Answer]] = {}
 
@@ -76,7 +85,7 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
             return None
         answer = known[0.0][1]
         proved = answer.log_upper is not None and answer.log_upper <= log_delta
-        advice = answer.advice or "δ(0) is already at most the δ asked for"
+        advice = answer.advice or _AT_ZERO
         return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice)
 
     # The quantile of a normal loss is near enough to start from.
@@ -120,6 +129,13 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         lower = proved_lower_epsilon(accountant, law, log_delta, root, guess)
         found = replace(found, lower=lower)
     return found
+
+
+def _is_met_at_zero(law: SumLaw, mean: float, variance: float, log_delta: float) -> bool:
+    """Return whether δ(0) ≤ δ by Pinsker's inequality, δ(0) = TV(P, Q) ≤ √(KL(P, Q)/2)."""
+    # Σ E|Lᵢ| is at most that; the mean of the losses is rounded like their size.
+    size = math.sqrt(law.count * max(variance, 0.0)) + abs(mean)
+    return 0.5 * math.log(max(0.5 * (mean + _ROUNDED * size), 5e-324)) <= log_delta
 
 
 def _exceeded(log_probability: float) -> float:

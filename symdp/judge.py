@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from symdp.accountant.answer import Answer
 
 if TYPE_CHECKING:
+    from symdp.accountant.answer import Accountant
     from symdp.composition import Composition
     from symdp.numeric.total import SumLaw
 
@@ -28,6 +29,8 @@ class Truth:
     composition: Composition
     name: str = "truth"
     citations: tuple[str, ...] = ("SPA (28)",)
+    is_exact: bool = True
+    least_log_delta: float = -math.inf
 
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), rounded from 30 digits.
@@ -52,3 +55,12 @@ class Truth:
         slack = 2.3e-16 * abs(log_delta) if log_delta > -math.inf else 0.0
         bounds = (log_delta - slack, min(log_delta + slack, 0.0))
         return Answer(log_delta, *bounds, "exact", log_complement=log_complement)
+
+
+def accountant_for(method: str, composition: Composition) -> Accountant:
+    """Return the accountant of a name; `truth` is made for one composition."""
+    if method == "truth":
+        return Truth(composition)
+    from symdp.accountant import accountant
+
+    return accountant(method)

@@ -309,7 +309,7 @@ def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
         if any(size > (_LARGEST_FACTORIAL if whole else _LARGEST_PRODUCT) for size in sizes):
             _refuse(head, parts)
         bits += sum(int(4 * size * math.log2(size + 2)) for size in sizes)
-    elif head in _BOUNDED and parts[0].constant and _magnitude(parts[0]) > _LARGEST_ARGUMENT:
+    elif head in _BOUNDED and any(size > _LARGEST_ARGUMENT for size in _magnitudes(parts[0])):
         _refuse(head, parts)
     if bits > _MOST_BITS:
         _refuse(head, parts)
@@ -378,6 +378,20 @@ def _magnitude(part: Part) -> sp.Expr:
     # Every constant was itself bounded when it was built, so evalf cannot run away here.
     value = part.expr if part.expr.is_Rational else part.expr.evalf(15)
     return abs(value) if value.is_Number and value.is_comparable else sp.Integer(0)
+
+
+def _magnitudes(part: Part) -> list[sp.Expr]:
+    # What is constant on one branch alone is a constant as soon as that branch is looked at.
+    if part.constant:
+        return [_magnitude(part)]
+    found = []
+    for node in part.expr.atoms(sp.Min, sp.Max, sp.Piecewise):
+        listed = (arg.args[0] if isinstance(arg, ExprCondPair) else arg for arg in node.args)
+        for value in (value for value in listed if not value.free_symbols):
+            branch = part.expr.xreplace({node: value})
+            if not branch.free_symbols:
+                found.append(_magnitude(part._replace(expr=branch)))
+    return found
 
 
 def _describe(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> str:

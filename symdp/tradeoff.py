@@ -293,9 +293,9 @@ class _Complement:
 
     def __init__(self, composition: Composition, direction: Direction) -> None:
         from symdp.arguments import sides
-        from symdp.composition import _accountant
+        from symdp.judge import accountant_for
 
-        self._accountant = _accountant("contour", composition)
+        self._accountant = accountant_for("contour", composition)
         self.laws = [composition.law(side) for side in sides(direction)]
 
     def __call__(self, epsilon: float) -> float:

@@ -143,3 +143,20 @@ def test_the_guard_returns_text_and_errors() -> None:
 def test_the_guard_ends_what_hears_no_signal() -> None:
     with pytest.raises(AccuracyError, match="not done within"):
         guarded(lambda: str(3 ** (10**9)), 0.2)
+
+
+def test_a_module_is_imported_to_its_end(tmp_path, monkeypatch) -> None:
+    (tmp_path / "drowsy.py").write_text("import time\ntime.sleep(0.3)\nawake = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def work() -> str:
+        import drowsy  # type: ignore[import-not-found]
+
+        while drowsy.awake:
+            time.sleep(0.01)
+        return "never"
+
+    assert attempt(work, "late", 0.05) == "late"
+    import drowsy
+
+    assert drowsy.awake

@@ -158,6 +158,8 @@ def added(
             return None
         losses.append(total)
         weights.append(total_weight)
+    if not size:  # of losses so large that rounding hides which sums count
+        return None
     if lost is not None:
         whole = sum(log_total(w + tilts[0] * x) for x, w in (first, second))
         lost.append(dropped * math.exp(floors[0] - whole))

@@ -36,6 +36,16 @@ class FloatAccountant(ABC):
     def citations(self) -> tuple[str, ...]:
         """What the method rests on."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it gives the profile itself, no bound or estimate of it."""
+        return False
+
+    @property
+    def least_log_delta(self) -> float:
+        """The log of the smallest δ that it can give, −∞ where there is none."""
+        return -math.inf
+
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε) in the direction of the law.
 

@@ -111,10 +111,10 @@ def conditioned(
     # Every loss is rounded; d log δ / dε is about −t where no single loss decides.
     size = float(np.abs(loss).max()) + abs(epsilon)
     absolute = sums.error + missing + _ROUNDING * size * sums.slope
-    error = absolute * math.exp(scale - log_delta) + 2.0 * _ROUNDING * size * right
+    error = absolute * math.exp(min(scale - log_delta, 700.0)) + 2.0 * _ROUNDING * size * right
     log_complement = min(log_total(np.asarray(sums.losses)), 0.0)
     found = exact_answer(min(log_delta, 0.0), log_complement, error)
-    known = absolute * math.exp(scale - log_complement) < _KNOWN
+    known = absolute * math.exp(min(scale - log_complement, 700.0)) < _KNOWN
     return found if known else replace(found, log_complement=None)
 
 

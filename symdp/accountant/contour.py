@@ -65,6 +65,11 @@ class Contour(FloatAccountant):
     citations: tuple[str, ...] = ("SPA",)
     close: float = _CLOSE
 
+    @property
+    def is_exact(self) -> bool:
+        """True: it is the profile, but for rounding."""
+        return True
+
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.
 

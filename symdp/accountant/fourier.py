@@ -14,6 +14,7 @@ from symdp.accountant.base import FloatAccountant
 from symdp.accountant.grid_reach import log_beyond, reach, step_beyond
 from symdp.accountant.grid_sum import GridSum, Lumps, grid_sum
 from symdp.accountant.moments import Moments, proved_instead
+from symdp.capacity import afford
 from symdp.errors import InputError
 from symdp.numeric.cells import has_smooth_density, loss_cells, loss_density, loss_span
 from symdp.numeric.law import LossLaw
@@ -27,6 +28,7 @@ _FIRST_POINTS = 1 << 13
 _MOST_POINTS = 1 << 22
 _HOPELESS = 1.0  # e-folds of mass that the steps' grids gained or lost
 _KEPT = 8  # grids that are remembered with a law
+_FOR_POINT = 26.0  # numbers held for a point of the grid, remembered ones included; measured
 _LEFT_OUT = 20.0  # e^-20 of δ lies beyond an automatic grid
 _LOG_ROUND = 5.0  # so that nearby ε share a grid
 _LEAST_SHARE = -45.0
@@ -165,6 +167,11 @@ def _riemann_sum(law: SumLaw, epsilon: float, window: _Window, points: int) -> _
     kept = _sums.setdefault(law, {})
     if (window, points) not in kept:
         spacing = 2.0 * window.reach / points
+        afford(
+            (_FOR_POINT + len(law.parts)) * points,
+            f"fourier: grids of {points} points for {len(law.parts)} distinct steps",
+            "use fewer points, or the method moments or contour",
+        )
         steps = [(_lumps(part, spacing, points), count) for part, count in law.parts]
         lost = math.fsum(
             count * _log_kept(lumps, part)

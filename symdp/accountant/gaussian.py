@@ -51,6 +51,8 @@ def log_gaussian_delta(mu: float, epsilon: float) -> float:
     # φ(a + μ) = φ(a) e^{−ε}, so that both terms carry φ(a); mills_* hide e^{a²/2} where a < 0
     difference = mills_differences(a, mu, 1)[0]
     log_front = -0.5 * a * a if a >= 0 else 0.0
+    if not difference > 0:  # so far out it is no double, nor is δ
+        return -math.inf
     return log_front - _LOG_ROOT_TWO_PI + math.log(difference)
 
 

@@ -108,9 +108,9 @@ def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
     def kernel(z: Complex) -> Complex:
         first = -math.expm1(-distance)
         second = -math.exp(-distance) * math.expm1(distance - spacing)
-        numerator = np.exp(-z * distance) * (first + second * np.exp(-z * spacing))
-        return np.asarray(
-            spacing * numerator / (np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing))
-        )
+        with np.errstate(all="ignore"):  # what is no double is refused where the line begins
+            numerator = np.exp(-z * distance) * (first + second * np.exp(-z * spacing))
+            below = np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing)
+            return np.asarray(spacing * numerator / below)
 
     return kernel

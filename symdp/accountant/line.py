@@ -259,9 +259,13 @@ def first_line(
         rounding=8.0 + abs(excess) + drowned + lean * spread,
         assured=False,
     )
-    log_answer = (
-        tilt * line.distance(epsilon) + excess + math.log(kernel_modulus(kernel, tilt, 0.0))
-    )
+    modulus = kernel_modulus(kernel, tilt, 0.0)
+    if not 0.0 < modulus < math.inf:
+        raise AccuracyError(
+            f"at the tilt {tilt:.6g} the integrand is no double: the losses are too large or too "
+            "small; use the method moments, or ask for another epsilon"
+        )
+    log_answer = tilt * line.distance(epsilon) + excess + math.log(modulus)
     log_answer -= 0.5 * math.log(2.0 * math.pi * curvature)
     step = _spacing(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
     limit = MAX_NODES

@@ -13,6 +13,7 @@ from symdp.accountant.grid_sum import GridSum, Lumps, grid_sum
 from symdp.accountant.moments import Moments, proved_instead
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.tilts import Strip, far_tilt
+from symdp.capacity import afford
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.cells import loss_cells, loss_span
 from symdp.numeric.law import LossLaw
@@ -29,6 +30,7 @@ _SLACK = 1e-12  # of the terms of a logarithm, as far as K is relied on
 _LOSS_ROUNDING = 1e-15
 _WIDE = 2.0
 _KEPT = 4
+_FOR_SUM, _FOR_STEP = 10.0, 25.0  # numbers held for a point, and for a cell of a step; measured
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class Prv(FloatAccountant):
     def citations(self) -> tuple[str, ...]:
         """What the method rests on."""
         return ("PRV", "SPA") if self.tilted else ("PRV",)
+
+    @property
+    def least_log_delta(self) -> float:
+        """The log of what the coupling's failure may cost at least, where nothing is tilted."""
+        return -math.inf if self.tilted else _LEAST_SHARE
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the interval at one ε, of kind "bound"; the value is its upper end.
@@ -163,11 +170,12 @@ def _mesh(law: SumLaw, tilt: float, share: float, points: int) -> _Mesh:
     # A loss of no spread is on any mesh; its place must remain a whole number of cells.
     spacing = max((high - low) / (points - 2.0 * factor - 4.0), _FINEST * max(abs(low), abs(high)))
     spacing = spacing or _FINEST
-    steps = []
-    scale = 0.0
+    steps: list[tuple[Lumps, int]] = []
+    scale, held = 0.0, _FOR_SUM * points
     for part, count in law.parts:
-        lumps, size = _discretised(part, tilt, spacing, points)
+        lumps, size = _discretised(part, tilt, spacing, points, held)
         steps.append((lumps, count))
+        held += lumps.mass.size
         scale = max(scale, size)
     distance = factor * spacing + _LOSS_ROUNDING * law.count * scale
     total = grid_sum(steps, spacing, points, low - factor * spacing - spacing)
@@ -177,13 +185,24 @@ def _mesh(law: SumLaw, tilt: float, share: float, points: int) -> _Mesh:
     return kept[key]
 
 
-def _discretised(part: LossLaw, tilt: float, spacing: float, points: int) -> tuple[Lumps, float]:
-    """Return one step cut, rounded to the mesh and shifted to its mean, and its largest |ℓ|."""
+def _discretised(
+    part: LossLaw, tilt: float, spacing: float, points: int, held: float
+) -> tuple[Lumps, float]:
+    """Return one step cut, rounded to the mesh and shifted to its mean, and its largest |ℓ|.
+
+    So many numbers are held for the sum and for other steps.
+    """
     low, high = loss_span(part, tilt)
     first = math.floor(low / spacing)
     count = math.floor(high / spacing) + 1 - first
     if count > 4 * points:
         raise AccuracyError("one step reaches farther than the mesh; use more points or contour")
+    name = "tilted-prv" if tilt else "prv"
+    afford(
+        held + _FOR_STEP * count,
+        f"{name}: a mesh of {points} points with {count} cells for one step",
+        "use fewer points, or the method moments or contour",
+    )
     cells = loss_cells(part, tilt, spacing, first, count)
     total = float(cells.mass.sum())
     lumps = Lumps(cells.mass / total, first, float(cells.moment.sum()) / total)

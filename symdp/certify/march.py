@@ -164,4 +164,5 @@ class March:
 
 
 def _root(level: arb, count: int) -> float:
-    return math.exp(float(level.log().mid()) / count)
+    # No modulus exceeds 1: where far more would be allowed, any large number says so.
+    return math.exp(min(float(level.log().mid()) / count, 700.0))

@@ -6,15 +6,17 @@ accuracy; never a traceback, unless SYMDP_DEBUG=1 asks for one.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
 
+from symdp.capacity import within_capacity
+from symdp.cli.supervise import INTERRUPTED, supervised
 from symdp.errors import SymdpError
+from symdp.interrupt import is_interrupt, quiet_when_interrupted
 
-_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _PIPE_CLOSED = 141  # 128 + SIGPIPE
 _BUG = 1
 
@@ -25,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        The words after `symdp`; those of the process if left out.
+        The words after `symdp`. Those of the process if left out: the command then runs in a child
+        process, which is ended where it cannot be interrupted.
 
     Examples
     --------
@@ -35,21 +38,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
       method contour, direction ..., 10 steps, ... s
     0
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:  # the process ends with it: looking for garbage then takes 0.2 s
-        atexit.register(gc.freeze)
+    debugging = os.environ.get("SYMDP_DEBUG") == "1"
+    if arguments is not None:
+        return _finished(list(arguments), debugging)
+    words = sys.argv[1:]
+    if debugging:
+        return _finished(words, debugging)
+    quiet_when_interrupted()
+    return supervised(lambda: _finished(words, debugging), _complain)
+
+
+def _finished(words: list[str], debugging: bool) -> int:
+    """Run one command; every failure becomes a line and an exit code."""
     try:
-        code = _run(words)
+        with warnings.catch_warnings(), ExitStack() as stack:
+            if not debugging:  # what libraries warn of is no line of ours
+                warnings.simplefilter("ignore")
+                stack.enter_context(within_capacity(words[0] if words else "symdp"))
+            code = _run(words)
         sys.stdout.flush()
     except SymdpError as error:
         code = _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
-        code = _INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:
         _silence()
         code = _PIPE_CLOSED
     except Exception as error:  # the one place where every failure must become a line
-        if os.environ.get("SYMDP_DEBUG") == "1":
+        if is_interrupt(error):
+            return INTERRUPTED
+        if debugging:
             raise
         code = _complain(
             f"a bug in symdp, please report it: {type(error).__name__}: {error} "
@@ -73,7 +91,7 @@ def _run(words: list[str]) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     except typer.Abort:
-        return _INTERRUPTED
+        return INTERRUPTED
     except usage_error as error:
         return _complain(_usage(error), 2)
     return 0

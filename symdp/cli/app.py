@@ -106,11 +106,13 @@ def delta(
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print δ at a given ε."""
     from symdp.cli import job as words
     from symdp.cli.display import print_answer
+    from symdp.cli.patience import in_time
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
@@ -119,7 +121,12 @@ def delta(
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
     with working(f"δ({epsilon}) of {job.subject}"):
-        answer = job.build().delta(at, name, side)
+        answer = in_time(
+            time_limit,
+            job.build,
+            lambda steps: steps.delta(at, name, side),
+            lambda steps: steps.delta(at, "moments", side),
+        )
     print_answer(answer, as_json)
 
 
@@ -139,11 +146,13 @@ def epsilon(
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print the smallest ε ≥ 0 at a given δ."""
     from symdp.cli import job as words
     from symdp.cli.display import print_answer
+    from symdp.cli.patience import in_time
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
@@ -152,7 +161,12 @@ def epsilon(
     at = words.delta(delta)
     name = words.method(method)
     with working(f"ε(δ = {delta}) of {job.subject}"):
-        answer = job.build().epsilon(at, name, side)
+        answer = in_time(
+            time_limit,
+            job.build,
+            lambda steps: steps.epsilon(at, name, side),
+            lambda steps: steps.epsilon(at, "moments", side),
+        )
     print_answer(answer, as_json)
 
 
@@ -184,11 +198,13 @@ def curve(
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print the privacy profile δ(ε) at evenly spaced ε, and draw it."""
     from symdp.cli import job as words
     from symdp.cli.curve import compute_curve, print_curve
+    from symdp.cli.patience import in_time
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
@@ -202,7 +218,11 @@ def curve(
             raise InputError("--epsilon-range A B: A must lie below B")
     name = words.method(method)
     many = words.whole(points, "--points", 2, 10_000)
-    answers, seconds = compute_curve(job, name, side, ends, many, plot=plot)
+    answers, seconds = in_time(
+        time_limit,
+        lambda: job,
+        lambda asked: compute_curve(asked, name, side, ends, many, plot=plot),
+    )
     print_curve(answers, side, seconds, as_json=as_json, plot=plot)
 
 
@@ -226,10 +246,12 @@ def verify(
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Compare every accountant with an independent many-digit truth (100 steps unless -n says)."""
     from symdp.cli import job as words
+    from symdp.cli.patience import in_time
     from symdp.cli.verify import print_verification
 
     job = Job(
@@ -238,7 +260,12 @@ def verify(
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
     chosen = None if method is None else [words.method(method)]
-    if print_verification(job, side, precise, as_json, chosen):
+    broken = in_time(
+        time_limit,
+        lambda: job,
+        lambda asked: print_verification(asked, side, precise, as_json, chosen),
+    )
+    if broken:
         raise typer.Exit(1)
 
 
@@ -265,11 +292,13 @@ def certify(
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print two decimals between which δ (or ε) is proved to lie, every rounding included."""
     from symdp.cli import job as words
     from symdp.cli.certify import print_certificate
+    from symdp.cli.patience import in_time
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
@@ -281,13 +310,23 @@ def certify(
     if epsilon is not None:
         at = words.real(epsilon, "--epsilon")
         with working(f"proof of δ({epsilon}) of {job.subject}"):
-            proved = job.build().certify(at, proved_digits, side)
-        print_certificate(proved, as_json)
-    elif delta is not None:
+            proved = in_time(
+                time_limit,
+                job.build,
+                lambda steps: steps.certify(at, proved_digits, side),
+                lambda steps: steps.delta(at, "moments", side),
+            )
+    else:
+        assert delta is not None
         asked = words.delta(delta)
         with working(f"proof of ε(δ = {delta}) of {job.subject}"):
-            proved = job.build().certify_epsilon(asked, proved_digits, side)
-        print_certificate(proved, as_json)
+            proved = in_time(
+                time_limit,
+                job.build,
+                lambda steps: steps.certify_epsilon(asked, proved_digits, side),
+                lambda steps: steps.epsilon(asked, "moments", side),
+            )
+    print_certificate(proved, as_json)
 
 
 @app.command()
@@ -319,22 +358,30 @@ def calibrate(
     group: options.Group = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
+    time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print the value of a parameter that just meets (ε, δ), rounded to the safe side."""
     from symdp.cli import job as words
     from symdp.cli.calibrate import run_calibration
+    from symdp.cli.patience import in_time
 
-    run_calibration(
-        Job(mechanism, values or [], count, None, sampling, rate, batch, records, group, relation),
-        parameter,
-        words.real(epsilon, "--epsilon"),
-        words.delta(delta),
-        digits=words.whole(digits, "--digits", 4, 13),
-        between=between,
-        method=words.method(method),
-        direction=words.direction(direction),
-        as_json=as_json,
+    in_time(
+        time_limit,
+        lambda: Job(
+            mechanism, values or [], count, None, sampling, rate, batch, records, group, relation
+        ),
+        lambda job: run_calibration(
+            job,
+            parameter,
+            words.real(epsilon, "--epsilon"),
+            words.delta(delta),
+            digits=words.whole(digits, "--digits", 4, 13),
+            between=between,
+            method=words.method(method),
+            direction=words.direction(direction),
+            as_json=as_json,
+        ),
     )
 
 

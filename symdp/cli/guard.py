@@ -53,7 +53,7 @@ def guarded(work: Callable[[], str], seconds: float) -> str:
         answer = _received(reading, time.monotonic() + seconds)
     finally:
         os.close(reading)
-        _end(child)
+        end_group(child)
     if answer is None:
         raise AccuracyError(
             f"not done within {seconds:g} s: give the parameters values with fewer digits, write "
@@ -96,7 +96,8 @@ def _received(reading: int, end: float) -> bytes | None:
         parts.append(part)
 
 
-def _end(child: int) -> None:
+def end_group(child: int) -> None:
+    """End a child and the processes of its group."""
     for kill in (os.killpg, os.kill):  # its group may not exist yet
         try:
             kill(child, signal.SIGKILL)

@@ -83,3 +83,11 @@ OneDirection = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove or add.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+TimeLimit = Annotated[
+    str,
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        help="Give up after so many seconds, with a proved bound if there is one; 0 for no limit.",
+    ),
+]

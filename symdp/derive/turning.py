@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import sympy as sp
+from sympy.core.evalf import PrecisionExhausted
 
 from symdp.derive import tidy
 from symdp.derive.records import Slope
@@ -122,7 +123,14 @@ def _merged(parts: list[_Part]) -> list[_Part]:
 
 
 def _signs_between(derivative: sp.Expr, x: sp.Symbol, ends: list[sp.Expr]) -> list[int | None]:
-    return [sign_of(derivative.subs(x, interior_point(low, high))) for low, high in pairwise(ends)]
+    return [_sign_at(derivative, x, interior_point(low, high)) for low, high in pairwise(ends)]
+
+
+def _sign_at(derivative: sp.Expr, x: sp.Symbol, place: sp.Expr) -> int | None:
+    try:
+        return sign_of(derivative.subs(x, place))
+    except PrecisionExhausted:  # of numbers some hundreds of digits apart
+        return None
 
 
 def _alternate(signs: list[int | None]) -> None:

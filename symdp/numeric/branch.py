@@ -65,6 +65,11 @@ class Branch:
             other = mass - loss if two_sided else mass  # the law under Q counts as well
         low = loss[_with_neighbours(np.maximum(mass, other) > -_NEGLIGIBLE)]
         high = loss[_with_neighbours(mass > floor - _NEGLIGIBLE)]
+        if not (low.size and high.size):
+            raise AccuracyError(
+                "the mass of the density lies where doubles cannot tell its losses apart; use "
+                "noise that is less large beside the sensitivity"
+            )
         return float(low.min()), float(high.max())
 
     def turns(self) -> list[Turn]:

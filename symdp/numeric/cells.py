@@ -222,11 +222,12 @@ def _stretches(law: LossLaw, tilt: float, log_total: float) -> list[_Stretch]:
     known = _known.setdefault(law, {})
     if tilt in known:
         return known[tilt]
-    found = known[tilt] = []
+    found: list[_Stretch] = []
     for outline in law.outlines:
         piece = outline.piece
         if not (piece.flat or piece.integer):
             found += _monotone(outline, tilt, log_total)
+    known[tilt] = found  # all of them, or none where this is interrupted
     return found
 
 

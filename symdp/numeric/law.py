@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
 from symdp.numeric.domain import tilt_domain
 from symdp.numeric.elementary import exponential_remainder
@@ -63,6 +64,11 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
 
     Nodes with an origin give K(t) − t·origin.
     """
+    rows = max(1, BLOCK // max(nodes.centred.size, 1))
+    if tilts.size > rows:
+        return np.concatenate(
+            [excess(nodes, tilts[i : i + rows]) for i in range(0, tilts.size, rows)]
+        )
     scaled = np.multiply.outer(tilts, nodes.centred)
     if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < _OVERFLOW:
         near = np.minimum(scaled, _LARGE)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from symdp.capacity import afford
 from symdp.numeric.step import Array, SmoothPiece
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
@@ -33,6 +34,8 @@ def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> A
 
     Between −1 and 0 that is (1 + t) log P − t log Q; further out ℓ is added to the nearer density.
     """
+    what = "the privacy loss under very many tilts"
+    afford(3.0 * len(tilts) * log_p.size, what, "ask for a less extreme epsilon, delta or noise")
     rows = []
     with np.errstate(all="ignore"):
         for t in tilts:

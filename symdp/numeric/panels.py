@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
 from symdp.numeric.outline import Outline, tilted_log_density
 from symdp.numeric.step import Array, SmoothPiece
@@ -30,6 +31,8 @@ _DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 _FINEST = -119  # log₂ of the smallest shell, as a share of a piece
 _LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
+_ARRAYS = 12.0  # of the size of all nodes, held at once
+_REMEDY = "use the method moments, or ask for another epsilon or delta"
 SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
 
 
@@ -172,6 +175,24 @@ class _Probe:
 
     def evaluate(self, lower: Array, upper: Array) -> _Panels:
         """Return panels with the integrals of each tilted density: plain, by ℓ, oscillating."""
+        # Plain, by ℓ, two that oscillate, and the noise; twice, for what is joined or compared.
+        held = (5.0 if self.frequency > 0 else 3.0) * 2.0 * len(self.tilts) * lower.size
+        afford(held, "the nodes of the loss", _REMEDY)
+        size = max(1, BLOCK // (ORDER * len(self.tilts)))
+        blocks = [
+            self._evaluated(lower[i : i + size], upper[i : i + size])
+            for i in range(0, max(lower.size, 1), size)
+        ]
+        if len(blocks) == 1:
+            return blocks[0]
+        return _Panels(
+            lower,
+            upper,
+            np.concatenate([block.integrals for block in blocks], axis=-1),
+            np.concatenate([block.noise for block in blocks], axis=-1),
+        )
+
+    def _evaluated(self, lower: Array, upper: Array) -> _Panels:
         x, weight = gauss_legendre(lower, upper)
         places = x.ravel()
         with np.errstate(all="ignore"):
@@ -316,12 +337,12 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     nodes, weights = gauss_legendre(lower, upper)
     x, weight = nodes.ravel(), weights.ravel()
     log_masses = np.asarray(list(masses.values()))
-    mass = tilted_log_density(outline.piece, x, list(masses)) - log_masses[:, None]
+    afford(_ARRAYS * x.size, "the nodes of the loss", _REMEDY)
     with np.errstate(all="ignore"):
         loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.
         spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
-        keep = (mass + np.log(weight) > -NEGLIGIBLE).any(axis=0)
+    keep = _is_seen(outline.piece, x, np.log(weight), list(masses), log_masses)
     # Panels are kept whole, as far as they have values.
     whole = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
     keep |= whole
@@ -338,6 +359,19 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
         beyond = (below[0] + above[0], below[1] + above[1])
     error = float(leftover.max())
     return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond)
+
+
+def _is_seen(
+    piece: SmoothPiece, x: Array, log_weight: Array, tilts: Sequence[float], log_masses: Array
+) -> NDArray[np.bool_]:
+    """Return whether each node has mass that is not negligible under some tilt."""
+    seen = np.zeros(x.size, dtype=bool)
+    size = max(1, BLOCK // len(tilts))
+    for i in range(0, x.size, size):
+        some = slice(i, i + size)
+        mass = tilted_log_density(piece, x[some], tilts) - log_masses[:, None]
+        seen[some] = (mass + log_weight[some] > -NEGLIGIBLE).any(axis=0)
+    return seen
 
 
 def _beyond(piece: SmoothPiece, edge: float, inner: float) -> tuple[float, float]:

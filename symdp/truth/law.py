@@ -142,6 +142,11 @@ class StepLaw:
                 places += [end for end in (inner.lower, inner.upper) if end is not None]
             values += [value for value in map(part.loss, places) if value.is_finite()]
         values = [value.mid() for value in values]
+        if not values:
+            raise AccuracyError(
+                "no finite loss is found where both densities are seen: the noise is too small, "
+                "or too large, beside the sensitivity"
+            )
         return min(values), max(values)
 
     def end_values(self, part: Stretch) -> list[arb]:

@@ -1,0 +1,90 @@
+"""What memory and doubles can carry: memory is asked for before it is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from symdp.errors import AccuracyError
+
+MOST_BYTES = 2_000_000_000
+DOUBLE = 8  # bytes
+BLOCK = 1 << 21  # numbers of one array where long work is done block by block
+
+
+def afford(numbers: float, what: str, remedy: str) -> None:
+    """Refuse work that would hold so many numbers at once in more than 2 GB.
+
+    Parameters
+    ----------
+    numbers
+        an estimate of how many doubles (8 bytes) are held at the same time.
+    what
+        the method and what it would hold.
+    remedy
+        what to do instead.
+
+    Raises
+    ------
+    AccuracyError
+        If they are too many.
+
+    Examples
+    --------
+    >>> afford(1e9, "prv: its mesh", "use the method moments")
+    Traceback (most recent call last):
+    symdp.errors.AccuracyError: prv: its mesh would take about 8 GB of memory, and at most 2 GB \
+are taken; use the method moments
+    """
+    size = DOUBLE * numbers
+    if size > MOST_BYTES:
+        raise AccuracyError(
+            f"{what} would take about {size / 1e9:.2g} GB of memory, and at most "
+            f"{MOST_BYTES / 1e9:g} GB are taken; {remedy}"
+        )
+
+
+@contextmanager
+def within_capacity(what: str) -> Iterator[None]:
+    """Turn numbers beyond the double range, and memory that is not there, into one sentence.
+
+    Parameters
+    ----------
+    what
+        the method that works inside.
+
+    Raises
+    ------
+    AccuracyError
+        If a number on the way overflows, or divides by what has underflowed to 0, or memory is
+        lacking, or an expression is nested too deeply.
+
+    Examples
+    --------
+    >>> with within_capacity("contour"):
+    ...     2.0**10_000
+    Traceback (most recent call last):
+    symdp.errors.AccuracyError: contour: a number on the way is beyond the range of doubles, as \
+where noise is far smaller or larger than the sensitivity, or steps are very many; use the method \
+moments, or less extreme values
+    """
+    try:
+        yield
+    except MemoryError:
+        raise AccuracyError(
+            f"{what}: this takes more memory than there is; use the method moments, or less "
+            "extreme values"
+        ) from None
+    except RecursionError:
+        raise AccuracyError(
+            f"{what}: an expression on the way is nested too deeply to be handled; write the "
+            "density more simply, or with less extreme numbers"
+        ) from None
+    except AccuracyError:
+        raise
+    except ArithmeticError:  # overflow, division by what has underflowed, digits beyond all use
+        raise AccuracyError(
+            f"{what}: a number on the way is beyond the range of doubles, as where noise is far "
+            "smaller or larger than the sensitivity, or steps are very many; use the method "
+            "moments, or less extreme values"
+        ) from None

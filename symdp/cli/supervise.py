@@ -1,0 +1,183 @@
+"""A command in a child process, which is ended when it must be, whatever it is at."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from symdp.cli.guard import end_group
+
+GRACE = 10.0  # seconds after a limit for what hears the timer, and for the bound that it gives
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_AFTER_INTERRUPT = 2.0  # seconds to end in good order after an interrupt
+_DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
+_LARGEST_DATA = 6 << 30  # bytes a command may hold; what is estimated beforehand stays far below
+_WORD = 64  # bytes at most that are read at once
+
+_told: int | None = None  # where a supervised process says when it must have ended
+
+
+def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) -> int:
+    """Return the exit code of a command that runs in a child with the same standard streams.
+
+    The child says with `must_end_in` when its own timer rings; where nothing in it listens, as
+    inside one long call of a library in C, it is ended a little later.  Interrupts are passed on,
+    and an end by a signal (memory that a library did not get, say) becomes a sentence.  Without
+    forks the command runs here.
+
+    Parameters
+    ----------
+    command : prints for itself, and returns an exit code
+    complain : prints a line, and returns the exit code that it is given
+    """
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        return command()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    reading, writing = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _obey(command, writing, parent)
+    try:
+        overseer = _Overseer(child, reading, writing)
+        with overseer.listening():
+            code = overseer.wait()
+    finally:
+        os.close(reading)
+        os.close(writing)
+    if code is None:
+        return complain(
+            f"not done within {overseer.limit:g} s, nor can it be interrupted where it is: ask a "
+            "simpler question, another --method, or raise --time-limit",
+            1,
+        )
+    if code >= 0:
+        return code
+    if code == -signal.SIGINT:
+        return INTERRUPTED
+    return complain(
+        f"the computation was ended by {signal.Signals(-code).name}, as where memory runs out: "
+        "ask a simpler question, or another --method such as moments",
+        1,
+    )
+
+
+def must_end_in(seconds: float) -> None:
+    """Tell the process that supervises this one, if any, when the own timer rings; ∞ for never."""
+    if _told is not None:
+        with suppress(OSError):
+            os.write(_told, f"{seconds!r}\n".encode())
+
+
+def _obey(command: Callable[[], int], writing: int, parent: int) -> None:
+    """The child's life: it never returns."""
+    global _told  # noqa: PLW0603
+    _told = writing
+    code = 1
+    try:
+        os.setpgid(0, 0)  # an interrupt comes once, from the parent; and all end together
+        _die_with(parent)
+        _bound_memory()
+        code = command()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+
+
+def _die_with(parent: int) -> None:
+    """End with the parent, even where that is killed; only Linux offers it."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _bound_memory() -> None:
+    """Let allocations fail long before the machine does."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        if most == resource.RLIM_INFINITY or most > _LARGEST_DATA:
+            resource.setrlimit(resource.RLIMIT_DATA, (_LARGEST_DATA, most))
+
+
+class _Overseer:
+    """What the parent knows of its child."""
+
+    def __init__(self, child: int, reading: int, writing: int) -> None:
+        self._child, self._reading, self._writing = child, reading, writing
+        self._end = math.inf
+        self._is_interrupted = False
+        self.limit = math.inf
+
+    def wait(self) -> int | None:
+        """Return how the child ended, less than 0 for a signal; None where it was made to."""
+        heard = b""
+        while True:
+            ended, status = os.waitpid(self._child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            left = self._end - time.monotonic()
+            if left <= 0:
+                end_group(self._child)
+                return -signal.SIGINT if self._is_interrupted else None
+            ready, _, _ = select.select([self._reading], [], [], min(left, 3600.0))
+            if ready:
+                heard += os.read(self._reading, _WORD)
+                *words, heard = heard.split(b"\n")
+                for word in filter(None, words):
+                    self.limit = float(word)
+                    self._end = time.monotonic() + self.limit + GRACE
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Pass interrupts on to the child, end it with this process, and notice its end."""
+        wanted = {
+            signal.SIGCHLD: self._wake,
+            signal.SIGINT: self._pass_on,
+            signal.SIGTERM: self._end_both,
+            signal.SIGHUP: self._end_both,
+        }
+        before = {
+            number: signal.signal(number, handler)
+            for number, handler in wanted.items()
+            if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGCHLD
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _wake(self, number: int, frame: FrameType | None) -> None:
+        os.write(self._writing, b"\n")
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self._is_interrupted = True
+        self._end = min(self._end, time.monotonic() + _AFTER_INTERRUPT)
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(self._child, number)
+        self._wake(number, frame)
+
+    def _end_both(self, number: int, frame: FrameType | None) -> None:
+        end_group(self._child)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
