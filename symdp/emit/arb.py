@@ -213,9 +213,8 @@ def _asinh(_detail: object, analytic: bool, value: acb) -> acb:
     if value.imag == 0:  # it rises, so that ends say all
         return acb(value.real.lower().asinh().union(value.real.upper().asinh()))
     found, inside = -((-value).asinh()) if value.real < 0 else value.asinh(), 1 + value * value
-    if found.is_finite() or not inside.real > 0:
-        return found
-    return value.mid().asinh() + (value - value.mid()) / inside.sqrt()
+    kept = found.is_finite() or not inside.real > 0
+    return found if kept else value.mid().asinh() + (value - value.mid()) / inside.sqrt()
 
 
 def _acosh(_detail: object, analytic: bool, value: acb) -> acb:
