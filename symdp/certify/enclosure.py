@@ -238,7 +238,7 @@ def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, di
     try:
         about, saddle = _nearby(tuple(steps), top, float(epsilon))
     except DivergentError:
-        raise AccuracyError("the CGF of the loss is infinite at every t > 0") from None
+        raise AccuracyError("the CGF of the loss was not seen to be finite at any t > 0") from None
     if -saddle.log_size > _SMALLEST:
         raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
     # Tilt and width are rounded coarsely, so that close ε share nodes.
