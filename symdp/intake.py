@@ -9,7 +9,8 @@ from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
 from symdp.errors import InputError, suggestion
-from symdp.pair import Component, Support, kind_of, substitute
+from symdp.guarded import substitute
+from symdp.pair import Component, Support, kind_of
 from symdp.parser import parse
 from symdp.sampling import Parameter, declare, exact, infer, variable_symbol, without_floats
 

@@ -9,8 +9,9 @@ from functools import cached_property
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.guarded import substitute
 from symdp.intake import Intake
-from symdp.pair import Component, Pair, Support, normalized, substitute
+from symdp.pair import Component, Pair, Support, normalized
 from symdp.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.sampling import (
     Laws,

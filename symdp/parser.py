@@ -12,7 +12,7 @@ import sympy as sp
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from symdp.errors import InputError, suggestion
-from symdp.pair import USELESS, Part, build, leaf
+from symdp.guarded import USELESS, Part, build, leaf
 
 _LONGEST_TEXT = 20_000
 _MOST_TOKENS = 5_000

@@ -18,7 +18,8 @@ from typing import TypeAlias
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
-from symdp.pair import Component, Support, sign_of, substitute
+from symdp.guarded import sign_of, substitute
+from symdp.pair import Component, Support
 from symdp.parser import CONSTANTS, parse_value, shorten
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from symdp.errors import InputError
-from symdp.pair import substitute
+from symdp.guarded import substitute
 from symdp.parser import parse, parse_value
 
 X = sp.Symbol("x", real=True)

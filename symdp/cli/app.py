@@ -297,8 +297,7 @@ def certify(
 ) -> None:
     """Print two decimals between which δ (or ε) is proved to lie, every rounding included."""
     from symdp.cli import job as words
-    from symdp.cli.certify import print_certificate
-    from symdp.cli.patience import in_time
+    from symdp.cli.certify import prove
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
@@ -306,27 +305,7 @@ def certify(
     side = words.direction(direction)
     if (epsilon is None) == (delta is None):
         raise InputError("give --epsilon E or --delta D, one of the two")
-    proved_digits = words.whole(digits, "--digits", 1, 200)
-    if epsilon is not None:
-        at = words.real(epsilon, "--epsilon")
-        with working(f"proof of δ({epsilon}) of {job.subject}"):
-            proved = in_time(
-                time_limit,
-                job.build,
-                lambda steps: steps.certify(at, proved_digits, side),
-                lambda steps: steps.delta(at, "moments", side),
-            )
-    else:
-        assert delta is not None
-        asked = words.delta(delta)
-        with working(f"proof of ε(δ = {delta}) of {job.subject}"):
-            proved = in_time(
-                time_limit,
-                job.build,
-                lambda steps: steps.certify_epsilon(asked, proved_digits, side),
-                lambda steps: steps.epsilon(asked, "moments", side),
-            )
-    print_certificate(proved, as_json)
+    prove(job, epsilon, delta, words.whole(digits, "--digits", 1, 200), side, time_limit, as_json)
 
 
 @app.command()

@@ -4,10 +4,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symdp.cli import job as words
 from symdp.cli.display import console, print_json, print_protection, steps_of
+from symdp.cli.patience import in_time
+from symdp.cli.working import working
 
 if TYPE_CHECKING:
     from symdp.certify import Certificate
+    from symdp.cli.job import Job
+    from symdp.composition import Direction
+
+
+def prove(
+    job: Job,
+    epsilon: str | None,
+    delta: str | None,
+    digits: int,
+    side: Direction,
+    time_limit: str,
+    as_json: bool,
+) -> None:
+    """Prove δ at an ε or ε at a δ, whichever is given, and print the two ends."""
+    if epsilon is not None:
+        at = words.real(epsilon, "--epsilon")
+        with working(f"proof of δ({epsilon}) of {job.subject}"):
+            proved = in_time(
+                time_limit,
+                job.build,
+                lambda steps: steps.certify(at, digits, side),
+                lambda steps: steps.delta(at, "moments", side),
+            )
+    else:
+        assert delta is not None
+        asked = words.delta(delta)
+        with working(f"proof of ε(δ = {delta}) of {job.subject}"):
+            proved = in_time(
+                time_limit,
+                job.build,
+                lambda steps: steps.certify_epsilon(asked, digits, side),
+                lambda steps: steps.epsilon(asked, "moments", side),
+            )
+    print_certificate(proved, as_json)
 
 
 def print_certificate(proved: Certificate, as_json: bool) -> None:

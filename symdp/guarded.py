@@ -1,0 +1,236 @@
+"""Building exact expressions under guard: what would cost too much is refused beforehand.
+
+`build` refuses an operation before SymPy starts on it when its exact numbers would grow past
+all use (9**9**9, factorial(10**6)): neither a short text nor a value bound to a parameter may
+stop the process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+import sympy as sp
+from mpmath.libmp import NoConvergence
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.functions.elementary.piecewise import ExprCondPair
+
+from symdp.errors import InputError
+
+_MOST_BITS = 100_000  # of all exact numbers of one formula together
+_MOST_NUMBER_BITS = 10_000  # of one: SymPy may ask whether it is prime
+_MOST_ROOT_BITS = 1_100  # SymPy factors the number under a root
+_LARGEST_ROOT = 10**30  # beyond, SymPy tells 2**(1/n) from 1 by a polynomial of degree n
+_MOST_HEIGHT = 50
+_FUNCTION_HEIGHT = 5  # SymPy's questions about signs can double with every function
+_LARGEST_FACTORIAL = 1_000
+_LARGEST_PRODUCT = 50  # SymPy writes out binomial(pi, 50)
+_LARGEST_UNSIGNED_POWER = 1_000
+_LARGEST_ARGUMENT = 1_000_000  # SymPy writes out 10**n for the integer part of exp(n)
+_FACTORIALS = (sp.factorial, sp.gamma, sp.loggamma, sp.binomial, sp.besseli, sp.besselk)
+_TRIGONOMETRIC = (sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.erf, sp.erfc)
+_HYPERBOLIC = (sp.sinh, sp.cosh, sp.tanh, sp.asinh, sp.acosh, sp.atanh, sp.sech, sp.csch, sp.coth)
+_BOUNDED = (sp.exp, *_TRIGONOMETRIC, *_HYPERBOLIC)
+_RATIONAL = (sp.Add, sp.Mul, ExprCondPair)
+# What SymPy raises about expressions that it cannot settle.
+_UNSETTLED = (
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    NotImplementedError,
+    NoConvergence,
+)
+_SIGNS = {sp.Pow: "**", sp.Add: " + ", sp.Mul: "*"} | {
+    head: f" {head.rel_op} " for head in (sp.Lt, sp.Le, sp.Gt, sp.Ge)
+}
+USELESS = (sp.zoo, sp.nan, sp.oo, -sp.oo, sp.I)
+
+
+def sign_of(constant: sp.Expr) -> int:
+    """Return -1, 0 or 1, the sign of an expression without symbols.
+
+    Raises
+    ------
+    InputError : it is not a real number.
+
+    >>> sign_of(sp.sqrt(2) - sp.Rational(3, 2))
+    -1
+    """
+    if constant.is_Rational:
+        return int(sp.sign(constant))
+    value = constant.evalf(30)
+    if not value.is_comparable:
+        raise InputError(f"{constant} is not a real number")
+    return int(sp.sign(value))
+
+
+def substitute(expr: sp.Basic, values: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
+    """Put values for symbols into an expression, guarded as when it was read.
+
+    Raises
+    ------
+    InputError : an exact number would grow past all use, or a part is not finite and real.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> substitute(sp.gamma(x) + 1, {x: sp.Integer(5)})
+    25
+    """
+    done: dict[sp.Basic, Part] = {}
+
+    def visit(node: sp.Basic) -> Part:
+        if node not in done:
+            parts = [visit(argument) for argument in node.args]
+            if not parts:
+                done[node] = leaf(values.get(node, node))
+            elif all(part.expr is old for part, old in zip(parts, node.args, strict=True)):
+                constant = all(part.constant for part in parts)
+                done[node] = Part(node, sum(part.bits for part in parts), 0, constant)
+            else:
+                # What SymPy already holds may be as deep as it is: only text is measured.
+                done[node] = build(node.func, parts)._replace(height=0)
+        return done[node]
+
+    return visit(expr).expr
+
+
+class Part(NamedTuple):
+    """An expression with what bounds the cost of building on it."""
+
+    expr: sp.Basic
+    bits: int  # no exact number in it can be longer
+    height: int  # operations inside one another; a function weighs as much as five of them
+    constant: bool
+
+
+def leaf(expr: sp.Basic) -> Part:
+    """Return a number or a symbol as a Part."""
+    return Part(expr, _bits(expr) if expr.is_Rational else 1, 0, not expr.free_symbols)
+
+
+def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
+    """Return head(*parts), refusing beforehand what would cost too much and afterwards 1/0."""
+    bits = sum(part.bits for part in parts)
+    height = max((part.height for part in parts), default=0)
+    if head is sp.Pow:
+        bits = _power_bits(*parts)
+    if head in (sp.Add, sp.Mul) or (head is sp.Pow and parts[1].constant):
+        height += 1
+    elif head is not ExprCondPair:
+        height += _FUNCTION_HEIGHT
+    if height > _MOST_HEIGHT:
+        raise InputError(
+            f"the formula nests over {_MOST_HEIGHT} operations"
+            f" or {_MOST_HEIGHT // _FUNCTION_HEIGHT} functions inside one another"
+        )
+    if head is sp.exp and parts[0].expr.has(sp.log):
+        bits = _logarithmic_bits(parts[0])
+    if head in _FACTORIALS:
+        constants = [part for part in parts if part.constant]
+        sizes = [_magnitude(part) for part in constants] or [_largest_number(parts[0].expr)]
+        whole = head is not sp.binomial or all(part.expr.is_Integer for part in constants)
+        if any(size > (_LARGEST_FACTORIAL if whole else _LARGEST_PRODUCT) for size in sizes):
+            _refuse(head, parts)
+        bits += sum(int(4 * size * math.log2(size + 2)) for size in sizes)
+    elif head in _BOUNDED and any(size > _LARGEST_ARGUMENT for size in _magnitudes(parts[0])):
+        _refuse(head, parts)
+    if bits > _MOST_BITS:
+        _refuse(head, parts)
+    try:
+        expr = head(*(part.expr for part in parts))
+        # SymPy may cancel every symbol: gamma(x + 9 - x) is a constant as well.
+        constant = not expr.free_symbols and not expr.has(ExprWithLimits)
+        real = not constant or expr.is_Rational or head in _RATIONAL or _is_real(expr)
+    except _UNSETTLED:
+        real = False
+    if not real:
+        raise InputError(f"{_describe(head, parts)} has no real value")
+    if isinstance(expr, sp.Expr):
+        inside = expr.args if isinstance(expr, sp.Add | sp.Mul | sp.Pow) else ()
+        if any(part in USELESS for part in (expr, *inside)):
+            raise InputError(f"{_describe(head, parts)} is not finite and real")
+        number = expr.as_coeff_Mul()[0]
+        if number.is_Rational and _bits(number) > _MOST_NUMBER_BITS:
+            _refuse(head, parts)
+    return Part(expr, bits, height, constant)
+
+
+def _bits(number: sp.Rational) -> int:
+    return int(number.p).bit_length() + int(number.q).bit_length()
+
+
+def _scaled(bits: int, factor: sp.Rational) -> int:
+    # In integers: a float would overflow on the very exponents that are to be refused.
+    return max(bits, int(sp.ceiling(bits * factor)))
+
+
+def _largest_number(expr: sp.Expr) -> sp.Rational:
+    return max((abs(number) for number in expr.atoms(sp.Rational)), default=sp.Integer(0))
+
+
+def _logarithmic_bits(exponent: Part) -> int:
+    # SymPy turns exp(n*log(2)) into 2**n.
+    return _scaled(exponent.bits, _largest_number(exponent.expr))
+
+
+def _power_bits(base: Part, exponent: Part) -> int:
+    power, number = exponent.expr, base.expr.as_coeff_Mul()[0]
+    if base.expr == 0 and power.is_Rational and power < 0:
+        raise InputError("the formula divides by zero")
+    if base.expr == sp.E:
+        return _logarithmic_bits(exponent) if power.has(sp.log) else exponent.bits
+    if power.is_Rational and not power.is_Integer and number.is_Rational:
+        if _bits(number) > _MOST_ROOT_BITS or (base.constant and power.q > _LARGEST_ROOT):
+            _refuse(sp.Pow, (base, exponent))
+    elif base.constant and exponent.constant and _magnitude(base) != 0:
+        size = abs(sp.log(_magnitude(base).evalf(15))) * _magnitude(exponent)
+        if size > _LARGEST_ARGUMENT:
+            _refuse(sp.Pow, (base, exponent))
+    # A number in the base is raised at once (a factor of it too), whatever else is in the exponent.
+    largest = _largest_number(power)
+    if largest > _LARGEST_UNSIGNED_POWER and not base.expr.is_positive:
+        _refuse(sp.Pow, (base, exponent))  # SymPy would expand it to learn its sign
+    return max(_scaled(1 if base.expr.is_Add else base.bits, largest), base.bits) + exponent.bits
+
+
+def _is_real(constant: sp.Basic) -> bool:
+    return not isinstance(constant, sp.Expr) or bool(constant.evalf(15).is_comparable)
+
+
+def _magnitude(part: Part) -> sp.Expr:
+    # Every constant was itself bounded when it was built, so evalf cannot run away here.
+    value = part.expr if part.expr.is_Rational else part.expr.evalf(15)
+    return abs(value) if value.is_Number and value.is_comparable else sp.Integer(0)
+
+
+def _magnitudes(part: Part) -> list[sp.Expr]:
+    # What is constant on one branch alone is a constant as soon as that branch is looked at.
+    if part.constant:
+        return [_magnitude(part)]
+    found = []
+    for node in part.expr.atoms(sp.Min, sp.Max, sp.Piecewise):
+        listed = (arg.args[0] if isinstance(arg, ExprCondPair) else arg for arg in node.args)
+        for value in (value for value in listed if not value.free_symbols):
+            branch = part.expr.xreplace({node: value})
+            if not branch.free_symbols:
+                found.append(_magnitude(part._replace(expr=branch)))
+    return found
+
+
+def _describe(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> str:
+    texts = ["..." if _long(part) else str(part.expr) for part in parts]
+    texts = [text if len(text) <= 30 else "..." for text in texts]
+    if head is sp.Pow and texts[1] == "1/2":
+        return f"sqrt({texts[0]})"
+    if head in _SIGNS:
+        return _SIGNS[head].join(f"({t})" if set(t) & set(" /*-") else t for t in texts[:3])
+    return f"{getattr(head, '__name__', 'function')}({', '.join(texts)})"
+
+
+def _long(part: Part) -> bool:
+    return (_bits(part.expr) if part.expr.is_Rational else part.bits) > 200
+
+
+def _refuse(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> NoReturn:
+    raise InputError(f"{_describe(head, parts)} is too large to build exactly; use smaller numbers")
