@@ -95,6 +95,8 @@ class Lifted:
         return exponent.real - self._scale, loss.imag
 
     def _best(self, y: float) -> Path | None:
+        if not 0.0 < y < math.inf:  # nor any NaN: nothing is promised of a frequency unknown
+            return None
         octave = math.floor(math.log2(y))
         if octave not in self._chosen:
             self._chosen[octave] = self._best_at(2.0**octave)
