@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shell import Shell
 
-from symdp import compose, mechanisms
+from symdp import compose, loads, mechanisms
 from symdp.relation import Protection, checked, protects
 
 GAUSSIAN = mechanisms.gaussian(sigma=2)
@@ -75,3 +75,19 @@ def test_the_command_line_names_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_relations_are_few():
     assert [checked(name) for name in ("add_remove", "substitution", "zero_out")]
+
+
+def test_a_file_has_groups_and_truncated_batches():
+    head = """
+name = "noise"
+variable = "x"
+support = ["-oo", "oo"]
+[noise]
+density = "exp(-x**2/8)/(2*sqrt(2*pi))"
+[sampling]
+"""
+    group = loads(head + 'scheme = "poisson"\nrate = "1/10"\ngroup = 3\n')
+    assert compose(group).protection.sentence == "up to 3 records added or removed"
+    cut = loads(head + 'scheme = "truncated_poisson"\nrate = 0.1\nbatch = 5\nrecords = 30\n')
+    assert cut.summary == ("noise(), truncated_poisson sampling at rate 1/10, batch 5, 30 records")
+    assert len(cut.pair().alternatives) == 2

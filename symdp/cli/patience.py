@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, TypeVar
 
 from symdp.cli import job as words
 from symdp.cli.supervise import must_end_in
+from symdp.decimal_text import given, rounded, rounded_exponential
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import limit
 
@@ -89,12 +89,9 @@ def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
     if answer is None:
         return ""
     if answer.asked == "epsilon":
-        upper = Decimal(answer.epsilon_upper or answer.epsilon) * Decimal(1 + _ROUNDING)
-        head = f"ε(δ = {answer.delta:.12g})"
-    elif answer.log_upper is None or not -math.inf < answer.log_upper < 0:
+        upper = (answer.epsilon_upper or answer.epsilon) * (1 + _ROUNDING)
+        return f"; proved by then is ε(δ = {given(answer.delta)}) ≤ {rounded(upper, _DIGITS, 'up')}"
+    if answer.log_upper is None or not -math.inf < answer.log_upper < 0:
         return ""
-    else:
-        upper = Context(prec=30).exp(Decimal(answer.log_upper))
-        head = f"δ({answer.epsilon:.12g})"
-    shown = Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(upper)
-    return f"; proved by then is {head} ≤ {shown.normalize():g}"
+    shown = rounded_exponential(answer.log_upper, _DIGITS, "up")
+    return f"; proved by then is δ({given(answer.epsilon)}) ≤ {shown}"
