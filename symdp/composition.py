@@ -28,14 +28,13 @@ from symdp.interrupt import generation
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from symdp.accountant.answer import Accountant
+    from symdp.accountant.answer import Accountant, Answer
     from symdp.certify import Certificate
+    from symdp.invert import Inverse
     from symdp.mechanism import Mechanism
     from symdp.numeric.total import SumLaw
 
 __all__ = ["Composition", "Direction", "compose"]
-
-_MOST_SHOWN = 3  # distinct steps in a repr
 
 
 class Composition:
@@ -79,11 +78,9 @@ class Composition:
         self._laws: dict[tuple[str, int], SumLaw] = {}
 
     def __repr__(self) -> str:
-        shown = [f"{count} × {mechanism!r}" for mechanism, count in self.steps[:_MOST_SHOWN]]
-        more = len(self.steps) - len(shown)
-        if more:
-            shown.append(f"{more} more distinct steps, {self.count} steps in all")
-        return f"Composition({', '.join(shown)})"
+        from symdp.notebook import steps_text
+
+        return f"Composition({steps_text(self.steps, self.count)})"
 
     def _repr_html_(self) -> str:
         from symdp.notebook import steps_html
@@ -144,9 +141,8 @@ class Composition:
 
     def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
         """Return δ(ε) in the direction in which it is larger."""
-        start = time.perf_counter()
+        start, asked = time.perf_counter(), self._sides(direction)
         with within_capacity(accountant.name):
-            asked = self._sides(direction)
             answers = {s: accountant.log_delta(self.law(s), epsilon) for s in asked}
         side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
         answer = answers[side]
@@ -165,11 +161,18 @@ class Composition:
             "delta",
             lower,
             upper,
-            advice=answer.advice,
-            seconds=time.perf_counter() - start,
-            citations=accountant.citations,
-            protection=self.protection,
+            **self._told(answer, accountant, start),
         )
+
+    def _told(self, of: Answer | Inverse, accountant: Accountant, start: float) -> dict[str, Any]:
+        """Return what every answer says besides its numbers."""
+        return {
+            "advice": of.advice,
+            "route": of.route,
+            "seconds": time.perf_counter() - start,
+            "citations": accountant.citations,
+            "protection": self.protection,
+        }
 
     def _sides(self, direction: str) -> tuple[str, ...]:
         """Return the directions to ask; one where both have one law of the loss."""
@@ -236,11 +239,8 @@ class Composition:
             "epsilon",
             epsilon_lower=lower,
             epsilon_upper=upper,
-            advice=best.advice,
-            seconds=time.perf_counter() - start,
-            citations=accountant.citations,
             given_delta=delta,
-            protection=self.protection,
+            **self._told(best, accountant, start),
         )
 
     @overload

@@ -49,6 +49,8 @@ class Guarantee:
         The δ that an ε was asked for, as it was given.
     protection
         The neighbouring relation and the sampling: whose privacy this is.
+    route
+        The row of `symdp.accountant.routes.ROUTES` by which the default method answered.
     asked
         "delta" or "epsilon".
     kind
@@ -77,6 +79,7 @@ class Guarantee:
     citations: tuple[str, ...] = ()
     given_delta: float | None = None
     protection: Protection | None = None
+    route: str = ""
 
     def __post_init__(self) -> None:
         """Put a value that rounding took out of its interval back; refuse any other outside it.
@@ -219,6 +222,8 @@ class Guarantee:
         }
         if self.protection is not None:
             answer |= self.protection.to_json()
+        if self.route:
+            answer["route"] = self.route
         return answer | ({"advice": self.advice} if self.advice else {})
 
     def citation(self) -> str:

@@ -30,6 +30,7 @@ class Inverse:
     upper: float | None
     kind: Literal["exact", "bound", "estimate"]
     advice: str
+    route: str = ""
 
 
 def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
@@ -86,7 +87,7 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         answer = known[0.0][1]
         proved = answer.log_upper is not None and answer.log_upper <= log_delta
         advice = answer.advice or _AT_ZERO
-        return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice)
+        return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
 
     # The quantile of a normal loss is near enough to start from.
     guess = min(max(mean + width * _exceeded(log_delta), 0.0), top)
@@ -200,4 +201,5 @@ def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> 
         None if up is None else epsilon + up + rounding,
         answer.kind,
         answer.advice,
+        answer.route,
     )

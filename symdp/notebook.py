@@ -11,7 +11,17 @@ if TYPE_CHECKING:
     from symdp.mechanism import Mechanism
 
 _MOST_ROWS = 40  # of a table; the rest is counted in its last row
+_MOST_NAMED = 3  # distinct steps in a repr
 _KINDS = {"exact": "exact", "bound": "a proved bound", "estimate": "an estimate"}
+
+
+def steps_text(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
+    """Return the first steps of a composition, and how many more there are."""
+    shown = [f"{times} × {mechanism!r}" for mechanism, times in steps[:_MOST_NAMED]]
+    more = len(steps) - len(shown)
+    if more:
+        shown.append(f"{more} more distinct steps, {count} steps in all")
+    return ", ".join(shown)
 
 
 def answer_html(answer: Guarantee) -> str:

@@ -18,7 +18,8 @@ class Answer:
     `log_delta` is log δ (−inf where δ = 0); `log_lower` and `log_upper` are the method's own
     bounds on it, None where it has none; `advice` says what to do where the method left its regime.
     `log_complement` is log(1 − δ) where the method computes it without cancellation, and `slope`
-    is d log δ / dε where the method knows it.
+    is d log δ / dε where the method knows it. `route` names the row of `symdp.accountant.routes`
+    that gave it, empty for a method asked for by name.
     """
 
     log_delta: float
@@ -28,6 +29,7 @@ class Answer:
     advice: str = ""
     log_complement: float | None = None
     slope: float | None = None
+    route: str = ""
 
 
 class Accountant(Protocol):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from symdp.accountant.answer import Answer
+from symdp.accountant.routes import OUTSIDE
 from symdp.accountant.tilts import log_one_minus_exp
 from symdp.errors import InputError
 from symdp.numeric.total import CoarseError
@@ -66,7 +67,9 @@ class FloatAccountant(ABC):
         while True:
             try:
                 exact = outside_range(law, epsilon)
-                return self.inside_range(law, epsilon) if exact is None else exact
+                if exact is not None:
+                    return replace(exact, route=OUTSIDE)
+                return self.inside_range(law, epsilon)
             except CoarseError:
                 law.refine()
 

@@ -19,6 +19,7 @@ from symdp.accountant.atoms import NEGLIGIBLE, Atoms, listed, log_total
 from symdp.accountant.exact import exact_answer
 from symdp.accountant.line import log_payoff_bound
 from symdp.accountant.quiet import is_assured
+from symdp.accountant.routes import CONDITIONING
 from symdp.accountant.tilts import log_add_exp, log_one_minus_exp
 from symdp.errors import AccuracyError
 from symdp.numeric.step import Array
@@ -113,7 +114,7 @@ def conditioned(
     absolute = sums.error + missing + _ROUNDING * size * sums.slope
     error = absolute * math.exp(min(scale - log_delta, 700.0)) + 2.0 * _ROUNDING * size * right
     log_complement = min(log_total(np.asarray(sums.losses)), 0.0)
-    found = exact_answer(min(log_delta, 0.0), log_complement, error)
+    found = exact_answer(min(log_delta, 0.0), log_complement, error, route=CONDITIONING)
     known = absolute * math.exp(min(scale - log_complement, 700.0)) < _KNOWN
     return found if known else replace(found, log_complement=None)
 

@@ -19,6 +19,15 @@ from symdp.accountant.lattice import Lattice, find_lattice, lattice_kernel
 from symdp.accountant.line import Kernel, StripValue, continuous_kernel
 from symdp.accountant.lines import kept_line
 from symdp.accountant.returns import sparing_tilt
+from symdp.accountant.routes import (
+    CONTOUR,
+    FINITE_SUM,
+    LATTICE,
+    MEASURE,
+    SINGLE_STEP,
+    SPLIT,
+    UPPER_TAIL,
+)
 from symdp.accountant.saddlepoint import saddle_point
 from symdp.accountant.single_step import log_profile
 from symdp.accountant.strip import integrate
@@ -82,7 +91,7 @@ class Contour(FloatAccountant):
         if not law.is_spread and is_near_top(law, epsilon):
             topmost = topmost_sum(law, epsilon, _line(law, epsilon, Strip.RIGHT))
             if topmost is not None:
-                return _of_sum(topmost, log_escaped, epsilon)
+                return _of_sum(topmost, log_escaped, epsilon, UPPER_TAIL)
         if law.count == 1:
             return _of_one(law, epsilon, log_escaped)
         if not law.is_spread:
@@ -171,7 +180,7 @@ class Contour(FloatAccountant):
 
         def listed() -> Answer | None:
             halves = halved_sum(law, epsilon, tilt)
-            return None if halves is None else _of_sum(halves, log_escaped, epsilon)
+            return None if halves is None else _of_sum(halves, log_escaped, epsilon, SPLIT)
 
         def jumping(most: int) -> Answer | None:
             few = law.count <= _FEWEST
@@ -179,7 +188,7 @@ class Contour(FloatAccountant):
 
         whole = finite_sum(law, epsilon, tilt)
         if whole is not None:
-            known = _of_sum(whole, log_escaped, epsilon)
+            known = _of_sum(whole, log_escaped, epsilon, FINITE_SUM)
             halves = None if margin(known) <= _SHARP else listed()
             return known if halves is None else min(known, halves, key=margin)
         first: list[tuple[float, Callable[[], Answer | None]]] = [
@@ -261,7 +270,9 @@ def _of_one(law: SumLaw, epsilon: float, log_escaped: float) -> Answer:
     top = law.loss_bounds[1]
     if math.isfinite(top) and rounded > -math.inf:
         error += ROUNDED * abs(top) / law.below_top(epsilon) * math.exp(rounded - finite)
-    return exact_answer(log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon)
+    return exact_answer(
+        log_add_exp(finite, log_escaped), complement, error, epsilon=epsilon, route=SINGLE_STEP
+    )
 
 
 def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
@@ -276,7 +287,8 @@ def _convolution(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | No
     slope = (
         found.slope * math.exp(found.log_delta - log_delta) if log_delta > -math.inf else math.nan
     )
-    return exact_answer(min(log_delta, 0.0), min(found.log_complement, 0.0), found.error, slope)
+    complement = min(found.log_complement, 0.0)
+    return exact_answer(min(log_delta, 0.0), complement, found.error, slope, route=MEASURE)
 
 
 def _on_kept_lines(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | None:
@@ -286,7 +298,8 @@ def _on_kept_lines(law: SumLaw, epsilon: float, log_escaped: float) -> Answer | 
         line = kept_line(law, epsilon, strip)
         return None if line is None else line.value(epsilon)
 
-    return _from_strips(law, log_escaped, value)
+    found = _from_strips(law, log_escaped, value)
+    return None if found is None else replace(found, route=CONTOUR)
 
 
 def _integral(
@@ -317,20 +330,20 @@ def _integral(
 
     answer = _from_strips(law, log_escaped, value)
     assert answer is not None
-    return answer, assured
+    return replace(answer, route=CONTOUR if lattice is None else LATTICE), assured
 
 
 def _is_narrow(found: Sequence[Answer], width: float) -> bool:
     return any(margin(answer) <= width for answer in found)
 
 
-def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
+def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float, route: str) -> Answer:
     log_delta = log_add_exp(found.log_delta, log_escaped)
     known = log_delta > -math.inf
     error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
     # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
     complement = found.log_complement if log_delta > _HALF else log_one_minus_exp(log_delta)
-    return exact_answer(log_delta, complement, error, epsilon=epsilon)
+    return exact_answer(log_delta, complement, error, epsilon=epsilon, route=route)
 
 
 def _from_strips(

@@ -17,12 +17,13 @@ def exact_answer(
     error: float,
     slope: float = math.nan,
     epsilon: float = 0.0,
+    route: str = "",
 ) -> Answer:
     """Return δ within bounds that a relative error estimate gives, and how far to trust them."""
     if log_delta == -math.inf:
         # No loss was seen above ε; one may lie as far above as both are rounded.
         most = math.log(ROUNDED * max(abs(epsilon), ROUNDED))
-        return Answer(log_delta, log_delta, most, "exact", "", 0.0)
+        return Answer(log_delta, log_delta, most, "exact", "", 0.0, None, route)
     width = SAFETY * error
     # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
     raised = -log_complement if math.isfinite(log_complement) else 0.0
@@ -31,12 +32,12 @@ def exact_answer(
     upper = min(log_delta + math.log1p(width), 0.0)
     known = slope if math.isfinite(slope) else None
     if width < _TOO_WIDE:
-        return Answer(log_delta, lower, upper, "exact", "", log_complement, known)
+        return Answer(log_delta, lower, upper, "exact", "", log_complement, known, route)
     advice = (
         f"the contour reached a relative accuracy of only {width:.0e} here; "
         "the bounds say so, the digits do not"
     )
-    return Answer(log_delta, lower, upper, "estimate", advice, None, known)
+    return Answer(log_delta, lower, upper, "estimate", advice, None, known, route)
 
 
 def margin(answer: Answer) -> float:

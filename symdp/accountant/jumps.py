@@ -24,6 +24,7 @@ from symdp.accountant.answer import Answer
 from symdp.accountant.atoms import log_total
 from symdp.accountant.conditioned import Terms
 from symdp.accountant.exact import exact_answer
+from symdp.accountant.routes import LARGE_JUMPS
 from symdp.accountant.tilts import log_one_minus_exp
 from symdp.errors import AccuracyError
 from symdp.numeric.law import LossLaw
@@ -129,7 +130,7 @@ def with_jumps(
     size = abs(epsilon) + float(np.abs(values.loss).max())
     error = (error + _ROUNDING * size * slope) * math.exp(best.scale - log_delta)
     error += _ROUNDING * best.largest
-    return exact_answer(log_delta, log_one_minus_exp(log_delta), error)
+    return exact_answer(log_delta, log_one_minus_exp(log_delta), error, route=LARGE_JUMPS)
 
 
 @dataclass

@@ -107,6 +107,7 @@ def delta(
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
     time_limit: options.TimeLimit = "60",
+    explain: options.Explain = False,
     as_json: options.Json = False,
 ) -> None:
     """Print δ at a given ε."""
@@ -127,7 +128,7 @@ def delta(
             lambda steps: steps.delta(at, name, side),
             lambda steps: steps.delta(at, "moments", side),
         )
-    print_answer(answer, as_json)
+    print_answer(answer, as_json, explain=explain)
 
 
 @app.command()
@@ -147,6 +148,7 @@ def epsilon(
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
     time_limit: options.TimeLimit = "60",
+    explain: options.Explain = False,
     as_json: options.Json = False,
 ) -> None:
     """Print the smallest ε ≥ 0 at a given δ."""
@@ -167,7 +169,7 @@ def epsilon(
             lambda steps: steps.epsilon(at, name, side),
             lambda steps: steps.epsilon(at, "moments", side),
         )
-    print_answer(answer, as_json)
+    print_answer(answer, as_json, explain=explain)
 
 
 @app.command()

@@ -50,7 +50,7 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, allow_nan=False, ensure_ascii=False))
 
 
-def print_answer(answer: Guarantee, as_json: bool) -> None:
+def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> None:
     """Print one (ε, δ)."""
     if as_json:
         print_json(answer.to_json())
@@ -77,6 +77,21 @@ def print_answer(answer: Guarantee, as_json: bool) -> None:
     print_protection(answer)
     if answer.advice:
         screen.print(Text(f"  warning: {answer.advice}", style="yellow"), soft_wrap=True)
+    if explain:
+        print_routes(answer.route)
+
+
+def print_routes(taken: str) -> None:
+    """Print the ways by which the default method answers, the one that was taken marked."""
+    from rich.table import Table
+
+    from symdp.accountant.routes import ROUTES
+
+    table = Table("", "route", "tried for", "what it computes", "work grows", box=None)
+    for route in ROUTES:
+        mark = "→" if route.name == taken else ""
+        table.add_row(mark, route.name, route.laws, route.how, route.cost)
+    console().print(table)
 
 
 def print_protection(answer: Guarantee) -> None:

@@ -82,6 +82,9 @@ Direction = Annotated[
 OneDirection = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove or add.")
 ]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show the ways of the default method, and the one taken.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TimeLimit = Annotated[
     str,
