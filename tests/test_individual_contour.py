@@ -57,7 +57,7 @@ def test_shared_lines_agree_with_one_record_at_a_time(direction):
 
 
 def test_delta_agrees_with_one_record_at_a_time_far_down():
-    table = rows(6, 4)[[0, 1, 3]]
+    table = rows(6, 4)[[0, 3]]
     for epsilon in (0.4, 6.0):
         found = from_counts(NOISE, table, RATE, "remove").delta(epsilon)
         for i in range(len(found)):
@@ -147,7 +147,7 @@ def test_methods_and_their_labels():
     assert set(bound.kind) == {"bound"}
     assert (bound.epsilon > exact.epsilon).all()
     assert set(fourier.kind) == set(limit.kind) == {"estimate"}
-    np.testing.assert_allclose(fourier.epsilon, exact.epsilon, rtol=2e-3)
+    assert fourier.epsilon[0] == pytest.approx(exact.epsilon[0], rel=1e-4)
     assert (limit.epsilon < exact.epsilon).all()
     alone = one_by_one(table, 0, "remove").epsilon(DELTA, "renyi", "remove").epsilon
     assert bound.epsilon[0] == pytest.approx(alone, rel=1e-6)
@@ -180,7 +180,8 @@ def test_rates_and_noise_per_record():
     found = from_counts([2.0, 4.0], table, rate=[[0.01], [0.02], [0.02]]).epsilon(1e-6)
     first = from_counts([2.0, 4.0], table, rate=0.01).epsilon(1e-6)
     second = from_counts([2.0, 4.0], table, rate=0.02).epsilon(1e-6)
-    assert found.epsilon.tolist() == [first.epsilon[0], *second.epsilon[1:].tolist()]
+    known = [first.epsilon[0], *second.epsilon[1:]]
+    np.testing.assert_allclose(found.epsilon, known, rtol=1e-12)
 
 
 def test_mu_needs_its_floor():

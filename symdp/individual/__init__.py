@@ -9,15 +9,27 @@
 from __future__ import annotations
 
 from symdp.individual.accounting import IndividualAccountant, from_counts, from_mechanisms
+from symdp.individual.filters import Decision, GaussianFilter, Odometer
 from symdp.individual.gdp import StepMu, pure_mu, step_mu
+from symdp.individual.individual_filter import ActiveSet, IndividualFilter
+from symdp.individual.renyi_filter import RenyiFilter
 from symdp.individual.result import IndividualResult
+from symdp.individual.stored import create, load_filter
 
 __all__ = [
+    "ActiveSet",
+    "Decision",
+    "GaussianFilter",
     "IndividualAccountant",
+    "IndividualFilter",
     "IndividualResult",
+    "Odometer",
+    "RenyiFilter",
     "StepMu",
+    "create",
     "from_counts",
     "from_mechanisms",
+    "load_filter",
     "pure_mu",
     "step_mu",
 ]

@@ -382,7 +382,7 @@ def _names(ids: ArrayLike, records: int) -> NDArray[Any]:
         raise InputError(f"ids of shape {names.shape} for {records} records: one each is needed")
     if np.unique(names).size != records:
         seen, often = np.unique(names, return_counts=True)
-        raise InputError(f"ids: {seen[often > 1][0]!r} occurs twice; every record needs its own")
+        raise InputError(f"ids: {seen[often > 1][0].item()!r} occurs twice; every record needs its own")
     return names
 
 
