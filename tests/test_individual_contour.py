@@ -130,7 +130,7 @@ def test_a_densitys_records_take_the_same_lines():
 
 def test_what_no_line_serves_is_counted():
     # losses of two values: |φ| never dies out, and each record takes a sum of its own
-    coin = symdp.mechanisms.randomized_response(p="1/4")
+    coin = symdp.mechanisms.randomized_response(epsilon_0=1)
     found = from_mechanisms([coin], [[3]], "remove").epsilon(1e-3)
     assert found.paths == {"single record": 1}
     assert "contour of their own" in found.note

@@ -178,9 +178,10 @@ def test_running_root_of_squares_is_no_bound():
     assert status["kind"] == "bound"
     assert "1-GDP" in status["proved"]  # the budget, not the 0.3 that were spent
     assert "no guarantee" in status["spent_is"]
-    assert filter.epsilon(1e-5) > symdp.compose(
-        symdp.mechanisms.gaussian(sigma=1 / 0.3), 1
-    ).epsilon(1e-5).epsilon
+    assert (
+        filter.epsilon(1e-5)
+        > symdp.compose(symdp.mechanisms.gaussian(sigma=1 / 0.3), 1).epsilon(1e-5).epsilon
+    )
     assert not hasattr(filter, "bound")
 
 

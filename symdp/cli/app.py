@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.filter import filter_app
+from symdp.cli.individual import individual
 from symdp.cli.job import Job
 from symdp.errors import InputError
 
@@ -18,6 +20,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Privacy accounting from a mechanism's density: derived, exact, checked.",
 )
+
+
+app.command("individual")(individual)
+app.add_typer(filter_app, name="filter")
 
 
 def _version(wanted: bool) -> None:

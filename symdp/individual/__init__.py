@@ -12,6 +12,7 @@ from symdp.individual.accounting import IndividualAccountant, from_counts, from_
 from symdp.individual.filters import Decision, GaussianFilter, Odometer
 from symdp.individual.gdp import StepMu, pure_mu, step_mu
 from symdp.individual.individual_filter import ActiveSet, IndividualFilter
+from symdp.individual.recorder import Recorder, open_accountant
 from symdp.individual.renyi_filter import RenyiFilter
 from symdp.individual.result import IndividualResult
 from symdp.individual.stored import create, load_filter
@@ -24,12 +25,14 @@ __all__ = [
     "IndividualFilter",
     "IndividualResult",
     "Odometer",
+    "Recorder",
     "RenyiFilter",
     "StepMu",
     "create",
     "from_counts",
     "from_mechanisms",
     "load_filter",
+    "open_accountant",
     "pure_mu",
     "step_mu",
 ]

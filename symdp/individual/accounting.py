@@ -145,7 +145,7 @@ class IndividualAccountant:
     def mu(self, floor: float, **options: Any) -> Array:
         """Return μ(δ₀) of every record: the largest μ of a Gaussian through (ε, δ(ε)) ≥ δ₀.
 
-        μ = max over ε ≥ 0 with δ(ε) ≥ `floor` of the μ with G_μ(ε) = δ(ε).  An estimate, to be
+        μ = max of the μ with G_μ(ε) = δ(ε) over eight ε up to ε(`floor`).  An estimate, to be
         quoted with its floor: for sampled steps no μ below the unsampled one holds at every ε.
 
         Parameters
@@ -176,9 +176,7 @@ class IndividualAccountant:
             raise InputError("records: give whole numbers, the places of records, or a mask")
         wrong = (chosen < 0) | (chosen >= len(self))
         if wrong.any():
-            raise InputError(
-                f"records: {chosen[wrong][0]} is out of range for {len(self)} records"
-            )
+            raise InputError(f"records: {chosen[wrong][0]} is out of range for {len(self)} records")
         return chosen.astype(np.int64)
 
     def _answer(
@@ -382,7 +380,9 @@ def _names(ids: ArrayLike, records: int) -> NDArray[Any]:
         raise InputError(f"ids of shape {names.shape} for {records} records: one each is needed")
     if np.unique(names).size != records:
         seen, often = np.unique(names, return_counts=True)
-        raise InputError(f"ids: {seen[often > 1][0].item()!r} occurs twice; every record needs its own")
+        raise InputError(
+            f"ids: {seen[often > 1][0].item()!r} occurs twice; every record needs its own"
+        )
     return names
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from symdp.individual.accounting import IndividualAccountant
     from symdp.mechanism import Mechanism
 
-_PLACES = 17  # of ε between 0 and the floor's
+_PLACES = 8  # of ε up to the floor's, from an eighth of it
 _CELLS = 400  # of ε below the largest loss
 _UP = 1.0 + 4e-12  # widens what single-step numbers in doubles may have lost
 
@@ -28,7 +28,7 @@ def largest_mu(accountant: IndividualAccountant, floor: float, options: dict[str
     end = accountant.epsilon(floor, **options)
     best = np.zeros(len(end))
     some = end.epsilon > 0.0
-    for share in np.linspace(0.0, 1.0, _PLACES):
+    for share in np.linspace(1.0 / _PLACES, 1.0, _PLACES):
         at = share * end.epsilon
         log_delta = (
             np.full(len(end), math.log(floor))

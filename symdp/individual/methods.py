@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from symdp.mechanism import Mechanism
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
-_MOST_SINGLE = 500  # records that are worth a contour of their own where no shared line serves
+_MOST_SINGLE = 50  # records that are worth a contour of their own where no shared line serves
+_MOST_KINDS = 16  # of steps of such a record: each kind costs a law of its own
 _FEWEST_A_PART = 2_000  # records that are worth a task of an executor
 _TASKS = 16
 _ULPS = 4.0 * 2.3e-16
@@ -201,7 +202,8 @@ def _complete(
     notes = []
     for number, record in enumerate(left):
         found = None
-        if number < _MOST_SINGLE:
+        kinds = int(np.count_nonzero(work.counts[record]))
+        if number < _MOST_SINGLE and kinds <= _MOST_KINDS:
             try:
                 found = single_record(work, asked, int(record))
             except AccuracyError:

@@ -51,6 +51,8 @@ class IndividualResult:
         The method, the direction, the time taken, and what is wrong with the numbers, if anything.
     ids
         The records' names, or None for 0, 1, 2, …
+    extra
+        Further columns of the file.
     """
 
     asked: str
@@ -67,7 +69,7 @@ class IndividualResult:
     seconds: float = 0.0
     note: str = ""
     ids: NDArray[Any] | None = None
-    _extra: dict[str, Array] = field(default_factory=dict)
+    extra: dict[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.epsilon.size)
@@ -147,7 +149,7 @@ class IndividualResult:
             "kind": self.kind,
             "path": np.asarray(PATHS)[self.path_code],
             "steps": self.steps,
-            **self._extra,
+            **self.extra,
         }
 
     def save(self, path: str | Path) -> None:

@@ -141,7 +141,12 @@ def number(value: object, name: str, positive: bool = False) -> float:
         given = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InputError(f"{name} = {value!r}: it must be a number") from None
-    if isinstance(value, bool) or not math.isfinite(given) or given < 0 or (positive and given == 0):
+    if (
+        isinstance(value, bool)
+        or not math.isfinite(given)
+        or given < 0
+        or (positive and given == 0)
+    ):
         rule = "above 0" if positive else "0 or more"
         raise InputError(f"{name} = {value!r}: it must be a finite number, {rule}")
     return given
