@@ -12,7 +12,6 @@ from symdp.cli import main
 from symdp.errors import InputError
 from symdp.individual import Recorder, from_counts, open_accountant
 from symdp.individual.grid import NormGrid
-from symdp.individual.norms import record_chunks
 
 RUN = {"multiplier": 1.0, "clip": 2.0, "rate": 0.01}
 
@@ -256,7 +255,7 @@ def test_the_command_line(tmp_path, capsys):
     assert "--layout" in capsys.readouterr().err
     words += [*settings, "--layout", "steps-records", "--groups", str(tmp_path / "labels.txt")]
     words += ["--keep", str(tmp_path / "run"), "-o", str(tmp_path / "out.npz")]
-    words += ["--plot", str(tmp_path / "h.svg"), "--json", "--mu-floor", "1e-6"]
+    words += ["--plot", str(tmp_path / "h.svg"), "--json", "--mu-floor", "1e-6", "--grid", "norm:8"]
     assert main(words) == 0
     first = json.loads(capsys.readouterr().out)
     assert first["kinds"] == {"estimate": 4}

@@ -166,7 +166,8 @@ def _of_norms(
     records = array.shape[0 if layout == "records-steps" else 1]
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder) / "run" if keep is None else keep
-        run = Recorder(where, records, *numbers, adaptive=not fixed, **choices)
+        multiplier, clip, rate = numbers
+        run = Recorder(where, records, multiplier, clip, rate, adaptive=not fixed, **choices)
         with _bar("norms counted") as report:
             run.add(array, layout, report)
         if keep is not None:

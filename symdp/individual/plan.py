@@ -26,7 +26,7 @@ _WORTH = 0.8  # of the nodes: what a lower tilt must save
 _NODE_EFOLDS = 66.0  # 2 × 33: nodes until a Gaussian |φ| is below e^-33
 DISTANCE_RATIO = 1.3  # of neighbouring alias distances
 _NODE_COUNTS = tuple(
-    int(value) for power in range(3, 12) for value in (2**power, 3 * 2 ** (power - 1))
+    int(value) for power in range(3, 13) for value in (2**power, 3 * 2 ** (power - 1))
 )
 NODE_LADDER = np.asarray(_NODE_COUNTS)
 

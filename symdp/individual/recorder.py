@@ -224,7 +224,7 @@ class Recorder:
 
     def _lookup(self, names: NDArray[Any]) -> NDArray[np.int64]:
         if self.ids is None:
-            if names.dtype.kind not in "iu" or (names.size and not (0 <= names.min())):
+            if names.dtype.kind not in "iu" or (names.size and not names.min() >= 0):
                 raise InputError("ids: the run has no names; give places of records")
             if names.size and names.max() >= self.records:
                 raise InputError(f"ids: {names.max()} is out of range for {self.records} records")
@@ -335,8 +335,8 @@ class Recorder:
             state["checksum"] = checksum(state)
             text = json.dumps(state, indent=1)
             replace_file(self.path / "run.json", lambda part: _write_text(part, text))
-            for name in old - {segment["file"] for segment in self.segments} - {None}:
-                (self.path / str(name)).unlink(missing_ok=True)
+            for gone in old - {segment["file"] for segment in self.segments} - {None}:
+                (self.path / str(gone)).unlink(missing_ok=True)
 
     def accountant(self, direction: str = "both") -> IndividualAccountant:
         """Return the accountant of the steps counted so far, bounds from rounding both ways."""

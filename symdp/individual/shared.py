@@ -145,7 +145,8 @@ def solve_records(
                 found = line.solve(block, begin, log_delta)
                 good = planned.judge(rows, found, line, tilts)
                 _store(solution, rows[good], found, good)
-                failed.append(rows[~good])
+                if nodes < NODE_LADDER[-1]:  # else no longer line would serve them
+                    failed.append(rows[~good])
                 done += int(good.sum())
                 if progress is not None and attempt == 0:
                     progress(done, total)
