@@ -128,6 +128,19 @@ def plan_epsilon(transforms: Array, tilts: Array, log_delta: float) -> Plan:
     return _lines(transforms, tilts, saddle, np.maximum(start, 0.0), start, heights, renyi)
 
 
+def replan_epsilon(transforms: Array, tilts: Array, log_delta: float, epsilon: Array) -> Plan:
+    """Return lines for ε(δ) anew, from an ε that is nearly right.
+
+    Where one large loss rules, the Chernoff bound on ε is far off, and so is the tilt that it
+    suggests; the bound on δ at the right ε suggests a better one.
+    """
+    bound = transforms + log_payoff(tilts) - np.multiply.outer(epsilon, tilts)
+    saddle = _inner(bound.argmin(axis=1), tilts)
+    heights = np.full(saddle.size, log_delta)
+    renyi = np.full(saddle.size, np.inf)
+    return _lines(transforms, tilts, saddle, epsilon, epsilon, heights, renyi)
+
+
 def plan_delta(transforms: Array, tilts: Array, epsilon: Array) -> Plan:
     """Return lines for log δ at given ε, one for each record."""
     payoff = log_payoff(tilts)

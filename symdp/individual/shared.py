@@ -18,6 +18,7 @@ from symdp.individual.plan import (
     log_payoff,
     plan_delta,
     plan_epsilon,
+    replan_epsilon,
     tilt_grid,
 )
 from symdp.individual.subsampled_gaussian import Array
@@ -110,7 +111,7 @@ def solve_records(
             plan = plan_epsilon(values, tilts, log_delta)
         else:
             plan = plan_delta(values, tilts, solution.epsilon[chunk])
-        planned.put(chunk, plan, empty)
+        planned.put(chunk, plan)
         quiet = plan.silent | empty
         solution.renyi[chunk] = plan.renyi
         if log_delta is not None:
@@ -126,6 +127,29 @@ def solve_records(
             solution.log_delta[at] = _no_loss(solution.epsilon[at])
             solution.renyi[at] = solution.log_delta[at]
     waiting = np.flatnonzero(solution.path == UNRESOLVED)
+    _attempts(planned, solution, table, counts, tilts, log_delta, waiting, progress)
+    rest = np.flatnonzero(solution.path == UNRESOLVED)
+    if rest.size and log_delta is not None:
+        for start in range(0, rest.size, CHUNK):
+            rows = rest[start : start + CHUNK]
+            block = np.asarray(counts[rows], dtype=np.float64)
+            values = block[:, kinds] @ transforms[:, kinds].T
+            planned.put(rows, replan_epsilon(values, tilts, log_delta, planned.start[rows]))
+        _attempts(planned, solution, table, counts, tilts, log_delta, rest, None)
+    return solution
+
+
+def _attempts(
+    planned: _Planned,
+    solution: Solution,
+    table: LossTable,
+    counts: NDArray[np.integer],
+    tilts: Array,
+    log_delta: float | None,
+    waiting: NDArray[np.int64],
+    progress: Progress | None,
+) -> None:
+    """Take lines, and longer ones for the records that need them, until all are served."""
     total, done = waiting.size, 0
     for attempt in range(_RETRIES):
         failed: list[NDArray[np.int64]] = []
@@ -153,7 +177,6 @@ def solve_records(
         waiting = np.concatenate(failed) if failed else np.empty(0, dtype=np.int64)
         if not waiting.size:
             break
-    return solution
 
 
 class _Planned:
@@ -167,7 +190,7 @@ class _Planned:
         self.sides = np.zeros((records, 2), dtype=np.int16)
         self.transforms = np.zeros((records, 2))
 
-    def put(self, rows: slice, plan: Plan, empty: NDArray[np.bool_]) -> None:
+    def put(self, rows: slice | NDArray[np.int64], plan: Plan) -> None:
         """Keep the plan of a chunk."""
         self.start[rows] = plan.start
         self.tilt[rows], self.distance[rows] = plan.tilt, plan.distance
@@ -224,6 +247,8 @@ class _Planned:
             self.nodes[rows] += np.where(more, _MORE_NODES, 0)
         self.nodes[rows] += np.where(fine_enough, 0, 2)
         self.nodes[rows] = np.minimum(self.nodes[rows], NODE_LADDER.size - 1)
+        known = found.settled & np.isfinite(found.epsilon) & (found.tail < 0.5)
+        self.start[rows[known]] = found.epsilon[known]
         found.rounding[:] += found.tail + alias
         return np.asarray(long_enough & fine_enough & found.settled)
 
