@@ -246,7 +246,7 @@ def test_a_dask_cluster_gives_the_same():
 
 
 def test_the_command_line(tmp_path, capsys):
-    values = norms(steps=50, records=4)
+    values = norms(steps=600, records=4)
     np.save(tmp_path / "norms.npy", values)
     (tmp_path / "labels.txt").write_text("x x y y")
     words = ["individual", str(tmp_path / "norms.npy"), "--delta", "1e-5"]
