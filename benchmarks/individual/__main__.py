@@ -95,9 +95,7 @@ def measure_norms(records):
                 run.count_block(block, start)
             spent += one.cpu
         counts = run.accountant("remove").counts
-        table = SubsampledGaussian(
-            run.grid.levels(1.0)[0], np.full(run.grid.count, RATE), "remove"
-        )
+        table = SubsampledGaussian(run.grid.levels(1.0)[0], np.full(run.grid.count, RATE), "remove")
         with Clock() as two:
             solution = solve_records(table, counts, np.log(DELTA))
     print(

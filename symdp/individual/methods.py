@@ -128,7 +128,13 @@ def answer(work: Work, asked: Asked, progress: Progress | None = None) -> Indivi
                 "method 'plancherel' knows Gaussian steps only; use 'contour' for mechanisms"
             )
         value = plancherel(work.counts, work.noise, work.rate, asked)
-        return _estimates(work, asked, value, "a grid's error, about 1e-6 of δ, is not bounded")
+        return _estimates(
+            work,
+            asked,
+            value,
+            "the grid's error is not bounded: it is large where a step's loss is narrower than the "
+            "spacing",
+        )
     value = gaussian.central_limit(work.table(asked.direction), work.counts, asked)
     return _estimates(
         work, asked, value, "the central limit under-reports where single losses are large"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from symdp.individual.subsampled_gaussian import Array
 
-POINTS = 1 << 17
+POINTS = 1 << 20
 REACH = 20.0  # L: losses from −L to L are told apart
 
 

@@ -30,7 +30,7 @@ _WIDEST_SHIFT = 8.8  # beyond this a farther line gains nothing: a²/2 reaches t
 _FAR_MODE = 40.0  # standard deviations of the noise at which the two modes are taken apart
 _SMALL_EXPONENT = 30.0  # below this, M − 1 is summed instead of M
 _FIXED_POINTS = 60
-_SLAB = 1 << 20  # powers that are held at once
+_SLAB = 1 << 16  # powers that are held at once, in the cache
 _MOST_POWERS = 20_000_000  # of one kind of step on one line: about 0.3 s
 _MOST_KEPT = 4096  # node sets, of some kilobytes each
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -303,8 +303,9 @@ def powers_less_one(angle: Array, nodes: int) -> Complex:
     while known < nodes - 1:
         more = min(known, nodes - 1 - known)
         last = table[:, known : known + 1]
-        first = table[:, 1 : more + 1]
-        table[:, known + 1 : known + more + 1] = first + last + first * last
+        grown = table[:, known + 1 : known + more + 1]
+        np.multiply(table[:, 1 : more + 1], 1.0 + last, out=grown)
+        grown += last
         known += more
     return np.asarray(table)
 
