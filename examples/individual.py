@@ -92,7 +92,8 @@ def accuracy(model, data):
 
 def move(model, sums, size, rate, random, noise):
     for weight, total in zip(model.weights, sums, strict=True):
-        weight -= rate * (total + noise * random.standard_normal(total.shape)) / size
+        drawn = noise * random.standard_normal(total.shape)
+        np.subtract(weight, rate * (total + drawn) / size, out=weight)
 
 
 def sampled_run(kind, name):

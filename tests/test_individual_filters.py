@@ -271,3 +271,14 @@ def test_step_mu_dominates_the_step():
     assert found.mu < pure_mu(0.5)
     with pytest.raises(InputError, match="neither Gaussian nor bounded"):
         step_mu(symdp.mechanisms.gumbel(b=1))
+
+
+def test_nothing_but_the_command_line_imports_the_room():
+    from pathlib import Path
+
+    package = Path(symdp.__file__).parent
+    for file in package.rglob("*.py"):
+        place = file.relative_to(package).as_posix()
+        if place.startswith(("individual/", "cli/")) or place == "__init__.py":
+            continue
+        assert "symdp.individual" not in file.read_text(encoding="utf-8"), place

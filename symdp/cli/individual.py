@@ -92,7 +92,7 @@ def individual(
         given = [name for name, value in parameters.items() if value is not None]
         if given:
             raise InputError(f"{', '.join(given)}: the run has its own; leave them out")
-        from symdp.individual.recorder import open_accountant
+        from symdp.individual.runs import open_accountant
 
         records = open_accountant(source, direction)
     else:
@@ -115,7 +115,7 @@ def individual(
     if output is not None:
         found.save(output)
     if plot is not None:
-        from symdp.report.individual_plot import save_histogram
+        from symdp.cli.individual_plot import save_histogram
 
         save_histogram(found, plot, labels)
     _show(found, labels, as_json)

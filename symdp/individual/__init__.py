@@ -9,12 +9,14 @@
 from __future__ import annotations
 
 from symdp.individual.accounting import IndividualAccountant, from_counts, from_mechanisms
-from symdp.individual.filters import Decision, GaussianFilter, Odometer
+from symdp.individual.filters import Decision, GaussianFilter
 from symdp.individual.gdp import StepMu, pure_mu, step_mu
 from symdp.individual.individual_filter import ActiveSet, IndividualFilter
-from symdp.individual.recorder import Recorder, open_accountant
+from symdp.individual.odometer import Odometer
+from symdp.individual.recorder import Recorder
 from symdp.individual.renyi_filter import RenyiFilter
 from symdp.individual.result import IndividualResult
+from symdp.individual.runs import open_accountant
 from symdp.individual.stored import create, load_filter
 
 __all__ = [

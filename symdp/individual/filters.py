@@ -134,12 +134,14 @@ class Filter(ABC):
                 self._same_as_on_disk()
                 before = (self.count, [list(run) for run in self.runs], self._spent())
                 self._apply(checked)
+                saved = False
                 try:
                     self.save()
-                except BaseException:
-                    self.count, self.runs = before[0], before[1]
-                    self._restore(before[2])
-                    raise
+                    saved = True
+                finally:
+                    if not saved:
+                        self.count, self.runs = before[0], before[1]
+                        self._restore(before[2])
         return Decision(True, self.count, self.left())
 
     @abstractmethod
@@ -262,7 +264,7 @@ class GaussianFilter(Filter):
 
     def epsilon(self, delta: float) -> float:
         """Return ε(δ) of the whole budget B: what is proved, whatever part of it was spent."""
-        return _epsilon(self.budget, delta)
+        return gaussian_epsilon(self.budget, delta)
 
     def status(self) -> dict[str, Any]:
         """Return budget, what is spent of it, and the proved guarantee."""
@@ -274,103 +276,6 @@ class GaussianFilter(Filter):
             "budget": self.budget,
             "spent_so_far": root_up(self._sum),
             "spent_is": "no guarantee: √Σμ² so far, of the budget fixed at the start",
-            "left": self.left(),
-            "steps": self.count,
-        }
-
-
-class Odometer(GaussianFilter):
-    """Gaussian filters in a chain of increments: a valid bound at the end of each [IND C.5].
-
-    A step that would exceed the present increment Δ_m begins the next one; what is left of Δ_m is
-    lost.  After round m the outputs are √(Δ₁² + … + Δ_m²)-GDP.
-
-    Parameters
-    ----------
-    increments
-        Δ₁, Δ₂, … > 0, fixed at the start.
-    path
-        Where the state is kept.
-
-    Examples
-    --------
-    >>> odometer = Odometer([1.0, 1.0, 2.0])
-    >>> for mu in (0.8, 0.5, 0.9):
-    ...     _ = odometer.commit(mu)
-    >>> odometer.round, round(odometer.bound, 9)
-    (1, 1.414213562)
-    """
-
-    type_name = "odometer"
-
-    def __init__(self, increments: Any, *, path: str | Path | None = None) -> None:
-        Filter.__init__(self, path)
-        self.increments = [number(x, "increment", positive=True) for x in increments]
-        if not self.increments:
-            raise InputError("increments: give at least one")
-        self.round = 0
-        self._sum = Fraction(0)
-        whole = sum((exact_square(x) for x in self.increments), Fraction(0))
-        self.budget = root_up(whole)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"increments": [x.hex() for x in self.increments]}
-
-    def _room(self, bound: float) -> int | None:
-        """Return the round that a step would fall in."""
-        square = exact_square(bound)
-        if self._sum + square <= exact_square(self.increments[self.round]):
-            return self.round
-        for later in range(self.round + 1, len(self.increments)):
-            if square <= exact_square(self.increments[later]):
-                return later
-        return None
-
-    def _fits(self, bound: float) -> bool:
-        return self._room(bound) is not None
-
-    def _charge(self, bound: float) -> None:
-        place = self._room(bound)
-        if place is None:
-            raise InputError("the journal exceeds the odometer's increments")
-        if place != self.round:
-            self.round, self._sum = place, Fraction(0)
-        self._sum += exact_square(bound)
-
-    def _spent(self) -> Any:
-        return self.round, self._sum
-
-    def _restore(self, spent: Any) -> None:
-        self.round, self._sum = spent
-
-    def left(self) -> float:
-        """Return the largest μ that still fits."""
-        rest = exact_square(self.increments[self.round]) - self._sum
-        root = root_up(rest) if rest > 0 else 0.0
-        if exact_square(root) > rest:
-            root = math.nextafter(root, 0.0)
-        return max([root, *self.increments[self.round + 1 :]])
-
-    @property
-    def bound(self) -> float:
-        """The μ that is proved for all released outputs: every round begun counts in full."""
-        begun = self.increments[: self.round + 1]
-        return root_up(sum((exact_square(x) for x in begun), Fraction(0)))
-
-    def epsilon(self, delta: float) -> float:
-        """Return ε(δ) of the bound at this time."""
-        return _epsilon(self.bound, delta)
-
-    def status(self) -> dict[str, Any]:
-        """Return the rounds and the proved bound."""
-        return {
-            "filter": self.type_name,
-            "proved": f"the released outputs are {self.bound:.12g}-GDP",
-            "kind": "bound",
-            "conditions": CONDITIONS,
-            "bound": self.bound,
-            "round": self.round + 1,
-            "increments": self.increments,
             "left": self.left(),
             "steps": self.count,
         }
@@ -397,7 +302,14 @@ def budget_of(budget: float | None, epsilon: float | None, delta: float | None) 
     return gaussian_mu(number(epsilon, "epsilon"), log_delta) * (1.0 - 1e-12)
 
 
-def _epsilon(mu: float, delta: float) -> float:
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return ε(δ) of μ-GDP, rounded up.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(0.5, 1e-5), 6)
+    1.993091
+    """
     import numpy as np
 
     from symdp.individual.gaussian import epsilon_of

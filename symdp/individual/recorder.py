@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from symdp.errors import InputError
-from symdp.individual.accounting import IndividualAccountant, from_counts
+from symdp.individual.accounting import IndividualAccountant
 from symdp.individual.grid import NormGrid
 from symdp.individual.norms import as_floats, checked, open_norms, record_chunks
 from symdp.individual.output import replace_file
 from symdp.individual.result import WARNING
+from symdp.individual.runs import FORMAT, accountant_of, read_run
 from symdp.individual.state import checksum, locked, number
 
 RESTS = ("clip", "stale")
 _BUFFERED = 1 << 25  # norms that are kept before they are counted
 _BLOCK = 1 << 20  # counts of one block of records: they stay in the cache
 _WIDER = {"uint16": np.uint32, "uint32": np.uint64}
-_FORMAT = "symdp-individual-run"
 
 
 class Recorder:
@@ -320,7 +320,7 @@ class Recorder:
                 replace_file(self.path / name, lambda part, c=counts: _save(part, c))  # type: ignore[misc]
                 segment["file"], segment["at"] = name, self.steps
             state = {
-                "format": _FORMAT,
+                "format": FORMAT,
                 "version": 1,
                 "records": self.records,
                 "steps": self.steps,
@@ -344,69 +344,6 @@ class Recorder:
         return accountant_of(
             self.segments, self._counts, self.grid, self.ids, direction, self.adaptive or self.stale
         )
-
-
-def accountant_of(
-    segments: Sequence[dict[str, Any]],
-    counts: Sequence[NDArray[Any]],
-    grid: NormGrid,
-    ids: NDArray[Any] | None,
-    direction: str,
-    adaptive: bool,
-) -> IndividualAccountant:
-    """Return the accountant of segments' counts."""
-    below, above, rates = [], [], []
-    for segment in segments:
-        low, high = grid.levels(float.fromhex(segment["multiplier"]))
-        below.append(low)
-        above.append(high)
-        rates.append(np.full(low.size, float.fromhex(segment["rate"])))
-    table = counts[0] if len(counts) == 1 else np.concatenate(counts, axis=1)
-    return from_counts(
-        np.concatenate(below),
-        table,
-        np.concatenate(rates),
-        direction,
-        noise_above=np.concatenate(above),
-        adaptive=adaptive,
-        ids=ids,
-    )
-
-
-def read_run(path: Path) -> dict[str, Any]:
-    """Return a run's state.
-
-    Raises
-    ------
-    InputError
-        If it is missing, cut short or edited.
-    """
-    try:
-        state = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise InputError(f"{path}: no run, or its run.json is cut short") from None
-    if not isinstance(state, dict) or state.get("format") != _FORMAT:
-        raise InputError(f"{path}: this is no run of individual accounting")
-    if state.get("checksum") != checksum(state):
-        raise InputError(f"{path}: run.json was edited or damaged: its checksum does not fit")
-    return state
-
-
-def open_accountant(path: str | Path, direction: str = "both") -> IndividualAccountant:
-    """Return the accountant of a run's folder as it was last committed; counts memory-mapped."""
-    folder = Path(path)
-    state = read_run(folder)
-    edges = np.asarray([float.fromhex(x) for x in state["edges"]])
-    grid = NormGrid(state["grid_name"], edges)
-    try:
-        counts = [np.load(folder / s["file"], mmap_mode="r") for s in state["segments"]]
-        ids = np.load(folder / "ids.npy") if (folder / "ids.npy").exists() else None
-    except (OSError, ValueError, EOFError):
-        raise InputError(f"{folder}: a file of counts is missing or cut short") from None
-    if any(c.shape != (state["records"], grid.count) for c in counts):
-        raise InputError(f"{folder}: counts do not have the run's shape")
-    adaptive = state["adaptive"] or state["stale"]
-    return accountant_of(state["segments"], counts, grid, ids, direction, adaptive)
 
 
 def _settings(multiplier: float, clip: float, rate: float) -> dict[str, float]:

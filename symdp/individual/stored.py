@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from symdp.errors import InputError
-from symdp.individual.filters import Filter, GaussianFilter, Odometer
+from symdp.individual.filters import Filter, GaussianFilter
 from symdp.individual.individual_filter import IndividualFilter
+from symdp.individual.odometer import Odometer
 from symdp.individual.renyi_filter import RenyiFilter
 from symdp.individual.state import locked, read_state
 
