@@ -22,10 +22,6 @@ app = typer.Typer(
 )
 
 
-app.command("individual")(individual)
-app.add_typer(filter_app, name="filter")
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         from symdp import __version__
@@ -318,3 +314,7 @@ def report(
     job = Job(mechanism, values or [], count, composition, sampling, rate, batch)
     at = words.delta(delta)
     write_report(job, at, output)
+
+
+app.command("individual")(individual)
+app.add_typer(filter_app, name="filter")
