@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from symdp import mechanisms
+    from symdp import individual, mechanisms
     from symdp.calibrate import Calibration, calibrate
     from symdp.composition import Composition, compose
     from symdp.derive.derivation import Derivation, derive
@@ -41,6 +41,7 @@ __all__ = [
     "calibrate",
     "compose",
     "derive",
+    "individual",
     "load",
     "load_composition",
     "loads",
@@ -83,8 +84,8 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name == "mechanisms":
-        return import_module("symdp.mechanisms")
+    if name in {"mechanisms", "individual"}:
+        return import_module(f"symdp.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'symdp' has no attribute {name!r}")
     found = getattr(import_module(_HOMES[name]), name)

@@ -25,6 +25,7 @@ PUBLIC = [
     "calibrate",
     "compose",
     "derive",
+    "individual",
     "load",
     "load_composition",
     "loads",

@@ -212,6 +212,8 @@ def test_help_names_every_command_of_this_version_and_no_other(shell):
         "certify",
         "calibrate",
         "report",
+        "individual",
+        "filter",
     ]
     assert shell("").out == ran.out
 

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.filter import filter_app
+from symdp.cli.individual import individual
 from symdp.cli.job import Job
 from symdp.cli.working import working
 from symdp.errors import InputError
@@ -347,13 +349,12 @@ def calibrate(
     from symdp.cli.calibrate import run_calibration
     from symdp.cli.patience import in_time
 
+    job = Job(mechanism, values or [], count, None, sampling, rate, batch, records, group, relation)
     in_time(
         time_limit,
-        lambda: Job(
-            mechanism, values or [], count, None, sampling, rate, batch, records, group, relation
-        ),
-        lambda job: run_calibration(
-            job,
+        lambda: job,
+        lambda asked: run_calibration(
+            asked,
             parameter,
             words.real(epsilon, "--epsilon"),
             words.delta(delta),
@@ -393,5 +394,8 @@ def report(
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
     )
-    at = words.delta(delta)
-    write_report(job, at, output)
+    write_report(job, words.delta(delta), output)
+
+
+app.command("individual")(individual)
+app.add_typer(filter_app, name="filter")

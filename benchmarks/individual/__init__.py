@@ -1,0 +1,1 @@
+"""Figures of individual accounting: speed, memory, accuracy, and the grid's over-estimate."""

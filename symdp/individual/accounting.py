@@ -1,0 +1,389 @@
+"""Every record's ε and δ from how often it took which kind of step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from symdp.errors import InputError, suggestion
+from symdp.individual.methods import METHODS, Asked, Parts, Work, run
+from symdp.individual.profiles import split_profiles
+from symdp.individual.result import IndividualResult, check_delta, larger
+from symdp.individual.shared import Progress
+from symdp.individual.subsampled_gaussian import Array
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from symdp.mechanism import Mechanism
+
+DIRECTIONS = ("remove", "add", "both")
+ADAPTIVE = (
+    "the steps were chosen after outputs were seen: exact for this sequence of contributions had "
+    "it been fixed, an estimate for an adaptive run; a filter gives a proved bound"
+)
+_MOST_STEPS = 1 << 40
+
+
+@dataclass(frozen=True)
+class IndividualAccountant:
+    """Counts of steps for each record, and the questions that may be asked of them.
+
+    Build it with `from_counts`, `from_mechanisms` or `Recorder.accountant`.
+
+    Attributes
+    ----------
+    counts
+        Steps of each kind, shape (records, kinds).
+    noise, rate
+        σ_b in units of the contribution, and q, shape (kinds,) or (records, kinds).
+    noise_above
+        Noise levels that the steps' own do not exceed, for lower bounds; None: `noise` is exact.
+    mechanisms
+        The kinds of steps as mechanisms, instead of noise and rate.
+    adaptive
+        Whether steps were chosen after outputs were seen; then every number is an estimate.
+    """
+
+    counts: NDArray[np.integer]
+    noise: Array
+    rate: Array
+    direction: str = "both"
+    noise_above: Array | None = None
+    mechanisms: tuple[Mechanism | None, ...] | None = None
+    adaptive: bool = False
+    ids: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return int(self.counts.shape[0])
+
+    def epsilon(
+        self,
+        delta: float,
+        *,
+        records: ArrayLike | None = None,
+        method: str = "contour",
+        direction: str | None = None,
+        executor: Executor | None = None,
+        progress: Progress | None = None,
+    ) -> IndividualResult:
+        """Return the smallest ε ≥ 0 of every record at a given δ.
+
+        Parameters
+        ----------
+        delta
+            δ, strictly between 0 and 1.
+        records
+            Places of the records that are wanted; all, if left out.
+        method
+            "contour" (exact, shared lines), "renyi" (a bound, [IND C.3]), "plancherel" (the
+            paper's Fourier sum [IND App. D], an estimate) or the central limit's μ by its name.
+        direction
+            "remove", "add" or "both": the larger.
+        executor
+            Anything like `concurrent.futures.Executor`: the records are split among its workers.
+        progress
+            Called with the numbers of records done and in all.
+
+        Raises
+        ------
+        InputError
+            If δ, the method, the direction or the records are out of range.
+
+        Examples
+        --------
+        >>> found = from_counts([2.0, 8.0], [[700, 300], [0, 1000]], rate=0.01).epsilon(1e-6)
+        >>> found.epsilon.round(9).tolist()
+        [0.606560231, 0.148947749]
+        """
+        return self._answer(
+            check_delta(delta), None, records, method, direction, executor, progress
+        )
+
+    def delta(
+        self,
+        epsilon: ArrayLike,
+        *,
+        records: ArrayLike | None = None,
+        method: str = "contour",
+        direction: str | None = None,
+        executor: Executor | None = None,
+        progress: Progress | None = None,
+    ) -> IndividualResult:
+        """Return δ(ε) of every record, for one ε or one for each record.
+
+        Parameters
+        ----------
+        epsilon
+            Any real ε, a number or an array of shape (records,).
+        records, method, direction, executor, progress
+            As for `epsilon`.
+
+        Examples
+        --------
+        >>> found = from_counts([2.0, 8.0], [[700, 300], [0, 1000]], rate=0.01).delta(0.5)
+        >>> [f"{value:.9g}" for value in found.delta]
+        ['1.70851317e-05', '1.94867136e-37']
+        """
+        chosen = self._chosen(records)
+        wanted = len(self) if chosen is None else chosen.size
+        given = np.asarray(epsilon, dtype=np.float64)
+        if given.ndim > 1 or (given.ndim == 1 and given.size != wanted):
+            raise InputError(
+                f"epsilon of shape {given.shape} for {wanted} records: give one number, or one each"
+            )
+        if not np.isfinite(given).all():
+            raise InputError("epsilon: every value must be a finite number")
+        given = np.broadcast_to(given, (wanted,)).astype(np.float64)
+        return self._answer(None, given, records, method, direction, executor, progress)
+
+    def mu(self, floor: float, **options: Any) -> Array:
+        """Return μ(δ₀) of every record: the largest μ of a Gaussian through (ε, δ(ε)) ≥ δ₀.
+
+        μ = max of the μ with G_μ(ε) = δ(ε) over eight ε up to ε(`floor`).  An estimate, to be
+        quoted with its floor: for sampled steps no μ below the unsampled one holds at every ε.
+
+        Parameters
+        ----------
+        floor
+            δ₀, strictly between 0 and 1.
+        options
+            As for `epsilon`.
+
+        Examples
+        --------
+        >>> from_counts([10.0], [[25]]).mu(1e-9).round(9).tolist()
+        [0.5]
+        """
+        from symdp.individual.gdp import largest_mu
+
+        return largest_mu(self, floor, options)
+
+    def _chosen(self, records: ArrayLike | None) -> NDArray[np.int64] | None:
+        if records is None:
+            return None
+        chosen = np.atleast_1d(np.asarray(records))
+        if chosen.dtype == bool:
+            if chosen.shape != (len(self),):
+                raise InputError(f"records: a mask of shape {chosen.shape} for {len(self)} records")
+            return np.flatnonzero(chosen)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise InputError("records: give whole numbers, the places of records, or a mask")
+        wrong = (chosen < 0) | (chosen >= len(self))
+        if wrong.any():
+            raise InputError(f"records: {chosen[wrong][0]} is out of range for {len(self)} records")
+        return chosen.astype(np.int64)
+
+    def _answer(
+        self,
+        log_delta: float | None,
+        epsilon: Array | None,
+        records: ArrayLike | None,
+        method: str,
+        direction: str | None,
+        executor: Executor | None,
+        progress: Progress | None,
+    ) -> IndividualResult:
+        start = time.perf_counter()
+        side = self.direction if direction is None else direction
+        if side not in DIRECTIONS:
+            raise InputError(f"direction {side!r}: it is 'remove', 'add' or 'both'")
+        if method not in METHODS:
+            raise InputError(
+                f"method {method!r}: it is one of {', '.join(METHODS)}{suggestion(method, METHODS)}"
+            )
+        chosen = self._chosen(records)
+        counts = self.counts if chosen is None else self.counts[chosen]
+        if counts.shape[0] == 0:
+            raise InputError("no records: give at least one")
+        work = Work(counts, self.noise, self.rate, self.noise_above, self.mechanisms, method)
+        if self.noise.ndim == 2 or self.rate.ndim == 2:
+            parts: Parts = split_profiles(work, chosen)
+        else:
+            parts = [(None, work)]  # in their order
+        sides = ("remove", "add") if side == "both" else (side,)
+        found: IndividualResult | None = None
+        for one in sides:
+            floor = None
+            if found is not None:
+                # whoever is proved to have less in this direction needs no number in it
+                floor = found.epsilon if log_delta is not None else found.log_delta
+            asked = Asked(one, log_delta, epsilon, floor, with_lower=found is None)
+            answer = run(parts, asked, executor, progress)
+            found = answer if found is None else larger(found, answer)
+        assert found is not None
+        ids = None if self.ids is None else (self.ids if chosen is None else self.ids[chosen])
+        if ids is None and chosen is not None:
+            ids = chosen
+        found = replace(found, ids=ids, seconds=time.perf_counter() - start)
+        if self.adaptive:
+            note = f"{found.note}; {ADAPTIVE}" if found.note else ADAPTIVE
+            found = replace(found, kind_code=np.full(len(found), 2, dtype=np.uint8), note=note)
+        return found
+
+
+def from_counts(
+    noise: ArrayLike,
+    counts: ArrayLike,
+    rate: ArrayLike = 1.0,
+    direction: str = "both",
+    *,
+    noise_above: ArrayLike | None = None,
+    adaptive: bool = False,
+    ids: ArrayLike | None = None,
+) -> IndividualAccountant:
+    """Return the accountant of records that took Gaussian steps of several noise levels.
+
+    Step b is a Gaussian whose noise is σ_b times what the record contributes, taken with
+    probability q (Poisson sampling); the record's loss is the sum over its counts.
+
+    Parameters
+    ----------
+    noise
+        σ_b > 0 in units of one record's largest contribution, shape (kinds,), or
+        (records, kinds) where records differ; inf for a step without contribution.
+    counts
+        How many steps of each kind, whole numbers ≥ 0, shape (records, kinds); may be
+        memory-mapped.
+    rate
+        q in [0, 1]: a number, one for each kind, shape (kinds,), or one for each record, shape
+        (records, 1).
+    direction
+        "remove", "add" or "both": the larger.
+    noise_above
+        Where σ_b was rounded down: levels that the noise does not exceed, for lower bounds.
+    adaptive
+        Whether the steps depended on earlier outputs; then every number is an estimate.
+    ids
+        Names of the records.
+
+    Raises
+    ------
+    InputError
+        If a shape does not fit or a value is out of range; the message says which.
+
+    Examples
+    --------
+    >>> two = from_counts(noise=[1.0, 4.0], counts=[[100, 0], [0, 100]], rate=0.01)
+    >>> two.epsilon(1e-5).epsilon.round(6).tolist()
+    [0.718036, 0.079514]
+    """
+    table = _whole_counts(counts)
+    records, kinds = table.shape
+    levels = _levels(noise, "noise", records, kinds, positive=True)
+    rates = _levels(rate, "rate", records, kinds, positive=False)
+    above = None
+    if noise_above is not None:
+        above = _levels(noise_above, "noise_above", records, kinds, positive=True)
+        if (above < levels).any():
+            raise InputError("noise_above: no level may lie below that of noise")
+    if direction not in DIRECTIONS:
+        raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
+    names = None if ids is None else _names(ids, records)
+    return IndividualAccountant(
+        table, levels, rates, direction, above, adaptive=adaptive, ids=names
+    )
+
+
+def from_mechanisms(
+    mechanisms: Sequence[Mechanism | None],
+    counts: ArrayLike,
+    direction: str = "both",
+    *,
+    adaptive: bool = False,
+    ids: ArrayLike | None = None,
+) -> IndividualAccountant:
+    """Return the accountant of records whose steps are mechanisms, each given by its density.
+
+    Parameters
+    ----------
+    mechanisms
+        One for each kind of step, sampling included; None for a step without contribution.
+    counts, direction, adaptive, ids
+        As for `from_counts`.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> kinds = [mechanisms.logistic(s=s).subsample("poisson", "1/50") for s in (1, 3)]
+    >>> from_mechanisms(kinds, [[200, 0], [100, 100]]).epsilon(1e-6).epsilon.round(8).tolist()
+    [0.73417337, 0.53845931]
+    """
+    table = _whole_counts(counts)
+    kinds = tuple(mechanisms)
+    if len(kinds) != table.shape[1]:
+        raise InputError(f"{len(kinds)} mechanisms for {table.shape[1]} columns of counts")
+    for kind in kinds:
+        if kind is not None:
+            kind.require_concrete()
+    if direction not in DIRECTIONS:
+        raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
+    names = None if ids is None else _names(ids, table.shape[0])
+    none = np.zeros(len(kinds))
+    return IndividualAccountant(table, none, none, direction, None, kinds, adaptive, names)
+
+
+def _whole_counts(counts: ArrayLike) -> NDArray[np.integer]:
+    table = np.asanyarray(counts)
+    if table.ndim != 2 or 0 in table.shape:
+        raise InputError(
+            f"counts of shape {table.shape}: records × kinds of steps are needed, at least one each"
+        )
+    if table.dtype.kind == "u":
+        return cast("NDArray[np.integer]", table)
+    if table.dtype.kind not in "if":
+        raise InputError(f"counts of type {table.dtype}: whole numbers are needed")
+    wrong = ~((table >= 0) & (table <= _MOST_STEPS))
+    if table.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            wrong |= table != np.floor(table)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"counts: record {row}, kind {column} is {table[row, column]!r}; "
+            f"whole numbers from 0 to {_MOST_STEPS} are needed"
+        )
+    return table.astype(np.int64) if table.dtype.kind == "f" else table
+
+
+def _levels(value: ArrayLike, name: str, records: int, kinds: int, positive: bool) -> Array:
+    try:
+        levels = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: numbers are needed") from None
+    if levels.ndim <= 1:
+        if levels.ndim == 1 and levels.size not in {1, kinds}:
+            raise InputError(f"{name} of shape {levels.shape} for {kinds} kinds of steps")
+        levels = np.broadcast_to(levels, (kinds,)).copy()
+    elif levels.shape in {(records, 1), (records, kinds)}:
+        levels = np.broadcast_to(levels, (records, kinds))
+    else:
+        raise InputError(
+            f"{name} of shape {levels.shape}: ({kinds},) or ({records}, {kinds}) is needed"
+        )
+    wrong = ~(levels > 0.0) if positive else ~((levels >= 0.0) & (levels <= 1.0))
+    if wrong.any():
+        rule = "above 0" if positive else "from 0 to 1"
+        bad = float(levels[wrong][0])
+        raise InputError(f"{name}: {bad!r} is out of range; values {rule} are needed")
+    return np.asarray(levels)
+
+
+def _names(ids: ArrayLike, records: int) -> NDArray[Any]:
+    names = np.asarray(ids)
+    if names.shape != (records,):
+        raise InputError(f"ids of shape {names.shape} for {records} records: one each is needed")
+    if np.unique(names).size != records:
+        seen, often = np.unique(names, return_counts=True)
+        raise InputError(
+            f"ids: {seen[often > 1][0].item()!r} occurs twice; every record needs its own"
+        )
+    return names
+
+
+__all__ = ["IndividualAccountant", "from_counts", "from_mechanisms"]

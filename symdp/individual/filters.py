@@ -1,0 +1,318 @@
+"""Privacy filters and odometers that are proved under full adaptivity, with resumable state.
+
+A filter is told a bound on each step before the step is run, and refuses the step that would
+exceed the budget fixed at the start.  Bounds may depend on all outputs so far.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+from symdp.errors import InputError
+from symdp.individual.state import (
+    exact_square,
+    locked,
+    number,
+    read_state,
+    root_up,
+    write_state,
+)
+
+CONDITIONS = (
+    "proved for every adaptive choice of steps, if each step's bound is known before the step is "
+    "run and holds whatever the outputs so far, and the budget was fixed before the first step"
+)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a filter says of a step: whether it fits, and what would be left.
+
+    Attributes
+    ----------
+    allowed
+        Whether the step may be run.
+    step
+        The number that the step would have, from 1.
+    left
+        The largest bound that would still fit after it (before it, where it is refused).
+    """
+
+    allowed: bool
+    step: int
+    left: float
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+class Filter(ABC):
+    """What all filters share: steps in order, exact sums, and a state that is written first.
+
+    `ask` changes nothing.  `commit` charges a step and writes the state; when it has returned, the
+    step may be released.  A refused step raises and changes nothing.
+    """
+
+    type_name: ClassVar[str]
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = None if path is None else Path(path)
+        self.count = 0
+        self.runs: list[list[Any]] = []  # the journal: [bound as hexadecimal, how often]
+
+    @abstractmethod
+    def _parameters(self) -> dict[str, Any]:
+        """What was fixed at the start, as JSON values that read back exactly."""
+
+    @abstractmethod
+    def _checked(self, bound: Any) -> Any:
+        """Return a step's bound, or refuse what is none."""
+
+    @abstractmethod
+    def _fits(self, bound: Any) -> bool:
+        """Return whether a step may still be run."""
+
+    @abstractmethod
+    def _charge(self, bound: Any) -> None:
+        """Add a step to what is spent."""
+
+    @abstractmethod
+    def left(self) -> float:
+        """Return the largest bound of a step that still fits."""
+
+    @abstractmethod
+    def status(self) -> dict[str, Any]:
+        """Return the state in words and numbers, with what is proved."""
+
+    def _text(self, bound: Any) -> Any:
+        return float(bound).hex()
+
+    def _bound(self, text: Any) -> Any:
+        return float.fromhex(text)
+
+    def ask(self, bound: Any) -> Decision:
+        """Return whether a step of this bound fits; nothing changes."""
+        checked = self._checked(bound)
+        return Decision(self._fits(checked), self.count + 1, self.left())
+
+    def commit(self, bound: Any, step: int | None = None) -> Decision:
+        """Charge a step, write the state, and return; then the step may be released.
+
+        Parameters
+        ----------
+        bound
+            The step's bound: μ, or ρ.
+        step
+            The number that the step is expected to have; a repeated or skipped one is refused.
+
+        Raises
+        ------
+        InputError
+            If the step does not fit, is out of order, or the state cannot be written; then
+            nothing has changed.
+        """
+        checked = self._checked(bound)
+        if step is not None and step != self.count + 1:
+            raise InputError(
+                f"step {step}: the next step is {self.count + 1}; steps are committed once each, "
+                "in order"
+            )
+        if not self._fits(checked):
+            raise InputError(
+                f"step {self.count + 1} of bound {bound!r} would exceed the budget: at most "
+                f"{self.left():.17g} is left; do not release it"
+            )
+        if self.path is None:
+            self._apply(checked)
+        else:
+            with locked(self.path):
+                self._same_as_on_disk()
+                before = (self.count, [list(run) for run in self.runs], self._spent())
+                self._apply(checked)
+                saved = False
+                try:
+                    self.save()
+                    saved = True
+                finally:
+                    if not saved:
+                        self.count, self.runs = before[0], before[1]
+                        self._restore(before[2])
+        return Decision(True, self.count, self.left())
+
+    @abstractmethod
+    def _spent(self) -> Any: ...
+
+    @abstractmethod
+    def _restore(self, spent: Any) -> None: ...
+
+    def _apply(self, bound: Any) -> None:
+        self._charge(bound)
+        self.count += 1
+        text = self._text(bound)
+        if self.runs and self.runs[-1][0] == text:
+            self.runs[-1][1] += 1
+        else:
+            self.runs.append([text, 1])
+
+    def _same_as_on_disk(self) -> None:
+        assert self.path is not None
+        if not self.path.exists():
+            return
+        stored = read_state(self.path)
+        if stored.get("steps") != self.count or stored.get("runs") != self.runs:
+            raise InputError(
+                f"{self.path}: another writer has committed steps meanwhile; load the filter again"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return {
+            "filter": self.type_name,
+            **self._parameters(),
+            "steps": self.count,
+            "runs": self.runs,
+        }
+
+    def save(self, path: str | Path | None = None) -> None:
+        """Write the state, complete or not at all."""
+        target = self.path if path is None else Path(path)
+        if target is None:
+            raise InputError("this filter has no file; give save a path")
+        write_state(target, self.to_json())
+
+    def _replay(self, state: dict[str, Any], where: str) -> None:
+        """Charge again every step of a journal, so that no sum is taken on trust."""
+        for text, many in state.get("runs", []):
+            if not isinstance(many, int) or many < 1:
+                raise InputError(f"{where}: the journal of steps is damaged")
+            bound = self._bound(text)
+            for _ in range(many):
+                self._charge(bound)
+                self.count += 1
+        self.runs = [list(run) for run in state.get("runs", [])]
+        if self.count != state.get("steps"):
+            raise InputError(f"{where}: the journal does not have the {state.get('steps')} steps")
+
+
+class GaussianFilter(Filter):
+    """Steps that are μ_j-GDP may go on while Σ μ_j² ≤ B²: the whole is B-GDP [IND Thm 3.2].
+
+    Sums are exact, in whole multiples of powers of two: no rounding is charged or forgotten.
+
+    Parameters
+    ----------
+    budget
+        B > 0.  Left out, the largest B with G_B(ε) ≤ δ.
+    epsilon, delta
+        The guarantee that B is to give, instead of B.
+    path
+        Where the state is kept; None for none.
+
+    Examples
+    --------
+    >>> filter = GaussianFilter(budget=1.0)
+    >>> [filter.commit(0.6).allowed, bool(filter.ask(0.9)), bool(filter.ask(0.7))]
+    [True, False, True]
+    >>> round(GaussianFilter(epsilon=2.75, delta=1e-5).budget, 8)
+    0.6659424
+    """
+
+    type_name = "gdp"
+
+    def __init__(
+        self,
+        budget: float | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        path: str | Path | None = None,
+    ) -> None:
+        super().__init__(path)
+        self.budget = budget_of(budget, epsilon, delta)
+        self._sum = Fraction(0)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"budget": self.budget.hex()}
+
+    def _checked(self, bound: Any) -> float:
+        return number(bound, "mu")
+
+    def _fits(self, bound: float) -> bool:
+        return self._sum + exact_square(bound) <= exact_square(self.budget)
+
+    def _charge(self, bound: float) -> None:
+        self._sum += exact_square(bound)
+
+    def _spent(self) -> Fraction:
+        return self._sum
+
+    def _restore(self, spent: Fraction) -> None:
+        self._sum = spent
+
+    def left(self) -> float:
+        """Return the largest μ that still fits."""
+        rest = exact_square(self.budget) - self._sum
+        if rest <= 0:
+            return 0.0
+        root = root_up(rest)
+        return root if exact_square(root) <= rest else math.nextafter(root, 0.0)
+
+    def epsilon(self, delta: float) -> float:
+        """Return ε(δ) of the whole budget B: what is proved, whatever part of it was spent."""
+        return gaussian_epsilon(self.budget, delta)
+
+    def status(self) -> dict[str, Any]:
+        """Return budget, what is spent of it, and the proved guarantee."""
+        return {
+            "filter": self.type_name,
+            "proved": f"the released outputs are {self.budget:.12g}-GDP in whole",
+            "kind": "bound",
+            "conditions": CONDITIONS,
+            "budget": self.budget,
+            "spent_so_far": root_up(self._sum),
+            "spent_is": "no guarantee: √Σμ² so far, of the budget fixed at the start",
+            "left": self.left(),
+            "steps": self.count,
+        }
+
+
+def budget_of(budget: float | None, epsilon: float | None, delta: float | None) -> float:
+    """Return B as given, or the largest B with G_B(ε) ≤ δ, rounded down.
+
+    Examples
+    --------
+    >>> round(budget_of(None, 0.5, 1e-5), 8)
+    0.14221056
+    """
+    if budget is not None:
+        if epsilon is not None or delta is not None:
+            raise InputError("give budget, or epsilon and delta, not both")
+        return number(budget, "budget", positive=True)
+    if epsilon is None or delta is None:
+        raise InputError("give budget, or epsilon and delta")
+    from symdp.individual.result import check_delta
+    from symdp.tradeoff import gaussian_mu
+
+    log_delta = check_delta(delta)
+    return gaussian_mu(number(epsilon, "epsilon"), log_delta) * (1.0 - 1e-12)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return ε(δ) of μ-GDP, rounded up.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(0.5, 1e-5), 6)
+    1.993091
+    """
+    import numpy as np
+
+    from symdp.individual.gaussian import epsilon_of
+    from symdp.individual.result import check_delta
+
+    return float(epsilon_of(np.asarray([mu]), check_delta(delta))[0]) * (1.0 + 1e-11)

@@ -1,0 +1,148 @@
+"""μ of Gaussian privacy: what a step is proved to have, and what a record's profile looks like."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symdp.errors import InputError
+from symdp.individual.gaussian import mu_of
+from symdp.individual.result import check_delta
+from symdp.individual.subsampled_gaussian import Array
+
+if TYPE_CHECKING:
+    from symdp.individual.accounting import IndividualAccountant
+    from symdp.mechanism import Mechanism
+
+_PLACES = 8  # of ε up to the floor's, from an eighth of it
+_CELLS = 400  # of ε below the largest loss
+_UP = 1.0 + 4e-12  # widens what single-step numbers in doubles may have lost
+
+
+def largest_mu(accountant: IndividualAccountant, floor: float, options: dict[str, Any]) -> Array:
+    """Return μ(δ₀) of every record, see `IndividualAccountant.mu`."""
+    check_delta(floor)
+    end = accountant.epsilon(floor, **options)
+    best = np.zeros(len(end))
+    some = end.epsilon > 0.0
+    for share in np.linspace(1.0 / _PLACES, 1.0, _PLACES):
+        at = share * end.epsilon
+        log_delta = (
+            np.full(len(end), math.log(floor))
+            if share == 1.0
+            else accountant.delta(at, **options).log_delta
+        )
+        best[some] = np.maximum(best[some], mu_of(at[some], log_delta[some]))
+    return best
+
+
+def pure_mu(epsilon: float) -> float:
+    """Return the μ of a step that is ε₀-DP: 2Φ⁻¹(e^{ε₀}/(1 + e^{ε₀})), rounded up.
+
+    Its trade-off function lies above that of N(0, 1) against N(μ, 1), so that the step may enter
+    a Gaussian filter with this μ.
+
+    Raises
+    ------
+    InputError
+        If ε₀ is negative or not finite.
+
+    Examples
+    --------
+    >>> round(pure_mu(1.0), 12)
+    1.232035385346
+    """
+    from scipy.special import ndtri
+
+    if not 0.0 <= epsilon < 500.0:
+        raise InputError(f"epsilon = {epsilon!r}: a pure step needs 0 ≤ ε₀ < 500")
+    # Φ⁻¹(1 − p) = −Φ⁻¹(p), with p = 1/(1 + e^ε₀) small and precise
+    return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(epsilon)))) * (1.0 + 1e-12)
+
+
+@dataclass(frozen=True)
+class StepMu:
+    """A μ that a step is proved to have, and why."""
+
+    mu: float
+    reason: str
+
+    def __float__(self) -> float:
+        return self.mu
+
+
+def step_mu(mechanism: Mechanism) -> StepMu:
+    """Return a μ such that one step of a mechanism is μ-GDP, in both directions.
+
+    A Gaussian has its own; a sampled step has that of the step without sampling, since sampling
+    is a map of the outputs; a step of bounded loss has the largest μ over cells of ε,
+    G_μ(ε_{k+1}) = δ(ε_k), which holds at every ε between since δ falls and G rises in μ.
+
+    Parameters
+    ----------
+    mechanism
+        With numbers for all its parameters.
+
+    Raises
+    ------
+    InputError
+        If the loss is neither Gaussian nor bounded: no finite μ is proved.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> step_mu(symdp.mechanisms.gaussian(sigma=4).subsample("poisson", 0.01))
+    StepMu(mu=0.25, reason='Gaussian loss; sampling is a map of the outputs')
+    >>> found = step_mu(symdp.mechanisms.laplace(b=2))
+    >>> found.mu < pure_mu(0.5), round(found.mu, 3)
+    (True, 0.563)
+    """
+    from dataclasses import replace
+
+    from symdp.composition import compose
+
+    mechanism.require_concrete()
+    sampled = mechanism.sampling is not None
+    base = replace(mechanism, sampling=None) if sampled else mechanism
+    mu = _gaussian_loss(base)
+    if mu is not None:
+        return StepMu(
+            mu, "Gaussian loss; sampling is a map of the outputs" if sampled else "Gaussian loss"
+        )
+    one = compose(mechanism, 1)
+    bounds = [one.law(side).loss_bounds for side in ("remove", "add")]
+    top = max(high for _, high in bounds)
+    if not math.isfinite(top) or any(one.law(s).mass_at_infinity > 0 for s in ("remove", "add")):
+        raise InputError(
+            f"{mechanism.summary}: its loss is neither Gaussian nor bounded, so that no finite μ "
+            "is proved; use a Rényi filter"
+        )
+    top *= _UP
+    ends = top * np.arange(_CELLS + 1) / _CELLS
+    upper = np.asarray([max(one.delta(float(e)).upper or 0.0, 0.0) for e in ends[:-1]]) * _UP
+    some = upper > 0.0
+    best = float(mu_of(ends[1:][some], np.log(upper[some])).max()) if some.any() else 0.0
+    return StepMu(min(best * _UP, pure_mu(top)), "bounded loss, the largest μ over cells of ε")
+
+
+def _gaussian_loss(mechanism: Mechanism) -> float | None:
+    """Return μ where the CGF is proved to be μ²z(1+z)/2, in both directions; else None."""
+    import sympy as sp
+
+    from symdp.derive.derivation import derive
+
+    values = []
+    for direction in ("remove", "add"):
+        cgf = derive(mechanism, direction=direction, time_limit=5.0).cgf
+        if cgf.expression is None:
+            return None
+        square = sp.simplify(2 * cgf.expression / (cgf.tilt * (1 + cgf.tilt)))
+        if square.free_symbols or not square.is_positive:
+            return None
+        exact = sp.sqrt(square)
+        value = float(exact)
+        values.append(value if sp.Rational(value) >= exact else math.nextafter(value, math.inf))
+    return max(values)

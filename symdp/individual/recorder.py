@@ -1,0 +1,374 @@
+"""A run's record: how often each record's contribution fell into which bucket of norms.
+
+A run is a folder: `run.json` (parameters as exact text, steps, segments), and one memory-mapped
+array of counts for each segment.  `commit` makes the steps so far durable; what came after the
+last commit is forgotten when a run is opened again, and its steps are to be given once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from symdp.errors import InputError
+from symdp.individual.accounting import IndividualAccountant
+from symdp.individual.grid import NormGrid
+from symdp.individual.norms import as_floats, checked, open_norms, record_chunks
+from symdp.individual.output import replace_file
+from symdp.individual.result import WARNING
+from symdp.individual.runs import FORMAT, accountant_of, read_run
+from symdp.individual.state import checksum, locked, number
+
+RESTS = ("clip", "stale")
+_BUFFERED = 1 << 25  # norms that are kept before they are counted
+_BLOCK = 1 << 20  # counts of one block of records: they stay in the cache
+_WIDER = {"uint16": np.uint32, "uint32": np.uint64}
+
+
+class Recorder:
+    """Counts of every record's contribution norms, step by step, kept in a folder.
+
+    Parameters
+    ----------
+    path
+        The run's folder; an existing run is opened again where it was last committed.
+    records
+        Their number.
+    multiplier, clip, rate
+        Noise standard deviation over the clip, C, and the Poisson sampling rate.
+    grid
+        "norm:256" (linear in the norm), "geometric:256:300", or edges as shares of the clip.
+    ids
+        The records' names, each once.
+    adaptive
+        Whether contributions depend on earlier outputs, as in training; False for a fixed sequence.
+    squared, above
+        Whether norms come squared; whether those above the clip are clipped ("clip") or refused.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, or the folder holds another run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> run = Recorder(folder.name + "/run", records=3, multiplier=1.0, clip=2.0, rate=0.01)
+    >>> for _ in range(100):
+    ...     run.step([2.0, 1.0, 0.0])
+    >>> run.commit()
+    >>> found = run.accountant().epsilon(1e-5)
+    >>> found.epsilon.round(4).tolist(), str(found.kind[0])
+    ([0.718, 0.1898, 0.0], 'estimate')
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        records: int,
+        multiplier: float,
+        clip: float,
+        rate: float = 1.0,
+        grid: str | Sequence[float] = "norm:256",
+        ids: ArrayLike | None = None,
+        *,
+        adaptive: bool = True,
+        squared: bool = False,
+        above: str = "clip",
+    ) -> None:
+        if isinstance(records, bool) or not isinstance(records, int) or records < 1:
+            raise InputError(f"records = {records!r}: a whole number of at least 1 is needed")
+        if above not in {"clip", "refuse"}:
+            raise InputError(f"above = {above!r}: it is 'clip' or 'refuse'")
+        self.path = Path(path)
+        self.records, self.adaptive, self.squared, self.above = records, adaptive, squared, above
+        self.grid = NormGrid.parse(grid)
+        self.ids = _ids(ids, records)
+        self.stale = False
+        self.steps = 0
+        self.segments: list[dict[str, Any]] = []
+        self._places: dict[Any, int] | None = None
+        self._buffer: list[NDArray[np.intp]] = []
+        self._counts: list[NDArray[Any]] = []
+        settings = _settings(multiplier, clip, rate)
+        if (self.path / "run.json").exists():
+            self._open(settings)
+        else:
+            self._start(settings)
+
+    def _start(self, settings: dict[str, Any]) -> None:
+        if self.path.exists() and any(self.path.iterdir()):
+            raise InputError(f"{self.path}: the folder is not empty and holds no run")
+        self.path.mkdir(parents=True, exist_ok=True)
+        if self.ids is not None:
+            replace_file(self.path / "ids.npy", lambda part: _save(part, self.ids))
+        self.segment(**settings)
+        self.commit()
+
+    def _open(self, settings: dict[str, Any]) -> None:
+        state = read_run(self.path)
+        mine = {"records": self.records, "grid": self.grid.digest, "adaptive": self.adaptive}
+        for name, value in mine.items():
+            if state[name] != value:
+                raise InputError(f"{self.path}: the run has another value of {name}: {state[name]}")
+        last = state["segments"][-1]
+        if any(last[name] != float(value).hex() for name, value in settings.items()):
+            raise InputError(
+                f"{self.path}: multiplier, clip or rate differ from the run's last segment; open "
+                "it with those, then call segment() to change them"
+            )
+        self.steps, self.stale = state["steps"], state["stale"]
+        for segment in state["segments"]:
+            self.segments.append(dict(segment))
+            self._counts.append(np.load(self.path / segment["file"]))
+
+    def segment(self, multiplier: float, clip: float, rate: float = 1.0) -> None:
+        """Begin a segment: from now on multiplier, clip or rate are others."""
+        settings = _settings(multiplier, clip, rate)
+        self._count()
+        self.segments.append({k: float(v).hex() for k, v in settings.items()})
+        self._counts.append(np.zeros((self.records, self.grid.count), dtype=np.uint16))
+
+    @property
+    def clip(self) -> float:
+        """The present segment's clip."""
+        return float.fromhex(self.segments[-1]["clip"])
+
+    def step(
+        self,
+        norms: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rest: str | None = None,
+        active: ArrayLike | None = None,
+        number: int | None = None,
+    ) -> None:
+        """Count one step.
+
+        Parameters
+        ----------
+        norms
+            What every record would contribute, sampled or not, shape (records,); or with `ids`,
+            of these records only.
+        ids
+            Names (or places, where the run has no names) of the records looked at.
+        rest
+            What is charged to all others: "clip", which holds whatever they are, or "stale": their
+            last known place, which makes every result an estimate.
+        active
+            Who takes part, a mask of shape (records,); others are charged nothing.
+        number
+            The step's expected number, from 1.
+
+        Raises
+        ------
+        InputError
+            If shapes, values or numbers break a rule; then nothing is counted.
+        """
+        if number is not None and number != self.steps + 1:
+            raise InputError(f"step {number}: the next step is {self.steps + 1}")
+        values = np.atleast_1d(as_floats(norms))
+        if values.ndim != 1:
+            raise InputError(f"norms of shape {values.shape}: one step's norms are needed")
+        if ids is None:
+            if values.size != self.records:
+                raise InputError(
+                    f"norms of {values.size} records for {self.records}: give ids= and rest= for "
+                    "a part of them"
+                )
+            places = self._place(values, 0)
+        else:
+            places = self._partial(values, ids, rest)
+        if active is not None:
+            mask = np.asarray(active)
+            if mask.dtype != bool or mask.shape != (self.records,):
+                raise InputError(f"active: a mask of shape ({self.records},) is needed")
+            places = np.where(mask, places, 0)
+        if rest == "stale":
+            self.stale = True
+        self._buffer.append(places)
+        self._last = places
+        self.steps += 1
+        if len(self._buffer) * self.records >= _BUFFERED:
+            self._count()
+
+    def _place(self, values: NDArray[np.floating[Any]], first: int) -> NDArray[np.intp]:
+        fine = checked(values, self.clip, first, squared=self.squared, above=self.above)
+        return self.grid.place_scaled(fine, self.clip)
+
+    def _partial(
+        self, values: NDArray[np.floating[Any]], ids: ArrayLike, rest: str | None
+    ) -> NDArray[np.intp]:
+        if rest not in RESTS:
+            raise InputError(
+                f"rest = {rest!r}: state what the other records are charged, 'clip' or 'stale'"
+            )
+        names = np.asarray(ids)
+        if names.shape != values.shape:
+            raise InputError(f"ids of shape {names.shape} for norms of shape {values.shape}")
+        where = self._lookup(names)
+        if np.unique(where).size != where.size:
+            raise InputError("ids: a record occurs twice in one step")
+        top = self.grid.count - 1
+        last = getattr(self, "_last", None)
+        places = np.full(self.records, top) if rest == "clip" or last is None else last.copy()
+        places[where] = self._place(values, 0)
+        return places
+
+    def _lookup(self, names: NDArray[Any]) -> NDArray[np.int64]:
+        if self.ids is None:
+            if names.dtype.kind not in "iu" or (names.size and not names.min() >= 0):
+                raise InputError("ids: the run has no names; give places of records")
+            if names.size and names.max() >= self.records:
+                raise InputError(f"ids: {names.max()} is out of range for {self.records} records")
+            return names.astype(np.int64)
+        if self._places is None:
+            self._places = {name: i for i, name in enumerate(self.ids.tolist())}
+        try:
+            return np.asarray([self._places[name] for name in names.tolist()], dtype=np.int64)
+        except KeyError as error:
+            raise InputError(f"ids: {error} is no record of this run") from None
+
+    def add(self, source: Any, layout: str | None, progress: Any = None) -> None:
+        """Count many steps at once: an array of norms, or a .npy or .parquet file.
+
+        Parameters
+        ----------
+        source
+            Norms, or a file of them; a long Parquet table has columns record, step and norm.
+        layout
+            "steps-records" or "records-steps", for everything but a long table.
+        progress
+            Called with the numbers of records done and in all.
+        """
+        self._count()
+        array = open_norms(source)
+        pending = [counts.copy() for counts in self._counts[-1:]]
+        steps = 0
+        for rows, block in record_chunks(array, layout):
+            steps = block.shape[1]
+            if rows.stop > self.records:
+                raise InputError(f"norms of more than the run's {self.records} records")
+            self.count_block(block, rows.start, pending)
+            if progress is not None:
+                progress(rows.stop, self.records)
+        if rows.stop != self.records:
+            raise InputError(f"norms of {rows.stop} records for the run's {self.records}")
+        self._counts[-1] = pending[0]
+        self.steps += steps
+
+    def count_block(
+        self, block: NDArray[np.floating[Any]], first: int, counts: list[NDArray[Any]] | None = None
+    ) -> None:
+        """Add the norms of some records, records × steps, to counts; steps are not numbered."""
+        target = self._counts if counts is None else counts
+        width = self.grid.count
+        size = max(1, _BLOCK // max(width, block.shape[1]))
+        for start in range(0, block.shape[0], size):
+            part = block[start : start + size]
+            places = self._place(part, first + start)
+            places += (np.arange(part.shape[0]) * width)[:, None]
+            found = np.bincount(places.ravel(), minlength=part.shape[0] * width)
+            rows = slice(first + start, first + start + part.shape[0])
+            self._increase(target, rows, found.reshape(-1, width))
+
+    @staticmethod
+    def _increase(target: list[NDArray[Any]], rows: slice, found: NDArray[np.intp]) -> None:
+        counts = target[-1]
+        total = counts[rows].astype(np.int64) + found
+        while total.max() > np.iinfo(counts.dtype).max:
+            counts = counts.astype(_WIDER[counts.dtype.name])
+            target[-1] = counts
+        counts[rows] = total
+
+    def _count(self) -> None:
+        """Count the steps that are kept in memory."""
+        if not self._buffer:
+            return
+        width, size = self.grid.count, max(1, _BLOCK // self.grid.count)
+        for start in range(0, self.records, size):
+            rows = slice(start, min(start + size, self.records))
+            offset = np.arange(rows.stop - start) * width
+            found = np.zeros((rows.stop - start) * width, dtype=np.intp)
+            for places in self._buffer:
+                found += np.bincount(places[rows] + offset, minlength=found.size)
+            self._increase(self._counts, rows, found.reshape(-1, width))
+        self._buffer = []
+
+    def commit(self) -> None:
+        """Make everything so far durable: counts first, then the run's state, each in one step."""
+        self._count()
+        with locked(self.path / "run.json"):
+            if (self.path / "run.json").exists():
+                stored = read_run(self.path)
+                if stored["steps"] > self.steps:
+                    raise InputError(f"{self.path}: another writer has added steps; open it again")
+            old = {segment.get("file") for segment in self.segments}
+            for number_, (segment, counts) in enumerate(
+                zip(self.segments, self._counts, strict=True)
+            ):
+                if segment.get("at") == self.steps:
+                    continue
+                name = f"counts-{number_}-{self.steps}.npy"
+                replace_file(self.path / name, lambda part, c=counts: _save(part, c))  # type: ignore[misc]
+                segment["file"], segment["at"] = name, self.steps
+            state = {
+                "format": FORMAT,
+                "version": 1,
+                "records": self.records,
+                "steps": self.steps,
+                "grid_name": self.grid.name,
+                "edges": [x.hex() for x in self.grid.edges.tolist()],
+                "grid": self.grid.digest,
+                "adaptive": self.adaptive,
+                "stale": self.stale,
+                "segments": self.segments,
+                "warning": WARNING,
+            }
+            state["checksum"] = checksum(state)
+            text = json.dumps(state, indent=1)
+            replace_file(self.path / "run.json", lambda part: _write_text(part, text))
+            for gone in old - {segment["file"] for segment in self.segments} - {None}:
+                (self.path / str(gone)).unlink(missing_ok=True)
+
+    def accountant(self, direction: str = "both") -> IndividualAccountant:
+        """Return the accountant of the steps counted so far, bounds from rounding both ways."""
+        self._count()
+        return accountant_of(
+            self.segments, self._counts, self.grid, self.ids, direction, self.adaptive or self.stale
+        )
+
+
+def _settings(multiplier: float, clip: float, rate: float) -> dict[str, float]:
+    found = {
+        "multiplier": number(multiplier, "multiplier", positive=True),
+        "clip": number(clip, "clip", positive=True),
+        "rate": number(rate, "rate", positive=True),
+    }
+    if found["rate"] > 1.0:
+        raise InputError(f"rate = {rate!r}: it must lie from 0 to 1")
+    return found
+
+
+def _ids(ids: ArrayLike | None, records: int) -> NDArray[Any] | None:
+    if ids is None:
+        return None
+    from symdp.individual.accounting import _names
+
+    return _names(ids, records)
+
+
+def _save(part: Path, array: Any) -> None:
+    with part.open("wb") as stream:
+        np.save(stream, array, allow_pickle=False)
+
+
+def _write_text(part: Path, text: str) -> None:
+    part.write_text(text, encoding="utf-8")

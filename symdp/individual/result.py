@@ -1,0 +1,218 @@
+"""What individual accounting returns: arrays over the records, and what each number is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import InputError
+from symdp.individual.subsampled_gaussian import Array
+
+KINDS = ("exact", "bound", "estimate")
+PATHS = ("shared line", "no loss seen at this delta", "single record", "renyi bound")
+WARNING = (
+    "individual epsilons, norms and active sets are functions of the data: they are private "
+    "themselves"
+)
+_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+@dataclass(frozen=True)
+class IndividualResult:
+    """ε or δ of every record, with bounds and with what kind of number each one is.
+
+    Attributes
+    ----------
+    asked
+        "epsilon" or "delta": which of the two was asked for.
+    epsilon
+        ε in nats, shape (records,).
+    log_delta
+        log δ, shape (records,).
+    lower, upper
+        Bounds of what was asked for (log δ where δ was): of the counted losses rounded towards
+        smaller and larger ones, and of the numerical error.  Shape (records,).
+    kind_code
+        Place in `KINDS`: "exact" (a fixed sequence, value within [lower, upper]), "bound" (proved
+        to be no smaller than the truth) or "estimate".
+    path_code
+        Place in `PATHS`: how each number was found.
+    numerical_error
+        An estimate of the numerical error alone, relative to δ.
+    steps
+        Σ counts of each record.
+    method, direction, seconds, note
+        The method, the direction, the time taken, and what is wrong with the numbers, if anything.
+    ids
+        The records' names, or None for 0, 1, 2, …
+    extra
+        Further columns of the file.
+    """
+
+    asked: str
+    epsilon: Array
+    log_delta: Array
+    lower: Array
+    upper: Array
+    kind_code: NDArray[np.uint8]
+    path_code: NDArray[np.uint8]
+    numerical_error: Array
+    steps: NDArray[np.int64]
+    method: str
+    direction: str
+    seconds: float = 0.0
+    note: str = ""
+    ids: NDArray[Any] | None = None
+    extra: dict[str, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.epsilon.size)
+
+    @property
+    def delta(self) -> Array:
+        """δ as doubles; where `log_delta` lies below their range, 0."""
+        return np.asarray(np.exp(self.log_delta))
+
+    @property
+    def value(self) -> Array:
+        """What was asked for: ε, or δ."""
+        return self.epsilon if self.asked == "epsilon" else self.delta
+
+    @property
+    def kind(self) -> NDArray[np.str_]:
+        """The kind of every number, as words."""
+        return np.asarray(KINDS)[self.kind_code]
+
+    @property
+    def paths(self) -> dict[str, int]:
+        """How many records took which path; none is silently slower or looser."""
+        counted = np.bincount(self.path_code, minlength=len(PATHS))
+        return {name: int(n) for name, n in zip(PATHS, counted, strict=True) if n}
+
+    def quantiles(self, shares: Sequence[float] = _QUANTILES) -> dict[float, float]:
+        """Return quantiles of what was asked for over the records."""
+        if not len(self):
+            raise InputError("quantiles of no records: give at least one")
+        values = np.quantile(self.value, shares, method="higher")
+        return {float(s): float(v) for s, v in zip(shares, values, strict=True)}
+
+    def histogram(self, bins: int = 30) -> tuple[NDArray[np.int64], Array]:
+        """Return counts and edges of a histogram of what was asked for."""
+        counts, edges = np.histogram(self.value, bins=bins)
+        return counts, edges
+
+    def by_group(self, labels: Iterable[Any]) -> dict[Any, dict[str, float]]:
+        """Return count, median, mean, 95 % quantile and maximum of each group of records.
+
+        Parameters
+        ----------
+        labels
+            One label for each record, such as its class.
+
+        Raises
+        ------
+        InputError
+            If there are not as many labels as records.
+        """
+        names = np.asarray(list(labels) if not hasattr(labels, "__len__") else labels)
+        if names.shape != self.epsilon.shape:
+            raise InputError(
+                f"labels of shape {names.shape} for {len(self)} records: one label each is needed"
+            )
+        table = {}
+        for name in np.unique(names):
+            values = self.value[names == name]
+            key = name.item() if hasattr(name, "item") else name
+            table[key] = {
+                "count": float(values.size),
+                "median": float(np.median(values)),
+                "mean": float(values.mean()),
+                "q95": float(np.quantile(values, 0.95, method="higher")),
+                "max": float(values.max()),
+            }
+        return table
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns that are written to files."""
+        return {
+            "id": np.arange(len(self)) if self.ids is None else self.ids,
+            "epsilon": self.epsilon,
+            "log_delta": self.log_delta,
+            "lower": self.lower,
+            "upper": self.upper,
+            "kind": self.kind,
+            "path": np.asarray(PATHS)[self.path_code],
+            "steps": self.steps,
+            **self.extra,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write one row a record to a .parquet or .npz file, complete or not at all.
+
+        Raises
+        ------
+        InputError
+            If the name's ending is unknown, pyarrow is missing or the file cannot be written.
+        """
+        from symdp.individual.output import write_columns
+
+        meta = {
+            "asked": self.asked,
+            "method": self.method,
+            "direction": self.direction,
+            "note": self.note,
+            "warning": WARNING,
+        }
+        write_columns(self.columns(), meta, Path(path))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers of a summary as JSON values."""
+        found = self.quantiles()
+        kinds = np.bincount(self.kind_code, minlength=len(KINDS))
+        with np.errstate(invalid="ignore"):
+            wide = self.upper - self.lower
+        return {
+            "asked": self.asked,
+            "records": len(self),
+            "quantiles": {f"{k:g}": v for k, v in found.items()},
+            "mean": float(self.value.mean()),
+            "widest_interval": float(np.nanmax(wide)) if np.isfinite(wide).any() else None,
+            "kinds": {k: int(n) for k, n in zip(KINDS, kinds, strict=True) if n},
+            "paths": self.paths,
+            "method": self.method,
+            "direction": self.direction,
+            "seconds": round(self.seconds, 6),
+            "note": self.note,
+            "warning": WARNING,
+        }
+
+
+def larger(first: IndividualResult, second: IndividualResult) -> IndividualResult:
+    """Return the larger of two directions' numbers, record by record."""
+    import dataclasses
+
+    mine = first.epsilon if first.asked == "epsilon" else first.log_delta
+    other = second.epsilon if second.asked == "epsilon" else second.log_delta
+    take = other > mine
+    names = ("epsilon", "log_delta", "kind_code", "path_code", "numerical_error")
+    chosen = {n: np.where(take, getattr(second, n), getattr(first, n)) for n in names}
+    for name in ("lower", "upper"):
+        chosen[name] = np.fmax(getattr(first, name), getattr(second, name))
+    return dataclasses.replace(first, direction="both", **chosen)
+
+
+def check_delta(delta: float) -> float:
+    """Return log δ of a δ that lies strictly between 0 and 1."""
+    try:
+        value = float(delta)
+    except (TypeError, ValueError):
+        raise InputError(f"delta = {delta!r}: it must be a number between 0 and 1") from None
+    if not 0.0 < value < 1.0:
+        raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
+    return math.log(value)

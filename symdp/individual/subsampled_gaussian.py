@@ -1,0 +1,334 @@
+"""CGF tables of Poisson-subsampled Gaussian steps: many noise levels at once, fast.
+
+With Q = N(0, σ²) and r(x) = 1 − q + q e^{(2x−1)/2σ²} the two directions are moments of r
+[IND D.3]:
+
+    M_remove(z) = E_Q r^{1+z},        M_add(z) = E_Q r^{−z} = M_remove(−1−z)
+
+by the trapezoidal rule in u = x/σ.  Its error is e^{−2πa/h} times the growth of the integrand on
+the line Im u = a, for any a below the branch point of log r at πσ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from symdp.errors import AccuracyError
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+_EFOLDS = 41.0  # what is dropped is below e^-41 = 1.6e-18 of the integral
+_REACH = 9.2  # standard deviations of a unit Gaussian that hold all but e^-42
+_STRIP = 2.8  # of the branch point at πσ
+_WIDEST_SHIFT = 8.8  # beyond this a farther line gains nothing: a²/2 reaches the accuracy
+_FAR_MODE = 40.0  # standard deviations of the noise at which the two modes are taken apart
+_SMALL_EXPONENT = 30.0  # below this, M − 1 is summed instead of M
+_FIXED_POINTS = 60
+_SLAB = 1 << 16  # powers that are held at once, in the cache
+_MOST_POWERS = 20_000_000  # of one kind of step on one line: about 0.3 s
+_MOST_KEPT = 4096  # node sets, of some kilobytes each
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+class SubsampledGaussian:
+    """CGFs K_b(z) of single steps, one for each pair (noise level, sampling rate).
+
+    Parameters
+    ----------
+    noise
+        σ_b > 0 in units of the record's contribution, shape (buckets,); inf for no contribution.
+    rate
+        Sampling rates in [0, 1], shape (buckets,).
+    direction
+        "remove" or "add".
+
+    Examples
+    --------
+    >>> table = SubsampledGaussian(np.array([2.0]), np.array([1.0]), "add")
+    >>> table.transform(np.array([1.0, 3.0]))[:, 0].round(12).tolist()
+    [0.25, 1.5]
+    """
+
+    def __init__(self, noise: Array, rate: Array, direction: str) -> None:
+        self.noise = noise
+        self.rate = rate
+        self.removes = direction == "remove"
+        self.silent = ~np.isfinite(noise) | (rate == 0.0)
+        self.plain = (rate == 1.0) & ~self.silent
+        self._rows: dict[float, Array] = {}
+        self._kept: dict[tuple[int, float, int], tuple[Array, Array, float]] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of buckets."""
+        return self.noise.size
+
+    def spread(self) -> Array:
+        """Return the variance of P/Q under Q, q²(e^{1/σ²} − 1), at most e^700."""
+        with np.errstate(over="ignore"):
+            exponent = np.where(self.silent, 0.0, np.minimum(self.noise**-2.0, 700.0))
+        return np.asarray(self.rate**2 * np.expm1(exponent))
+
+    def transform(self, tilts: Array) -> Array:
+        """Return K_b(t) at real tilts t > 0, shape (tilts, buckets)."""
+        result = np.zeros((tilts.size, self.count))
+        half = 0.5 * tilts * (1.0 + tilts)
+        for b in range(self.count):
+            if self.plain[b]:
+                result[:, b] = half / self.noise[b] / self.noise[b]
+            elif not self.silent[b]:
+                result[:, b] = self._transform(b, tilts)
+        self._rows.update(zip(tilts.tolist(), result, strict=True))
+        return result
+
+    def _transform(self, bucket: int, tilts: Array) -> Array:
+        sigma, q = float(self.noise[bucket]), float(self.rate[bucket])
+        power = 1.0 + tilts if self.removes else -tilts
+        result = np.full(tilts.size, -np.inf)
+        for low, high, step, chosen in self._windows(sigma, q, tilts):
+            nodes = math.ceil(float(((high - low) / step).max())) + 1
+            width = ((high - low) / (nodes - 1))[:, None]
+            u = low[:, None] + width * np.arange(nodes)
+            log_r = log_ratio(u, sigma, q)
+            exponent = power[chosen, None] * log_r - 0.5 * u * u
+            top = exponent.max(axis=1)
+            total = np.exp(exponent - top[:, None]).sum(axis=1) * width[:, 0]
+            value = top + np.log(total) - _LOG_ROOT_TWO_PI
+            near = (top < _SMALL_EXPONENT) & (low < -_REACH + 0.1)
+            if near.any():
+                u, log_r = u[near], log_r[near]
+                base = -0.5 * u * u + (log_r if self.removes else 0.0)
+                tilt = (tilts if self.removes else -tilts)[chosen][near, None]
+                grown = np.exp(base) * np.expm1(np.minimum(tilt * log_r, 700.0))
+                ratio = grown.sum(axis=1) * width[near, 0] / math.sqrt(2.0 * math.pi)
+                value[near] = np.log1p(ratio)
+            result[chosen] = np.logaddexp(result[chosen], value)
+        return result
+
+    def _windows(
+        self, sigma: float, q: float, tilts: Array
+    ) -> list[tuple[Array, Array, Array, NDArray[np.bool_]]]:
+        """Return windows (low, high, step, tilts concerned) in u that hold the integrand."""
+        step = self._steps(sigma, q, tilts, 0.0)
+        if not self.removes:  # one mode, where x = −t s(x)
+            mode = self._add_mode(sigma, q, tilts) / sigma
+            low = np.minimum(mode - _REACH, -_REACH)
+            return [(low, np.full(tilts.size, _REACH), step, np.ones(tilts.size, dtype=bool))]
+        far = (1.0 + tilts) / sigma
+        near = far <= _FAR_MODE
+        windows = []
+        if near.any():
+            ones = np.ones(int(near.sum()))
+            windows.append((-_REACH * ones, far[near] + _REACH, step[near], near))
+        if not near.all():
+            away = ~near
+            lower, upper = self._remove_modes(sigma, q, tilts[away])
+            windows += self._split(sigma, q, tilts, away, lower, upper, step[away])
+        return windows
+
+    def _split(
+        self,
+        sigma: float,
+        q: float,
+        tilts: Array,
+        away: NDArray[np.bool_],
+        lower: Array,
+        upper: Array,
+        step: Array,
+    ) -> list[tuple[Array, Array, Array, NDArray[np.bool_]]]:
+        """Return one window around both modes, or one around each where they lie far apart."""
+        low = np.where(lower > _FAR_MODE, lower - _REACH, -_REACH)
+        high = np.maximum(upper, 1.0 / sigma) + _REACH
+        power = 1.0 + tilts[away]
+
+        def exponent(u: Array) -> Array:
+            return power * log_ratio(u, sigma, q) - 0.5 * u * u
+
+        top = np.maximum(exponent(lower), exponent(upper))
+        for _ in range(12):  # next to where two modes merge, the integrand is wide
+            short = exponent(high) > top - _EFOLDS
+            high = np.where(short, high + 2.0 * (high - upper), high)
+            long = (exponent(low) > top - _EFOLDS) & (low > -_REACH)
+            low = np.where(long, np.maximum(low - 2.0 * (lower - low), -_REACH), low)
+        together = upper - lower <= 4.0 * _FAR_MODE
+        windows = []
+        places = np.flatnonzero(away)
+        for part, ends in (
+            (together, (low, high)),
+            (~together, (low, lower + (high - upper))),
+            (~together, (upper - (high - upper), high)),
+        ):
+            if part.any():
+                chosen = np.zeros(away.size, dtype=bool)
+                chosen[places[part]] = True
+                windows.append((ends[0][part], ends[1][part], step[part], chosen))
+        return windows
+
+    def _remove_modes(self, sigma: float, q: float, tilts: Array) -> tuple[Array, Array]:
+        """Return the outermost solutions u of x = (1 + t) s(x), approached from outside."""
+        power = 1.0 + tilts
+        lower, upper = np.zeros(tilts.size), power.copy()
+        for _ in range(_FIXED_POINTS):
+            lower = power * _share(lower, sigma, q)
+            upper = power * _share(upper, sigma, q)
+        return lower / sigma, upper / sigma
+
+    def _add_mode(self, sigma: float, q: float, tilts: Array) -> Array:
+        low, high = -tilts, np.zeros(tilts.size)
+        for _ in range(_FIXED_POINTS):
+            middle = 0.5 * (low + high)
+            above = middle + tilts * _share(middle, sigma, q) > 0
+            high = np.where(above, middle, high)
+            low = np.where(above, low, middle)
+        return 0.5 * (low + high)
+
+    def _steps(self, sigma: float, q: float, tilts: Array, frequency: float) -> Array:
+        """Return the steps in u that resolve r^{iy}, |y| ≤ frequency, to full accuracy."""
+        narrow = np.ones(tilts.size)
+        if not self.removes:
+            share = _share(self._add_mode(sigma, q, tilts), sigma, q)
+            narrow = narrow + 2.0 * tilts * share * (1.0 - share) / sigma**2
+        best = np.zeros(tilts.size)
+        for part in (1.0, 0.5, 0.25, 0.1):
+            a = part * np.minimum(_STRIP * sigma, _WIDEST_SHIFT / np.sqrt(narrow))
+            cost = frequency * a / sigma + 0.5 * narrow * a * a + _EFOLDS - 2.0
+            best = np.maximum(best, 2.0 * math.pi * a / cost)
+        return best
+
+    def line(self, tilt: float, step: float, nodes: int, used: NDArray[np.bool_]) -> Complex:
+        """Return K_b(t + ihk) for k < nodes, shape (buckets, nodes); 0 for buckets not used.
+
+        Imaginary parts are those of principal logarithms: whole multiples serve.
+
+        Raises
+        ------
+        AccuracyError
+            If the line is so long that single records are better served one by one.
+        """
+        result = np.zeros((self.count, nodes), dtype=np.complex128)
+        y = step * np.arange(nodes)
+        z = tilt + 1j * y
+        for b in np.flatnonzero(used & ~self.silent):
+            if self.plain[b]:
+                result[b] = 0.5 * z * (1.0 + z) / self.noise[b] / self.noise[b]
+                continue
+            log_r, weight, transform = self._tilted(int(b), tilt, float(y[-1]))
+            if log_r.size * nodes > _MOST_POWERS:
+                raise AccuracyError(f"{log_r.size} × {nodes} powers are too many for one line")
+            values = np.zeros(nodes, dtype=np.complex128)
+            slab = max(1, _SLAB // nodes)
+            for i in range(0, log_r.size, slab):
+                turned = powers_less_one(step * log_r[i : i + slab], nodes).view(np.float64)
+                values += (weight[i : i + slab] @ turned).view(np.complex128)
+            result[b] = transform + log_one_plus(values)
+        return result
+
+    def _tilted(self, bucket: int, tilt: float, frequency: float) -> tuple[Array, Array, float]:
+        """Return log r and the tilted probabilities at nodes that resolve a frequency, and K(t)."""
+        band = max(0, math.ceil(2.0 * math.log2(max(frequency, 0.25) / 0.25)))
+        key = (bucket, tilt, band)
+        if key not in self._kept:
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = self._tilted_nodes(bucket, tilt, 0.25 * 2.0 ** (0.5 * band))
+        return self._kept[key]
+
+    def _tilted_nodes(
+        self, bucket: int, tilt: float, frequency: float
+    ) -> tuple[Array, Array, float]:
+        sigma, q = float(self.noise[bucket]), float(self.rate[bucket])
+        tilts = np.asarray([tilt])
+        step = float(self._steps(sigma, q, tilts, frequency)[0])
+        power = 1.0 + tilt if self.removes else -tilt
+        logs, exponents = [], []
+        for low, high, _, _ in self._windows(sigma, q, tilts):
+            start, stop = float(low[0]), float(high[0])
+            # a first look finds where the integrand matters
+            look = np.linspace(start, stop, max(33, int((stop - start) / 0.5)))
+            seen = power * log_ratio(look, sigma, q) - 0.5 * look * look
+            kept = np.flatnonzero(seen > seen.max() - _EFOLDS)
+            start = float(look[max(kept[0] - 1, 0)])
+            stop = float(look[min(kept[-1] + 1, look.size - 1)])
+            u = np.arange(start, stop + step, step)
+            logs.append(log_ratio(u, sigma, q))
+            exponents.append(power * logs[-1] - 0.5 * u * u)
+        log_r, exponent = np.concatenate(logs), np.concatenate(exponents)
+        top = float(exponent.max())
+        weight = np.exp(exponent - top)
+        weight /= float(weight.sum())
+        sign = 1.0 if self.removes else -1.0
+        if tilt not in self._rows:
+            self.transform(tilts)
+        return sign * log_r, weight, float(self._rows[tilt][bucket])
+
+
+def log_ratio(u: Array, sigma: float, q: float) -> Array:
+    """Return log r(σu), accurate relative to itself near 0 and without overflow.
+
+    Examples
+    --------
+    >>> log_ratio(np.array([0.5, 5000.0]), 1.0, 0.5).round(9).tolist()
+    [0.0, 4998.806852819]
+    """
+    y = u / sigma - 0.5 / (sigma * sigma)
+    near = np.log1p(q * np.expm1(np.minimum(y, 1.0)))
+    large = y > 1.0
+    if large.any():
+        away = y[large]
+        near[large] = away + math.log(q) + np.log1p((1.0 - q) / q * np.exp(-away))
+    return np.asarray(near)
+
+
+def powers_less_one(angle: Array, nodes: int) -> Complex:
+    """Return e^{ikθ} − 1 for k < nodes, shape (θ, nodes), accurate relative to itself.
+
+    c_{j+m} = c_j + c_m + c_j c_m doubles the known ones, so that errors grow like log₂ k.
+
+    Examples
+    --------
+    >>> complex(powers_less_one(np.array([2.0**-30]), 5)[0, 4])
+    (-6.938893903907228e-18+3.725290298461914e-09j)
+    """
+    table: Any = np.zeros((angle.size, nodes), dtype=np.complex128)
+    if nodes > 1:
+        half = np.sin(0.5 * angle)
+        table[:, 1] = -2.0 * half * half + 1j * np.sin(angle)
+    known = 1
+    while known < nodes - 1:
+        more = min(known, nodes - 1 - known)
+        last = table[:, known : known + 1]
+        grown = table[:, known + 1 : known + more + 1]
+        np.multiply(table[:, 1 : more + 1], 1.0 + last, out=grown)
+        grown += last
+        known += more
+    return np.asarray(table)
+
+
+def log_one_plus(values: Complex) -> Complex:
+    """Return the principal log(1 + v), accurate near 0; where 1 + v vanishes, −80 stands for −∞.
+
+    Examples
+    --------
+    >>> complex(log_one_plus(np.array([1e-12j]))[0])
+    (5e-25+1e-12j)
+    """
+    re, im = values.real, values.imag
+    square = re * (2.0 + re) + im * im  # |1 + v|² − 1
+    modulus = np.where(
+        square > -0.5,
+        0.5 * np.log1p(np.maximum(square, -0.5)),
+        np.log(np.maximum(np.hypot(1.0 + re, im), 1e-35)),
+    )
+    return np.asarray(modulus + 1j * np.arctan2(im, 1.0 + re))
+
+
+def _share(x: Array, sigma: float, q: float) -> Array:
+    """Return s(x) = q e^y/(1 − q + q e^y), the posterior probability that the record took part."""
+    y = (2.0 * x - 1.0) / (2.0 * sigma * sigma)
+    return np.asarray(expit(y + math.log(q) - math.log1p(-q)))
