@@ -220,8 +220,7 @@ def curve(
         ends = (low, high)
         if not low < high:
             raise InputError("--epsilon-range A B: A must lie below B")
-    name = words.method(method)
-    many = words.whole(points, "--points", 2, 10_000)
+    name, many = words.method(method), words.whole(points, "--points", 2, 10_000)
     answers, seconds = in_time(
         time_limit,
         lambda: job,
