@@ -82,7 +82,7 @@ def pyarrow() -> Any:
         import pyarrow.parquet as pq
     except ImportError:
         raise InputError(
-            "Parquet files need pyarrow: pip install 'symdp[data]', or use .npz"
+            "Parquet files need pyarrow: pip install -e '.[data]' in this folder, or use .npz"
         ) from None
     return pa, pq
 
