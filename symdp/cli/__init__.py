@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     δ(2) = 0.000350...
       exact formula in floating point, relative error at most ... by its own estimate
       method contour, direction ..., 10 steps, ... s
+      protects one record added to or removed from the data
     0
     """
     debugging = os.environ.get("SYMDP_DEBUG") == "1"

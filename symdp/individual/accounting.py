@@ -16,6 +16,7 @@ from symdp.individual.profiles import split_profiles
 from symdp.individual.result import IndividualResult, check_delta, larger
 from symdp.individual.shared import Progress
 from symdp.individual.subsampled_gaussian import Array
+from symdp.relation import protection_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -318,9 +319,8 @@ def from_mechanisms(
     kinds = tuple(mechanisms)
     if len(kinds) != table.shape[1]:
         raise InputError(f"{len(kinds)} mechanisms for {table.shape[1]} columns of counts")
-    for kind in kinds:
-        if kind is not None:
-            kind.require_concrete()
+    taken = [kind.require_concrete() for kind in kinds if kind is not None]
+    protection_of(taken)  # one neighbouring relation for all
     if direction not in DIRECTIONS:
         raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
     names = None if ids is None else _names(ids, table.shape[0])
