@@ -35,6 +35,9 @@ SLOW_CASES = (
     "test_against_truth[add-two variances]",
     "test_gaussian_closed_form[36.5-2-1/2]",
     "test_profile_decreases_and_is_kept",
+    "test_a_loss_made_of_squares_of_sines_is_known_to_rise[0.2]",
+    "test_delta_falls_across_the_valley",
+    "test_what_comes_back_rarely_leaves_narrow_bounds[100]",
 )
 
 # Further points of a path that another case of the same test still takes in the quick run.
