@@ -69,6 +69,7 @@ def test_every_kind_of_law_and_place_is_there():
     assert {entry["answer"]["kind"] for entry in ENTRIES} >= {"exact"}
     logs = [float(entry["answer"]["log_delta"]) for entry in ENTRIES]
     assert min(log for log in logs if math.isfinite(log)) < math.log(1e-100)
+    assert -math.inf in logs  # ε beyond the largest loss
     assert any(float(entry["epsilon"]) < 0 for entry in ENTRIES)
 
 

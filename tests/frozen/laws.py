@@ -95,6 +95,8 @@ POISSON_INTEGERS = (
     ("discrete_gaussian", {"sigma": "1"}, "1/100"),
     ("discrete_gaussian", {"sigma": "2"}, "1/10"),
     ("discrete_gaussian", {"sigma": "5"}, "1/2"),
+    ("discrete_gaussian", {"sigma": "2"}, "1/1000"),
+    ("discrete_gaussian", {"sigma": "1"}, "1/4"),
 )
 # Mechanism, parameters, sampling or none, relation or none; each family of its own.
 OTHERS: tuple[tuple[str, str, dict[str, str], dict[str, Any], str], ...] = (
