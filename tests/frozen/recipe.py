@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,8 @@ def steps_of(law: Law, count: int) -> list[dict[str, Any]]:
 
 def place_epsilon(law: SumLaw, place: str) -> float:
     """Return ε at a place of the law of the total loss."""
+    from symdp.errors import AccuracyError
+
     mean, variance = (float(value) for value in law.cumulants(0.0, 2))
     mean = mean if math.isfinite(mean) else 0.0
     deviation = math.sqrt(variance) if 0 < variance < math.inf else 1.0
@@ -100,7 +103,9 @@ def place_epsilon(law: SumLaw, place: str) -> float:
     elif place == "top":
         epsilon = top - (top - mean) / 2**10 if math.isfinite(top) else mean - 2 * deviation
     else:
-        epsilon = _far_out(law, math.log(float(place)), mean + 6 * deviation)
+        epsilon = mean + 6 * deviation
+        with suppress(AccuracyError):  # next to the end of the tilts there may be no cumulants
+            epsilon = _far_out(law, math.log(float(place)), epsilon)
     if epsilon >= top and place != BEYOND:
         epsilon = mean + (top - mean) * 0.75
     for bits in (BITS, 2 * BITS):
