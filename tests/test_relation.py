@@ -35,7 +35,7 @@ GAUSSIAN = mechanisms.gaussian(sigma=2)
     ],
 )
 def test_an_answer_carries_its_relation(mechanism, relation, sampling, attained):
-    answer = compose(mechanism, 2).delta(0.1)
+    answer = compose(mechanism).delta(0.1)
     assert answer.protection == Protection(relation, sampling, 1, attained)
     json = answer.to_json()
     assert (json["relation"], json["sampling"]) == (relation, sampling)

@@ -15,7 +15,7 @@ from types import FrameType
 
 from symdp.cli.guard import end_group
 
-GRACE = 10.0  # seconds after a limit for what hears the timer, and for the bound that it gives
+GRACE = 10.0  # seconds after a limit for what the timer reaches, and for the bound that it gives
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _AFTER_INTERRUPT = 2.0  # seconds to end in good order after an interrupt
 _DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG

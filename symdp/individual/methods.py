@@ -15,7 +15,14 @@ from symdp.individual import gaussian, renyi
 from symdp.individual.mechanism_table import MechanismTable
 from symdp.individual.plancherel import plancherel
 from symdp.individual.result import IndividualResult
-from symdp.individual.shared import CONTOUR, SILENT, UNRESOLVED, Progress, Solution, solve_records
+from symdp.individual.shared import (
+    CONTOUR,
+    WITHOUT_LOSS,
+    UNRESOLVED,
+    Progress,
+    Solution,
+    solve_records,
+)
 from symdp.individual.single import single_record
 from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
 
@@ -150,12 +157,12 @@ def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualR
             width = np.abs(solution.error / solution.slope)
         width = np.where(solution.path == CONTOUR, np.nan_to_num(width), 0.0)
         width += _ULPS * np.abs(solution.epsilon)
-        width = np.where(solution.path == SILENT, 0.0, width)
+        width = np.where(solution.path == WITHOUT_LOSS, 0.0, width)
         value = np.maximum(solution.epsilon, 0.0)
         lower, upper = np.maximum(value - width, 0.0), np.maximum(solution.epsilon + width, 0.0)
         solution.epsilon = value
     else:
-        width = np.where(solution.path == SILENT, 0.0, np.log1p(solution.error))
+        width = np.where(solution.path == WITHOUT_LOSS, 0.0, np.log1p(solution.error))
         lower = solution.log_delta - width
         upper = np.minimum(solution.log_delta + width, 0.0)
         solution.log_delta = np.minimum(solution.log_delta, 0.0)
@@ -202,7 +209,7 @@ def _complete(
     solution: Solution, work: Work, asked: Asked
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], str]:
     """Answer what no shared line served: one by one where that is few, else by the Rényi bound."""
-    path = np.where(solution.path == SILENT, 1, 0).astype(np.uint8)
+    path = np.where(solution.path == WITHOUT_LOSS, 1, 0).astype(np.uint8)
     kind = np.zeros(path.size, dtype=np.uint8)
     left = np.flatnonzero(solution.path == UNRESOLVED)
     notes = []

@@ -35,7 +35,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Plan:
-    """Line and start of every record of a chunk; `silent` records have δ(0) ≤ δ, by a bound.
+    """Line and start of every record of a chunk; `covered` records have δ(0) ≤ δ, by a bound.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Plan:
 
     renyi: Array
     start: Array
-    silent: NDArray[np.bool_]
+    covered: NDArray[np.bool_]
     tilt: Integers
     distance: Integers
     nodes: Integers
@@ -232,8 +232,8 @@ def _lines(
         ],
         axis=1,
     )
-    silent = (renyi <= 0.0) if start is not log_delta else np.zeros(count, dtype=bool)
-    return Plan(renyi, start, silent, tilt, level, nodes, sides, values)
+    covered = (renyi <= 0.0) if start is not log_delta else np.zeros(count, dtype=bool)
+    return Plan(renyi, start, covered, tilt, level, nodes, sides, values)
 
 
 def nodes_needed(distance: Array, curvature: Array, tilt: Array) -> Integers:

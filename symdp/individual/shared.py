@@ -32,7 +32,7 @@ _RETRIES = 7
 _FEWEST = 400  # records that are worth a line of their own
 _MORE_NODES = 2  # places on the ladder: twice as many
 
-CONTOUR, SILENT, UNRESOLVED = 0, 1, 2
+CONTOUR, WITHOUT_LOSS, UNRESOLVED = 0, 1, 2
 
 Progress = Callable[[int, int], None]
 
@@ -51,7 +51,7 @@ class Solution:
     renyi
         The Chernoff bound: on ε where δ was given, else on log δ.
     path
-        CONTOUR, SILENT (δ(0) ≤ δ by a bound, so ε = 0) or UNRESOLVED.
+        CONTOUR, WITHOUT_LOSS (δ(0) ≤ δ by a bound, so ε = 0) or UNRESOLVED.
     """
 
     epsilon: Array
@@ -89,7 +89,7 @@ def solve_records(
         The end of the CGFs' domain.
     floor
         A number of each record below which no answer is needed: where the Chernoff bound lies
-        below, the record is SILENT.
+        below, the record is WITHOUT_LOSS.
     """
     records = counts.shape[0]
     solution = Solution(
@@ -112,16 +112,16 @@ def solve_records(
         else:
             plan = plan_delta(values, tilts, solution.epsilon[chunk])
         planned.put(chunk, plan)
-        quiet = plan.silent | empty
+        covered = plan.covered | empty
         solution.renyi[chunk] = plan.renyi
         if log_delta is not None:
-            solution.renyi[chunk] = np.where(quiet, 0.0, plan.renyi)
+            solution.renyi[chunk] = np.where(covered, 0.0, plan.renyi)
         if floor is not None:
             below = plan.renyi <= floor[chunk]
             if log_delta is None:
                 solution.log_delta[chunk] = np.where(below, plan.renyi, -np.inf)
-            quiet |= below
-        solution.path[chunk] = np.where(quiet, SILENT, UNRESOLVED)
+            covered |= below
+        solution.path[chunk] = np.where(covered, WITHOUT_LOSS, UNRESOLVED)
         if log_delta is None and empty.any():
             at = np.flatnonzero(empty) + chunk.start
             solution.log_delta[at] = _no_loss(solution.epsilon[at])

@@ -59,8 +59,8 @@ class SubsampledGaussian:
         self.noise = noise
         self.rate = rate
         self.removes = direction == "remove"
-        self.silent = ~np.isfinite(noise) | (rate == 0.0)
-        self.plain = (rate == 1.0) & ~self.silent
+        self.idle = ~np.isfinite(noise) | (rate == 0.0)
+        self.plain = (rate == 1.0) & ~self.idle
         self._rows: dict[float, Array] = {}
         self._kept: dict[tuple[int, float, int], tuple[Array, Array, float]] = {}
 
@@ -72,7 +72,7 @@ class SubsampledGaussian:
     def spread(self) -> Array:
         """Return the variance of P/Q under Q, q²(e^{1/σ²} − 1), at most e^700."""
         with np.errstate(over="ignore"):
-            exponent = np.where(self.silent, 0.0, np.minimum(self.noise**-2.0, 700.0))
+            exponent = np.where(self.idle, 0.0, np.minimum(self.noise**-2.0, 700.0))
         return np.asarray(self.rate**2 * np.expm1(exponent))
 
     def transform(self, tilts: Array) -> Array:
@@ -82,7 +82,7 @@ class SubsampledGaussian:
         for b in range(self.count):
             if self.plain[b]:
                 result[:, b] = half / self.noise[b] / self.noise[b]
-            elif not self.silent[b]:
+            elif not self.idle[b]:
                 result[:, b] = self._transform(b, tilts)
         self._rows.update(zip(tilts.tolist(), result, strict=True))
         return result
@@ -214,7 +214,7 @@ class SubsampledGaussian:
         result = np.zeros((self.count, nodes), dtype=np.complex128)
         y = step * np.arange(nodes)
         z = tilt + 1j * y
-        for b in np.flatnonzero(used & ~self.silent):
+        for b in np.flatnonzero(used & ~self.idle):
             if self.plain[b]:
                 result[b] = 0.5 * z * (1.0 + z) / self.noise[b] / self.noise[b]
                 continue
