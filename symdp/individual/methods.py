@@ -17,8 +17,8 @@ from symdp.individual.plancherel import plancherel
 from symdp.individual.result import IndividualResult
 from symdp.individual.shared import (
     CONTOUR,
-    WITHOUT_LOSS,
     UNRESOLVED,
+    WITHOUT_LOSS,
     Progress,
     Solution,
     solve_records,
