@@ -48,6 +48,20 @@ SLOW_CASES = (
 
 # Further points of a path that another case of the same test still takes in the quick run.
 REPEATED = (
+    "test_what_the_cut_off_changes_by_quadrature[0.3-1.7]",
+    "test_a_thin_slice[substitution-1-add]",
+    "test_log_delta_of_a_gaussian_in_the_central_regime[3]",
+    "test_what_is_moved_to_infinity_keeps_its_transform[chi-square-1/100]",
+    "test_what_is_moved_to_infinity_keeps_its_transform[burr-]",
+    "test_what_is_moved_to_infinity_keeps_its_transform[arcsine and uniform-1/100]",
+    "test_ten_sampled_steps_are_added_as_certified[laplace against gaussian-5.0]",
+    "test_fifty_steps_on_and_off_a_sum_of_atoms[5-2.0]",
+    "test_every_accuracy_contains_the_next[its loss turns]",
+    "test_epsilon_is_the_larger_of_both_directions[symmetric]",
+    "test_always_a_number_and_advice_where_it_is_wrong[substitution-1]",
+    "test_bounds_are_narrow_and_hold_for_very_many_steps[student]",
+    "test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end"
+    "[shapes_without_end-160-0.2]",
     "test_a_batch_without_replacement[logistic]",
     "test_a_group_without_replacement[logistic]",
     "test_draws_with_replacement[logistic]",

@@ -25,6 +25,7 @@ KEYS = {
     "relation",
     "sampling",
     "protects",
+    "route",
 }
 GAUSSIAN = "gaussian sigma=1.5 -n 100"
 
