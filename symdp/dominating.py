@@ -262,6 +262,7 @@ def _truncated(noise: _Shifts, sampling: Sampling) -> Pair:
     room = noise.hit_or_miss(sampling.rate, noise.noise.sensitivity)
     if full == 0:
         return room
+    noise.require_symmetric("displacing a record of a truncated batch")
     moved = noise.hit_or_miss(displaced, noise.noise.substitution_sensitivity)
     if full == 1:
         return moved

@@ -296,6 +296,10 @@ def test_a_pair_in_three_parts_written_out_equals_the_group():
             "no pair is proved for groups",
         ),
         (lambda: mechanisms.gaussian.subsample("truncated_poisson", 0.1, 5), "needs records"),
+        (
+            lambda: mechanisms.gumbel(b=1).subsample("truncated_poisson", 0.1, 2, records=9).pair(),
+            "displacing a record of a truncated batch moves the output either way",
+        ),
         (lambda: mechanisms.gaussian.under("replace"), "unknown neighbouring relation 'replace'"),
         (
             lambda: mechanisms.randomized_response.subsample("poisson", 0.1).under("substitution"),
