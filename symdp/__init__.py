@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
-    from symdp.calibrate import Calibration, calibrate
-    from symdp.composition import Composition, compose
     from symdp.derive.derivation import Derivation, derive
     from symdp.errors import AccuracyError, InputError, SymdpError
-    from symdp.guarantee import Curve, Guarantee
-    from symdp.ledger import Ledger
-    from symdp.mechanism import Mechanism
-    from symdp.specification import load, load_composition, loads
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.specification import load, loads
+    from symdp.questions.calibrate import Calibration, calibrate
+    from symdp.questions.composition import Composition, compose
+    from symdp.questions.composition_file import load_composition
+    from symdp.questions.guarantee import Curve, Guarantee
+    from symdp.questions.ledger import Ledger
 
-__version__ = "0.1.0"
+from symdp.version import __version__
 
 __all__ = [
     "AccuracyError",
@@ -52,21 +53,21 @@ __all__ = [
 # that needs them, so that `import symdp` costs nothing.
 _HOMES = {
     "AccuracyError": "symdp.errors",
-    "Calibration": "symdp.calibrate",
-    "Composition": "symdp.composition",
-    "Curve": "symdp.guarantee",
+    "Calibration": "symdp.questions.calibrate",
+    "Composition": "symdp.questions.composition",
+    "Curve": "symdp.questions.guarantee",
     "Derivation": "symdp.derive",
-    "Guarantee": "symdp.guarantee",
+    "Guarantee": "symdp.questions.guarantee",
     "InputError": "symdp.errors",
-    "Ledger": "symdp.ledger",
-    "Mechanism": "symdp.mechanism",
+    "Ledger": "symdp.questions.ledger",
+    "Mechanism": "symdp.model.mechanism",
     "SymdpError": "symdp.errors",
-    "calibrate": "symdp.calibrate",
-    "compose": "symdp.composition",
+    "calibrate": "symdp.questions.calibrate",
+    "compose": "symdp.questions.composition",
     "derive": "symdp.derive",
-    "load": "symdp.specification",
-    "load_composition": "symdp.specification",
-    "loads": "symdp.specification",
+    "load": "symdp.model.specification",
+    "load_composition": "symdp.questions.composition_file",
+    "loads": "symdp.model.specification",
 }
 
 

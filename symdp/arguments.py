@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.mechanism import Mechanism
+    pass
 
 Direction = Literal["remove", "add", "both"]
 DIRECTIONS = ("remove", "add")
@@ -37,23 +37,6 @@ def checked_count(count: object) -> int:
     if int(count) > MOST_STEPS:
         raise InputError(f"count {count!r}: at most {MOST_STEPS} steps are accounted for")
     return int(count)
-
-
-def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
-    """Return a list of mechanisms, or of (mechanism, count), as pairs; InputError for others."""
-    from symdp.mechanism import Mechanism
-
-    if not isinstance(steps, Sequence) or isinstance(steps, str):
-        raise InputError(f"{steps!r:.60} is no mechanism, nor a list of (mechanism, count)")
-    pairs = []
-    for place, step in enumerate(steps, start=1):
-        pair = (step, 1) if isinstance(step, Mechanism) else step
-        if not (isinstance(pair, tuple | list) and len(pair) == 2):
-            raise InputError(f"step {place}: a mechanism or (mechanism, count) is needed")
-        if not isinstance(pair[0], Mechanism):
-            raise InputError(f"step {place}: {pair[0]!r:.60} is no mechanism")
-        pairs.append((pair[0], pair[1]))
-    return pairs
 
 
 def sides(direction: str) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from symdp.mechanism import Mechanism, declare
-from symdp.parser import parse
-from symdp.sampling import variable_symbol
+from symdp.model.mechanism import Mechanism, declare
+from symdp.model.parser import parse
+from symdp.model.sampling import variable_symbol
 
 LINE = ("-oo", "oo")
 RAY = ("0", "oo")

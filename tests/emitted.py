@@ -15,7 +15,7 @@ import sympy as sp
 
 import symdp
 from symdp import mechanisms
-from symdp.standalone import to_python
+from symdp.law.standalone import to_python
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 ORDER = 2

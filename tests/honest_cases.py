@@ -15,8 +15,8 @@ from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
-    from symdp.guarantee import Guarantee
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.guarantee import Guarantee
 
 COUNTS = (1, 1, 2, 3, 5, 10, 30, 100, 1000, 10**4, 10**6, 10**9)
 BUILT_IN = {

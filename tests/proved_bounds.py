@@ -9,9 +9,9 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.accountant.contour import Contour
-from symdp.accountant.moments import Moments
-from symdp.mechanism import Mechanism
+from symdp.exact.contour import Contour
+from symdp.methods.moments import Moments
+from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)
 

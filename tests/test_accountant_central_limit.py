@@ -15,17 +15,17 @@ from closed_form_law import (
     logistic,
 )
 
-from symdp.accountant.central_limit import (
+from symdp.errors import InputError
+from symdp.expansion import graded_terms, hermite, hermite_integral
+from symdp.expansion.tilted import END_POINT, MILLS_RATIO, SCALED_TILT
+from symdp.law.tilts import Strip
+from symdp.methods.central_limit import (
     CentralLimit,
     TiltedEdgeworth,
     log_central_limit,
     payoff_integrals,
 )
-from symdp.accountant.mills import mills_differences, mills_moments
-from symdp.accountant.tilts import Strip
-from symdp.errors import InputError
-from symdp.expansion import graded_terms, hermite, hermite_integral
-from symdp.expansion.tilted import END_POINT, MILLS_RATIO, SCALED_TILT
+from symdp.methods.mills import mills_differences, mills_moments
 
 PUBLISHED = 0.049601410315  # rate 0.01, σ = 1.5, 10⁴ steps, ε = 1, remove
 ARGUMENTS = [-300.0, -40.0, -9.0, -1.0, -0.1, 0.0, 0.01, 0.3, 1.0, 3.0, 7.0, 20.0, 1e4]

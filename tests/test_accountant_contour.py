@@ -8,8 +8,8 @@ import sympy as sp
 from catalogue import ALL
 
 from symdp import compose, mechanisms
-from symdp.mechanism import Mechanism
-from symdp.truth import privacy_profile
+from symdp.model.mechanism import Mechanism
+from symdp.oracle import privacy_profile
 
 x = sp.Symbol("x", real=True)
 
@@ -39,7 +39,7 @@ def test_gaussian_closed_form(sigma, count, deviations):
     assert guarantee.log_lower <= log_delta <= guarantee.log_upper
     assert guarantee.kind == "exact"
     law = composition.law("remove")
-    from symdp.accountant import accountant
+    from symdp.methods import accountant
 
     answer = accountant("contour").log_delta(law, epsilon)
     assert answer.log_complement == pytest.approx(log_complement, abs=tolerance, rel=1e-12)
@@ -229,8 +229,8 @@ def test_subsampled_gaussian_everywhere(rate, sigma, count, direction):
 )
 def test_fifty_steps_on_and_off_a_sum_of_atoms(b, epsilon):
     # Adding densities knows every atom and every kink, and shares nothing with the line.
-    from symdp.accountant.contour import _integral
-    from symdp.accountant.direct import convolved
+    from symdp.exact.contour import _integral
+    from symdp.exact.measure.added import convolved
 
     law = compose(mechanisms.laplace(b=b), 12).law("remove")
     integral, _ = _integral(law, epsilon, -math.inf)

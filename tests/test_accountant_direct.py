@@ -12,13 +12,13 @@ from catalogue import ALL
 from certified_values import assert_certified
 
 from symdp import compose, mechanisms
-from symdp.accountant import accountant
-from symdp.accountant.contour import _integral
-from symdp.accountant.direct import convolved
 from symdp.errors import AccuracyError
-from symdp.mechanism import Mechanism
-from symdp.numeric.density import interpolate
-from symdp.truth.quadrature import privacy_profile
+from symdp.exact.contour import _integral
+from symdp.exact.measure.added import convolved
+from symdp.exact.measure.density import interpolate
+from symdp.methods import accountant
+from symdp.model.mechanism import Mechanism
+from symdp.oracle.quadrature import privacy_profile
 
 
 def rare(rate, sigma):

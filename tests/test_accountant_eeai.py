@@ -17,15 +17,15 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.accountant.contour import Contour
-from symdp.accountant.edgeworth_error import edgeworth_error, uniform_error
-from symdp.accountant.eeai import EdgeworthInterval, edgeworth_tail
-from symdp.accountant.interval import least_log_delta
-from symdp.accountant.moments import Moments
-from symdp.accountant.smoothing_error import KERNEL, smoothing_error
-from symdp.accountant.standard_moments import summands
-from symdp.accountant.tail_bounds import log_hoeffding, log_tail
-from symdp.truth import privacy_profile
+from symdp.exact.contour import Contour
+from symdp.methods.edgeworth_error import edgeworth_error, uniform_error
+from symdp.methods.eeai import EdgeworthInterval, edgeworth_tail
+from symdp.methods.interval import least_log_delta
+from symdp.methods.moments import Moments
+from symdp.methods.smoothing_error import KERNEL, smoothing_error
+from symdp.methods.standard_moments import summands
+from symdp.methods.tail_bounds import log_hoeffding, log_tail
+from symdp.oracle import privacy_profile
 
 METHOD = EdgeworthInterval()
 SUBSAMPLED = MECHANISMS["subsampled normal"]

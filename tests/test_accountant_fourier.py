@@ -10,15 +10,15 @@ import pytest
 import sympy as sp
 
 from symdp import compose, mechanisms
-from symdp.accountant import accountant
-from symdp.accountant.contour import Contour
-from symdp.accountant.fourier import Fourier
-from symdp.accountant.grid_reach import log_beyond
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism
-from symdp.numeric.cells import has_smooth_density, loss_cells, loss_density
-from symdp.parser import parse
-from symdp.sampling import variable_symbol
+from symdp.exact.contour import Contour
+from symdp.law.cells import has_smooth_density, loss_cells, loss_density
+from symdp.methods import accountant
+from symdp.methods.fourier import Fourier
+from symdp.methods.grid_reach import log_beyond
+from symdp.model.mechanism import Mechanism
+from symdp.model.parser import parse
+from symdp.model.sampling import variable_symbol
 
 # The papers' digits carry the rounding of a transform to the k-th power, as ours do.
 ROUNDING = 2e-15

@@ -9,9 +9,9 @@ import pytest
 from proved_bounds import COUNTS, MECHANISMS, composition, exact_points
 
 from symdp import compose, mechanisms
-from symdp.accountant import accountant
-from symdp.accountant.contour import Contour
-from symdp.accountant.gaussian import (
+from symdp.exact.contour import Contour
+from symdp.methods import accountant
+from symdp.methods.gaussian import (
     Gaussian,
     GaussianEdgeworth,
     central_limit_mu,

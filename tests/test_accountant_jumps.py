@@ -9,8 +9,8 @@ import mpmath
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.accountant.contour import Contour
-from symdp.accountant.jumps import with_jumps
+from symdp.exact.contour import Contour
+from symdp.exact.jumps import with_jumps
 
 SIGMA = 3
 

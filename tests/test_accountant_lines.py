@@ -9,13 +9,13 @@ import pytest
 import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
-from symdp.accountant import accountant
-from symdp.accountant.contour import Contour, _integral
-from symdp.accountant.line import Line
-from symdp.accountant.lines import kept_line
-from symdp.accountant.quiet import Silence, silence
-from symdp.accountant.tilts import Strip
-from symdp.numeric.decay import decay
+from symdp.exact.contour import Contour, _integral
+from symdp.exact.line import Line
+from symdp.exact.lines import kept_line
+from symdp.exact.quiet import Silence, silence
+from symdp.law.decay import decay
+from symdp.law.tilts import Strip
+from symdp.methods import accountant
 
 GAUSSIAN = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
 X = sp.Symbol("x", real=True)

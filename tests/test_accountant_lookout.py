@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.accountant.line import continuous_kernel, first_line, tilted_laws
-from symdp.accountant.lookout import Lookout, _Kind
 from symdp.errors import AccuracyError
-from symdp.numeric.line import log_characteristic
+from symdp.exact.line import continuous_kernel, first_line, tilted_laws
+from symdp.exact.lookout import Lookout, _Kind
+from symdp.law.line import log_characteristic
 
 NOISE = mechanisms.discrete_gaussian(sigma=2)
 RARE = NOISE.subsample("poisson", "1/100")

@@ -15,7 +15,7 @@ from closed_form_law import (
     logistic,
 )
 
-from symdp.accountant.lugannani_rice import LugannaniRice
+from symdp.methods.lugannani_rice import LugannaniRice
 
 METHOD = LugannaniRice()
 

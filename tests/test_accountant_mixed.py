@@ -9,15 +9,15 @@ import pytest
 from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
-from symdp.accountant.angles import Angles, audible
-from symdp.accountant.atoms import added
-from symdp.accountant.conditioned import conditioned
-from symdp.accountant.contour import Contour
-from symdp.accountant.lattice import find_lattice
-from symdp.accountant.quiet import silence
 from symdp.errors import AccuracyError
-from symdp.numeric.line import _log1p, log_characteristic
-from symdp.numeric.nufft import uniform_sum
+from symdp.exact.angles import Angles, audible
+from symdp.exact.conditioned import conditioned
+from symdp.exact.contour import Contour
+from symdp.exact.finite_sum import added
+from symdp.exact.lattice import find_lattice
+from symdp.exact.quiet import silence
+from symdp.law.line import _log1p, log_characteristic
+from symdp.law.nufft import uniform_sum
 
 RESPONSE = mechanisms.randomized_response
 GAUSSIAN = mechanisms.gaussian

@@ -16,7 +16,7 @@ from closed_form_law import (
     randomized_response,
 )
 
-from symdp.accountant.moments import Moments, proved_instead
+from symdp.methods.moments import Moments, proved_instead
 
 BOTH = [Moments(), Moments(plain=True)]
 

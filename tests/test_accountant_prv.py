@@ -9,14 +9,14 @@ import pytest
 import sympy as sp
 
 from symdp import compose, mechanisms
-from symdp.accountant import accountant
-from symdp.accountant.contour import Contour
-from symdp.accountant.moments import Moments
-from symdp.accountant.prv import Prv
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism
-from symdp.parser import parse
-from symdp.sampling import variable_symbol
+from symdp.exact.contour import Contour
+from symdp.methods import accountant
+from symdp.methods.moments import Moments
+from symdp.methods.prv import Prv
+from symdp.model.mechanism import Mechanism
+from symdp.model.parser import parse
+from symdp.model.sampling import variable_symbol
 
 BOTH = [Prv(), Prv(tilted=True)]
 

@@ -9,9 +9,9 @@ import pytest
 from proved_bounds import COUNTS, MECHANISMS, assert_contains, composition, exact_points
 
 from symdp import compose, mechanisms
-from symdp.accountant.moments import Moments
-from symdp.accountant.renyi import Renyi, log_conversion, renyi_curve
 from symdp.errors import InputError
+from symdp.methods.moments import Moments
+from symdp.methods.renyi import Renyi, log_conversion, renyi_curve
 
 # Where the loss turns, ten steps take the contour half a minute.
 LONG = {("mixture noise", 10), ("student", 10)}

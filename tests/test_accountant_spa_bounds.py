@@ -17,11 +17,11 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.accountant.central_limit import log_central_limit
-from symdp.accountant.spa_bounds import SpaBounds, log_interval
-from symdp.accountant.standard_moments import summands
-from symdp.accountant.tilts import Strip
-from symdp.truth import privacy_profile
+from symdp.law.tilts import Strip
+from symdp.methods.central_limit import log_central_limit
+from symdp.methods.spa_bounds import SpaBounds, log_interval
+from symdp.methods.standard_moments import summands
+from symdp.oracle import privacy_profile
 
 METHOD = SpaBounds()
 SUBSAMPLED = MECHANISMS["subsampled normal"]
@@ -73,13 +73,13 @@ def test_every_tilt_proves_an_interval():
 
 
 def exact_delta(law, epsilon):
-    from symdp.accountant.contour import Contour
+    from symdp.exact.contour import Contour
 
     return Contour().log_delta(law, epsilon).log_delta
 
 
 def test_best_tilt_beats_the_saddle_point():
-    from symdp.accountant.saddlepoint import saddle_point
+    from symdp.law.saddle_point import saddle_point
 
     law = compose(SUBSAMPLED, 10**4).law("remove")
     for epsilon in (0.5, 1.0, 3.0):
@@ -122,7 +122,7 @@ def slope(values):
 @pytest.mark.parametrize("b", [-1.0, 0.5, 3.0])
 def test_rate_of_the_saddle_point(b):
     """[SPA Prop 8]: t₀√(nV) → (b + √(b² + 4))/2, and what is missing falls like n^{−1/2}."""
-    from symdp.accountant.saddlepoint import saddle_point
+    from symdp.law.saddle_point import saddle_point
 
     limit = 0.5 * (b + math.sqrt(b * b + 4.0))
     gaps = []
@@ -137,7 +137,7 @@ def test_rate_of_the_saddle_point(b):
 @pytest.mark.parametrize("b", [-1.0, 0.5, 3.0])
 def test_rate_of_the_error(b):
     """[SPA Thm 7]: at t₀ the error is 2C P V^{−3/2} e^{(1−bτ)/2}/√n up to 1 + o(1), τ = t₀√(nV)."""
-    from symdp.accountant.saddlepoint import saddle_point
+    from symdp.law.saddle_point import saddle_point
 
     tau = 0.5 * (b + math.sqrt(b * b + 4.0))
     errors, ratios = [], []
@@ -184,7 +184,7 @@ def test_different_steps():
 
 
 def steps_exact(law, epsilon):
-    from symdp.accountant.contour import Contour
+    from symdp.exact.contour import Contour
 
     return Contour().log_delta(law, epsilon)
 

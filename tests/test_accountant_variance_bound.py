@@ -15,8 +15,8 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.accountant.moments import Moments
-from symdp.accountant.variance_bound import VarianceBound, log_parabola_bound
+from symdp.methods.moments import Moments
+from symdp.methods.variance_bound import VarianceBound, log_parabola_bound
 
 METHOD = VarianceBound()
 

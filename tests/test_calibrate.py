@@ -9,7 +9,7 @@ import sympy as sp
 import symdp
 from symdp import calibrate, compose, mechanisms
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism
+from symdp.model.mechanism import Mechanism
 
 TARGET = {"epsilon": 1.0, "delta": 1e-5}
 

@@ -17,10 +17,10 @@ from symdp.certify import enclose_delta, enclosure
 from symdp.certify.parts import Parts
 from symdp.certify.scope import Scope
 from symdp.certify.step import TiltedStep, tilted_step
-from symdp.composition import compose
 from symdp.decimal_text import scientific
 from symdp.errors import AccuracyError, InputError
-from symdp.truth import privacy_profile
+from symdp.oracle import privacy_profile
+from symdp.questions.composition import compose
 
 SUBSAMPLED = mechanisms.gaussian(sigma="1.5").subsample("poisson", "1/100")
 RESPONSE = mechanisms.randomized_response(epsilon_0="1/2")
@@ -277,7 +277,7 @@ def test_nodes_serve_every_frequency_within_their_error(mechanism):
     """Gauss–Legendre nodes against adaptive integration in balls, which knows nothing of them."""
     import sympy as sp
 
-    from symdp.truth.enclosure import cgf_ball
+    from symdp.balls.enclosure import cgf_ball
 
     tilt, pair = sp.Rational(3, 2), mechanism.pair()
     step = TiltedStep(pair, tilt)

@@ -6,12 +6,12 @@ import sympy as sp
 from catalogue import ALL
 from flint import arb, ctx
 
+from symdp.balls import cgf_ball
 from symdp.certify.nodes import Nodes
 from symdp.certify.parts import Parts
 from symdp.certify.scope import Scope
 from symdp.derive.pieces import pieces
-from symdp.mechanism import Mechanism
-from symdp.truth import cgf_ball
+from symdp.model.mechanism import Mechanism
 
 R = sp.Rational
 

@@ -10,13 +10,13 @@ from certified_values import assert_certified
 from flint import arb, ctx
 
 from symdp import compose
+from symdp.balls.enclosure import cgf_ball
 from symdp.certify import enclose_delta
 from symdp.certify.changes import vanishing_order
 from symdp.certify.lifted import Lifted
 from symdp.certify.parts import parts_of
 from symdp.derive.pieces import pieces
 from symdp.emit.arb import constant_ball
-from symdp.truth.enclosure import cgf_ball
 
 R = sp.Rational
 ARCSINE = ALL["arcsine and uniform"].mechanism("arcsine").subsample("poisson", "1/100")

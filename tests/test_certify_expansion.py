@@ -10,13 +10,13 @@ from certified_values import transform
 from flint import acb, arb, ctx
 
 from symdp import mechanisms
+from symdp.balls.enclosure import cgf_ball
 from symdp.certify import enclose_delta
 from symdp.certify.expansion import Reach, expand
 from symdp.certify.parts import parts_of
 from symdp.certify.step import tilted_step
 from symdp.errors import AccuracyError
-from symdp.mechanism import Mechanism
-from symdp.truth.enclosure import cgf_ball
+from symdp.model.mechanism import Mechanism
 
 HALF = sp.Rational(1, 2)
 ORDER = 12

@@ -12,7 +12,7 @@ from symdp import compose, mechanisms
 from symdp.certify import enclose_delta, lists
 from symdp.certify.parts import parts_of
 from symdp.errors import AccuracyError
-from symdp.mechanism import Mechanism
+from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)
 R = sp.Rational

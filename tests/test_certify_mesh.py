@@ -12,10 +12,10 @@ from flint import arb, ctx, fmpq
 from proved_bounds import assert_meets
 
 from symdp import compose, mechanisms
-from symdp.accountant.contour import Contour
 from symdp.certify import bracket, cells, enclose_delta
 from symdp.certify.bracket import bracket_delta
-from symdp.mechanism import Mechanism
+from symdp.exact.contour import Contour
+from symdp.model.mechanism import Mechanism
 
 RATE, SIGMA = mp.mpf("0.01"), mp.mpf("1.5")
 SUBSAMPLED = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")

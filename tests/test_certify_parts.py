@@ -8,9 +8,9 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import mechanisms
+from symdp.balls.enclosure import cgf_ball
 from symdp.certify.parts import Parts
-from symdp.mechanism import Mechanism
-from symdp.truth.enclosure import cgf_ball
+from symdp.model.mechanism import Mechanism
 
 HALF_NORMAL = ALL["half-normal noise"].mechanism("half-normal")
 STEPS = {

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import symdp
-from symdp import accountant
+from symdp import methods
 from symdp.citation import REFERENCES, bibtex, tag_of
 from symdp.report.references import full
 
@@ -37,9 +37,9 @@ def test_keys_are_unique():
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("name", accountant.names())
+@pytest.mark.parametrize("name", methods.names())
 def test_every_accountant_can_be_cited(name):
-    for citation in accountant.accountant(name).citations:
+    for citation in methods.accountant(name).citations:
         assert tag_of(citation) in REFERENCES, f"{name} cites {citation!r}"
 
 

@@ -146,7 +146,7 @@ def test_no_terminal_obeys_a_file_s_name(shell):
 
 
 def test_an_accuracy_that_is_out_of_reach_is_code_1(shell, monkeypatch):
-    from symdp.composition import Composition
+    from symdp.questions.composition import Composition
 
     def fails(*_):
         raise AccuracyError("two evaluations\ndiffer")
@@ -157,7 +157,7 @@ def test_an_accuracy_that_is_out_of_reach_is_code_1(shell, monkeypatch):
 
 
 def test_a_bug_is_called_one(shell, monkeypatch):
-    from symdp.composition import Composition
+    from symdp.questions.composition import Composition
 
     def breaks(*_):
         raise RuntimeError("unforeseen")
@@ -174,7 +174,7 @@ def test_a_bug_is_called_one(shell, monkeypatch):
 
 
 def test_an_interrupt_is_quiet(shell, monkeypatch):
-    from symdp.composition import Composition
+    from symdp.questions.composition import Composition
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -199,7 +199,7 @@ def test_control_c_ends_a_process_quietly():
     script = (
         "import sys\n"
         "from symdp.cli import main\n"
-        "from symdp.composition import Composition\n"
+        "from symdp.questions.composition import Composition\n"
         "real = Composition.delta\n"
         "def told(*words):\n"
         "    print('asked', flush=True)\n"

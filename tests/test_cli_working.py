@@ -22,7 +22,7 @@ import time
 import rich.progress  # the forks find it imported, and draw at once
 from importlib import import_module
 from symdp.cli import main, working
-from symdp.composition import Composition
+from symdp.questions.composition import Composition
 from symdp.errors import InputError
 
 working.PATIENCE = 0.05
@@ -39,7 +39,7 @@ def slow(module, name):
 
 for module, name in [
     (Composition, "delta"), (Composition, "epsilon"), (Composition, "certify"),
-    ("symdp.calibrate", "calibrate"), ("symdp.derive", "derive"),
+    ("symdp.questions.calibrate", "calibrate"), ("symdp.derive", "derive"),
     ("symdp.report.verification", "verify"), ("symdp.report.section", "analyse"),
 ]:
     slow(module, name)
@@ -144,7 +144,7 @@ def test_an_interrupt_on_a_terminal_leaves_it_as_it_was():
         """
         import sys, time
         from symdp.cli import main, working
-        from symdp.composition import Composition
+        from symdp.questions.composition import Composition
         working.PATIENCE = 0.05
         Composition.delta = lambda *_: time.sleep(60)
         sys.exit(main("delta laplace b=2 -n 2 --epsilon 0.5".split()))

@@ -115,7 +115,7 @@ def test_bad_input_names_the_culprit(call, culprit):
 def test_no_finite_epsilon_below_the_mass_at_infinity():
     import sympy as sp
 
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
     x = sp.Symbol("x", real=True)
     uniform = compose(Mechanism.additive(sp.Rational(1, 4), x, support=(-2, 2)), 1)

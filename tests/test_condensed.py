@@ -10,14 +10,14 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.accountant.saddlepoint import saddle_point
-from symdp.accountant.tilts import Strip
-from symdp.compile import loss_law
-from symdp.composition import Composition
-from symdp.family import find_families
-from symdp.mechanism import Mechanism
-from symdp.numeric.chebyshev import Grid, lobatto_points
-from symdp.numeric.total import SumLaw
+from symdp.law.chebyshev import Grid, lobatto_points
+from symdp.law.compile import loss_law
+from symdp.law.family import find_families
+from symdp.law.saddle_point import saddle_point
+from symdp.law.tilts import Strip
+from symdp.law.total import SumLaw
+from symdp.model.mechanism import Mechanism
+from symdp.questions.composition import Composition
 
 x = sp.Symbol("x", real=True)
 
@@ -34,7 +34,7 @@ def plain_law(steps, direction):
 
 
 def plain_delta(steps, epsilon, direction):
-    from symdp.accountant.contour import Contour
+    from symdp.exact.contour import Contour
 
     return math.exp(Contour().log_delta(plain_law(steps, direction), epsilon).log_delta)
 

@@ -14,12 +14,12 @@ import pytest
 from flint import arb, ctx
 from proved_bounds import COUNTS, MECHANISMS, assert_contains, assert_meets, composition, rounding
 
-from symdp.accountant import accountant
-from symdp.accountant.base import outside_range
-from symdp.accountant.contour import Contour
-from symdp.accountant.prv import Prv
 from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError
+from symdp.exact.base import outside_range
+from symdp.exact.contour import Contour
+from symdp.methods import accountant
+from symdp.methods.prv import Prv
 
 QUICK = ("moments", "moments-plain", "moments-variance", "renyi", "spa-bounds", "eeai")
 # The mesh of a PRV interval may be coarse: it is wider then, and no less a bound.

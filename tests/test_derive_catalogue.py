@@ -11,7 +11,7 @@ import sympy as sp
 from catalogue import ALL, KNOWN, UNSEEN, Entry
 
 from symdp.derive import Derivation, Piece, derive
-from symdp.mechanism import Mechanism
+from symdp.model.mechanism import Mechanism
 
 # Parameter values at which the found forms are compared with quadrature; the derivation's own
 # check draws others.

@@ -30,7 +30,7 @@ from symdp.derive.normal_form import LogForm
 from symdp.derive.pieces import pieces, points
 from symdp.derive.quadrature import CheckError, moment
 from symdp.derive.records import CGF, Piece
-from symdp.pair import Pair
+from symdp.model.pair import Pair
 
 sigma, delta, b = sp.symbols("sigma Delta b", positive=True)
 t = sp.Symbol("t", real=True)

@@ -23,7 +23,7 @@ from symdp.derive.shapes import exponential_polynomial, occurrences, tidy_polyno
 from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
 from symdp.derive.simplify import log_of_total
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism
+from symdp.model.mechanism import Mechanism
 
 BUILT_IN = (
     "gaussian",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import sympy as sp
 
-from symdp.pair import Pair, Support
+from symdp.model.pair import Pair, Support
 
 R = sp.Rational
 ZERO, ONE = sp.S.Zero, sp.S.One

@@ -13,7 +13,7 @@ from symdp.derive import derive
 from symdp.derive.pieces import pieces, points
 from symdp.derive.quadrature import moment
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism
+from symdp.model.mechanism import Mechanism
 
 M = symdp.mechanisms
 

@@ -28,7 +28,7 @@ from symdp.derive.records import Piece
 from symdp.derive.shapes import occurrences
 from symdp.derive.turning import monotone_cuts
 from symdp.errors import InputError
-from symdp.pair import Pair, Support
+from symdp.model.pair import Pair, Support
 
 DIGITS = 50
 

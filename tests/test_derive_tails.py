@@ -13,10 +13,10 @@ import sympy as sp
 from flint import arb
 
 import symdp
+from symdp.balls.jets import Jet
 from symdp.derive import derive
 from symdp.errors import AccuracyError, InputError
-from symdp.mechanism import Mechanism
-from symdp.truth.jets import Jet
+from symdp.model.mechanism import Mechanism
 
 R = sp.Rational
 X = sp.Symbol("x", real=True)

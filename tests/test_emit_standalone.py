@@ -26,8 +26,6 @@ from emitted import (
 
 import symdp
 from symdp import mechanisms
-from symdp.accountant import accountant, saddlepoint
-from symdp.accountant.tilts import Strip
 from symdp.emit.standalone import NoTapeError
 from symdp.emit.standalone.corrections import correction_terms
 from symdp.emit.standalone.model import CONDITIONS
@@ -35,8 +33,11 @@ from symdp.emit.standalone.runtime.series import _Arithmetic
 from symdp.emit.standalone.tape import tape
 from symdp.errors import InputError
 from symdp.expansion import F, saddlepoint_corrections
-from symdp.sampling import _DOMAINS
-from symdp.standalone import to_c, to_python
+from symdp.law import saddle_point
+from symdp.law.standalone import to_c, to_python
+from symdp.law.tilts import Strip
+from symdp.methods import accountant
+from symdp.model.sampling import _DOMAINS
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 
@@ -60,9 +61,9 @@ def c_module(tmp_path_factory):
 @pytest.fixture
 def _settled(monkeypatch):
     """The package stops at 1e-9 of a width from the saddle point; here rounding is compared."""
-    search = saddlepoint.saddle_point
+    search = saddle_point.saddle_point
     monkeypatch.setattr(
-        saddlepoint, "saddle_point", lambda law, epsilon, strip: search(law, epsilon, strip, 1e-13)
+        saddle_point, "saddle_point", lambda law, epsilon, strip: search(law, epsilon, strip, 1e-13)
     )
 
 
@@ -194,7 +195,7 @@ def test_the_series_against_mpmath(case, count, c_module):
         def condition(t):
             return derivatives(t, 1)[1] - epsilon - 1 / t - 1 / (1 + t)
 
-        near = mpmath.mpf(saddlepoint.saddle_point(law, epsilon, Strip.RIGHT).tilt)
+        near = mpmath.mpf(saddle_point.saddle_point(law, epsilon, Strip.RIGHT).tilt)
         t = mpmath.findroot(condition, (near, near * 1.0001), solver="secant", tol=1e-70)
         f = derivatives(t, 4)
         f[0] -= epsilon * t + mpmath.log(t) + mpmath.log(1 + t)

@@ -13,9 +13,9 @@ import pytest
 from symdp import compose, loads, mechanisms
 from symdp.capacity import afford, within_capacity
 from symdp.cli.patience import seconds_of
-from symdp.composition import Composition
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation, is_interrupt, limit, time_limit
+from symdp.questions.composition import Composition
 
 GAUSSIAN = "gaussian sigma=1.5 -n 100"
 POSIX = pytest.mark.skipif(os.name == "nt", reason="forks and signals are POSIX")

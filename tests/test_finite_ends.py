@@ -10,11 +10,11 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.compile import loss_law
 from symdp.derive.finite_end import DISTANCE, near_end
 from symdp.emit import compile_arb, compile_numpy
-from symdp.mechanism import Mechanism
-from symdp.numeric.stretch import EndFunction, Stretch
+from symdp.law.compile import loss_law
+from symdp.law.stretch import EndFunction, Stretch
+from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)
 MF = mpmath.mpf

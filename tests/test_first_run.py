@@ -53,7 +53,7 @@ def test_the_training_job_is_below_its_bounds(example, capsys):
 
 
 def test_what_the_contour_gives_is_compared_with_what_is_proved(example, capsys, monkeypatch):
-    from symdp.composition import Composition
+    from symdp.questions.composition import Composition
 
     class Proof:
         lower_decimal, upper_decimal = "4.5e0", "4.6e0"

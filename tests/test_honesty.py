@@ -13,8 +13,8 @@ from catalogue import ALL
 from honest_cases import Case, answered, is_honest, judge, proved
 
 from symdp import compose, mechanisms
-from symdp.accountant.contour import _integral
 from symdp.errors import AccuracyError
+from symdp.exact.contour import _integral
 
 QUICK = {
     "subsampled": mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100"),

@@ -13,16 +13,16 @@ from catalogue import ALL
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.accountant.returns import sparing_tilt
-from symdp.accountant.saddlepoint import saddle_point
-from symdp.accountant.tilts import Strip
 from symdp.certify import enclose_delta
 from symdp.certify.parts import parts_of
-from symdp.compile import loss_law
 from symdp.derive.limits import limit_at
 from symdp.derive.pieces import pieces
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.bessel import log_bessel_i_ball
+from symdp.exact.returns import sparing_tilt
+from symdp.law.compile import loss_law
+from symdp.law.saddle_point import saddle_point
+from symdp.law.tilts import Strip
 
 k = sp.Symbol("k", integer=True)
 SKELLAM = ALL["skellam"].mechanism("skellam")()

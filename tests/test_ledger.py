@@ -7,7 +7,7 @@ import pytest
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.ledger import Ledger
+from symdp.questions.ledger import Ledger
 
 STEP = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 

@@ -12,7 +12,7 @@ import pytest
 
 from symdp import Ledger, mechanisms
 from symdp.errors import InputError
-from symdp.ledger_file import checksum
+from symdp.questions.ledger_file import checksum
 
 STEP = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 NOISE = mechanisms.laplace(b="1/3")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from symdp import mechanisms
-from symdp.mechanism import Mechanism, Pair, Support, declare, exact
+from symdp.model.mechanism import Mechanism, Pair, Support, declare, exact
 
 X = sp.Symbol("x", real=True)
 B = sp.Symbol("b", positive=True)

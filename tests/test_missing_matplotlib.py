@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from symdp.composition import Composition
+from symdp.questions.composition import Composition
 from symdp.report.plot import why_not_drawn
 
 STEPS = "laplace b=2 -n 2"

@@ -9,11 +9,11 @@ from catalogue import ALL
 from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
-from symdp.accountant.direct import convolved
 from symdp.errors import AccuracyError
-from symdp.numeric.branch import Branch
-from symdp.numeric.density import interpolate
-from symdp.numeric.measure import Measure
+from symdp.exact.measure.added import convolved
+from symdp.exact.measure.branch import Branch
+from symdp.exact.measure.density import interpolate
+from symdp.exact.measure.measure import Measure
 
 
 def no_panel(lower, upper, log_mass):

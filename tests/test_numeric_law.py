@@ -9,15 +9,15 @@ import sympy as sp
 from catalogue import ALL
 
 from symdp import mechanisms
-from symdp.compile import loss_law
+from symdp.balls.enclosure import cgf_ball
 from symdp.errors import AccuracyError
-from symdp.mechanism import Mechanism
-from symdp.numeric.elementary import exponential_remainder, oscillation_sum
-from symdp.numeric.nufft import uniform_sum
-from symdp.numeric.outline import Outline
-from symdp.numeric.panels import ORDER, build_rule
-from symdp.numeric.total import SumLaw
-from symdp.truth.enclosure import cgf_ball
+from symdp.law.compile import loss_law
+from symdp.law.elementary import exponential_remainder, oscillation_sum
+from symdp.law.nufft import uniform_sum
+from symdp.law.outline import Outline
+from symdp.law.panels import ORDER, build_rule
+from symdp.law.total import SumLaw
+from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)
 

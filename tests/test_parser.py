@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from symdp.errors import InputError
-from symdp.guarded import substitute
-from symdp.parser import parse, parse_value
+from symdp.model.guarded import substitute
+from symdp.model.parser import parse, parse_value
 
 X = sp.Symbol("x", real=True)
 SIGMA = sp.Symbol("sigma", positive=True)

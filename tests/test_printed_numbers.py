@@ -13,8 +13,6 @@ from functools import cache
 import pytest
 
 from symdp import AccuracyError, Guarantee, InputError, Ledger, compose, mechanisms
-from symdp.accountant import names
-from symdp.certify.record import Certificate
 from symdp.decimal_text import (
     exponential,
     formatted,
@@ -23,6 +21,8 @@ from symdp.decimal_text import (
     rounded_exponential,
     scientific,
 )
+from symdp.methods import names
+from symdp.questions.certificate import Certificate
 
 COMPOSED = {
     "gaussian": (mechanisms.gaussian(sigma=2), 5),

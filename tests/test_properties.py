@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from symdp import compose, mechanisms
 from symdp.errors import SymdpError
-from symdp.ledger import Ledger
-from symdp.mechanism import Mechanism
+from symdp.model.mechanism import Mechanism
+from symdp.questions.ledger import Ledger
 
 x = sp.Symbol("x", real=True)
 

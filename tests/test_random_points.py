@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 from symdp import compose, mechanisms
-from symdp.accountant import accountant
+from symdp.methods import accountant
 
 FAMILIES = {
     "gaussian": "sigma",

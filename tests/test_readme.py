@@ -104,7 +104,7 @@ def test_every_command_is_named():
 
 
 def test_every_method_is_named():
-    from symdp.accountant import names
+    from symdp.methods import names
 
     for name in names():
         assert f"`{name.split(':')[0]}" in TEXT

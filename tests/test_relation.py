@@ -6,7 +6,7 @@ import pytest
 from shell import Shell
 
 from symdp import compose, loads, mechanisms
-from symdp.relation import Protection, checked, protects
+from symdp.model.relation import Protection, checked, protects
 
 GAUSSIAN = mechanisms.gaussian(sigma=2)
 

@@ -351,7 +351,7 @@ def test_references_are_spelled_out_once():
 
 
 def test_every_citation_of_an_accountant_has_its_reference():
-    from symdp.accountant import accountant, names
+    from symdp.methods import accountant, names
 
     for name in names():
         for text in full(accountant(name).citations):

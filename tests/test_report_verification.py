@@ -9,7 +9,7 @@ import mpmath
 import pytest
 
 import symdp
-from symdp.guarantee import Guarantee
+from symdp.questions.guarantee import Guarantee
 from symdp.report.analysis import different_sides
 from symdp.report.deadline import Deadline, within
 from symdp.report.patience import Judges
@@ -51,7 +51,7 @@ def test_true_epsilon_meets_delta():
 
 
 def test_every_accountant_is_compared():
-    from symdp.accountant import names
+    from symdp.methods import names
 
     seen = []
     checks = list(

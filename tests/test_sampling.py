@@ -11,7 +11,7 @@ import sympy as sp
 from refusals import refused
 
 from symdp import mechanisms
-from symdp.mechanism import Mechanism
+from symdp.model.mechanism import Mechanism
 
 X = sp.Symbol("x", real=True)
 B = sp.Symbol("b", positive=True)

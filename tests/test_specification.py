@@ -14,9 +14,10 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism, Support
-from symdp.sampling import Laws, Noise
-from symdp.specification import load, load_composition, loads
+from symdp.model.mechanism import Mechanism, Support
+from symdp.model.sampling import Laws, Noise
+from symdp.model.specification import load, loads
+from symdp.questions.composition_file import load_composition
 
 LOGISTIC = """
 name = "logistic"

@@ -6,9 +6,9 @@ import mpmath
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.accountant.gaussian import log_gaussian_delta
 from symdp.errors import InputError
-from symdp.tradeoff import (
+from symdp.methods.gaussian import log_gaussian_delta
+from symdp.questions.tradeoff import (
     bayes_error,
     gaussian_mu,
     gaussian_privacy,
@@ -62,7 +62,7 @@ def test_the_inverse_is_the_other_direction_and_both_lies_below(alpha):
 def test_trade_off_begins_below_one_where_some_mass_is_at_infinity():
     import sympy as sp
 
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
     x = sp.Symbol("x", real=True)
     uniform = compose(Mechanism.additive(sp.Rational(1, 4), x, support=(-2, 2)), 1)

@@ -10,9 +10,9 @@ from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
+from symdp.balls import cgf_ball, check_densities
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism
-from symdp.truth import cgf_ball, check_densities
+from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)
 y = sp.Symbol("y", positive=True)

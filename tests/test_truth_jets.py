@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.truth.jets import Jet
+from symdp.balls.jets import Jet
 
 x = sp.Symbol("x", real=True)
 

@@ -9,10 +9,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symdp.balls.cuts import cut_tails
+from symdp.balls.leading import outward_slope
 from symdp.emit import compile_arb
 from symdp.errors import AccuracyError
-from symdp.truth.cuts import cut_tails
-from symdp.truth.leading import outward_slope
 
 x = sp.Symbol("x", real=True)
 R = sp.Rational

@@ -10,9 +10,9 @@ import sympy as sp
 from flint import arb
 
 from symdp import mechanisms
+from symdp.balls.cuts import cut_tails
+from symdp.balls.majorants import majorants
 from symdp.derive.pieces import pieces
-from symdp.truth.cuts import cut_tails
-from symdp.truth.majorants import majorants
 
 x = sp.Symbol("x", real=True)
 HALF = sp.Rational(1, 2)

@@ -7,8 +7,8 @@ from flint import arb, ctx
 
 from symdp import compose
 from symdp.emit import compile_arb
-from symdp.truth.graded import graded_nodes
-from symdp.truth.panels import DivergentError, Interval, survey
+from symdp.oracle.graded import graded_nodes
+from symdp.oracle.panels import DivergentError, Interval, survey
 
 x = sp.Symbol("x", real=True)
 R = sp.Rational

@@ -12,8 +12,8 @@ import sympy as sp
 from symdp import mechanisms
 from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError, InputError
-from symdp.pair import Pair, Support
-from symdp.truth.quadrature import privacy_profile, profile
+from symdp.model.pair import Pair, Support
+from symdp.oracle.quadrature import privacy_profile, profile
 
 x = sp.Symbol("x", real=True)
 k = sp.Symbol("k", integer=True)
@@ -216,7 +216,7 @@ def test_convolution_agrees_with_the_contour() -> None:
     """Both ways on the same composition, where both are possible."""
     from flint import ctx
 
-    from symdp.truth.quadrature import _Composed, _exact, _steps
+    from symdp.oracle.quadrature import _Composed, _exact, _steps
 
     steps = _steps([(LOGISTIC, 9), (GAUSSIAN, 3)])
     with ctx.workprec(160):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.peers.answers import Contender
-from symdp.accountant import names
+from symdp.methods import names
 
 DOTS = "Google PLD, connect the dots"
 BUCKETS = "Google PLD, privacy buckets"

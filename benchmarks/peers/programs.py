@@ -57,7 +57,7 @@ class SymdpGrid:
     """symdp's Fourier accountant on a grid that is given."""
 
     def __init__(self, reach: float, points: int) -> None:
-        self._grid = import_module("symdp.accountant.fourier").Fourier(reach, points)
+        self._grid = import_module("symdp.methods.fourier").Fourier(reach, points)
 
     def step(self, job: Job) -> Any:
         return job.mechanism()

@@ -11,8 +11,8 @@ from jobs import job
 from page import table
 
 import symdp
-from symdp.accountant import accountant, names
 from symdp.errors import SymdpError
+from symdp.methods import accountant, names
 
 JOBS = (  # σ, q, steps
     ("2", "1", 1),

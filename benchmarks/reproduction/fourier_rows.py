@@ -20,11 +20,11 @@ from jobs import (
     trusted_delta,
 )
 
-from symdp.accountant.central_limit import log_central_limit
-from symdp.accountant.fourier import Fourier, halving_error
-from symdp.accountant.renyi import Renyi
-from symdp.accountant.standard_moments import summands
-from symdp.invert import invert
+from symdp.methods.central_limit import log_central_limit
+from symdp.methods.fourier import Fourier, halving_error
+from symdp.methods.renyi import Renyi
+from symdp.methods.standard_moments import summands
+from symdp.questions.invert import invert
 
 TABLE_1 = (  # points, δ, err(L, n); L = 12
     (50_000, "0.0491228786423", "2.01e-2"),

@@ -4,12 +4,5 @@ from __future__ import annotations
 
 from symdp.certify.enclosure import enclose_delta
 from symdp.certify.inverse import enclose_epsilon
-from symdp.certify.record import Certificate, certify_delta, certify_epsilon
 
-__all__ = [
-    "Certificate",
-    "certify_delta",
-    "certify_epsilon",
-    "enclose_delta",
-    "enclose_epsilon",
-]
+__all__ = ["enclose_delta", "enclose_epsilon"]

@@ -22,8 +22,8 @@ from flint import arb, ctx
 from symdp.certify.step import TiltedStep
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
-from symdp.truth.law import StepLaw
-from symdp.truth.saddle import coarse
+from symdp.oracle.law import StepLaw
+from symdp.oracle.saddle import coarse
 
 Steps = Sequence[tuple[TiltedStep, int]]
 

@@ -39,7 +39,7 @@ from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.certify.parts import Parts
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 Steps = Sequence[tuple["Pair", int]]
 _Law = dict[int, arb]

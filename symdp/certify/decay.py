@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.balls.variation import LossPart
 from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Cut, Stretch
 from symdp.certify.work import OutOfWorkError, metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
-from symdp.truth.variation import LossPart
 
 if TYPE_CHECKING:
     from symdp.certify.nodes import Nodes

@@ -24,8 +24,8 @@ from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
+    from symdp.balls.variation import LossPart
     from symdp.certify.moments import Stretch
-    from symdp.truth.variation import LossPart
 
 _BITS = 64  # of what only bounds
 _ARCS, _SQUARES = 64, 6

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx, fmpq
 
+from symdp.balls.enclosure import cgf_ball
 from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.bracket import bracket_delta
 from symdp.certify.infinity import is_beyond, mass_at_infinity
@@ -25,13 +26,12 @@ from symdp.certify.step import tilted_step
 from symdp.certify.two import enclose_two
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
-from symdp.truth.enclosure import cgf_ball
-from symdp.truth.law import step_law
-from symdp.truth.panels import DivergentError
-from symdp.truth.saddle import Saddle, find_saddle
+from symdp.oracle.law import step_law
+from symdp.oracle.panels import DivergentError
+from symdp.oracle.saddle import Saddle, find_saddle
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits beyond those asked, at first

@@ -24,9 +24,9 @@ from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
+    from symdp.balls.variation import LossPart
     from symdp.certify.moments import Cut, Stretch
     from symdp.certify.step import TiltedStep
-    from symdp.truth.variation import LossPart
 
 _STEEP = arb(2) ** -30
 _BITS = 128

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, arb_poly, arb_series, ctx
 
+from symdp.balls.jets import Jet
 from symdp.certify.parts import parts_of
 from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError, InputError
-from symdp.truth.jets import Jet
 
 if TYPE_CHECKING:
     from symdp.certify.moments import Stretch
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 MOST_CELLS = 6000
 CELL_COST = 20.0  # in values of a log-density

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.balls.enclosure import enclose_exponential
 from symdp.certify.parts import parts_of
 from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
-from symdp.truth.enclosure import enclose_exponential
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 
 def mass_at_infinity(steps: Sequence[tuple[Pair, int]], tolerance: arb) -> arb:

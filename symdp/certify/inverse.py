@@ -15,7 +15,7 @@ from symdp.certify.infinity import mass_at_infinity
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _FEW = 4  # digits that find a bracket
 _SLOPE_DIGITS = 9

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from flint import arb, ctx
 
 from symdp.certify.enclosure import enclose_delta, estimate_log_delta
 from symdp.certify.inverse import enclose_epsilon, is_above
-from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition, Direction
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _SPARE = 1.0  # digits beyond those that the gap of the estimates shows
 _CLOSE = 1e-9  # a gap that may be rounding: the same loss in both directions
@@ -69,7 +66,10 @@ def larger_delta(
 
 
 def larger_epsilon(
-    composition: Composition, delta: float | Fraction, digits: int, directions: Sequence[str]
+    pairs: Mapping[str, Sequence[tuple[Pair, int]]],
+    delta: float | Fraction,
+    digits: int,
+    about: Mapping[str, float | None],
 ) -> tuple[str, tuple[Fraction, Fraction]]:
     """Return the direction of the larger ε(δ), and the ends around it.
 
@@ -77,21 +77,19 @@ def larger_epsilon(
 
     Parameters
     ----------
-    composition
-        Whose contour says where to begin.
+    pairs
+        The (pair, count) of each direction.
     delta, digits
         As for `enclose_epsilon`.
-    directions
-        One or both of "remove" and "add".
+    about
+        An estimate of each direction's ε, which says where to begin; None where there is none.
 
     Raises
     ------
     InputError, AccuracyError
         As `enclose_epsilon`.
     """
-    about = {side: _estimate_epsilon(composition, delta, side) for side in directions}
     side, *others = _order(about)
-    pairs = {other: [(m.pair(other), n) for m, n in composition.steps] for other in directions}
     ends = enclose_epsilon(pairs[side], delta, digits, about[side])
     for other in others:
         if ends[0] > 0 and _clearly_below(pairs[other], delta, ends[0], digits):
@@ -111,12 +109,6 @@ def _clearly_below(
     log_delta = math.log(target.numerator) - math.log(target.denominator)
     few = _telling_digits(log_delta, estimate_log_delta(pairs, epsilon))
     return few < digits and is_above(pairs, delta, epsilon, int(few))
-
-
-def _estimate_epsilon(composition: Composition, delta: float | Fraction, side: str) -> float | None:
-    with suppress(AccuracyError, InputError):  # or below all doubles
-        return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
-    return None
 
 
 def _order(about: Mapping[str, float | None]) -> list[str]:

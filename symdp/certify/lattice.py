@@ -24,7 +24,7 @@ from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _LN10 = math.log(10)
 _FEW_POINTS = 64  # that are all summed

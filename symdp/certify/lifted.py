@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import acb, arb, ctx
 
+from symdp.balls.variation import marks
 from symdp.certify.paths import Ladder, Path, Segment
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import between
-from symdp.truth.variation import marks
 
 if TYPE_CHECKING:
     from symdp.certify.moments import Stretch

@@ -26,7 +26,7 @@ from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.certify.parts import Parts
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _MOST_SUMS = 300_000
 _TRIES = 6

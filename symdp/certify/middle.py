@@ -23,11 +23,11 @@ from symdp.certify.parts import parts_of
 from symdp.certify.step import tilted_step
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError
-from symdp.truth.law import step_law
-from symdp.truth.saddle import find_saddle
+from symdp.oracle.law import step_law
+from symdp.oracle.saddle import find_saddle
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from symdp.numeric.step import Array
+from symdp.law.step import Array
 
 _HEIGHT, _WIDTH = 0.44, 9.1  # A and b
 _MIDDLE, _NEXT, _OUTER = 0.9, 0.6, 0.3  # the aⱼ

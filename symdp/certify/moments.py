@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
+from symdp.balls.cuts import cut_tails
+from symdp.balls.variation import log_slope, marks
 from symdp.certify.nodes import Nodes, stretch_nodes
 from symdp.certify.scope import PLAIN, Scope
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, compile_arb_together, constant_ball
 from symdp.errors import AccuracyError
-from symdp.truth.cuts import cut_tails
-from symdp.truth.variation import log_slope, marks
 
 if TYPE_CHECKING:
     from symdp.derive.records import Piece

@@ -25,7 +25,7 @@ from symdp.errors import AccuracyError
 if TYPE_CHECKING:
     from symdp.certify.paths import Segment
     from symdp.derive.records import Point
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _COARSE = 96  # bits of what only bounds
 _COARSE_GOAL = arb(2) ** -50

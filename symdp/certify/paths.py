@@ -16,7 +16,7 @@ from symdp.emit.enclose import between
 
 if TYPE_CHECKING:
     from symdp.certify.lifted import Lifted
-    from symdp.numeric.step import Array
+    from symdp.law.step import Array
 
 _MOST_CELLS = 4000
 _SETTLED = 0.9  # what halving a cell must leave of its bound for it to count as good

@@ -16,7 +16,7 @@ from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _EVALUATIONS = 200_000
 

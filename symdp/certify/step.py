@@ -18,7 +18,7 @@ from symdp.certify.walk import Need, Walk
 from symdp.emit.arb import constant_ball
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _CUBIC = arb("0.0991620")  # cos u ≤ 1 − u²/2 + χ|u|³ holds from χ = 0.09916191… on
 _COARSE = 96  # bits of what only bounds

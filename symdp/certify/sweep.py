@@ -21,9 +21,9 @@ from flint import acb, arb, ctx
 from symdp.certify.mollifier import LARGEST, ROUNDED, Mollifier
 from symdp.certify.work import spend
 from symdp.errors import AccuracyError
-from symdp.numeric.elementary import Complex
-from symdp.numeric.panels import Index
-from symdp.numeric.step import Array
+from symdp.law.elementary import Complex
+from symdp.law.panels import Index
+from symdp.law.step import Array
 
 if TYPE_CHECKING:
     from symdp.certify.nodes import Nodes

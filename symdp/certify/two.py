@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from flint import arb, arb_poly, arb_series, ctx
 
+from symdp.balls.jets import at_length
 from symdp.certify.gains import CELL_COST, MOST_CELLS, Law, Piece, farther
 from symdp.certify.single import excess
 from symdp.certify.work import spend
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
-from symdp.truth.jets import at_length
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _BITS_PER_ORDER = 4
 _LEAST_ORDER = 16

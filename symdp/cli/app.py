@@ -25,7 +25,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from symdp import __version__
+        from symdp.version import __version__
 
         typer.echo(f"symdp {__version__}")
         raise typer.Exit

@@ -13,9 +13,9 @@ from symdp.decimal_text import given
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.calibrate import Calibration
-    from symdp.composition import Direction
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.calibrate import Calibration
+    from symdp.questions.composition import Direction
 
 
 def run_calibration(
@@ -38,7 +38,7 @@ def run_calibration(
         If the job breaks a rule, or no value meets the target.
     """
     with working(f"calibrating {parameter} of {job.subject}"):
-        from symdp.calibrate import COUNT, calibrate
+        from symdp.questions.calibrate import COUNT, calibrate
 
         mechanism = _mechanism(job, parameter)
         count = None if job.count is None else words.whole(job.count, "-n")
@@ -81,7 +81,7 @@ def _mechanism(job: Job, parameter: str) -> Mechanism:
 def _print(found: Calibration) -> None:
     from rich.text import Text
 
-    from symdp.calibrate import decimal
+    from symdp.questions.calibration_grid import decimal
 
     screen = console()
     answer = found.guarantee

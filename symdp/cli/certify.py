@@ -10,9 +10,9 @@ from symdp.cli.patience import in_time
 from symdp.cli.working import working
 
 if TYPE_CHECKING:
-    from symdp.certify import Certificate
     from symdp.cli.job import Job
-    from symdp.composition import Direction
+    from symdp.questions.certificate import Certificate
+    from symdp.questions.composition import Direction
 
 
 def prove(

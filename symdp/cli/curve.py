@@ -13,8 +13,8 @@ from symdp.decimal_text import rounded
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition, Direction
-    from symdp.guarantee import Guarantee
+    from symdp.questions.composition import Composition, Direction
+    from symdp.questions.guarantee import Guarantee
 
 _KINDS = ("exact", "bound", "estimate")
 _MOST_NAMED = 3  # mechanisms in a title

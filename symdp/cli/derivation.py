@@ -14,7 +14,7 @@ from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
 FORMATS = ("text", "latex", "mathml", "python", "c", "json")
 _LONGEST = 1e6  # seconds

@@ -13,7 +13,7 @@ from symdp.decimal_text import Side, rounded, rounded_exponential
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from symdp.guarantee import Guarantee
+    from symdp.questions.guarantee import Guarantee
 
 _WIDE = 200  # columns of a table that no terminal wraps
 _EXACTLY = {
@@ -85,7 +85,7 @@ def print_routes(taken: str) -> None:
     """Print the ways by which the default method answers, the one that was taken marked."""
     from rich.table import Table
 
-    from symdp.accountant.routes import ROUTES
+    from symdp.exact.routes import ROUTES
 
     table = Table("", "route", "tried for", "what it computes", "work grows", box=None)
     for route in ROUTES:

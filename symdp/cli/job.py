@@ -12,9 +12,9 @@ from symdp.errors import InputError, suggestion
 if TYPE_CHECKING:
     import sympy as sp
 
-    from symdp.composition import Composition, Direction
-    from symdp.mechanism import Mechanism
-    from symdp.sampling import Number
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.sampling import Number
+    from symdp.questions.composition import Composition, Direction
 
 DIRECTIONS = ("remove", "add", "both")
 SCHEMES = ("poisson", "without_replacement", "with_replacement", "truncated_poisson")
@@ -100,7 +100,7 @@ class Job:
         mechanism = self.build_mechanism().require_concrete()
         if count is None:
             raise InputError("-n COUNT is missing: the number of steps, as in -n 1000")
-        from symdp.composition import compose
+        from symdp.questions.composition import compose
 
         return compose(mechanism, count)
 
@@ -114,8 +114,8 @@ class Job:
             raise InputError(
                 "with --composition, sampling and relation stand in the file, step by step"
             )
-        from symdp.composition import Composition
-        from symdp.specification import load_composition
+        from symdp.questions.composition import Composition
+        from symdp.questions.composition_file import load_composition
 
         assert self.composition is not None
         steps = load_composition(self.composition)
@@ -138,7 +138,7 @@ class Job:
 
 def number(text: str, name: str) -> sp.Rational:
     """Return the exact number that an option's text means; errors name the option."""
-    from symdp.parser import parse_value
+    from symdp.model.parser import parse_value
 
     try:
         return parse_value(text)
@@ -193,7 +193,7 @@ def direction(text: str, allowed: Sequence[str] = DIRECTIONS) -> Direction:
 
 def method(text: str) -> str:
     """Return the name of an accountant; a misspelt one raises InputError with the close match."""
-    from symdp.accountant import accountant
+    from symdp.methods import accountant
 
     return text if text in {"truth", "certified"} else accountant(text).name
 

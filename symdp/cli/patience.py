@@ -13,7 +13,7 @@ from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import limit
 
 if TYPE_CHECKING:
-    from symdp.guarantee import Guarantee
+    from symdp.questions.guarantee import Guarantee
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from symdp.cli.job import Job
 from symdp.cli.working import working
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition, Direction
+    from symdp.questions.composition import Composition, Direction
     from symdp.report.verification import Check
 
 

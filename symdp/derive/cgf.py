@@ -31,7 +31,7 @@ from symdp.derive.simplify import log_of_total
 from symdp.interrupt import attempt
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
 
     Examples
     --------
-    >>> from symdp.pair import Pair, Support
+    >>> from symdp.model.pair import Pair, Support
     >>> x, s = sp.Symbol("x", real=True), sp.Symbol("sigma", positive=True)
     >>> def density(at):
     ...     return sp.exp(-at**2 / (2 * s**2)) / (s * sp.sqrt(2 * sp.pi))

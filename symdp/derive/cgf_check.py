@@ -15,7 +15,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ def parameters_of(pair: Pair) -> set[sp.Symbol]:
 
 def with_values(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:
     """Put values for the parameters of a pair."""
-    from symdp.pair import Pair as PairRecord
+    from symdp.model.pair import Pair as PairRecord
 
     if not values:
         return pair

@@ -13,7 +13,7 @@ from symdp.derive.records import Piece, Point
 from symdp.derive.signs import interior_point
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _DIGITS = 40
 _TOLERANCE = mpmath.mpf(10) ** -18

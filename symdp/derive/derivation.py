@@ -24,8 +24,8 @@ from symdp.interrupt import Clock, attempt
 if TYPE_CHECKING:
     from symdp.derive.pld import LossLaw
     from symdp.derive.tails import Tails
-    from symdp.mechanism import Mechanism
-    from symdp.pair import Pair
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from symdp.derive.signs import compare
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _SECONDS = 5.0
 _LARGEST = 256
@@ -73,7 +73,7 @@ def _used(weights: tuple[sp.Expr, ...]) -> list[int]:
 
 def _plain(pair: Pair, base: int, other: int) -> Pair:
     """The pair (f_other, f_base) without sampling."""
-    from symdp.pair import Pair as PairRecord
+    from symdp.model.pair import Pair as PairRecord
 
     components = (pair.components[base], pair.components[other])
     weights = ((sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))

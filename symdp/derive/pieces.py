@@ -24,7 +24,7 @@ from symdp.derive.turning import monotone_cuts
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
 
     Examples
     --------
-    >>> from symdp.pair import Pair, Support
+    >>> from symdp.model.pair import Pair, Support
     >>> x = sp.Symbol("x", real=True)
     >>> def density(at):
     ...     return sp.exp(-sp.Abs(at)) / 2
@@ -126,7 +126,7 @@ def points(pair: Pair) -> tuple[Point, ...]:
 
     Examples
     --------
-    >>> from symdp.pair import Pair, Support
+    >>> from symdp.model.pair import Pair, Support
     >>> k = sp.Symbol("k", real=True)
     >>> support = Support("points", sp.S.Zero, sp.S.One, (sp.S.Zero, sp.S.One))
     >>> third = sp.Rational(1, 3)

@@ -33,14 +33,14 @@ class Shown:
         return to_mathml(self._derivation(), order)
 
     def to_python(self, order: int = 2) -> str:
-        """Return a Python module that accounts for this mechanism alone (`symdp.standalone`)."""
-        from symdp.standalone import to_python
+        """Return a Python module that accounts for this mechanism alone."""
+        from symdp.law.standalone import to_python
 
         return to_python(self._derivation(), order)
 
     def to_c(self, order: int = 2) -> str:
-        """Return a C file that accounts for this mechanism alone (`symdp.standalone`)."""
-        from symdp.standalone import to_c
+        """Return a C file that accounts for this mechanism alone (`symdp.law.standalone`)."""
+        from symdp.law.standalone import to_c
 
         return to_c(self._derivation(), order)
 

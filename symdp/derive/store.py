@@ -25,7 +25,7 @@ import sympy as sp
 from symdp.derive.records import CGF
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 _LAYOUT = 4
 _LARGEST = 200_000  # characters of one file
@@ -193,7 +193,7 @@ def _opened(sealed: Any) -> Any:
 
 
 def _versions() -> list[str]:
-    from symdp import __version__
+    from symdp.version import __version__
 
     return [__version__, sp.__version__]
 

@@ -11,7 +11,7 @@ from symdp.derive import tidy
 from symdp.derive.check import random_values
 
 if TYPE_CHECKING:
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
 
 Direction = Literal["both", "remove", "add", "unknown"]
 _POINTS = 6
@@ -50,7 +50,7 @@ def dominating_direction(pair: Pair) -> Dominance:
 
     Examples
     --------
-    >>> from symdp.pair import Pair, Support
+    >>> from symdp.model.pair import Pair, Support
     >>> x = sp.Symbol("x", real=True)
     >>> def density(at):
     ...     return sp.exp(-at**2 / 2) / sp.sqrt(2 * sp.pi)

@@ -16,12 +16,12 @@ from symdp.individual.profiles import split_profiles
 from symdp.individual.result import IndividualResult, check_delta, larger
 from symdp.individual.shared import Progress
 from symdp.individual.subsampled_gaussian import Array
-from symdp.relation import protection_of
+from symdp.model.protection import protection_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
 DIRECTIONS = ("remove", "add", "both")
 ADAPTIVE = (

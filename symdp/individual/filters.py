@@ -296,7 +296,7 @@ def budget_of(budget: float | None, epsilon: float | None, delta: float | None) 
     if epsilon is None or delta is None:
         raise InputError("give budget, or epsilon and delta")
     from symdp.individual.result import check_delta
-    from symdp.tradeoff import gaussian_mu
+    from symdp.questions.tradeoff import gaussian_mu
 
     log_delta = check_delta(delta)
     return gaussian_mu(number(epsilon, "epsilon"), log_delta) * (1.0 - 1e-12)

@@ -15,7 +15,7 @@ from symdp.individual.subsampled_gaussian import Array
 
 if TYPE_CHECKING:
     from symdp.individual.accounting import IndividualAccountant
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
 _PLACES = 8  # of ε up to the floor's, from an eighth of it
 _CELLS = 128  # of ε below the largest loss
@@ -103,7 +103,7 @@ def step_mu(mechanism: Mechanism) -> StepMu:
     """
     from dataclasses import replace
 
-    from symdp.composition import compose
+    from symdp.questions.composition import compose
 
     mechanism.require_concrete()
     sampling = mechanism.sampling

@@ -13,8 +13,8 @@ from symdp.errors import AccuracyError, InputError
 from symdp.individual.subsampled_gaussian import Array, Complex
 
 if TYPE_CHECKING:
-    from symdp.mechanism import Mechanism
-    from symdp.numeric.total import SumLaw
+    from symdp.law.total import SumLaw
+    from symdp.model.mechanism import Mechanism
 
 
 class MechanismTable:
@@ -43,7 +43,7 @@ class MechanismTable:
     error = 2e-16  # of a step's K, absolute: the quadrature's
 
     def __init__(self, mechanisms: Sequence[Mechanism | None], direction: str) -> None:
-        from symdp.composition import compose
+        from symdp.questions.composition import compose
 
         self.laws: list[SumLaw | None] = []
         for mechanism in mechanisms:

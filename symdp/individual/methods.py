@@ -29,7 +29,7 @@ from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
 _MOST_SINGLE = 50  # records that are worth a contour of their own where no shared line serves

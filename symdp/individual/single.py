@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.composition import Composition
 
 
 def step_mechanism(noise: float, rate: float) -> Mechanism:
@@ -22,7 +22,7 @@ def step_mechanism(noise: float, rate: float) -> Mechanism:
     """
     import sympy as sp
 
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
     x, sigma = sp.Symbol("x", real=True), sp.Symbol("sigma", positive=True)
     density = sp.exp(-(x**2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
@@ -32,7 +32,7 @@ def step_mechanism(noise: float, rate: float) -> Mechanism:
 
 def record_composition(work: Any, record: int) -> Composition:
     """Return a record's steps as a composition."""
-    from symdp.composition import compose
+    from symdp.questions.composition import compose
 
     counts = np.asarray(work.counts[record])
     steps = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
 __all__ = ["load_builtin", "names", "resolve"]
 
@@ -57,7 +57,7 @@ def load_builtin(name: str) -> Mechanism:
     if name not in _names():
         hint = suggestion(name, _names()) or f" (there are {', '.join(_names())})"
         raise _UnknownMechanismError(f"no built-in mechanism is called '{name}'{hint}")
-    from symdp.specification import load
+    from symdp.model.specification import load
 
     return load(_FOLDER / f"{name}.toml")
 
@@ -79,7 +79,7 @@ def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
     >>> resolve("gumbel")
     <Mechanism gumbel(b)>
     """
-    from symdp.specification import load
+    from symdp.model.specification import load
 
     text = str(name_or_path)
     if text in _names():

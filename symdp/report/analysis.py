@@ -15,8 +15,8 @@ from symdp.report.profile import FAILURES, reason_of, spent
 from symdp.report.verification import Check, Truth, check, places, truth_at
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition
-    from symdp.guarantee import Guarantee
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
 
 TARGETS = (1e-2, 1e-5, 1e-10)
 _NEWTON_STEPS = 4
@@ -92,7 +92,7 @@ def analyse(
         Seconds for the truth, and as many for ε and for δ by the accountants; what is not reached
         by then is left out and says so. None takes as long as it takes.
     """
-    from symdp.accountant import names
+    from symdp.methods import names
 
     results = Results()
     own = Deadline(patience)

@@ -9,7 +9,7 @@ import sympy as sp
 
 from symdp.decimal_text import Side, rounded
 from symdp.errors import AccuracyError, InputError
-from symdp.relation import protection_of
+from symdp.model.protection import protection_of
 from symdp.report import formulas
 from symdp.report.blocks import Block, Formulas, Heading, Listing, Paragraph, Table
 from symdp.report.deadline import Deadline, within
@@ -17,10 +17,10 @@ from symdp.report.deadline import Deadline, within
 if TYPE_CHECKING:
     from flint import arb
 
-    from symdp.composition import Composition
     from symdp.derive import Derivation
     from symdp.derive.tails import TailConstant
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.composition import Composition
 
 _SECONDS = 4.0  # for the proved values of one direction's tail constants
 _BITS = 24  # of a ball that is shown as a number

@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 from importlib.resources import files
 
-from symdp import __version__
 from symdp.report.blocks import (
     Block,
     Code,
@@ -20,6 +19,7 @@ from symdp.report.blocks import (
 )
 from symdp.report.formulas import Formula
 from symdp.report.plot import embedded
+from symdp.version import __version__
 
 # What a browser holds the page to: it fetches nothing and runs nothing.
 _NOTHING_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

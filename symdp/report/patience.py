@@ -20,7 +20,7 @@ from symdp.report.deadline import Deadline
 from symdp.report.verification import Truth, certified, judge
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition
+    from symdp.questions.composition import Composition
 
 _CERTIFIED_DIGITS = 15
 _FOR_CERTIFICATE = 0.5  # of the time for the truth, for a proved enclosure in its place

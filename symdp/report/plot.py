@@ -16,7 +16,7 @@ from symdp.errors import InputError, suggestion
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from symdp.guarantee import Guarantee
+    from symdp.questions.guarantee import Guarantee
 
 FORMATS = ("svg", "pdf", "png")
 _LN10 = math.log(10)

@@ -8,8 +8,8 @@ from symdp.errors import InputError, SymdpError
 from symdp.report.deadline import Deadline, within
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition, Direction
-    from symdp.guarantee import Guarantee
+    from symdp.questions.composition import Composition, Direction
+    from symdp.questions.guarantee import Guarantee
 
 SMALL = 1e-10  # δ at which a curve ends, unless somebody asks for more
 # What keeps an accountant from an answer: bad input, too little accuracy, a division by zero.

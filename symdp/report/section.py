@@ -37,7 +37,7 @@ from symdp.report.profile import FAILURES, default_range, evenly, reason_of, sam
 from symdp.report.references import full
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition
+    from symdp.questions.composition import Composition
 
 __all__ = ["EpsilonTruth", "Results", "analyse", "epsilon_truth", "section"]
 
@@ -135,7 +135,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     """The profile by the main accountants with truth on it, and by all of them, folded."""
     if undrawn:
         return [Paragraph(f"The profile was not drawn: {undrawn}.", "warning")]
-    from symdp.accountant import names
+    from symdp.methods import names
 
     reason = "no accountant has an answer"
     late = {method for method, _ in results.failures} if results.answers else set()

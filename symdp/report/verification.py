@@ -15,9 +15,9 @@ from symdp.report.deadline import MOST_SECONDS, Deadline, within
 from symdp.report.profile import FAILURES, reason_of, spent
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition, Direction
-    from symdp.guarantee import Guarantee
-    from symdp.pair import Pair
+    from symdp.model.pair import Pair
+    from symdp.questions.composition import Composition, Direction
+    from symdp.questions.guarantee import Guarantee
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
 _SIDES: tuple[Direction, ...] = ("remove", "add")
@@ -124,7 +124,7 @@ def judge(
     pairs: Mapping[Direction, Sequence[tuple[Pair, int]]], epsilon: float, digits: int
 ) -> Truth:
     """Return the largest of the true δ(ε) of several directions, each a list of (pair, count)."""
-    from symdp.truth import privacy_profile
+    from symdp.oracle import privacy_profile
 
     reason = ""
     for attempt in dict.fromkeys((digits, min(digits, _FEWER_DIGITS))):
@@ -209,7 +209,7 @@ def verify(
     targets
         Values of δ, `TARGETS` if left out; the ε are found by the contour and rounded.
     methods
-        Names of accountants, all of `symdp.accountant.names()` if left out.
+        Names of accountants, all of `symdp.methods.names()` if left out.
     advance
         Called with (done, total) as the comparison goes on.
 
@@ -217,7 +217,7 @@ def verify(
     ------
     Check, method by method within each ε.
     """
-    from symdp.accountant import names
+    from symdp.methods import names
 
     chosen = names() if methods is None else methods
     epsilons = places(composition, direction, TARGETS if targets is None else targets)

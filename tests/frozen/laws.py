@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from catalogue import Entry
 
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
 Step = dict[str, Any]
 

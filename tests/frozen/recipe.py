@@ -26,9 +26,9 @@ from .comparison import Entry, contradictions
 from .laws import Law, laws, mechanism_of
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition
-    from symdp.guarantee import Guarantee
-    from symdp.numeric.total import SumLaw
+    from symdp.law.total import SumLaw
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
 
 HERE = Path(__file__).parent
 FROZEN = HERE / "questions.json"

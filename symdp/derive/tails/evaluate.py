@@ -13,11 +13,11 @@ from symdp.errors import AccuracyError, InputError, suggestion
 if TYPE_CHECKING:
     from flint import arb
 
+    from symdp.balls.tails import Side
     from symdp.derive.derivation import Derivation
     from symdp.derive.tails.records import TailConstant
-    from symdp.mechanism import Mechanism
-    from symdp.pair import Pair
-    from symdp.truth.tails import Side
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 DIGITS = 30
 
@@ -44,7 +44,7 @@ class Request:
         InputError
             For a missing or unknown name, or a number that is not rational.
         """
-        from symdp.mechanism import exact
+        from symdp.model.mechanism import exact
 
         own = {name: value for name, value in values.items() if name in constant.arguments}
         rest = {name: value for name, value in values.items() if name not in constant.arguments}
@@ -88,7 +88,7 @@ class Request:
 
     def side(self, under: str) -> Side:
         """The loss under P or under Q."""
-        from symdp.truth.tails import Side
+        from symdp.balls.tails import Side
 
         return Side.of(self.pair, under, self.domain)
 
@@ -136,7 +136,7 @@ class Chernoff:
 
     def __call__(self, constant: TailConstant, values: Mapping[str, Any]) -> arb:
         """Return the value."""
-        from symdp.truth.tails import chernoff
+        from symdp.balls.tails import chernoff
 
         request = Request.read(self.derivation, constant, values)
         count = int(request.numbers["count"])
@@ -163,7 +163,7 @@ class QuadraticTail:
 
     def __call__(self, constant: TailConstant, values: Mapping[str, Any]) -> arb:
         """Return the value."""
-        from symdp.truth.tails import crossed_tail, quadratic_tail
+        from symdp.balls.tails import crossed_tail, quadratic_tail
 
         request = Request.read(self.derivation, constant, values)
         if self.square is None or constant.expression is None:
@@ -185,7 +185,7 @@ class Within:
 
     def __call__(self, constant: TailConstant, values: Mapping[str, Any]) -> arb:
         """Return the value."""
-        from symdp.truth.tails import sub_gaussian_within
+        from symdp.balls.tails import sub_gaussian_within
 
         request = Request.read(self.derivation, constant, values)
         low, high = request.numbers["low"], request.numbers["high"]
@@ -202,7 +202,7 @@ class SubExponential:
 
     def __call__(self, constant: TailConstant, values: Mapping[str, Any]) -> arb:
         """Return the value."""
-        from symdp.truth.tails import sub_gaussian_within
+        from symdp.balls.tails import sub_gaussian_within
 
         request = Request.read(self.derivation, constant, values)
         if self.scale is None:
@@ -226,7 +226,7 @@ class Tilted:
         """Return the value."""
         from flint import arb
 
-        from symdp.truth import tails, variation
+        from symdp.balls import tails, variation
 
         request = Request.read(self.derivation, constant, values)
         if constant.expression == 0:  # nothing moves: there is no integral to enclose

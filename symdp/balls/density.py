@@ -1,0 +1,165 @@
+"""The check that every density passes when its values are known: non-negative, and of mass one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.balls.enclosure import enclose_exponential
+from symdp.derive import pieces
+from symdp.derive.breakpoints import smooth_stretches
+from symdp.emit import compile_arb, compile_numpy
+from symdp.emit.arb import constant_ball
+from symdp.errors import AccuracyError, InputError
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+
+TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
+_PLAIN = 1e-4  # what six digits show of a distance from one
+_BITS = 128
+_ACCURACY = arb(2) ** -90
+
+
+def check_densities(mechanism: Mechanism) -> bool:
+    """Check that P and Q of one unsampled step are non-negative and integrate to one.
+
+    The integral is enclosed in ball arithmetic: a range that carries all but 1e-27 of the mass,
+    and a bound on the tails that holds for every x a double can represent.
+
+    Parameters
+    ----------
+    mechanism
+        With all parameters bound. For additive noise only the noise itself is checked: P is Q
+        shifted.
+
+    Returns
+    -------
+    bool
+        False where a mass is proved to differ from 1, by no more than a rounded constant explains.
+
+    Raises
+    ------
+    InputError
+        If a density is negative somewhere, or its mass is proved to differ from 1 by over 1e-9.
+    AccuracyError
+        If the mass cannot be enclosed that closely.
+
+    Examples
+    --------
+    >>> from symdp.model.mechanism import Mechanism
+    >>> x = sp.Symbol("x", real=True)
+    >>> check_densities(Mechanism.additive(0.3989422804 * sp.exp(-(x**2) / 2), x))
+    False
+    >>> check_densities(Mechanism.additive(sp.exp(-abs(x)) / 3, x, name="half-hearted"))
+    Traceback (most recent call last):
+    ...
+    symdp.errors.InputError: the density of half-hearted integrates to 0.666667, not 1; ...
+    """
+    pair = replace(mechanism, sampling=None, relation=None).pair()
+    named = [("Q", 0), ("P", 1)] if hasattr(mechanism.source, "Q") else [("", 0)]
+    masses_are_one = True
+    for label, index in named:
+        of = f"{label + ' of ' if label else 'the density of '}{mechanism.name}"
+        component = pair.components[index]
+        if pair.support.kind == "points":
+            masses_are_one &= _judge(of, _total(of, component), "sums")
+            continue
+        ends = (pair.support.lower, pair.support.upper)
+        _check_sign(of, component, pair.variable, ends)
+        single = replace(
+            pair,
+            components=(component,),
+            p_weights=(sp.Integer(1),),
+            q_weights=(sp.Integer(1),),
+        )
+        parts = [piece for piece in pieces(single) if piece.log_q is not None]
+        try:
+            with ctx.workprec(_BITS):
+                mass = sum(
+                    (
+                        enclose_exponential(
+                            part.log_q,
+                            pair.variable,
+                            part.lower,
+                            part.upper,
+                            tolerance=_ACCURACY,
+                        )
+                        for part in parts
+                    ),
+                    arb(0),
+                )
+        except AccuracyError as error:
+            raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
+        masses_are_one &= _judge(of, mass, "sums" if pair.is_discrete else "integrates")
+    return masses_are_one
+
+
+def _judge(of: str, mass: arb, verb: str) -> bool:
+    """Tell whether a mass may be one; raise an error where it is none of a density."""
+    if not mass.is_finite():
+        raise InputError(
+            f"{of} could not be shown to have a finite mass: no bound on its integral was found, "
+            "as where a density grows too fast or falls too slowly"
+        )
+    distance = abs(mass - 1)
+    if distance < TOLERANCE:
+        return bool(mass.contains(1))
+    if distance > TOLERANCE / 2:
+        places = 6 if distance > _PLAIN else 12
+        raise InputError(
+            f"{of} {verb} to {float(mass.mid()):.{places}g}, not 1; divide it by that constant, "
+            "or set normalize = true"
+        )
+    raise AccuracyError(f"the mass of {of} could be enclosed in {mass.str(5)} only")
+
+
+def _total(of: str, masses: object) -> arb:
+    """Add up a finite list of probabilities."""
+    values = [sp.sympify(mass, strict=True) for mass in masses]  # type: ignore[attr-defined]
+    with ctx.workprec(_BITS):
+        for value in values:
+            if value.is_negative or constant_ball(value, _BITS).real < 0:
+                raise InputError(f"{of} has the negative probability {value}")
+        return constant_ball(sp.Add(*values), _BITS).real
+
+
+def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> None:
+    """Look for a negative value where the form of the density does not exclude one."""
+    for stretch in smooth_stretches((density,), x, *ends):
+        (expression,) = stretch.expressions
+        if expression.is_nonnegative:
+            continue
+        values = compile_numpy(expression, [x])
+        places = list(_places(stretch.lower, stretch.upper, bool(x.is_integer)))
+        heights = values(places)
+        for place, height in zip(places, heights.tolist(), strict=True):
+            if height < 0 and _is_negative(expression, x, place):
+                raise InputError(f"{of} is negative at {x} = {place:.6g}: no density is")
+
+
+def _is_negative(expression: sp.Expr, x: sp.Symbol, place: float) -> bool:
+    with ctx.workprec(200):
+        return bool(compile_arb(expression, [x])(arb(place)) < 0)
+
+
+def _places(lower: sp.Expr, upper: sp.Expr, whole: bool) -> Iterator[float]:
+    """Yield places spread over a stretch evenly and geometrically from its ends and from zero."""
+    low, high = float(lower), float(upper)
+    offsets = [2.0 ** (k / 4) for k in range(-80, 121)]
+    centres = [c for c in (low, high, 0.0) if math.isfinite(c)]
+    if math.isfinite(low) and math.isfinite(high):
+        centres.append(0.5 * (low + high))
+        offsets += [(high - low) * k / 400 for k in range(1, 400)]
+    else:
+        offsets += [k / 16 for k in range(1, 800)]
+    for centre in centres:
+        for place in (centre, *(centre + o for o in offsets), *(centre - o for o in offsets)):
+            rounded = float(round(place)) if whole else place
+            if low <= rounded <= high if whole else low < rounded < high:
+                yield rounded

@@ -1,0 +1,59 @@
+"""The masses of the densities of steps: each one is checked, and made one where it was rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+
+_MOST_CHECKED = 48  # densities of one formula
+
+
+def with_mass_one(steps: Mapping[Mechanism, int]) -> dict[Mechanism, int]:
+    """Return the steps, those whose densities carry a rounded constant divided by their masses.
+
+    A mass that is off by 1e-12 makes δ wrong by n times as much, or by more: what P and Q mean
+    then depends on who reads them.
+
+    Raises
+    ------
+    InputError
+        If a density is negative or its mass is further from one than rounding explains.
+    """
+    groups: dict[object, list[Mechanism]] = {}
+    for mechanism in steps:
+        template = mechanism.template
+        groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)
+    rounded: set[Mechanism] = set()
+    for members in groups.values():
+        proper = {
+            _is_proper(replace(member, sampling=None, relation=None))
+            for member in _representatives(members)
+        }
+        if False in proper:
+            rounded.update(members)
+    return {m.normalized() if m in rounded else m: count for m, count in steps.items()}
+
+
+def _representatives(members: list[Mechanism]) -> list[Mechanism]:
+    """Return all mechanisms, or of many that share a formula those spread over their values.
+
+    The mass of a density depends smoothly on its parameters, and the quadrature that every law is
+    built with finds one that is not 1.
+    """
+    if len(members) <= _MOST_CHECKED:
+        return members
+    members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
+    share = (len(members) - 1) / (_MOST_CHECKED - 1)
+    return [members[round(k * share)] for k in range(_MOST_CHECKED)]
+
+
+@lru_cache(maxsize=256)
+def _is_proper(mechanism: Mechanism) -> bool:
+    from symdp.balls import check_densities
+
+    return check_densities(mechanism)

@@ -1,0 +1,60 @@
+"""What an accountant answers, and what it must offer to be one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from symdp.law.total import SumLaw
+
+Kind = Literal["exact", "bound", "estimate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """δ at one ε in one direction, on the logarithmic scale.
+
+    `log_delta` is log δ (−inf where δ = 0); `log_lower` and `log_upper` are the method's own
+    bounds on it, None where it has none; `advice` says what to do where the method left its regime.
+    `log_complement` is log(1 − δ) where the method computes it without cancellation, and `slope`
+    is d log δ / dε where the method knows it. `route` names the row of `symdp.exact.routes`
+    that gave it, empty for a method asked for by name.
+    """
+
+    log_delta: float
+    log_lower: float | None
+    log_upper: float | None
+    kind: Kind
+    advice: str = ""
+    log_complement: float | None = None
+    slope: float | None = None
+    route: str = ""
+
+
+class Accountant(Protocol):
+    """A rule that turns the law of a composition's privacy loss into δ(ε)."""
+
+    @property
+    def name(self) -> str:
+        """The name people ask for it by."""
+        ...
+
+    @property
+    def citations(self) -> tuple[str, ...]:
+        """What the method rests on."""
+        ...
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it gives the profile itself, no bound or estimate of it."""
+        ...
+
+    @property
+    def least_log_delta(self) -> float:
+        """The log of the smallest δ that it can give, −∞ where there is none."""
+        ...
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε) in the direction of the law."""
+        ...

@@ -1,0 +1,149 @@
+"""What the accountants in floating point share: no method is needed outside the loss range."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from symdp.errors import InputError
+from symdp.exact.answer import Answer
+from symdp.exact.routes import OUTSIDE
+from symdp.law.tilts import log_one_minus_exp
+from symdp.law.total import CoarseError
+
+if TYPE_CHECKING:
+    from symdp.law.total import SumLaw
+
+HIGHEST_ORDER = 12  # of every series
+_ROUNDING = 5e-16
+_NEAR = 1e-14  # of the largest loss
+_COUNTED = 1e-21  # how far off a loss known to 22 digits may be
+
+
+class FloatAccountant(ABC):
+    """An accountant in floating point: exact outside the range of the loss, a method inside."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name people ask for it by."""
+
+    @property
+    @abstractmethod
+    def citations(self) -> tuple[str, ...]:
+        """What the method rests on."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it gives the profile itself, no bound or estimate of it."""
+        return False
+
+    @property
+    def least_log_delta(self) -> float:
+        """The log of the smallest δ that it can give, −∞ where there is none."""
+        return -math.inf
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε) in the direction of the law.
+
+        Where no finite loss exceeds ε, or none falls below it, δ needs no method and is exact.
+
+        Parameters
+        ----------
+        law
+            the total privacy loss.
+        epsilon
+            any real ε, in nats.
+
+        Raises
+        ------
+        AccuracyError
+            If the method cannot answer to the accuracy it promises.
+        """
+        while True:
+            try:
+                exact = outside_range(law, epsilon)
+                if exact is not None:
+                    return replace(exact, route=OUTSIDE)
+                return self.inside_range(law, epsilon)
+            except CoarseError:
+                law.refine()
+
+    @abstractmethod
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the method's own answer, for ε between the least and the largest loss."""
+
+
+@dataclass(frozen=True)
+class SeriesAccountant(FloatAccountant):
+    """A family of accountants, one for each order of a series.
+
+    Parameters
+    ----------
+    order
+        k, from 0 to 12.
+
+    Raises
+    ------
+    InputError
+        If the order is not an integer from 0 to 12.
+    """
+
+    family: ClassVar[str]
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        if type(self.order) is not int or not 0 <= self.order <= HIGHEST_ORDER:
+            raise InputError(
+                f"order {self.order!r} of {self.family}: an integer from 0 to {HIGHEST_ORDER} "
+                "is needed"
+            )
+
+    @property
+    def name(self) -> str:
+        """The family, a colon and the order."""
+        return f"{self.family}:{self.order}"
+
+
+def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return the exact answer where ε lies outside the range of the finite loss, else None.
+
+    δ = δ∞ at and above the largest loss, δ = 1 − e^{ε+K(−1)} at and below the smallest.
+    """
+    lower, upper = law.loss_bounds
+    near = math.isfinite(upper) and abs(epsilon - upper) <= _NEAR * abs(upper)
+    top = law.precise_top if near else None
+    if epsilon >= (upper if top is None else top):
+        escaped = law.mass_at_infinity
+        if near and (top is None or not escaped > 0):
+            # The true end may lie above ε, by the rounding of either.
+            rounding = 2.0 * _ROUNDING if top is None else _COUNTED
+            most = math.log(max(min(1.0, escaped + rounding * abs(upper)), 5e-324))
+            value = law.log_mass_at_infinity
+            return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
+        if not escaped > 0:
+            return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
+        return _with_margin(math.log(escaped), law.log_finite_mass, _ROUNDING * 8.0)
+    if epsilon <= lower:
+        log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon)[0])
+        value = log_one_minus_exp(log_complement)
+        if value == -math.inf:
+            return Answer(value, value, value, "exact", log_complement=0.0)
+        # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
+        rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
+        if not law.mean_is_precise:
+            rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
+        error = _ROUNDING * rounded
+        return _with_margin(value, log_complement, error * math.exp(log_complement - value))
+    return None
+
+
+def _with_margin(value: float, log_complement: float, error: float) -> Answer:
+    """Return an exact answer whose bounds allow for rounding."""
+    margin = _ROUNDING * (8.0 + 2.0 * abs(value)) + error
+    upper = min(0.0, value + margin)
+    return Answer(value, value - margin, upper, "exact", log_complement=log_complement)

@@ -1,0 +1,47 @@
+"""Answers that are exact but for an estimated error: how they are bounded, and what they say."""
+
+from __future__ import annotations
+
+import math
+
+from symdp.exact.answer import Answer
+
+ROUNDED = 1e-15  # how far off sums of losses may be, relative to the largest
+SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
+_TOO_WIDE = 1e-6  # beyond this the answer is no longer called exact
+
+
+def exact_answer(
+    log_delta: float,
+    log_complement: float,
+    error: float,
+    slope: float = math.nan,
+    epsilon: float = 0.0,
+    route: str = "",
+) -> Answer:
+    """Return δ within bounds that a relative error estimate gives, and how far to trust them."""
+    if log_delta == -math.inf:
+        # No loss was seen above ε; one may lie as far above as both are rounded.
+        most = math.log(ROUNDED * max(abs(epsilon), ROUNDED))
+        return Answer(log_delta, log_delta, most, "exact", "", 0.0, None, route)
+    width = SAFETY * error
+    # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
+    raised = -log_complement if math.isfinite(log_complement) else 0.0
+    width += 4e-16 * abs(log_delta) * (1.0 + raised)
+    lower = log_delta + math.log1p(-width) if width < 1 else -math.inf
+    upper = min(log_delta + math.log1p(width), 0.0)
+    known = slope if math.isfinite(slope) else None
+    if width < _TOO_WIDE:
+        return Answer(log_delta, lower, upper, "exact", "", log_complement, known, route)
+    advice = (
+        f"the contour reached a relative accuracy of only {width:.0e} here; "
+        "the bounds say so, the digits do not"
+    )
+    return Answer(log_delta, lower, upper, "estimate", advice, None, known, route)
+
+
+def margin(answer: Answer) -> float:
+    """Return how far the bounds lie from the value."""
+    assert answer.log_upper is not None
+    assert answer.log_lower is not None
+    return max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)

@@ -1,0 +1,257 @@
+"""Losses that take single values only: for few steps the exact answer is a finite sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symdp.law.loss import LossLaw
+from symdp.law.step import Array
+from symdp.law.tilts import log_add_exp
+from symdp.law.total import SumLaw
+
+MAX_SUMS = 2_000_000
+_MOST_KEPT = 4 * MAX_SUMS  # before equal values are merged
+_MOST_TRIED = 1 << 28
+_MOST_SQUARED = 6000
+_MOST_REMEMBERED = 1 << 16  # sums kept with a law
+_MOST_LISTS = 16  # each tilt of integer noise has its own
+_AT_ONCE = 1 << 20
+_ERROR = 1e-15  # rounding of one convolution of positive numbers
+SAME = 2e-14  # sums closer than this, relative to the largest loss, are one value
+CHAIN = 4.0
+NEGLIGIBLE = 44.0  # −log of the largest sum's share below which a sum is left out
+
+Atoms = tuple[Array, Array]  # losses, and logs of masses under P
+
+
+@dataclass(frozen=True)
+class FiniteSum:
+    """log δ and log(1 − δ) of the finite part, and the log of how far off δ is by rounding."""
+
+    log_delta: float
+    log_complement: float
+    log_error: float
+
+
+class _Listed:
+    """The key under which a law keeps the sums of its losses."""
+
+
+class _Counted:
+    """The key under which a law keeps how many sums its losses have."""
+
+
+def finite_sum(
+    law: SumLaw, epsilon: float, tilt: float, *, atomic: bool = False
+) -> FiniteSum | None:
+    """Return δ(ε) of the finite part as a finite sum, or None where there are too many terms.
+
+    δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms.
+
+    Parameters
+    ----------
+    law, epsilon
+        the total loss and ε.
+    tilt
+        where the law is looked at: values that are negligible there and near 0 are left out.
+    atomic
+        count only those sums in which every step's loss is an atom.
+    """
+    total = _all_sums(law, tilt, atomic)
+    if total is None:
+        return None
+    loss, log_weight = total
+    gap = epsilon - loss
+    with np.errstate(divide="ignore"):
+        gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
+    log_delta, slope = log_total(gain), log_total((log_weight + gap)[gap < 0])
+    # Every loss is rounded, which counts where ε lies just below one that makes up δ.
+    size = float(np.abs(loss).max()) + abs(epsilon) + _ERROR
+    exposed = math.log(size) + (slope if slope > -math.inf else 0.0)
+    log_error = math.log(_ERROR) + log_add_exp(math.log(law.count) + log_delta, exposed)
+    # What stands for several values next to ε may lie on the wrong side of it.
+    near = np.abs(gap) <= CHAIN * SAME * size
+    log_error = log_add_exp(log_error, log_total(log_weight[near]) + math.log(CHAIN * SAME * size))
+    return FiniteSum(log_delta, log_total(log_weight + np.minimum(gap, 0.0)), log_error)
+
+
+def log_multisets(atoms: int, count: int) -> float:
+    """Return log C(atoms + count − 1, count), the log of how many multisets there are."""
+    return math.lgamma(atoms + count) - math.lgamma(count + 1) - math.lgamma(atoms)
+
+
+def count_sums(law: SumLaw) -> float:
+    """Return how many multisets of losses there are: at least as many as different sums."""
+    if _Counted not in law.kept:
+        log_count = sum(log_multisets(part.base.loss.size, count) for part, count in law.parts)
+        law.kept[_Counted] = math.exp(min(log_count, 700.0))
+    return float(law.kept[_Counted])
+
+
+def listed(law: SumLaw, tilts: Sequence[float]) -> Atoms | None:
+    """Return the sums of the losses, all atoms, or None where there are too many.
+
+    Those that are negligible at every one of the tilts are left out.
+    """
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for part, count in law.parts:
+        step = atoms_of(part, tilts[0])
+        for tilt in tilts[1:]:
+            step = _united(step, atoms_of(part, tilt))
+        total = added(total, power(step, count, tilts), tilts)
+    return total
+
+
+def added(
+    first: Atoms | None,
+    second: Atoms | None,
+    tilts: Sequence[float] = (),
+    negligible: float = NEGLIGIBLE,
+    lost: list[float] | None = None,
+    most: float = math.inf,
+) -> Atoms | None:
+    """Return the law of a sum of two independent losses, equal values merged, None if too many.
+
+    Parameters
+    ----------
+    first, second
+        The losses.
+    tilts
+        Sums that are negligible at every one of them are left out.
+    negligible
+        −log of the largest sum's share below which a sum is.
+    lost
+        Takes in what share of the law, at the first tilt, was left out.
+    most
+        Sums from here on are left out.
+    """
+    if first is None or second is None or first[0].size * second[0].size > _MOST_TRIED:
+        return None
+    (loss, log_weight), (other, other_weight) = first, second
+    if loss.size > other.size:
+        loss, log_weight, other, other_weight = other, other_weight, loss, log_weight
+    floors = [
+        float((log_weight + t * loss).max() + (other_weight + t * other).max()) - negligible
+        for t in tilts
+    ]
+    losses, weights, size, dropped = [], [], 0, 0.0
+    rows = max(1, _AT_ONCE // other.size)
+    for start in range(0, loss.size, rows):
+        total = np.add.outer(loss[start : start + rows], other).ravel()
+        total_weight = np.add.outer(log_weight[start : start + rows], other_weight).ravel()
+        if tilts:
+            kept = np.zeros(total.size, dtype=bool)
+            for tilt, floor in zip(tilts, floors, strict=True):
+                kept |= total_weight + tilt * total > floor
+            if lost is not None:
+                out = total_weight[~kept] + tilts[0] * total[~kept] - floors[0]
+                dropped += float(np.exp(out).sum())
+            total, total_weight = total[kept], total_weight[kept]
+        if most < math.inf:
+            total, total_weight = total[total < most], total_weight[total < most]
+        size += total.size
+        if size > _MOST_KEPT:
+            return None
+        losses.append(total)
+        weights.append(total_weight)
+    if not size:  # of losses so large that rounding hides which sums count
+        return None
+    if lost is not None:
+        whole = sum(log_total(w + tilts[0] * x) for x, w in (first, second))
+        lost.append(dropped * math.exp(floors[0] - whole))
+    return merged(np.concatenate(losses), np.concatenate(weights))
+
+
+def power(
+    step: Atoms, count: int, tilts: Sequence[float] = (), most: float = math.inf
+) -> Atoms | None:
+    """Return the law of the sum of `count` copies by repeated doubling, None if too many."""
+    square: Atoms | None = step
+    result: Atoms | None = None
+    while True:
+        if count & 1:
+            result = square if result is None else added(result, square, tilts, most=most)
+        count >>= 1
+        if not count:
+            return result
+        if square is None or square[0].size > _MOST_SQUARED:
+            return None
+        square = added(square, square, tilts, most=most)
+
+
+def atoms_of(law: LossLaw, tilt: float, atomic: bool = False) -> Atoms:
+    """Return the losses of one step at a tilt, only atoms where asked, in rising order."""
+    nodes = law.nodes(tilt, 0.0)
+    kept = nodes.atomic if atomic else slice(None)
+    return nodes.loss[kept], nodes.log_weight[kept]
+
+
+def merged(loss: Array, log_weight: Array) -> Atoms | None:
+    """Return the values in rising order, those that rounding does not tell apart at their mean."""
+    order = np.argsort(loss, kind="stable")
+    loss, log_weight = loss[order], log_weight[order]
+    close = SAME * max(abs(loss[0]), abs(loss[-1]))
+    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > close)
+    # No chain of close values may lead far away.
+    far = loss - np.repeat(loss[starts], np.diff(np.append(starts, loss.size)))
+    if far.max() > CHAIN * close:
+        cell = np.floor(far / (CHAIN * close))
+        starts = np.flatnonzero(
+            (np.diff(loss, prepend=-np.inf) > close) | (np.diff(cell, prepend=0.0) != 0)
+        )
+    if starts.size > MAX_SUMS:
+        return None
+    if starts.size == loss.size:
+        return loss, log_weight
+    lengths = np.diff(np.append(starts, loss.size))
+    tops = np.maximum.reduceat(log_weight, starts)
+    shares = np.exp(log_weight - np.repeat(tops, lengths))
+    total = np.add.reduceat(shares, starts)
+    shift = np.add.reduceat(shares * (loss - np.repeat(loss[starts], lengths)), starts) / total
+    return loss[starts] + shift, tops + np.log(total)
+
+
+def log_total(values: Array) -> float:
+    """Return log Σ e^v."""
+    top = float(values.max(initial=-math.inf))
+    if top == -math.inf:
+        return top
+    return top + math.log(float(np.exp(values - top).sum()))
+
+
+def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
+    """Return the sums of the losses at a tilt, None where there are too many; both are kept."""
+    steps = [atoms_of(part, tilt, atomic) for part, _ in law.parts]
+    kept: dict[tuple[bytes, ...], Atoms | None] = law.kept.setdefault(_Listed, {})
+    key = tuple(loss.tobytes() for loss, _ in steps)
+    if key in kept:
+        return kept[key]
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for step, (_, count) in zip(steps, law.parts, strict=True):
+        total = added(total, power(step, count))
+    if total is None or total[0].size <= _MOST_REMEMBERED:
+        if len(kept) >= _MOST_LISTS:
+            kept.clear()
+        kept[key] = total
+    return total
+
+
+def _united(first: Atoms, second: Atoms) -> Atoms:
+    """Return the atoms that are in either list: of integer noise, each tilt has its own."""
+    told_apart = [merged(*atoms) for atoms in (first, second)]
+    assert told_apart[0] is not None
+    assert told_apart[1] is not None
+    (loss, log_weight), (other, other_weight) = told_apart[0], told_apart[1]
+    place = np.searchsorted(loss, other)
+    gap = np.minimum(
+        np.abs(other - loss[np.minimum(place, loss.size - 1)]),
+        np.abs(other - loss[np.maximum(place - 1, 0)]),
+    )
+    new = gap > CHAIN * SAME * max(float(np.abs(loss).max()), float(np.abs(other).max()))
+    losses = np.concatenate([loss, other[new]])
+    order = np.argsort(losses, kind="stable")
+    return losses[order], np.concatenate([log_weight, other_weight[new]])[order]

@@ -1,0 +1,347 @@
+"""The integrand of the contour formula on one vertical line, at the nodes of a trapezoidal rule.
+
+With F(z) = K(z) − εz and a kernel G the integral I(t) = (1/2πi) ∫_{Re z = t} e^{F(z)} G(z) dz is
+δ(ε) on 0 < t < t₊ and δ(ε) − M(0) on −1 < t < 0; G(z) = 1/(z(1+z)), or its periodic sum where the
+loss lives on a lattice. The rule's error is a sum of terms of one sign [Poisson summation], each
+bounded by a Chernoff bound, and that bound chooses the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.law.elementary import Complex
+from symdp.law.line import log_characteristic, log_characteristic_grid
+from symdp.law.loss import Tilted
+from symdp.law.step import Array
+from symdp.law.total import SumLaw
+
+Kernel = Callable[[Complex], Complex]
+
+LOG_ACCURACY = 38.0  # each alias term is kept below e^-38 = 3e-17 of the answer
+FIRST_REACH = 10.0  # a Gaussian characteristic function is below e^-50 at ten widths
+MAX_NODES = 1 << 20
+SETTLED = 1e-13  # relative change at which the sum counts as complete
+ROUNDING = 2.3e-16
+_FAR = 15.0
+_SOME_FREQUENCY = 1.0
+_SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to a tilt whose law may be out of reach
+
+
+@dataclass(frozen=True)
+class StripValue:
+    """log |I(t)|, an estimate of its relative error, and d log |I| / dε.
+
+    `assured` says whether terms beyond the last one were shown to be negligible, rather than seen
+    to have died out.
+    """
+
+    log_value: float
+    relative_error: float
+    slope: float
+    assured: bool
+
+
+def continuous_kernel(z: Complex) -> Complex:
+    """Return 1/(z(1+z)), the transform of the hockey-stick payoff (1 − e^{−x})⁺."""
+    return 1.0 / (z * (1.0 + z))
+
+
+@dataclass(frozen=True)
+class Line:
+    """The integrand's values on a line, less what depends on ε: they serve every ε.
+
+    Attributes
+    ----------
+    tilt, step
+        Where the line is, and the distance of its nodes.
+    mean, rest
+        Σ E L, or the origins that the losses are counted from, as an unrounded sum of two doubles.
+    shift, excess
+        Σ nᵢ(E_t Lᵢ − μᵢ) and Σ nᵢ(Kᵢ(t) − tμᵢ).
+    places, values
+        y_k, and Π φᵢ(y_k)^{nᵢ} G(t + iy_k) with the mean's phase taken out.
+    last
+        The size of the last values, which bounds what was left out where the values died out.
+    fixed_error, rounding, lean
+        Relative errors that no ε changes, and in units of rounding what the sum and the mean add.
+    assured
+        As for `StripValue`.
+    """
+
+    tilt: float
+    step: float
+    mean: float
+    rest: float
+    shift: float
+    excess: float
+    places: Array
+    values: Complex
+    last: float
+    fixed_error: float
+    rounding: float
+    assured: bool
+
+    @cached_property
+    def _rows(self) -> Array:
+        """Real and imaginary parts of the values and of their derivative by ε, one sum each."""
+        weight = np.full(self.places.size, 2.0)
+        weight[0] = 1.0
+        values = weight * self.values
+        slopes = -(self.tilt + 1j * self.places) * values
+        return np.stack(
+            [
+                np.concatenate([values.real, -values.imag]),
+                np.concatenate([slopes.real, -slopes.imag]),
+            ]
+        )
+
+    @cached_property
+    def _twice(self) -> Array:
+        return np.concatenate([self.places, self.places])
+
+    @cached_property
+    def _quarter(self) -> Array:
+        return np.repeat([0.0, 0.5 * math.pi], self.places.size)
+
+    @cached_property
+    def _modulus(self) -> float:
+        return float(np.abs(self.values).sum())
+
+    def distance(self, epsilon: float) -> float:
+        """Return Σ E L − ε, rounded once."""
+        gap = self.mean - epsilon
+        # The part that the subtraction rounded off, exactly.
+        back = gap - self.mean
+        lost = (self.mean - (gap - back)) - (epsilon + back)
+        return gap + (lost + self.rest)
+
+    def plain(self, epsilon: float) -> float:
+        """Return the sum alone."""
+        turns = np.exp(1j * (self.distance(epsilon) + self.shift) * self.places)
+        return plain_sum((self.values * turns).real)
+
+    def value(self, epsilon: float) -> StripValue:
+        """Return the integral at one ε by the plain sum, for values that died out."""
+        distance = self.distance(epsilon)
+        # Cosines, and sines as cosines a quarter of a turn behind: one call for both.
+        phase = (distance + self.shift) * self._twice
+        phase -= self._quarter
+        total, slope = (self._rows @ np.cos(phase, out=phase)).tolist()
+        tail = 2.0 * self.places.size * self.last
+        return self.sized(distance, total, tail, slope / total if total else math.nan)
+
+    def sized(self, distance: float, total: float, tail: float, slope: float) -> StripValue:
+        """Return the integral whose sum is known, with the size of what the sum left out."""
+        magnitude = abs(total) * self.step / (2.0 * math.pi)
+        if not (magnitude > 0 and math.isfinite(magnitude)):
+            raise AccuracyError("the contour integral cancelled to nothing")
+        drift = self.tilt * distance
+        cancellation = max(1.0, self._modulus / abs(total))
+        error = ROUNDING * (self.rounding + abs(drift)) * cancellation
+        error += tail / abs(total) + self.fixed_error
+        return StripValue(drift + self.excess + math.log(magnitude), error, slope, self.assured)
+
+
+def _spacing(
+    law: SumLaw, epsilon: float, tilt: float, log_answer: float, widest: float, beside: float
+) -> float:
+    """Return the largest step whose alias terms stay below e^{−38} of the answer.
+
+    A term at ε + 2πj/h is at most e^{2πj(t−s)/h + K(s) − sε + log c(s)} for any s beyond the tilt,
+    so a given s allows h = 2π|s − t|/(38 + K(s) − sε + log c(s) − log answer). Moving ε by at most
+    `beside` changes the difference by at most |s − t| times that, and the Gaussian factor e^{−x²/2}
+    of the answer by x = beside/√F₂.
+    """
+    accuracy = LOG_ACCURACY + 0.5 * (beside / widest) ** 2
+    natural = math.sqrt(2.0 * LOG_ACCURACY) / widest
+    end = law.domain[1]
+    if tilt > 0:
+        below = tilt - np.minimum(natural * np.asarray([0.5, 1.0, 2.0]), tilt)
+        above = tilt + natural * np.asarray([0.25, 0.5, 1.0, 2.0])
+        if not math.isinf(end):
+            above = np.minimum(above, tilt + (end - tilt) * np.asarray([0.25, 0.5, 0.75, 0.9]))
+    else:
+        below = tilt - np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), 1.0 + tilt)
+        above = tilt + np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), -tilt)
+    steps = []
+    for asked in (below, above):
+        side, bound = _near_enough(law, epsilon, asked, tilt)
+        if tilt > 0:
+            bound = bound + log_payoff_bound(side)
+        room = np.maximum(accuracy + bound - log_answer + beside * np.abs(side - tilt), 1.0)
+        steps.append(float((2.0 * math.pi * np.abs(side - tilt) / room).max()))
+    return min(steps)
+
+
+def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tuple[Array, Array]:
+    """Return tilts with their bounds of K(s) − sε: those asked, or some closer to the tilt."""
+    for share in _SHARES:
+        side = tilt + share * (asked - tilt)
+        try:
+            return side, law.transform_bound(side, epsilon)
+        except AccuracyError as refusal:  # too far out for a quadrature
+            refused = refusal
+    raise refused
+
+
+def log_payoff_bound(s: Array) -> Array:
+    """Return log of s^s/(1+s)^{1+s}, the largest value of (1 − e^{−x})⁺e^{−sx} [SPA (43)]."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(s > 0, s * np.log(s / (1.0 + s)) - np.log1p(s), 0.0)
+
+
+def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:
+    """Return the tilted laws, from node sets that suit the tilt."""
+    tilted = law.tilted(tilt)
+    if abs(tilt) > _FAR:
+        # Node sets made for frequencies know the distance from the end of the range.
+        tilted = [
+            part if part.nodes.origin is not None else near
+            for near, part in zip(tilted, law.tilted(tilt, _SOME_FREQUENCY), strict=True)
+        ]
+    return tilted
+
+
+def loss_size(tilted: Sequence[Tilted], counts: Sequence[float]) -> float:
+    """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
+    return math.fsum(
+        abs(n) * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
+        for n, x in zip(counts, tilted, strict=True)
+    )
+
+
+def first_line(
+    law: SumLaw,
+    tilted: list[Tilted],
+    epsilon: float,
+    tilt: float,
+    kernel: Kernel,
+    period: float,
+    beside: float,
+) -> tuple[Line, int]:
+    """Return a line with the nodes that a Gaussian would need, and the most that it may have."""
+    counts = [weight for _, weight in law.terms]
+    mean, rest = law.mean_parts(tilted)
+    shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
+    variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
+    excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))
+    curvature = variance + 1.0 / (tilt * tilt) + 1.0 / ((1.0 + tilt) * (1.0 + tilt))
+    # With the mean exact, quadrature errs relative to the curvature part of K only.
+    lean = 0.0 if law.mean_is_precise else abs(tilt)
+    # Next to the end of the range the rounding of the losses counts, not how far they spread.
+    spread = loss_size(tilted, counts)
+    size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
+    # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
+    z = abs(tilt) + 1.0 / math.sqrt(curvature)
+    cut = [(abs(n), *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
+    lacking = math.fsum(n * z * min(first, 0.5 * z * second) for n, first, second in cut)
+    # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
+    pairs = zip(counts, tilted, strict=True)
+    drowned = 4.0 * math.fsum(n for n, x in pairs if not x.is_precise)
+    line = Line(
+        tilt=tilt,
+        step=math.nan,
+        mean=mean,
+        rest=rest,
+        shift=shift,
+        excess=excess,
+        places=np.empty(0),
+        values=np.empty(0, dtype=np.complex128),
+        last=math.inf,
+        fixed_error=max(x.error for x in tilted) * (1.0 + abs(size + lean * spread)) + lacking,
+        rounding=8.0 + abs(excess) + drowned + lean * spread,
+        assured=False,
+    )
+    modulus = kernel_modulus(kernel, tilt, 0.0)
+    if not 0.0 < modulus < math.inf:
+        raise AccuracyError(
+            f"at the tilt {tilt:.6g} the integrand is no double: the losses are too large or too "
+            "small; use the method moments, or ask for another epsilon"
+        )
+    log_answer = tilt * line.distance(epsilon) + excess + math.log(modulus)
+    log_answer -= 0.5 * math.log(2.0 * math.pi * curvature)
+    step = _spacing(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
+    limit = MAX_NODES
+    if not math.isinf(period):
+        points = max(3, math.ceil(period / step))
+        points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
+        step, limit = period / points, points // 2 + 1
+    reach = FIRST_REACH / math.sqrt(variance) if variance > 0 else math.inf
+    stop = int(min(limit, max(24, math.ceil(min(reach / step, MAX_NODES / 2)))))
+    return longer(law, replace(line, step=step), stop, kernel), limit
+
+
+def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
+    """Return the line with values up to node `stop` − 1."""
+    start = line.places.size
+    finer = law.tilted(line.tilt, line.step * stop)
+    logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
+    places: Array = line.step * np.arange(start, stop, dtype=np.float64)
+    grown = _extended(law, line, finer, places, logs, kernel)
+    return replace(grown, last=end_size(np.abs(grown.values[start:])))
+
+
+def with_places(
+    law: SumLaw, line: Line, places: Array, kernel: Kernel, left_out: float, size: float
+) -> Line:
+    """Return the line with values at some places further out, and a bound of all others.
+
+    Parameters
+    ----------
+    places
+        Multiples of the line's step beyond its last one.
+    left_out
+        What all others may add up to, on both sides.
+    size
+        Of the losses and ε together: their rounding turns far values by so much times y.
+    """
+    start = line.places.size
+    if places.size:
+        finer = law.tilted(line.tilt, float(places[-1]))
+        logs = [log_characteristic(part, places) for part in finer]
+        line = _extended(law, line, finer, places, logs, kernel)
+    turned = 2.0 * ROUNDING * size * float(np.abs(line.values[start:]) @ places)
+    return replace(line, last=(left_out + turned) / (2.0 * line.places.size))
+
+
+def _extended(
+    law: SumLaw,
+    line: Line,
+    finer: Sequence[Tilted],
+    places: Array,
+    logs: Sequence[Complex],
+    kernel: Kernel,
+) -> Line:
+    exponent = np.zeros(places.size, dtype=np.complex128)
+    for log, (_, weight) in zip(logs, law.terms, strict=True):
+        exponent += weight * log
+    block = np.exp(exponent) * kernel(np.asarray(line.tilt + 1j * places, dtype=np.complex128))
+    share = np.abs(block) / abs(line.values[0] if line.places.size else block[0])
+    return replace(
+        line,
+        fixed_error=max(line.fixed_error, law.assure(finer, places, logs, share)),
+        places=np.concatenate([line.places, places]),
+        values=np.concatenate([line.values, block]),
+    )
+
+
+def end_size(block: Array) -> float:
+    """Return the largest of the last values of a block."""
+    return float(block[-(block.size // 8 + 1) :].max())
+
+
+def kernel_modulus(kernel: Kernel, tilt: float, y: float) -> float:
+    """Return |G(tilt + iy)|."""
+    return abs(complex(kernel(np.asarray([complex(tilt, y)]))[0]))
+
+
+def plain_sum(terms: Array) -> float:
+    """Return the two-sided sum of terms whose mirror images are their conjugates."""
+    return 2.0 * float(terms.sum()) - float(terms[0])

@@ -1,0 +1,177 @@
+"""One step needs no contour: δ(ε) = ∫ (P − e^ε Q)⁺ over the places where the loss exceeds ε."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.law.loss import LossLaw
+from symdp.law.nodes import inner_place, integer_nodes
+from symdp.law.outline import Outline
+from symdp.law.panels import build_rule
+from symdp.law.step import Array, SmoothPiece
+
+_LOG_SMALL = math.log(1e-3)
+_SAME_TOP = 1e-14  # of the largest loss: what differs by less is the largest loss
+
+
+class Profile(NamedTuple):
+    """log δ(ε) and log(1 − δ(ε)) of the finite part of one step, and how far off δ may be.
+
+    The error is relative: what the rules for δ left unresolved. `log_rounded` is the part of δ that
+    comes from losses in double precision, and not from the largest one, which is known beyond it.
+    """
+
+    log_delta: float
+    log_complement: float
+    error: float
+    log_rounded: float
+
+
+def log_profile(law: LossLaw, epsilon: float) -> Profile:
+    """Return the profile of the finite part of one step.
+
+    δ = E[(1 − e^{ε−L})⁺] and 1 − δ = E[min(1, e^{ε−L})] are integrals of positive functions, cut
+    where ℓ = ε.
+    """
+    step = law.step
+    gains: list[float] = []
+    topmost: list[float] = []
+    errors: list[tuple[float, float]] = []  # with the size of what they are relative to
+    losses: list[float] = []
+    top = law.precise_top
+    beyond = None if top is None else float(top - Fraction(epsilon))
+
+    def add_atoms(loss: Array, log_p: Array) -> None:
+        """Add single values of the loss; the largest as far above ε as it is known to be."""
+        if top is None or beyond is None:
+            _add(gains, log_p + _log_gain(loss, epsilon))
+            return
+        is_top = np.abs(loss - float(top)) <= _SAME_TOP * (1.0 + abs(float(top)))
+        with np.errstate(divide="ignore"):
+            gain = np.log(-np.expm1(np.minimum(np.full(loss.shape, -beyond), 0.0)))
+        _add(topmost, (log_p + gain)[is_top])
+        _add(gains, (log_p + _log_gain(loss, epsilon))[~is_top])
+
+    add_atoms(step.point_loss, step.point_log_p)
+    _add(losses, step.point_log_p + _log_cap(step.point_loss, epsilon))
+    for outline in law.outlines:
+        piece = outline.piece
+        if piece.integer:
+            _add(gains, _at_integers(piece, lambda loss: _log_gain(loss, epsilon)))
+            _add(losses, _at_integers(piece, lambda loss: _log_cap(loss, epsilon)))
+            continue
+        for part in _split(outline, epsilon):
+            middle = part.loss(np.asarray([inner_place(part)]))[0]
+            if np.isposinf(middle):
+                continue
+            if part.flat:
+                rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
+                log_p, loss = part.accurate(rule.x)
+                held = np.asarray(log_p + rule.log_weight)
+                add_atoms(np.asarray(loss), held)
+                if middle > epsilon:
+                    errors.append((rule.error, _log_total([*gains, *topmost])))
+            elif middle > epsilon:
+                values, error = _weights(part, lambda loss: _log_gain(loss, epsilon))
+                _add(gains, values)
+                errors.append((error, _log_total(gains)))
+            _add(losses, _weights(part, lambda loss: _log_cap(loss, epsilon))[0])
+    total = _log_total([*gains, *topmost])
+    error = sum(e * math.exp(size - total) for e, size in errors if total > -math.inf)
+    return Profile(total, _log_total(losses), error, _log_total(gains))
+
+
+def _log_gain(loss: Array, epsilon: float) -> Array:
+    """Return log (1 − e^{ε−ℓ})⁺; zero mass where Q vanishes, which is counted elsewhere."""
+    with np.errstate(divide="ignore", over="ignore"):
+        gain = np.log(np.maximum(-np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0))
+    return np.where(np.isposinf(loss), -np.inf, gain)
+
+
+def _log_cap(loss: Array, epsilon: float) -> Array:
+    """Return log min(1, e^{ε−ℓ})."""
+    return np.minimum(epsilon - loss, 0.0)
+
+
+def _add(parts: list[float], values: Array) -> None:
+    if values.size:
+        top = float(values.max())
+        if top > -math.inf:
+            parts.append(top + math.log(float(np.exp(values - top).sum())))
+
+
+def _log_total(parts: list[float]) -> float:
+    if not parts:
+        return -math.inf
+    top = max(parts)
+    return top + math.log(math.fsum(math.exp(p - top) for p in parts))
+
+
+def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
+    """Return the piece cut at the roots of ℓ(x) = ε."""
+    piece = outline.piece
+    if piece.flat:
+        return [piece]
+    x = outline.x
+    with np.errstate(all="ignore"):
+        loss = np.asarray(piece.loss(x))
+    usable = ~np.isnan(loss)
+    x, above = x[usable], loss[usable] > epsilon
+    change = np.flatnonzero(above[:-1] != above[1:])
+    low, high, left = x[change], x[change + 1], above[change]
+    for _ in range(1100):
+        middle = 0.5 * (low + high)
+        if not ((middle > low) & (middle < high)).any():
+            break
+        same = (np.asarray(piece.loss(middle)) > epsilon) == left
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    cuts = [piece.lower, *np.unique(low).tolist(), piece.upper]
+    return [replace(piece, lower=a, upper=b) for a, b in itertools.pairwise(cuts) if a < b]
+
+
+def _payoff(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> SmoothPiece:
+    """Return the piece with P times the payoff in place of P."""
+    return replace(piece, log_p=lambda x: piece.log_p(x) + log_factor(np.asarray(piece.loss(x))))
+
+
+def _at_integers(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
+    """Return log contributions of the integers where P, Q or the payoff is not negligible."""
+    x = integer_nodes(piece, [-1.0, 0.0])
+    # Far in a tail, what makes up all of δ is negligible against P.
+    x = np.union1d(x, integer_nodes(_payoff(piece, log_factor), [0.0]))
+    log_p, loss = piece.accurate(x)
+    return np.asarray(log_p + log_factor(loss))
+
+
+def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> tuple[Array, float]:
+    """Return log contributions of a rule made for P times the payoff on this part, and its error.
+
+    A rule that had to follow the rounding of the payoff has many nodes, and says how far off it is.
+    """
+    if part.flat:
+        rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
+    else:
+        outline = Outline(_payoff(part, log_factor), tilts=(0.0,))
+        log_mass = outline.log_mass(0.0)
+        if not np.isfinite(log_mass):
+            return np.empty(0), 0.0
+        try:
+            rule = build_rule(outline, {0.0: log_mass}, 0.0)
+        except AccuracyError:
+            # Of a payoff that hardly rises over its rounding, the density is what is resolved.
+            with np.errstate(all="ignore"):
+                factors = log_factor(np.asarray(part.loss(outline.x)))
+            if not np.nanmax(factors) < _LOG_SMALL:
+                raise
+            outline = Outline(part, tilts=(0.0,))
+            rule = build_rule(outline, {0.0: outline.log_mass(0.0)}, 0.0)
+    log_p, loss = part.accurate(rule.x)
+    return np.asarray(log_p + log_factor(loss) + rule.log_weight), rule.error

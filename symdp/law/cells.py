@@ -1,0 +1,284 @@
+"""One step's privacy loss on a mesh: what lies in each cell, and its density at single values.
+
+The loss is cut where it turns, so that it need not be one-to-one; values of positive probability
+are counted as they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.law.loss import LossLaw
+from symdp.law.outline import Outline, tilted_log_density
+from symdp.law.panels import build_panels, gauss_legendre
+from symdp.law.step import Array, SmoothPiece
+from symdp.law.total import SumLaw
+
+_IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
+_ROOTS = 80
+_FLAT = 1e-14  # changes of the loss below this, relative to its size, are rounding
+_BLOCK = 1 << 17
+
+
+# On a panel that 16 nodes resolve, a part r times as narrow is resolved by m with r^(2m) > 1e18.
+def _rule(share: float, order: int) -> tuple[float, Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    return share, nodes.astype(np.float64), weights.astype(np.float64)
+
+
+_RULES = tuple(
+    _rule(share, m) for share, m in ((1.0 / 16.0, 16), (1.0 / 64.0, 8), (1e-3, 5), (0.0, 3))
+)
+_VANISHED = 30.0
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What lies in each of the cells [(first + j)h, (first + j + 1)h) under the tilted law.
+
+    `mass` is the probability and `moment` the expectation of ℓ less the cell's lower end there.
+    """
+
+    mass: Array
+    moment: Array
+
+
+def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int) -> Cells:
+    """Return the cells' masses and first moments under P_t ∝ e^{tL}P, L finite.
+
+    Parameters
+    ----------
+    law
+        One step in one direction.
+    tilt
+        Any tilt of the law's domain.
+    spacing, first, count
+        The mesh: `count` cells of width `spacing`, the first one beginning at first·spacing.
+    """
+    mass, moment = np.zeros(count), np.zeros(count)
+    log_total = SumLaw([(law, 1)]).cgf(tilt)
+
+    def add(place: Array, loss: Array, weight: Array) -> None:
+        index = np.floor(place / spacing).astype(np.int64) - first
+        inside = (index >= 0) & (index < count)
+        index, weight = index[inside], weight[inside]
+        beyond = loss[inside] - (index + first) * spacing
+        mass[:] += np.bincount(index, weight, count)
+        moment[:] += np.bincount(index, weight * beyond, count)
+
+    nodes = law.nodes(tilt, 0.0)
+    atoms, log_weight = nodes.loss[nodes.atomic], nodes.log_weight[nodes.atomic]
+    add(atoms, atoms, np.exp(log_weight + tilt * atoms - log_total))
+    for stretch in _stretches(law, tilt, log_total):
+        for lower, upper, share in stretch.parts(spacing, first, count):
+            widest = np.inf
+            for least, nodes_, weights_ in _RULES:
+                some = (share <= widest) & (share > least)
+                if some.any():
+                    place, loss, weight = stretch.integrate(
+                        lower[some], upper[some], nodes_, weights_, tilt, log_total
+                    )
+                    # All nodes of a part belong to the cell its middle lies in.
+                    index = np.broadcast_to(place[:, None], loss.shape).ravel()
+                    add(index, loss.ravel(), weight.ravel())
+                widest = least
+    return Cells(mass, moment)
+
+
+def loss_span(law: LossLaw, tilt: float) -> tuple[float, float]:
+    """Return the losses between which all but e^−44 of P_t lies: every cell outside is empty."""
+    stretches = _stretches(law, tilt, SumLaw([(law, 1)]).cgf(tilt))
+    nodes = law.nodes(tilt, 0.0)
+    ends = [end for stretch in stretches for end in stretch.range]
+    ends += nodes.loss[nodes.atomic].tolist()
+    return min(ends), max(ends)
+
+
+def loss_density(law: LossLaw, values: Array) -> Array:
+    """Return Σ P(x)/|ℓ′(x)| over the x with ℓ(x) = s, for every value s [FA Def. 4]."""
+    density = np.zeros(values.size)
+    for stretch in _stretches(law, 0.0, SumLaw([(law, 1)]).cgf(0.0)):
+        inside = (values > stretch.range[0]) & (values < stretch.range[1])
+        density[inside] += np.exp(stretch.log_density(values[inside]))
+    return density
+
+
+def has_smooth_density(law: LossLaw) -> bool:
+    """Return whether ℓ is one-to-one, without atoms, and its density vanishes at both ends.
+
+    Only then is a sum over equidistant values of the density an accurate integral.
+    """
+    if law.has_atoms:
+        return False
+    stretches = _stretches(law, 0.0, SumLaw([(law, 1)]).cgf(0.0))
+    if len(stretches) != 1:
+        return False
+    sample = np.linspace(*stretches[0].range, 514)[1:-1]
+    inner = stretches[0].log_density(sample)
+    ends = stretches[0].log_density(stretches[0].ends())
+    top = inner[np.isfinite(inner)].max()
+    return bool((ends < top - _VANISHED).all())
+
+
+class _Stretch:
+    """A part of a piece on which the loss is monotone, with the panels that resolve its density."""
+
+    def __init__(self, piece: SmoothPiece, x: Array, loss: Array, panels: Array) -> None:
+        self.piece = piece
+        self.panels = panels
+        self.sign = 1.0 if loss[-1] >= loss[0] else -1.0
+        order = np.maximum.accumulate(loss * self.sign)
+        keep = np.diff(order, prepend=-np.inf) > 0
+        self.ends_x = (float(x[0]), float(x[-1]))
+        self.x, self.order = x[keep], order[keep]
+        ends = sorted((float(loss[0]), float(loss[-1])))
+        self.range = (ends[0], ends[1])
+
+    def ends(self) -> Array:
+        """Two values of the loss next to the ends of its range."""
+        return np.asarray(sorted((self.sign * self.order[1], self.sign * self.order[-2])))
+
+    def inverse(self, values: Array) -> Array:
+        """Return the x with ℓ(x) = s for values s inside the range."""
+        target = values * self.sign
+        place = np.clip(np.searchsorted(self.order, target), 1, self.order.size - 1)
+        low, high = self.x[place - 1].copy(), self.x[place].copy()
+        share = (target - self.order[place - 1]) / (self.order[place] - self.order[place - 1])
+        x = low + np.clip(share, 0.0, 1.0) * (high - low)
+        settled = 2e-15 * np.maximum(np.abs(x), high - low)
+        active = np.arange(x.size)
+        for _ in range(_ROOTS):
+            here = x[active]
+            value, slope = _value_and_slope(self.piece, here)
+            gap = value * self.sign - target[active]
+            high[active] = np.where(gap > 0, here, high[active])
+            low[active] = np.where(gap > 0, low[active], here)
+            with np.errstate(all="ignore"):
+                newton = here - gap / (slope * self.sign)
+            below, above = low[active], high[active]
+            within = (newton >= below) & (newton <= above)
+            fresh = np.where(within, newton, 0.5 * (below + above))
+            x[active] = fresh
+            active = active[np.abs(fresh - here) > settled[active]]
+            if active.size == 0:
+                break
+        return np.asarray(x)
+
+    def log_density(self, values: Array) -> Array:
+        """Return log of P(x)/|ℓ′(x)| at the x with ℓ(x) = s."""
+        x = self.inverse(values)
+        _, slope = _value_and_slope(self.piece, x)
+        with np.errstate(all="ignore"):
+            found = self.piece.log_p(x) - np.log(np.abs(slope))
+        return np.asarray(np.where(np.isnan(found), -np.inf, found))
+
+    def parts(self, spacing: float, first: int, count: int) -> list[tuple[Array, Array, Array]]:
+        """Return intervals of x inside one cell and one panel: lower, upper, share of the panel."""
+        lowest = max(int(np.ceil(self.range[0] / spacing)), first)
+        highest = min(int(np.floor(self.range[1] / spacing)), first + count)
+        cuts = [np.asarray(self.ends_x), self.panels]
+        if highest >= lowest:
+            edges: Array = np.arange(lowest, highest + 1, dtype=np.float64) * spacing
+            edges = edges[(edges > self.range[0]) & (edges < self.range[1])]
+            cuts.append(self.inverse(edges))
+        x = np.unique(np.clip(np.concatenate(cuts), *self.ends_x))
+        lower, upper = x[:-1], x[1:]
+        place = np.searchsorted(self.panels, 0.5 * (lower + upper)) - 1
+        place = np.clip(place, 0, self.panels.size - 2)
+        share = (upper - lower) / (self.panels[place + 1] - self.panels[place])
+        return [
+            (lower[i : i + _BLOCK], upper[i : i + _BLOCK], share[i : i + _BLOCK])
+            for i in range(0, lower.size, _BLOCK)
+        ]
+
+    def integrate(
+        self,
+        lower: Array,
+        upper: Array,
+        nodes: Array,
+        weights: Array,
+        tilt: float,
+        log_total: float,
+    ) -> tuple[Array, Array, Array]:
+        """Return the loss in the middle of each interval, and at its nodes with their masses."""
+        half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
+        x = (middle[:, None] + half[:, None] * nodes).ravel()
+        loss = np.real(self.piece.loss(x)).reshape(lower.size, -1)
+        log_mass = tilted_log_density(self.piece, x, [tilt])[0].reshape(loss.shape)
+        weight = np.exp(log_mass - log_total) * half[:, None] * weights
+        return np.real(self.piece.loss(middle)), loss, weight
+
+
+_known: WeakKeyDictionary[LossLaw, dict[float, list[_Stretch]]] = WeakKeyDictionary()
+
+
+def _stretches(law: LossLaw, tilt: float, log_total: float) -> list[_Stretch]:
+    """Return the monotone stretches on which the tilted density is not negligible, kept."""
+    known = _known.setdefault(law, {})
+    if tilt in known:
+        return known[tilt]
+    found: list[_Stretch] = []
+    for outline in law.outlines:
+        piece = outline.piece
+        if not (piece.flat or piece.integer):
+            found += _monotone(outline, tilt, log_total)
+    known[tilt] = found  # all of them, or none where this is interrupted
+    return found
+
+
+def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]:
+    piece = outline.piece
+    panels, _ = build_panels(outline, {tilt: log_total}, 0.0)
+    if panels is None:
+        return []
+    edges = np.unique(np.concatenate([panels.lower, panels.upper]))
+    nodes, _ = gauss_legendre(edges[:-1], edges[1:])
+    x = np.unique(np.concatenate([edges, nodes.ravel()]))
+    with np.errstate(all="ignore"):
+        loss = np.real(piece.loss(x))
+    usable = np.isfinite(loss)
+    x, loss = x[usable], loss[usable]
+    if x.size < 3:
+        raise AccuracyError("a piece of the density is too narrow to put on a mesh")
+    cuts = [float(x[0]), *_turns(piece, x, loss), float(x[-1])]
+    stretches = []
+    for low, high in itertools.pairwise(cuts):
+        inner = x[(x > low) & (x < high)]
+        grid = np.concatenate([[low], inner, [high]])
+        with np.errstate(all="ignore"):
+            values = np.real(piece.loss(grid))
+        inside = edges[(edges > low) & (edges < high)]
+        stretches.append(_Stretch(piece, grid, values, np.concatenate([[low], inside, [high]])))
+    return stretches
+
+
+def _turns(piece: SmoothPiece, x: Array, loss: Array) -> list[float]:
+    """Return the places where the loss turns from rising to falling or back."""
+    rise = np.diff(loss)
+    clear = np.flatnonzero(np.abs(rise) > _FLAT * np.abs(loss).max())
+    change = np.flatnonzero(np.sign(rise[clear][:-1]) != np.sign(rise[clear][1:]))
+    found = []
+    for k in change.tolist():
+        low, high = float(x[clear[k]]), float(x[clear[k + 1] + 1])
+        before = np.sign(rise[clear[k]])
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            slope = _value_and_slope(piece, np.asarray([middle]))[1][0]
+            low, high = (middle, high) if np.sign(slope) == before else (low, middle)
+        found.append(low)
+    return found
+
+
+def _value_and_slope(piece: SmoothPiece, x: Array) -> tuple[Array, Array]:
+    """Return ℓ and ℓ′."""
+    step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
+    with np.errstate(all="ignore"):
+        value = np.asarray(piece.loss(x + 1j * step))
+    return np.real(value), np.imag(value) / step

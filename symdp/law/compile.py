@@ -1,0 +1,365 @@
+"""From the derived pieces of a pair to numbers: the only place where derivation meets numerics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy as sp
+from flint import acb, arb, ctx
+
+from symdp.derive import pieces, points
+from symdp.derive.finite_end import DISTANCE, near_end
+from symdp.derive.limits import limit_at, loss_range
+from symdp.derive.records import Piece, Point
+from symdp.emit import compile_arb, compile_numpy
+from symdp.emit.arb import constant_ball
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import generation
+from symdp.law.loss import LossLaw
+from symdp.law.mean import BITS as END_BITS
+from symdp.law.nodes import inner_place
+from symdp.law.step import Array, RealFunction, SmoothPiece, Step
+from symdp.law.stretch import EndFunction, Stretch
+
+if TYPE_CHECKING:
+    from symdp.emit.arb import ArbFunction
+    from symdp.model.mechanism import Mechanism
+
+_BITS = 110
+_MOST_BITS = 4_000
+_MANY_BITS = 1_000
+_DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
+_AROUND = 1e-12
+_CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
+_SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
+_FEW = 6_000  # beyond this many nodes, correctly rounded values cost more than they bring
+
+
+def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
+    """Return the numeric law of one step's privacy loss in one direction, compiled once.
+
+    Raises
+    ------
+    InputError
+        If a parameter of the mechanism is still free.
+    """
+    side = "remove" if mechanism.is_mirrored else direction  # both have one law then
+    return _loss_law(mechanism.require_concrete(), side, generation())
+
+
+@lru_cache(maxsize=256)
+def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
+    pair = mechanism.pair(direction)
+    variable = pair.variable
+    if pair.support.kind == "points":
+        step, bounds = _finite_step(mechanism.name, points(pair))
+        return LossLaw(step, bounds)
+    derived = pieces(pair)
+    integer = pair.is_discrete
+    smooth = [_smooth_piece(p, variable, integer) for p in derived if p.log_p is not None]
+    step = Step(mechanism.name, tuple(smooth))
+    charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
+    found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
+    bounds = (
+        _seen_range(smooth, charged, variable)
+        if found is None
+        else (_outward(found[0], -1), _outward(found[1], 1))
+    )
+    return LossLaw(step, bounds)
+
+
+def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:
+    infinite = piece.loss == sp.oo
+    ball_log_p = compile_arb(piece.log_p, [variable])
+    ball_loss = None if infinite else compile_arb(piece.loss, [variable])
+    # Where two of the three continue beyond an end, so does their difference, log Q.
+    balls = [ball_log_p] if ball_loss is None else [ball_log_p, ball_loss]
+    # An end that no ball can enclose is left where it is.
+    with suppress(InputError):
+        stretched = None if integer else _stretched(piece, variable, balls)
+        if stretched is not None:
+            return stretched
+    log_p = compile_numpy(piece.log_p, [variable])
+    loss: RealFunction | None = None if infinite else compile_numpy(piece.loss, [variable])
+    return SmoothPiece(
+        lower=float(sp.N(piece.lower, 40)),
+        upper=float(sp.N(piece.upper, 40)),
+        log_p=log_p,
+        log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
+        loss=loss or _constant(math.inf),
+        accurate=_Accurate(ball_log_p, ball_loss, log_p, loss),
+        log_terms=tuple(compile_numpy(term, [variable]) for term in _terms(piece)),
+        flat=infinite or piece.slope == "constant",
+        integer=integer,
+        ends=_exact_ends(piece),
+    )
+
+
+def _exact_ends(piece: Piece) -> tuple[arb, ...]:
+    """Return balls around the finite ends that can be enclosed."""
+    ends: list[arb] = []
+    for end in (piece.lower, piece.upper):
+        with suppress(InputError):
+            if end.is_finite:
+                ends.append(constant_ball(end, END_BITS).real)
+    return tuple(ends)
+
+
+def _terms(piece: Piece) -> list[sp.Expr]:
+    return list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
+
+
+def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> SmoothPiece | None:
+    """Return the piece with its singular finite ends at infinity, None where it has none.
+
+    A singular end at 0 needs that only where the expressions cancel there.
+    """
+    infinite = piece.loss == sp.oo
+    listed = [piece.log_p] if infinite else [piece.log_p, piece.log_q, piece.loss]
+    if piece.lower == piece.upper:
+        return None
+    near = [
+        _Near(listed, _terms(piece), variable, end, inward)
+        for end, inward in ((piece.lower, 1), (piece.upper, -1))
+        if end.is_finite and not _continues(balls, end)
+    ]
+    length = piece.upper - piece.lower
+    singular = [end for end in near if end.is_singular]
+    two_sided = len(singular) == 2
+    width = float(sp.N(length, 40)) if length.is_finite else 1.0
+    if not any(end.needs_distance(width) for end in singular):
+        return None
+    if not all(end.is_sound(width) for end in singular):
+        return None
+    stretch = Stretch(
+        (lambda: constant_ball(length, ctx.prec).real) if length.is_finite else None, two_sided
+    )
+    log_p, *others = zip(*(end.functions() for end in singular), strict=True)
+    loss = stretch.in_doubles(others[1], False) if others else None
+    fast_log_p = stretch.in_doubles(log_p, True)
+    return SmoothPiece(
+        lower=stretch.lower,
+        upper=stretch.upper,
+        log_p=fast_log_p,
+        log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
+        loss=loss or _constant(math.inf),
+        accurate=_Accurate(
+            stretch.in_balls([end.balls[0] for end in singular], True),
+            stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
+            fast_log_p,
+            loss,
+        ),
+        log_terms=tuple(
+            stretch.in_doubles([EndFunction(compile_numpy(f, [DISTANCE])) for f in term], True)
+            for term in zip(*(end.terms() for end in singular), strict=True)
+        ),
+        flat=infinite or piece.slope == "constant",
+    )
+
+
+def _continues(balls: list[ArbFunction], end: sp.Expr) -> bool:
+    """Return whether functions are seen to be holomorphic around an end."""
+    with ctx.workprec(_BITS):
+        place = constant_ball(end, _BITS) + acb(arb(0, _AROUND), arb(0, _AROUND))
+        return all(ball(place, analytic=True).is_finite() for ball in balls)
+
+
+class _Near:
+    """Log densities and loss of a piece as functions of the distance from one of its ends."""
+
+    def __init__(
+        self,
+        listed: list[sp.Expr],
+        terms: list[sp.Expr],
+        variable: sp.Symbol,
+        end: sp.Expr,
+        inward: int,
+    ) -> None:
+        self._listed, self._terms = listed, terms
+        self._variable, self._end, self._inward = variable, end, inward
+        found = [near_end(expression, variable, end, inward) for expression in listed]
+        self.is_singular = not all(one.is_regular for one in found)
+        self._expressions = [one.expression for one in found]
+
+    def needs_distance(self, width: float) -> bool:
+        """Return whether the coordinate itself does not resolve the end in doubles."""
+        if self._end != 0:
+            return True
+        places = [self._inward * u * width for u in _DISTANCES]
+        return not all(
+            _agree(
+                compile_numpy(given, [self._variable]), compile_arb(given, [self._variable]), places
+            )
+            for given in self._listed
+        )
+
+    def is_sound(self, width: float) -> bool:
+        """Return whether the functions of the distance are the given ones, without cancellation."""
+        distances = [u * width for u in _DISTANCES]
+        place = compile_arb(self._end + self._inward * DISTANCE, [DISTANCE])
+        for given, double, ball in zip(self._listed, self.doubles, self.balls, strict=True):
+            original = compile_arb(given, [self._variable])
+            if not _agree(double, ball, distances):
+                return False
+            with ctx.workprec(_MANY_BITS):
+                for distance in map(arb, distances):
+                    value = ball(distance)
+                    gap = value - original(place(distance))
+                    if not abs(gap) < _SAME * (1 + abs(value)):
+                        return False
+        return True
+
+    @cached_property
+    def balls(self) -> list[ArbFunction]:
+        """The functions of the distance in ball arithmetic."""
+        return [compile_arb(expression, [DISTANCE]) for expression in self._expressions]
+
+    @cached_property
+    def doubles(self) -> list[RealFunction]:
+        """The same in doubles."""
+        return [compile_numpy(expression, [DISTANCE]) for expression in self._expressions]
+
+    def functions(self) -> list[EndFunction]:
+        """Return both."""
+        return [EndFunction(f, b) for f, b in zip(self.doubles, self.balls, strict=True)]
+
+    def terms(self) -> list[sp.Expr]:
+        """Return the logs of single terms as functions of the distance."""
+        return [
+            near_end(term, self._variable, self._end, self._inward).expression
+            for term in self._terms
+        ]
+
+
+def _agree(function: RealFunction, ball: ArbFunction, places: list[float]) -> bool:
+    """Return whether doubles give what balls do."""
+    values = function(np.asarray(places)).tolist()
+    with ctx.workprec(_MANY_BITS):
+        for place, value in zip(places, values, strict=True):
+            exact = float(ball(arb(place)).mid())
+            if not abs(value - exact) <= _CLOSE * (1.0 + abs(exact)):
+                return False
+    return True
+
+
+def _constant(value: float) -> RealFunction:
+    def function(x: Array) -> Array:
+        return np.full(np.shape(x), value)
+
+    return function
+
+
+class _Accurate:
+    """log P and ℓ at given places, rounded correctly to doubles from ball arithmetic."""
+
+    def __init__(
+        self,
+        log_p: Callable[[arb], arb],
+        loss: Callable[[arb], arb] | None,
+        fast_log_p: RealFunction,
+        fast_loss: RealFunction | None,
+    ) -> None:
+        self._log_p, self._loss = log_p, loss
+        self._fast_log_p, self._fast_loss = fast_log_p, fast_loss
+
+    def ball(self, x: arb) -> tuple[arb, arb]:
+        """Return balls around log P and ℓ at the working precision."""
+        return self._log_p(x), arb(math.inf) if self._loss is None else self._loss(x)
+
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        if x.size > _FEW:
+            loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
+            return self._fast_log_p(x), loss - origin
+        log_p = _rounded(self._log_p, x)
+        if self._loss is None:
+            return log_p, np.full(x.shape, math.inf)
+        return log_p, _rounded(self._loss, x, origin)
+
+
+def _rounded(function: Callable[[arb], arb], x: Array, origin: float = 0.0) -> Array:
+    """Return the function less `origin`, each value from a ball no wider than its rounding."""
+    values = np.empty(x.shape)
+    for i, place in enumerate(x.tolist()):
+        bits = _BITS
+        while True:
+            with ctx.workprec(bits):
+                ball = function(arb(place)) - origin
+                if ball.is_finite() and (ball.rel_accuracy_bits() >= 54 or ball == 0):
+                    values[i] = float(ball.mid())
+                    break
+                if ball.is_finite() and float(ball.rad()) < 1e-300:
+                    values[i] = float(ball.mid())
+                    break
+            bits *= 2
+            if bits > _MOST_BITS:
+                raise AccuracyError(f"the density or loss has no accurate value at {place!r}")
+    return values
+
+
+def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[float, float]]:
+    """Return the step of a finite list, and its loss range."""
+    charged = [point for point in listed if not point.p.is_zero]
+    loss = np.asarray([float(sp.N(point.loss, 30)) for point in charged])
+    log_p = np.asarray([float(sp.N(sp.log(point.p), 30)) for point in charged])
+    finite = loss[np.isfinite(loss)]
+    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    with ctx.workprec(_BITS):
+        balls = tuple(
+            (compile_arb(point.p, [])().real, compile_arb(point.loss, [])().real)
+            for point in charged
+            if point.loss != sp.oo
+        )
+    return Step(name, (), loss, log_p, balls), bounds
+
+
+def _outward(value: sp.Expr, sign: int) -> float:
+    """Return a bound as the double on its outer side, or as it is where it is a double."""
+    number = float(sp.N(value, 40))
+    if value.is_Rational and sp.Rational(number) == value:
+        return number
+    return math.nextafter(number, sign * math.inf) if math.isfinite(number) else number
+
+
+def _seen_range(
+    smooth: list[SmoothPiece], charged: list[Piece], variable: sp.Symbol
+) -> tuple[float, float]:
+    """Return an enclosing range of the loss where limits were not found symbolically.
+
+    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid.
+    Beyond all doubles nothing can. A range that is too wide costs time, never accuracy.
+    """
+    from symdp.law.outline import Outline
+
+    low, high = math.inf, -math.inf
+    middle = []
+    for piece in smooth:
+        if piece.flat and np.isposinf(piece.loss(np.zeros(1))).all():
+            continue
+        outline = Outline(piece)
+        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
+        if seen.size:
+            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
+            middle.append(float(piece.loss(np.asarray([inner_place(piece)]))[0]))
+    limits = [
+        limit_at(piece.loss, variable, end, from_left)
+        for piece in charged
+        for end, from_left in ((piece.lower, False), (piece.upper, True))
+    ]
+    ends = [end for piece in charged for end in (piece.lower, piece.upper)]
+    if any(end.is_infinite and limit is None for end, limit in zip(ends, limits, strict=True)):
+        return -math.inf, math.inf
+    for limit in limits:
+        if limit is not None and limit.is_finite and not limit.free_symbols:
+            low, high = min(low, float(limit)), max(high, float(limit))
+    # What was seen next to an infinite limit says nothing of the other side.
+    below = max(middle, default=0.0) if sp.oo in limits else high
+    above = min(middle, default=0.0) if -sp.oo in limits else low
+    return (
+        -math.inf if -sp.oo in limits else low - 1e-3 * (below - low) - 1e-300,
+        math.inf if sp.oo in limits else high + 1e-3 * (high - above) + 1e-300,
+    )

@@ -1,0 +1,300 @@
+"""Loss laws in numbers: the CGF, its derivatives and the characteristic function at any tilt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from symdp.capacity import BLOCK
+from symdp.errors import AccuracyError
+from symdp.law.domain import tilt_domain
+from symdp.law.elementary import exponential_remainder
+from symdp.law.mean import precise_losses, precise_mean, precise_top
+from symdp.law.nodes import NodeSet, build_nodes, escapes
+from symdp.law.outline import Outline
+from symdp.law.step import Array, Step
+
+_OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
+_LARGE = 30.0
+_LEVELS = 60
+_FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
+_SLOW = 0.25  # the frequency of band 0
+_LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
+_WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
+_SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
+
+    `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
+    common part t·nμ − tε is formed once, exactly, for the whole sum. Where the nodes have an
+    origin, it stands for μ. `atomic` is the part of the weight on single values. A precise shift is
+    accurate relative to itself, not only to the losses.
+    """
+
+    tilt: float
+    nodes: NodeSet
+    shift: float
+    variance: float
+    weight: Array
+    deviation: Array
+    atomic: float
+    is_precise: bool
+
+    @property
+    def error(self) -> float:
+        """The quadrature's estimate of its relative error."""
+        return self.nodes.error
+
+    @cached_property
+    def excess(self) -> float:
+        """K(t) − t·μ, or K(t) − t·origin, accurate relative to itself."""
+        return float(excess(self.nodes, np.asarray([self.tilt]))[0])
+
+
+def excess(nodes: NodeSet, tilts: Array) -> Array:
+    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero.
+
+    Nodes with an origin give K(t) − t·origin.
+    """
+    rows = max(1, BLOCK // max(nodes.centred.size, 1))
+    if tilts.size > rows:
+        return np.concatenate(
+            [excess(nodes, tilts[i : i + rows]) for i in range(0, tilts.size, rows)]
+        )
+    scaled = np.multiply.outer(tilts, nodes.centred)
+    if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < _OVERFLOW:
+        near = np.minimum(scaled, _LARGE)
+        ratio = exponential_remainder(near) @ nodes.weight
+        if scaled.max(initial=0.0) > _LARGE:
+            # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
+            grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
+            ratio += np.where(
+                scaled > _LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
+            ).sum(axis=1)
+        escaped = nodes.mass_at_infinity
+        return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
+    exponent = nodes.log_weight + scaled
+    top = exponent.max(axis=1)
+    total = np.exp(exponent - top[:, None]).sum(axis=1)
+    return np.asarray(top + np.log(total))
+
+
+class LossLaw:
+    """The privacy loss of one step in one direction.
+
+    Node sets are built once for each window of tilts and band of frequencies, and kept.
+    """
+
+    def __init__(self, step: Step, loss_bounds: tuple[float, float]) -> None:
+        self.step = step
+        self.domain = tilt_domain(step)
+        self.outlines = [Outline(piece) for piece in step.pieces]
+        self.loss_bounds = _widened(loss_bounds, self.outlines)
+        self._sets: dict[tuple[int, int, int | None], NodeSet] = {}
+
+    @cached_property
+    def base(self) -> NodeSet:
+        """The node set around tilts −1 and 0."""
+        return self.nodes(0.0, 0.0)
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """P(Q = 0)."""
+        return self.base.mass_at_infinity
+
+    @cached_property
+    def precise_mean(self) -> Fraction:
+        """E L, given that L is finite, beyond double precision."""
+        return precise_mean(self.step, self.outlines, self.base.mean)
+
+    @cached_property
+    def precise_losses(self) -> tuple[Fraction, ...]:
+        """Losses that are all single values beyond doubles, rising: all, or ends and samples."""
+        return precise_losses(self.step, self.outlines)
+
+    @cached_property
+    def precise_top(self) -> Fraction | None:
+        """The largest loss beyond doubles, None where that is not known."""
+        return precise_top(self.step, self.outlines, self.loss_bounds[1])
+
+    @cached_property
+    def is_spread(self) -> bool:
+        """Whether the loss has a continuous part."""
+        return any(not (p.flat or p.integer) for p in self.step.pieces)
+
+    @cached_property
+    def has_atoms(self) -> bool:
+        """Whether some single loss value has positive probability."""
+        pieces = self.step.pieces
+        return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
+
+    def _edge(self, level: int, upper: bool) -> float:
+        """Return the tilt at the end of window `level`, always inside the domain."""
+        reach = 2.0**level - 1.0
+        if upper:
+            end = self.domain[1]
+            return reach if math.isinf(end) else (reach / (1.0 + reach / end) if end > 0 else 0.0)
+        end = -1.0 - self.domain[0]
+        inner = reach if math.isinf(end) else (reach / (1.0 + reach / end) if end > 0 else 0.0)
+        return -1.0 - inner
+
+    def _level(self, tilt: float) -> tuple[int, int]:
+        """Return the window (lower level, upper level) that contains a tilt."""
+        low, high = self.domain
+        if not (low < tilt < high or -1.0 <= tilt <= 0.0):
+            raise AccuracyError(
+                f"tilt {tilt:.6g} lies outside ({low:.6g}, {high:.6g}), where the moment "
+                f"generating function of {self.step.name} is finite"
+            )
+        for level in range(_LEVELS):
+            if tilt <= self._edge(level, upper=True) and (level > 0 or high <= 0 or tilt <= 0):
+                break
+        else:
+            raise AccuracyError(f"tilt {tilt:.6g} is too close to the end of the domain {high:.6g}")
+        if tilt >= -1.0:
+            return 0, max(level, 1) if high > 0 else 0
+        for level in range(_LEVELS):
+            if tilt >= self._edge(level, upper=False):
+                return level, 0
+        raise AccuracyError(f"tilt {tilt:.6g} is too close to the end of the domain {low:.6g}")
+
+    def nodes(self, tilt: float, frequency: float) -> NodeSet:
+        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+        lower, upper = self._level(tilt)
+        # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
+        band = None
+        if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
+            band = math.ceil(math.log(frequency / _SLOW, 4.0))
+        key = (lower, upper, band)
+        found = self._sets.get(key)
+        if found is None:
+            ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
+            reference, origin = None, None
+            far, level = upper > lower, max(lower, upper)
+            local = sorted(self._edge(k, upper=far) for k in (level - 1, level))
+            turning = band is not None
+            if level > _FAR_LEVEL and (turning or self._log_moment(local) > _WORTHWHILE):
+                # At far tilts most of P has no weight, and would oscillate too fast to resolve.
+                ends = local
+                reference, bound = self.base, self.loss_bounds[int(far)]
+                reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
+                origin = bound if turning and _WORTHWHILE < reach < math.inf else None
+            highest = 0.0 if band is None else _SLOW * 4.0**band
+            found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
+            self._sets[key] = found
+        return found
+
+    def _turns(self, tilt: float, frequency: float) -> bool:
+        """Return whether a frequency turns losses that count under a tilt by more than a little."""
+        nodes = self.nodes(tilt, 0.0)
+        exponent = nodes.log_weight + tilt * nodes.centred
+        seen = nodes.centred[exponent > exponent.max(initial=-math.inf) - _UNSEEN]
+        return seen.size > 0 and frequency * float(np.ptp(seen)) > _LITTLE_TURN
+
+    def _log_moment(self, tilts: Sequence[float]) -> float:
+        """Return the least of log E e^{t(L − E L)} at several tilts, to within a few units."""
+        outlines = [o for o in self.outlines if not escapes(o.piece)]
+        logs = [[o.log_mass(t) - t * self.base.mean for o in outlines] for t in tilts]
+        return min((max(values, default=-math.inf) for values in logs), default=-math.inf)
+
+    def transform(self, tilts: Array) -> Array:
+        """Return K(t) − t·E L for several tilts."""
+        tilts = np.asarray(tilts, dtype=np.float64)
+        result = np.full(tilts.size, np.nan)
+        for t in tilts[np.argsort(-np.abs(tilts))]:
+            waiting = np.isnan(result)
+            if waiting[tilts == t].any():
+                nodes = self.nodes(float(t), 0.0)
+                # A window that reaches back to 0 serves what lies between.
+                served = (tilts >= min(t, -1.0)) & (tilts <= max(t, 0.0))
+                chosen = waiting & ((tilts == t) if nodes.partial else served)
+                result[chosen] = excess(nodes, tilts[chosen])
+        return result
+
+    def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
+        """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency.
+
+        Raises
+        ------
+        AccuracyError
+            If no loss can be seen so far out.
+        """
+        nodes = self.nodes(tilt, frequency)
+        if not nodes.loss.size:
+            raise AccuracyError(
+                f"no loss of {self.step.name} is seen at the tilt {tilt:.6g}: doubles cannot tell "
+                "so large ones apart; ask for another epsilon"
+            )
+        exponent = nodes.log_weight + tilt * nodes.centred
+        top = float(exponent.max())
+        weight = np.exp(exponent - top)
+        total = float(weight.sum())
+        weight /= total
+        shift = float(weight @ nodes.centred)
+        deviation = nodes.centred - shift
+        residue = float(weight @ deviation)
+        deviation -= residue
+        shift += residue
+        is_precise = (
+            not nodes.partial and float((tilt * nodes.centred + nodes.log_weight).max()) < _OVERFLOW
+        )
+        if is_precise:
+            # As E L − μ = 0, the shift is what the growth e^{t(L−μ)} − 1 adds: of one sign, and so
+            # accurate relative to itself, however small the tilt.
+            scaled = tilt * nodes.centred
+            growth = np.where(
+                scaled > _LARGE,
+                np.exp(scaled + nodes.log_weight) - nodes.weight,
+                nodes.weight * np.expm1(np.minimum(scaled, _LARGE)),
+            )
+            total = 1.0 - nodes.mass_at_infinity + float(growth.sum())
+            shift = float(nodes.centred @ growth) / total
+        return Tilted(
+            tilt,
+            nodes,
+            shift,
+            float(weight @ (deviation * deviation)),
+            weight,
+            deviation,
+            float(weight[nodes.atomic].sum()) if self.has_atoms else 0.0,
+            is_precise,
+        )
+
+
+def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
+    """Return bounds that hold every loss seen, whatever was derived of them."""
+    low, high = bounds
+    for outline in outlines:
+        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
+        if seen.size:
+            least, most = float(seen.min()), float(seen.max())
+            low = least if least < low - _SEEN_BEYOND * (1.0 + abs(low)) else low
+            high = most if most > high + _SEEN_BEYOND * (1.0 + abs(high)) else high
+    return low, high
+
+
+def tilted_cumulants(tilted: Tilted, order: int) -> Array:
+    """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
+
+    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}, the recursion for central moments.
+    """
+    moments = [1.0, 0.0]
+    power = tilted.weight * tilted.deviation
+    for _ in range(2, order + 1):
+        power = power * tilted.deviation
+        moments.append(float(power.sum()))
+    cumulants = [0.0, tilted.shift]
+    for j in range(2, order + 1):
+        lower = math.fsum(
+            math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
+        )
+        cumulants.append(moments[j] - lower)
+    return np.asarray(cumulants[1 : order + 1])

@@ -1,0 +1,167 @@
+"""The mean and the ends of the loss beyond double precision.
+
+n steps shift the total loss by n times the mean, while δ depends on ε minus that shift. For many
+steps a double's rounding of the mean is therefore no longer small, so it is summed in balls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from flint import arb, ctx
+
+from symdp.errors import AccuracyError
+from symdp.law.nodes import escapes, inner_place, integer_nodes
+from symdp.law.outline import Outline, covering_tilts
+from symdp.law.panels import build_panels
+from symdp.law.step import SmoothPiece, Step
+
+BITS = 140
+_ORDER = 24
+_FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
+_RELATIVE = 1e-22
+_FAINT = 1e-9
+_SAME_TOP = 1e-14
+_MOST_PANELS = 20_000
+_BESIDE = 8  # integers on each side of the likeliest
+_SPARSE = 32
+
+
+@cache
+def _rule() -> tuple[tuple[arb, arb], ...]:
+    with ctx.workprec(BITS):
+        return tuple(arb.legendre_p_root(_ORDER, k, weight=True) for k in range(_ORDER))
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A stretch of a piece, and by one rule over it ∫P, ∫P(ℓ − c) and ∫P|ℓ − c|."""
+
+    piece: SmoothPiece
+    low: arb
+    high: arb
+    mass: arb
+    first: arb
+    size: arb
+
+    @classmethod
+    def over(cls, piece: SmoothPiece, low: arb, high: arb, centre: arb) -> _Panel:
+        """Return the panel with its sums."""
+        half, middle = (high - low) / 2, (high + low) / 2
+        mass, first, size = arb(0), arb(0), arb(0)
+        for node, weight in _rule():
+            log_p, loss = piece.accurate.ball(middle + half * node)
+            share = half * weight * log_p.exp()
+            mass, first = mass + share, first + share * (loss - centre)
+            size += share * abs(loss - centre)
+        return cls(piece, low, high, mass, first, size)
+
+    def halves(self, centre: arb) -> tuple[_Panel, _Panel]:
+        """Return both halves."""
+        middle = ((self.low + self.high) / 2).mid()
+        return (
+            _Panel.over(self.piece, self.low, middle, centre),
+            _Panel.over(self.piece, middle, self.high, centre),
+        )
+
+
+def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fraction:
+    """Return E L given that L is finite, to about 22 digits of E|L − near|.
+
+    The panels that settled in double precision are summed in ball arithmetic, and halved until
+    their halves agree with them: what hardly counts in doubles has not been resolved there.
+
+    Parameters
+    ----------
+    near
+        About the mean.
+
+    Raises
+    ------
+    AccuracyError
+        If that takes too many panels.
+    """
+    with ctx.workprec(BITS):
+        centre, mass, first = arb(near), arb(0), arb(0)
+        size = arb(0)
+        for probability, loss in step.point_balls:
+            mass, first = mass + probability, first + probability * (loss - centre)
+            size += probability * abs(loss - centre)
+        finite = [outline for outline in outlines if not escapes(outline.piece)]
+        masses = covering_tilts(finite, [-1.0, 0.0]) if finite else {}
+        waiting: list[_Panel] = []
+        for outline in finite:
+            piece = outline.piece
+            if piece.integer:
+                for x in integer_nodes(piece, [0.0], _FURTHER).tolist():
+                    log_p, loss = piece.accurate.ball(arb(x))
+                    share = log_p.exp()
+                    mass, first = mass + share, first + share * (loss - centre)
+                continue
+            panels, _ = build_panels(outline, {0.0: masses[0.0] - _FURTHER}, 0.0, _FAINT)
+            if panels is not None:
+                exact = {float(end): end for end in piece.ends}
+                ends = zip(panels.lower.tolist(), panels.upper.tolist(), strict=True)
+                waiting += [
+                    _Panel.over(piece, exact.get(low, arb(low)), exact.get(high, arb(high)), centre)
+                    for low, high in ends
+                ]
+        allowed = _RELATIVE * (size + sum((panel.size for panel in waiting), arb(0)))
+        for _ in range(_MOST_PANELS):
+            if not waiting:
+                return Fraction(near) + _fraction(first / mass)
+            panel = waiting.pop()
+            left, right = panel.halves(centre)
+            if abs(left.first + right.first - panel.first) <= allowed:
+                mass, first = mass + left.mass + right.mass, first + left.first + right.first
+            else:
+                waiting += [left, right]
+        raise AccuracyError(f"the mean of the loss of {step.name} could not be summed precisely")
+
+
+def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, ...]:
+    """Return the losses of a step whose finite losses are all single values, in rising order.
+
+    Of integer noise, these are the ends of what is not negligible and some of those between.
+    """
+    with ctx.workprec(BITS):
+        losses = [_fraction(loss) for _, loss in step.point_balls]
+        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
+            places = _sampled(piece) if piece.integer else [inner_place(piece)]
+            losses += [_fraction(piece.accurate.ball(arb(place))[1]) for place in places]
+        return tuple(sorted(losses))
+
+
+def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction | None:
+    """Return the largest loss beyond doubles, None where it is not seen at a place of a piece."""
+    with ctx.workprec(BITS):
+        losses = [loss for _, loss in step.point_balls]
+        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
+            places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
+            losses += [piece.accurate.ball(place)[1] for place in places]
+        close = [loss for loss in losses if loss.is_finite() and loss.rad() < _RELATIVE]
+        known = max((_fraction(loss) for loss in close), default=None)
+    if known is None or not math.isfinite(top):
+        return None
+    return known if abs(float(known) - top) <= _SAME_TOP * (1.0 + abs(top)) else None
+
+
+def _sampled(piece: SmoothPiece) -> list[float]:
+    """Return some integers of a piece: where its loss ends, and others far from even spacing."""
+    x = np.sort(integer_nodes(piece, [-1.0, 0.0]))
+    loss = np.asarray(piece.loss(x))
+    middle = int(np.asarray(piece.log_p(x)).argmax())
+    chosen = {int(loss.argmin()), int(loss.argmax())}
+    chosen |= {place % x.size for place in range(middle - _BESIDE, middle + _BESIDE + 1)}
+    chosen |= {place * place * (x.size - 1) // _SPARSE**2 for place in range(_SPARSE + 1)}
+    return [float(place) for place in x[sorted(chosen)]]
+
+
+def _fraction(ball: arb) -> Fraction:
+    mantissa, exponent = ball.mid().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

@@ -1,0 +1,235 @@
+"""The privacy loss of one step as a weighted set of points that serves a whole window of tilts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import AccuracyError
+from symdp.law.outline import Outline, covering_tilts, tilted_log_density
+from symdp.law.panels import NEGLIGIBLE, ORDER, Index, build_rule
+from symdp.law.step import Array, SmoothPiece, Step
+
+MAX_INTEGERS = 2_000_000
+
+
+@dataclass(frozen=True)
+class NodeSet:
+    """Points ℓⱼ and log weights log pⱼ with Σ pⱼ e^{zℓⱼ} = M(z) on a window of tilts.
+
+    `mass_at_infinity` is P(Q = 0); the pⱼ add up to one less it. `error` is the quadrature's own
+    estimate of its relative error, and `beyond` about E|L| and E L² of the tails that were cut off,
+    which hardly have mass but may have large losses. `atomic` marks single values of positive
+    probability, which no frequency averages out. `number` counts the nodes along the axis of
+    outcomes, those left out included (−1 for an atom), and `log_spread` is the log of the stretch
+    of losses that a node stands for (−∞ for an atom): from them the decay of the characteristic
+    function is bounded.
+
+    `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is only accurate relative to itself
+    when built around the mean. Far tilts see only losses next to the end of the range, whose
+    distance from it a difference from the mean would lose: their `origin` is that end, and `loss`
+    and `centred` are ℓⱼ − origin. Such sets are `partial`: they leave out what only tilts nearer to
+    0 see.
+    """
+
+    loss: Array
+    log_weight: Array
+    weight: Array
+    mean: float
+    centred: Array
+    mass_at_infinity: float
+    atomic: NDArray[np.bool_]
+    number: Index
+    log_spread: Array
+    error: float
+    origin: float | None = None
+    partial: bool = False
+    beyond: tuple[float, float] = (0.0, 0.0)
+
+
+def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
+    """Return all integers of the piece on which some tilted mass function is not negligible.
+
+    What is negligible may be so many more e-folds smaller.
+
+    None are returned where all of them vanish.
+    """
+    offsets = np.unique(np.round(np.exp2(np.arange(0, 62, 0.125))))
+    low, high = piece.lower, piece.upper
+    finite = [e for e in (low, high) if np.isfinite(e)]
+    anchors = finite if finite else [0.0]
+    grid = np.unique(
+        np.concatenate(
+            [np.asarray([a + 0.0 * offsets, a + offsets, a - offsets]).ravel() for a in anchors]
+        )
+    )
+    grid = grid[(grid >= low) & (grid <= high)]
+    for _ in range(3):
+        mass = (
+            tilted_log_density(piece, grid, tilts) + np.log(np.maximum(np.gradient(grid), 1.0))
+            if grid.size > 1
+            else tilted_log_density(piece, grid, tilts)
+        )
+        peaks = grid[np.unique(mass.argmax(axis=1))]
+        more = np.concatenate([np.concatenate([p + offsets, p - offsets]) for p in peaks])
+        grid = np.unique(np.concatenate([grid, np.round(more)]))
+        grid = grid[(grid >= low) & (grid <= high)]
+    mass = tilted_log_density(piece, grid, tilts)
+    if grid.size > 1:
+        mass = mass + np.log(np.maximum(np.gradient(grid), 1.0))
+    essential = np.flatnonzero(
+        (mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE - further).any(axis=0)
+    )
+    if essential.size == 0:
+        return np.empty(0)
+    first, last = grid[max(essential[0] - 1, 0)], grid[min(essential[-1] + 1, grid.size - 1)]
+    if last - first > MAX_INTEGERS:
+        raise AccuracyError(
+            f"the mass function spreads over {last - first:.3g} integers; "
+            f"at most {MAX_INTEGERS} are summed"
+        )
+    return np.arange(first, last + 1.0)
+
+
+@dataclass(frozen=True)
+class _PieceNodes:
+    """ℓⱼ − origin, log weightⱼ and what a node set says of each, for one piece."""
+
+    loss: Array
+    log_weight: Array
+    number: Index
+    log_spread: Array
+    error: float
+    beyond: tuple[float, float] = (0.0, 0.0)
+
+
+def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
+    number = np.full(loss.size, -1, dtype=np.intp)
+    return _PieceNodes(loss, log_weight, number, np.full(loss.size, -np.inf), 0.0)
+
+
+def _piece_nodes(
+    outline: Outline, masses: Mapping[float, float], frequency: float, origin: float
+) -> _PieceNodes:
+    piece = outline.piece
+    if piece.integer:
+        log_p, loss = piece.accurate(integer_nodes(piece, list(masses)), origin)
+        return _atoms(loss, log_p)
+    rule = build_rule(outline, masses, 0.0 if piece.flat else frequency)
+    log_p, loss = piece.accurate(rule.x, origin)
+    log_weight = log_p + rule.log_weight
+    if piece.flat and loss.size:
+        top = log_weight.max()
+        merged = _atoms(loss[:1], np.asarray([top + np.log(np.exp(log_weight - top).sum())]))
+        return replace(merged, error=rule.error)
+    return _PieceNodes(loss, log_weight, rule.number, rule.log_spread, rule.error, rule.beyond)
+
+
+def build_nodes(
+    step: Step,
+    outlines: Sequence[Outline],
+    ends: Sequence[float],
+    frequency: float,
+    reference: NodeSet | None = None,
+    origin: float | None = None,
+) -> NodeSet:
+    """Return the node set of a step for tilts between the ends and frequencies up to `frequency`.
+
+    Where the ends leave tilt 0 out, mean and mass at infinity are those of a `reference` that does
+    not, and the losses may be counted from an `origin`.
+
+    Raises
+    ------
+    AccuracyError
+        If a tail is too heavy for a tilt, or the weights do not add up to one.
+    """
+    escaping = [escapes(outline.piece) for outline in outlines]
+    finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
+    masses = covering_tilts(finite, ends) if finite else {}
+    start = 0.0 if origin is None else origin
+    found = [_atoms(step.point_loss - start, step.point_log_p)]
+    for outline, out in zip(outlines, escaping, strict=True):
+        found.append(_piece_nodes(outline, {0.0: 0.0} if out else masses, frequency, start))
+    loss, log_weight, log_spread = (
+        np.concatenate([getattr(nodes, name) for nodes in found])
+        for name in ("loss", "log_weight", "log_spread")
+    )
+    number = _numbered([nodes.number for nodes in found])
+    error = max(nodes.error for nodes in found)
+    infinite = np.isposinf(loss)
+    escaped = float(np.exp(log_weight[infinite]).sum())
+    keep = np.flatnonzero(~infinite & np.isfinite(log_weight) & np.isfinite(loss))
+    order = keep[np.argsort(loss[keep])]
+    loss, log_weight = loss[order], log_weight[order]
+    number, log_spread = number[order], log_spread[order]
+    again = np.flatnonzero((np.diff(loss) == 0.0) & (number[:-1] < 0) & (number[1:] < 0)) + 1
+    if again.size:  # atoms at one and the same loss
+        first = np.delete(np.arange(loss.size), again)
+        loss, number, log_spread = loss[first], number[first], log_spread[first]
+        log_weight = np.logaddexp.reduceat(log_weight, first)
+    atomic = number < 0
+    if reference is not None:
+        return replace(
+            reference,
+            loss=loss,
+            log_weight=log_weight,
+            weight=np.exp(log_weight),
+            centred=loss - reference.mean if origin is None else loss,
+            atomic=atomic,
+            number=number,
+            log_spread=log_spread,
+            error=error,
+            origin=origin,
+            partial=True,
+            beyond=(0.0, 0.0),
+        )
+    total = float(np.exp(log_weight).sum()) + escaped
+    if not abs(total - 1.0) < 1e-9:
+        raise AccuracyError(
+            f"the density of {step.name} integrates numerically to {total!r}, not 1"
+        )
+    log_weight = log_weight - np.log(total)
+    weight = np.exp(log_weight)
+    inside = weight.sum()
+    mean = float(weight @ loss / inside) if inside > 0 else 0.0
+    mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
+    return NodeSet(
+        loss,
+        log_weight,
+        weight,
+        mean,
+        loss - mean,
+        escaped / total,
+        atomic,
+        number,
+        log_spread,
+        error,
+        beyond=(sum(n.beyond[0] for n in found), sum(n.beyond[1] for n in found)),
+    )
+
+
+def _numbered(counts: Sequence[Index]) -> Index:
+    """Return the pieces' node numbers one after the other, a panel left free between pieces."""
+    numbers, first = [], 0
+    for count in counts:
+        numbers.append(np.where(count < 0, count, count + first))
+        first += (int(count.max(initial=-1)) // ORDER + 2) * ORDER
+    return np.concatenate(numbers)
+
+
+def escapes(piece: SmoothPiece) -> bool:
+    """Return whether Q vanishes on the piece, so that its loss is infinite."""
+    return bool(np.isposinf(piece.loss(np.asarray([inner_place(piece)]))).all())
+
+
+def inner_place(piece: SmoothPiece) -> float:
+    """Return some point of the piece."""
+    low, high = piece.lower, piece.upper
+    if np.isfinite(low) and np.isfinite(high):
+        return low if piece.integer else 0.5 * (low + high)
+    if np.isfinite(low):
+        return low + 1.0
+    return high - 1.0 if np.isfinite(high) else 0.0

@@ -1,0 +1,71 @@
+"""Sums Σⱼ wⱼ e^{ikθⱼ} for many consecutive integers k by one fast Fourier transform.
+
+Each point is spread over a fine grid with the kernel e^{β(√(1−x²)−1)} (Barnett, Magland and af
+Klinteberg, SIAM J. Sci. Comput. 2019), transformed, and divided by the kernel's own transform.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+
+from symdp.law.elementary import Complex
+from symdp.law.step import Array
+
+_WIDTH = 15  # grid points a source is spread over: relative error about 1e-14
+_BETA = 2.30 * _WIDTH
+
+
+@cache
+def _kernel_transform() -> Chebyshev:
+    """Return the kernel's Fourier transform as a polynomial in k/grid, for |k| ≤ grid/4."""
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    values = weights * np.exp(_BETA * (np.sqrt(1.0 - nodes * nodes) - 1.0))
+
+    def transform(ratio: Array) -> Array:
+        phase = np.multiply.outer(ratio * (np.pi * _WIDTH), nodes)
+        return 0.5 * _WIDTH * (np.cos(phase) @ values)
+
+    return Chebyshev.interpolate(transform, 48, domain=[-0.26, 0.26])
+
+
+def _quick_length(least: int) -> int:
+    """Return a length, hardly greater, that a fast Fourier transform takes quickly."""
+    shift = max(least.bit_length() - 4, 0)
+    return next(k << shift for k in (8, 9, 10, 12, 15, 16) if k << shift >= least)
+
+
+def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
+    """Return Σⱼ wⱼ e^{ikθⱼ} for k = first, …, last − 1, absolute error ~1e-14 Σ|wⱼ|.
+
+    Angles are at most 2π in size; what k times their rounding turns the terms comes on top.
+
+    Examples
+    --------
+    >>> out = uniform_sum(np.array([0.25, 0.75]), np.array([0.1, -2.0]), 5, 9)
+    >>> direct = 0.25 * np.exp(0.1j * 5) + 0.75 * np.exp(-2j * 5)
+    >>> bool(abs(out[0] - direct) < 1e-13)
+    True
+    """
+    count = last - first
+    half = (count + 1) // 2
+    centre = first + half  # frequencies are taken relative to the middle of the asked range
+    grid = _quick_length(max(2 * count + 2 * _WIDTH, 64))
+    spacing = 2.0 * np.pi / grid
+    source = weight * np.exp(1j * np.fmod(centre * angle, 2.0 * np.pi))
+    # Signed, so that small angles of either sign keep their relative accuracy: k multiplies it.
+    position = angle / spacing
+    base = np.ceil(position - 0.5 * _WIDTH).astype(np.int64)
+    real, imaginary = np.zeros(grid), np.zeros(grid)
+    for offset in range(_WIDTH):
+        place = base + offset
+        x = (place - position) * (2.0 / _WIDTH)
+        kernel = np.exp(_BETA * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0))
+        index = np.mod(place, grid)
+        real += np.bincount(index, source.real * kernel, grid)
+        imaginary += np.bincount(index, source.imag * kernel, grid)
+    spectrum = np.fft.ifft(real + 1j * imaginary) * grid
+    k = np.arange(first, last) - centre
+    return np.asarray(spectrum[np.mod(k, grid)] / _kernel_transform()(k / grid))

@@ -1,0 +1,196 @@
+"""Where a piece's mass lies under any tilt: modes of every term, and tilts that leave no gap.
+
+A quadrature that looks only around one centre misses a far narrow peak, and one that looks only at
+the ends of a window of tilts misses the mass that moves between them; an outline finds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.capacity import afford
+from symdp.law.step import Array, SmoothPiece
+
+LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
+CONVEXITY_GAP = 6.0
+MAX_TILTS = 400
+_FAR_OFFSETS = np.exp2(np.arange(-60.0, LARGEST_EXPONENT))
+_NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))
+_ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10
+_FLAT = 1e-6  # of log densities
+
+
+def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
+    """Return log P(x) + t·ℓ(x), one row for each tilt; −inf where the density vanishes."""
+    with np.errstate(all="ignore"):
+        return tilted(piece.log_p(x), piece.log_q(x), np.asarray(piece.loss(x)), tilts)
+
+
+def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> Array:
+    """Return log P + t·ℓ as a sum of terms that do not cancel, however large each of them is.
+
+    Between −1 and 0 that is (1 + t) log P − t log Q; further out ℓ is added to the nearer density.
+    """
+    what = "the privacy loss under very many tilts"
+    afford(3.0 * len(tilts) * log_p.size, what, "ask for a less extreme epsilon, delta or noise")
+    rows = []
+    with np.errstate(all="ignore"):
+        for t in tilts:
+            if t >= 0:
+                row = log_p + t * loss if t > 0 else log_p
+            elif t <= -1:
+                row = log_q + (1 + t) * loss if t < -1 else log_q
+            else:
+                row = (1 + t) * log_p - t * log_q
+            rows.append(row)
+    stacked = np.stack(rows)
+    # A density that has underflowed (−inf, or inf − inf on the way) carries no mass.
+    return np.where(np.isfinite(stacked), stacked, -np.inf)
+
+
+def _peaks(function: Callable[[Array], Array], x: Array, values: Array, most: int) -> Array:
+    """Return the highest local maxima of a function with these values on a grid, zoomed in upon.
+
+    Where a maximum is flat, any place on its top will do.
+    """
+    centre = values[1:-1]
+    inner = (centre >= values[:-2]) & (centre > values[2:]) & np.isfinite(centre)
+    found = np.flatnonzero(inner) + 1
+    if found.size == 0:
+        return np.empty(0)
+    found = found[np.argsort(values[found])[::-1][:most]]
+    low, high = x[found - 1], x[found + 1]
+    peaks = x[found]
+    rows = np.flatnonzero(~_is_flat(values[found[:, None] + np.arange(-1, 2)]))
+    for _ in range(_ZOOMS):
+        if rows.size == 0:
+            break
+        trial = low[rows, None] + (high - low)[rows, None] * _ZOOM
+        seen = function(trial.ravel()).reshape(trial.shape)
+        best, each = seen.argmax(axis=1), np.arange(rows.size)
+        peaks[rows] = trial[each, best]
+        low[rows] = trial[each, np.maximum(best - 1, 0)]
+        high[rows] = trial[each, np.minimum(best + 1, _ZOOM.size - 1)]
+        rows = rows[~_is_flat(seen)]
+    return peaks
+
+
+def _is_flat(values: Array) -> NDArray[np.bool_]:
+    """Return whether the values of each row are those of one flat top."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.ptp(values, axis=1) < _FLAT)
+
+
+class Outline:
+    """A piece seen on geometric grids around its ends and modes, learned as tilts are asked.
+
+    Attributes
+    ----------
+    anchors
+        Finite ends, zero or the middle, and every mode found so far.
+    x, log_p, log_q, loss, spacing
+        The grid, the three functions on it, and the log of the length each grid point stands for.
+    """
+
+    def __init__(self, piece: SmoothPiece, tilts: Sequence[float] = (-1.0, 0.0)) -> None:
+        self.piece = piece
+        ends = [e for e in (piece.lower, piece.upper) if np.isfinite(e)]
+        self._roots = list(ends)
+        if piece.lower < 0 < piece.upper or not ends:
+            self._roots.append(0.0)
+        if len(ends) == 2:
+            self._roots.append(0.5 * (ends[0] + ends[1]))
+        self.anchors = sorted(self._roots)
+        self._see()
+        for _ in range(2):  # the second pass looks around the first pass's modes
+            for term in piece.log_terms:
+                seen = _finite(term, self.x)
+                self._look(lambda y, term=term: _finite(term, y), seen, 4)  # type: ignore[misc]
+            for tilt in tilts:
+                self.look(tilt)
+
+    def _see(self) -> None:
+        parts = [np.asarray(self.anchors)]
+        for anchor in self.anchors:
+            if anchor in self._roots:
+                offsets = _FAR_OFFSETS
+            else:
+                offsets = _NEAR_OFFSETS * max(abs(anchor), 1e-3)
+            parts += [anchor + offsets, anchor - offsets]
+        x = np.unique(np.concatenate(parts))
+        x = x[(x > self.piece.lower) & (x < self.piece.upper)]
+        self.x = x
+        self.spacing = np.log(np.gradient(x)) if x.size > 1 else np.zeros(x.size)
+        with np.errstate(all="ignore"):
+            self.log_p, self.log_q = self.piece.log_p(x), self.piece.log_q(x)
+            self.loss = np.asarray(self.piece.loss(x), dtype=np.float64)
+
+    def _look(self, function: Callable[[Array], Array], seen: Array, most: int) -> None:
+        """Add the modes of a function that is known on the grid to the anchors."""
+        peaks = _peaks(function, self.x, seen, most)
+        if peaks.size == 0:
+            return
+        fresh = peaks[~self._are_known(function, peaks)]
+        if fresh.size:
+            self.anchors = sorted({*self.anchors, *fresh.tolist()})
+            self._see()
+
+    def _are_known(self, function: Callable[[Array], Array], peaks: Array) -> NDArray[np.bool_]:
+        """Return whether each peak is an anchor, or the same flat top as the nearest one."""
+        anchors = np.asarray(self.anchors)
+        nearest = anchors[np.abs(anchors - peaks[:, None]).argmin(axis=1)]
+        known = np.asarray(nearest == peaks)
+        rows = np.flatnonzero(~known)
+        if rows.size:
+            inward = np.clip(nearest[rows], self.x[0], self.x[-1])
+            places = np.stack([peaks[rows], 0.5 * (peaks[rows] + inward), inward], axis=1)
+            known[rows] = _is_flat(function(places.ravel()).reshape(places.shape))
+        return known
+
+    def look(self, tilt: float) -> None:
+        """Find the modes of P·e^{tℓ}."""
+        seen = tilted(self.log_p, self.log_q, self.loss, [tilt])[0]
+        self._look(lambda y: tilted_log_density(self.piece, y, [tilt])[0], seen, 6)
+
+    def shells(self, tilts: Sequence[float]) -> Array:
+        """Return the log of density times spacing on the grid: one row for each tilt."""
+        return tilted(self.log_p, self.log_q, self.loss, tilts) + self.spacing
+
+    def log_mass(self, tilt: float) -> float:
+        """Return log ∫ P e^{tℓ} to within a few units."""
+        self.look(tilt)
+        mass = self.shells([tilt])[0]
+        top = mass.max() if mass.size else -np.inf
+        return float(top + np.log(np.exp(mass - top).sum())) if np.isfinite(top) else -np.inf
+
+
+def _finite(function: Callable[[Array], Array], x: Array) -> Array:
+    with np.errstate(all="ignore"):
+        values = function(x)
+    return np.where(np.isfinite(values), values, -np.inf)
+
+
+def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[float, float]:
+    """Return tilts between the ends, so close that their masses overlap, each with its log mass.
+
+    log K is convex in t while log P + tℓ is linear: if K at two tilts exceeds twice K halfway by at
+    most 2g, a place that matters halfway to e^{−c} matters at one of the two to e^{−(c+g)}.
+    """
+
+    def log_mass(tilt: float) -> float:
+        values = [o.log_mass(tilt) for o in outlines]
+        top = max(values)
+        return top + float(np.log(sum(np.exp(v - top) for v in values)))
+
+    known = {t: log_mass(t) for t in sorted(set(ends))}
+    waiting = list(zip(sorted(known), sorted(known)[1:], strict=False))
+    while waiting and len(known) < MAX_TILTS:
+        left, right = waiting.pop()
+        middle = 0.5 * (left + right)
+        known[middle] = log_mass(middle)
+        if 0.5 * (known[left] + known[right]) - known[middle] > CONVEXITY_GAP:
+            waiting += [(left, middle), (middle, right)]
+    return dict(sorted(known.items()))

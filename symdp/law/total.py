@@ -1,0 +1,308 @@
+"""The total privacy loss of a composition, in numbers: sums over its distinct steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symdp.errors import AccuracyError, InputError
+from symdp.law.elementary import Complex
+from symdp.law.loss import LossLaw, Tilted, tilted_cumulants
+from symdp.law.step import Array
+
+ACCURATE = 1e-12  # of what adds up over the steps, relative to its terms
+_MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
+
+
+class CoarseError(Exception):
+    """Steps were replaced by too few others: `SumLaw.refine`, and ask again."""
+
+
+class UnresolvedError(AccuracyError):
+    """Steps were replaced by too few others for a tilt that was only tried."""
+
+
+class _Apart:
+    """The key under which a mixed law keeps its two kinds of steps."""
+
+
+class SumLaw:
+    """The total privacy loss of independent steps: distinct laws, each with a count.
+
+    Parameters
+    ----------
+    parts
+        Pairs (law, count), counts ≥ 1.
+
+    Attributes
+    ----------
+    terms
+        Pairs (law, weight) whose weighted sum is every quantity that adds up over the steps, as
+        K and its derivatives do: the parts themselves, unless there are too many of them.
+    kept
+        What those who ask have worked out and keep with the law, by the type of their record.
+    """
+
+    def __init__(self, parts: Sequence[tuple[LossLaw, int]]) -> None:
+        if not parts:
+            raise InputError("a composition needs at least one step")
+        self._parts = tuple(parts)
+        self.kept: dict[type, Any] = {}
+        self.count = sum(count for _, count in parts)
+
+    @property
+    def is_condensed(self) -> bool:
+        """Whether some of the terms stand for others."""
+        return False
+
+    @property
+    def parts(self) -> tuple[tuple[LossLaw, int], ...]:
+        """Every distinct step's law, with its count."""
+        return self._parts
+
+    @property
+    def terms(self) -> Sequence[tuple[LossLaw, float]]:
+        """The laws and weights that sums over the steps are taken with."""
+        return self.parts
+
+    @cached_property
+    def domain(self) -> tuple[float, float]:
+        """The tilts between which every step's moment generating function is finite."""
+        return (
+            max(law.domain[0] for law, _ in self.terms),
+            min(law.domain[1] for law, _ in self.terms),
+        )
+
+    @cached_property
+    def is_spread(self) -> bool:
+        """Whether some loss has a continuous part."""
+        return any(law.is_spread for law, _ in self.terms)
+
+    @cached_property
+    def has_atoms(self) -> bool:
+        """Whether some single value of a loss has positive probability."""
+        return any(law.has_atoms for law, _ in self.terms)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the losses of some steps are single values, and those of others are not."""
+        return self.is_spread and not all(law.is_spread for law, _ in self.terms)
+
+    def apart(self) -> tuple[SumLaw, SumLaw]:
+        """Return the steps of a mixed law: those whose losses are single values, and the others."""
+        if _Apart not in self.kept:
+            self.kept[_Apart] = self._taken_apart()
+        found: tuple[SumLaw, SumLaw] = self.kept[_Apart]
+        return found
+
+    def _taken_apart(self) -> tuple[SumLaw, SumLaw]:
+        sides = [[x for x in self.parts if x[0].is_spread is spread] for spread in (False, True)]
+        return SumLaw(sides[0]), SumLaw(sides[1])
+
+    def refine(self) -> None:
+        """Take more terms, after a `CoarseError`."""
+
+    def combine(
+        self, values: Sequence[Array], floor: Array | float = 0.0, accuracy: float = ACCURATE
+    ) -> Array:
+        """Return Σ wᵢ vᵢ over the terms, accurate relative to Σ |wᵢ vᵢ| or to `floor`.
+
+        Raises
+        ------
+        CoarseError
+            If the terms are too few for that.
+        """
+        self.require(values, floor, accuracy)
+        return self._summed(values)
+
+    def _summed(self, values: Sequence[Array]) -> Array:
+        total = np.zeros_like(np.asarray(values[0]))
+        for value, (_, weight) in zip(values, self.terms, strict=True):
+            total = total + weight * value
+        return total
+
+    def require(self, values: Sequence[Array], floor: Array | float, accuracy: float) -> None:
+        """Raise `CoarseError` if the terms are too few for `combine` to be so accurate."""
+
+    def upper_sum(self, values: Sequence[Array]) -> Array:
+        """Return at least Σ nᵢ vᵢ over the steps, from the vᵢ ≤ 0 of the terms."""
+        return self.combine(values)
+
+    def assure(
+        self, tilted: Sequence[Tilted], y: Array, logs: Sequence[Complex], share: Array
+    ) -> float:
+        """Return how far off the terms may give K(t + iy), where it has a share in a sum.
+
+        Raises
+        ------
+        CoarseError
+            If that is far more than rounding.
+        """
+        return 0.0
+
+    @cached_property
+    def atom_cycle(self) -> float:
+        """The longest distance after which the atoms' part of |φ| comes back: 2π over their gap."""
+        gaps = [np.diff(law.base.loss[law.base.atomic]) for law, _ in self.terms if law.has_atoms]
+        smallest = min((float(g[g > 0].min()) for g in gaps if (g > 0).any()), default=math.inf)
+        return 2.0 * math.pi / smallest
+
+    @cached_property
+    def loss_bounds(self) -> tuple[float, float]:
+        """The essential range of the finite total loss."""
+        return (
+            sum(count * law.loss_bounds[0] for law, count in self.parts),
+            sum(count * law.loss_bounds[1] for law, count in self.parts),
+        )
+
+    @cached_property
+    def precise_top(self) -> Fraction | None:
+        """The largest total loss beyond doubles, None where that is not known."""
+        total = Fraction(0)
+        for law, count in self.parts:
+            if law.precise_top is None:
+                return None
+            total += count * law.precise_top
+        return total
+
+    def below_top(self, epsilon: float) -> float:
+        """Return how far ε lies below the largest total loss, inf where that is infinite."""
+        top = self.precise_top
+        return self.loss_bounds[1] - epsilon if top is None else float(top - Fraction(epsilon))
+
+    @cached_property
+    def log_finite_mass(self) -> float:
+        """log(1 − δ∞), δ∞ the composition's mass at infinity."""
+        return math.fsum(
+            c * math.log1p(-law.mass_at_infinity) if law.mass_at_infinity < 1 else -math.inf
+            for law, c in self.terms
+        )
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """δ∞ = 1 − Π(1 − δ∞ᵢ)."""
+        return -math.expm1(self.log_finite_mass)
+
+    @property
+    def log_mass_at_infinity(self) -> float:
+        """log δ∞, −inf where the loss is always finite."""
+        finite = self.log_finite_mass
+        if finite < -1.0:  # δ∞ next to 1 keeps what it lacks
+            return math.log1p(-math.exp(finite))
+        return math.log(-math.expm1(finite)) if finite < 0 else -math.inf
+
+    @property
+    def mean_is_precise(self) -> bool:
+        """Whether the mean is carried beyond double precision, as many steps need it."""
+        return self.count > _MANY_STEPS
+
+    @cached_property
+    def _exact_mean(self) -> Fraction:
+        precise = self.mean_is_precise
+        return sum(
+            (
+                Fraction(n) * (law.precise_mean if precise else Fraction(law.base.mean))
+                for law, n in self.terms
+            ),
+            Fraction(0),
+        )
+
+    @cached_property
+    def mean(self) -> float:
+        """Σ E L under P, given that L is finite."""
+        return float(self._exact_mean)
+
+    def mean_parts(self, tilted: Sequence[Tilted] | None = None) -> tuple[float, float]:
+        """Return Σ E L as an unrounded sum of two doubles.
+
+        Given tilted laws, those with an origin count it in place of their E L.
+        """
+        total = self._exact_mean
+        for part, (law, count) in zip(tilted or (), self.terms, strict=bool(tilted)):
+            if part.nodes.origin is not None:
+                mean = law.precise_mean if self.mean_is_precise else Fraction(law.base.mean)
+                total += Fraction(count) * (Fraction(part.nodes.origin) - mean)
+        return float(total), float(total - Fraction(float(total)))
+
+    def drift(self, epsilon: float, tilted: Sequence[Tilted] | None = None) -> float:
+        """Return Σ E L − ε, rounded once, with the origin for E L in laws that have one."""
+        mean, rest = self.mean_parts(tilted)
+        return float(Fraction(mean) + Fraction(rest) - Fraction(epsilon))
+
+    def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:
+        """Return the laws of the terms tilted by `tilt`."""
+        return [law.tilted(tilt, frequency) for law, _ in self.terms]
+
+    def tilted_parts(self, tilt: float, frequency: float = 0.0) -> list[tuple[Tilted, int]]:
+        """Return every distinct step's law tilted by `tilt`, with its count."""
+        return [(law.tilted(tilt, frequency), count) for law, count in self.parts]
+
+    def log_transform(self, tilts: Array, epsilon: float) -> Array:
+        """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
+        drift = np.asarray(tilts) * self.drift(epsilon)
+        return drift + self.combine([law.transform(tilts) for law, _ in self.terms], 1.0)
+
+    def transform_bound(self, tilts: Array, epsilon: float) -> Array:
+        """Return about K(s) − s·ε for several tilts, or more where the terms are too few."""
+        return self.log_transform(tilts, epsilon)
+
+    def cgf(self, tilt: float) -> float:
+        """Return K(t) = Σ nᵢ Kᵢ(t)."""
+        excess = [np.asarray(x.excess) for x in self.tilted(tilt)]
+        return tilt * self.mean + float(self.combine(excess, 1.0))
+
+    def cumulants(self, tilt: float, order: int) -> Array:
+        """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
+        return self._cumulants(tilt, order, ACCURATE)
+
+    def tried_cumulants(self, tilt: float, order: int, accuracy: float) -> Array:
+        """Return cumulants to some relative accuracy, where a tilt is only tried.
+
+        Raises
+        ------
+        UnresolvedError
+            If the terms are too few for that.
+        """
+        try:
+            return self._cumulants(tilt, order, accuracy)
+        except CoarseError:
+            message = f"the cumulants at the tilt {tilt:.6g} are not resolved"
+            raise UnresolvedError(message) from None
+
+    def resolve(self, tilt: float) -> bool:
+        """Take more terms where they are too few at a tilt, and return whether that was done."""
+        return False
+
+    def _cumulants(self, tilt: float, order: int, accuracy: float) -> Array:
+        tilted = self.tilted(tilt)
+        variance = abs(sum(w * x.variance for x, (_, w) in zip(tilted, self.terms, strict=True)))
+        floor = math.sqrt(variance) ** np.arange(1.0, order + 1.0)
+        total = self.combine([tilted_cumulants(x, order) for x in tilted], floor, accuracy)
+        total[0] += self.mean
+        return total
+
+    def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
+        """Return K(t + iy) − K(t) for an array of y."""
+        from symdp.law.line import log_characteristic
+
+        y = np.asarray(y, dtype=np.float64)
+        frequency = float(np.abs(y).max()) if y.size else 0.0
+        parts = self.tilted(tilt, frequency)
+        logs = [log_characteristic(x, y) for x in parts]
+        self.assure(parts, y, logs, np.ones(y.shape))
+        total = 1j * y * self.drift(0.0, parts)
+        for tilted, log, (_, weight) in zip(parts, logs, self.terms, strict=True):
+            total += weight * (log + 1j * y * tilted.shift)
+        return total
+
+    def absolute_third(self, tilt: float) -> float:
+        """Return P_t = Σ nᵢ E_t|Lᵢ − E_t Lᵢ|³ [SPA Thm 5]."""
+        return math.fsum(
+            count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
+            for tilted, count in self.tilted_parts(tilt)
+        )

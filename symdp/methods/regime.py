@@ -1,0 +1,189 @@
+"""When a series is out of its regime, and what an estimate says then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import AccuracyError
+from symdp.exact.answer import Answer
+from symdp.law.tilts import Strip, delta_from_strip
+from symdp.methods.moments import proved_instead
+
+if TYPE_CHECKING:
+    from symdp.law.total import SumLaw
+
+Array = NDArray[np.float64]
+
+# An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
+# leaves not one decimal digit to rely on.
+LARGEST_ERROR = 0.1
+# The first omitted term of a sum of one or two losses that are not normal may say little of those
+# beyond it: of lugannani-rice, errors of eight times its size were seen.
+FEW_STEPS = 2
+_LARGEST_ERROR_OF_FEW = 0.01
+REMEDY = "use the method contour"
+_GRID = np.geomspace(1.0, 10.0, 40)
+_FARTHEST = 1000.0
+_NOISE = 1e-6  # a far tail divides by its own e^{−x²/2}: rounding must not pass for a signal
+_SPACING = math.log(float(_GRID[1] / _GRID[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A truncated series for a strip's integral, in units of its leading factor.
+
+    Attributes
+    ----------
+    name
+        The method's name.
+    total
+        The sum of the terms kept.
+    next_term
+        The size of the first terms left out: the yardstick.
+    unseen
+        The part of the line integral that no order of the series sees, from `far_line`.
+    largest
+        The share of δ from which either is too large.
+    """
+
+    name: str
+    total: float
+    next_term: float
+    unseen: float
+    largest: float = LARGEST_ERROR
+
+
+def largest_error(count: int) -> float:
+    """Return the share of δ from which an omitted term is too large to rely on the sum.
+
+    Examples
+    --------
+    >>> largest_error(1), largest_error(3)
+    (0.01, 0.1)
+    """
+    return _LARGEST_ERROR_OF_FEW if count <= FEW_STEPS else LARGEST_ERROR
+
+
+def out_of_regime(name: str, what: str, share: float, count: int) -> str:
+    """Return the advice of an estimate whose omitted terms are a share of δ, too large a one.
+
+    Examples
+    --------
+    >>> out_of_regime("clt", "its next terms are", 0.05, 1).partition("; ")[0]
+    'clt is out of its regime: its next terms are 0.05 of delta, much for 1 step'
+    """
+    few = ""
+    if share <= LARGEST_ERROR:
+        few = f", much for {count} step{'s' if count > 1 else ''}"
+    return f"{name} is out of its regime: {what} {share:.2g} of delta{few}; {REMEDY}"
+
+
+def far_line(
+    law: SumLaw, tilt: float, variance: float, *, width: float, pole: float, first: float = 3.0
+) -> float:
+    """Return the integral over the line beyond the reach of a series about y = 0.
+
+    A series knows the characteristic function φ_t near y = 0 alone. Losses that gather around
+    multiples of one value lift it again further out, and no cumulant shows that. Returned is
+    ∫ ||φ_t(y)| − e^{−K″(t)y²/2}| dy/(|pole + iy| |pole + 1 + iy|) over |y| from `first` widths on.
+
+    The grid is logarithmic over a factor of ten, or, where the loss has atoms and φ_t may come
+    back in peaks as narrow as at zero, uniform and as far as the kernel gives such a peak weight.
+
+    Parameters
+    ----------
+    law, tilt
+        the total loss and where the line crosses the real axis.
+    variance
+        K″(tilt).
+    width
+        the width of the integrand at y = 0.
+    pole
+        the tilt as the kernel sees it.
+    first
+        how many widths the series itself reaches.
+    """
+    if law.has_atoms:
+        reach = 8.0 * math.sqrt(abs(pole * (1.0 + pole))) / width
+        y = np.arange(first, min(max(reach, 20.0 * first), _FARTHEST), 0.5) * width
+        spacing = np.full(y.shape, 0.5 * width)
+    else:
+        y = first * width * _GRID
+        spacing = _SPACING * y
+    modulus = np.exp(law.cgf_line(tilt, y).real)
+    excess = np.abs(modulus - np.exp(-0.5 * variance * y * y))
+    excess[excess < _NOISE] = 0.0
+    kernel = 1.0 / (np.hypot(pole, y) * np.hypot(1.0 + pole, y))
+    return 2.0 * float(excess @ (kernel * spacing))
+
+
+def estimate(
+    law: SumLaw, epsilon: float, strip: Strip, log_factor: float, series: Series
+) -> Answer:
+    """Return the answer of a truncated series, with advice where its own yardsticks are too large.
+
+    Parameters
+    ----------
+    law, epsilon
+        the total loss and ε.
+    strip
+        which integral the series stands for.
+    log_factor
+        logarithm of the factor in front of the series.
+    series
+        its sum and yardsticks.
+    """
+    if not series.total > 0:
+        return proved_instead(
+            law, epsilon, f"{series.name} sums to a negative number here; {REMEDY}"
+        )
+    log_integral = log_factor + math.log(series.total)
+    found = delta_from_strip(law, epsilon, strip, log_integral)
+    if found is None or found[0] == -math.inf:
+        return proved_instead(
+            law, epsilon, f"{series.name} gives no delta between 0 and 1 here; {REMEDY}"
+        )
+    value, complement = found
+    # errors are relative to the strip's integral; what counts is their size in units of δ
+    log_scale = log_factor - value
+    advice = ""
+    for size, what in (
+        (series.next_term, "its next terms are"),
+        (series.unseen, "what lies beyond the reach of its terms is about"),
+    ):
+        log_share = (math.log(size) if size > 0 else -math.inf) + log_scale
+        if math.isnan(size) or log_share > math.log(series.largest):
+            share = math.exp(min(log_share, 700.0))
+            advice = out_of_regime(series.name, what, share, law.count)
+    return Answer(value, None, None, "estimate", advice, complement)
+
+
+def standardised(cumulants: Iterable[float], root: float) -> list[float]:
+    """Return κ_j/root^j at index j for j from 2 on, with zeros at the indices 0 and 1.
+
+    Parameters
+    ----------
+    cumulants
+        κ₁, κ₂, …
+    root
+        √κ₂, or another unit of length.
+
+    Examples
+    --------
+    >>> standardised([5.0, 4.0, 16.0], 2.0)
+    [0.0, 0.0, 1.0, 2.0]
+    """
+    if not root > 0:
+        raise AccuracyError(f"the privacy loss does not vary; {REMEDY}")
+    scaled, scale = [0.0, 0.0], 1.0 / root
+    for cumulant in islice(cumulants, 1, None):
+        scale /= root  # step by step: a product overflows to inf, where a power would raise
+        scaled.append(float(cumulant) * scale)
+    return scaled

@@ -1,0 +1,1 @@
+"""What a user writes: mechanisms, pairs of densities, sampling, specifications."""

@@ -1,0 +1,369 @@
+r"""Dominating pairs of sampling schemes, for any noise density f and each neighbouring relation.
+
+D is what adding or removing one record moves the output by, q the rate. A pair dominates where no
+two neighbouring data sets, and no choice of what the other records contribute, have a larger
+hockey-stick divergence at any order; then it composes, adaptively too [Zhu, Dong, Wang 2022].
+
+*Adding or removing a record* (with it, P; without it, Q):
+
+- no sampling: (f(x − D), f), which the author of the mechanism asserts;
+- Poisson: ((1 − q)f + q f(x − D), f) [SPA Lemma 3], [IND Lemma 8];
+- Poisson, a group of k: binomial weights on f(x − jD), against f. Proved for log-concave f: at size
+  u = Q(R) a test R has power at most G_j(u) against a shift of jD at most, and one half-line has
+  all these powers together;
+- truncated Poisson, at most B of N records: whether the other records fill the batch is
+  published. If not, the Poisson pair; if so (probability p) the record displaces another, a shift
+  of 2D at most and at the rate q′ = B·Pr[Bin(N, q) > B]/(N p).
+
+*Substituting a record*, a symmetric relation:
+
+- no sampling: (f(x − 2D), f) for symmetric f;
+- Poisson: ((1 − q)f + q f(x − D), (1 − q)f + q f(x + D)) for symmetric log-concave f, by the same
+  half-lines; otherwise the pair of a fixed batch, which is no smaller;
+- a fixed batch, in which a substituted record has j places with probability w_j; given that it
+  has any, q = Σ_{j ≥ 1} w_j, their number is published. A hit pair (f(x − 2jD), f) then becomes
+  the symmetric pair
+
+  .. math::
+
+     P = (1 - q) f + q\, [f(x - 2jD)\, 1_{x > jD} + f(x)\, 1_{x < -jD}], \qquad P(x) = Q(-x),
+
+  whose losses above 0 are those of ((1 − q)f + q f(x − 2jD), f), whose losses below 0 are their
+  mirror image, and whose flat middle is an atom at 0. Its profile is that of Balle, Barthe and
+  Gaboardi (2018, Theorems 8 to 10): δ′(log(1 + q(e^ε − 1))) = q Σ_j w_j δ_j(ε), δ_j the profile of
+  (f(x − 2jD), f). Proofs stand in the derivation page on fixed batches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.errors import InputError
+from symdp.model.noise_shape import Shape, shape_of
+from symdp.model.pair import Pair, Support
+from symdp.model.relation import SUBSTITUTION
+from symdp.model.sampling import Laws, Noise, Sampling, Source
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+
+MOST_HITS = 48  # labels of a public choice: each is derived and compiled on its own
+_FAR = Fraction(1, 10**15)  # less likely numbers of hits are charged an infinite loss
+_BITS = 70  # probabilities of hits are rounded up to so many, so that formulas stay short
+_LONG = 200  # and those that cannot be rounded to a safe side
+_NOTHING = Fraction(1, 10**60)
+
+
+def dominating_pair(
+    source: Source,
+    variable: sp.Symbol,
+    support: Support,
+    sampling: Sampling | None,
+    relation: str,
+) -> Pair:
+    """Return the pair (P, Q) that dominates under a relation, with the record removed.
+
+    Raises
+    ------
+    InputError : no pair is known, or proved, for this noise, scheme and relation.
+    """
+    if isinstance(source, Laws):
+        return _of_laws(source, variable, support, sampling)
+    noise = _Shifts(source, variable, support)
+    if relation == SUBSTITUTION:
+        return _substituted(noise, sampling)
+    if sampling is None:
+        return noise.mixture({1: (sp.Integer(1), sp.Integer(0)), 0: (sp.Integer(0), sp.Integer(1))})
+    if sampling.scheme == "truncated_poisson":
+        return _truncated(noise, sampling)
+    if sampling.group > 1:
+        noise.require_log_concave(f"a group of {sampling.group} records")
+    weights = binomial_weights(sampling.group, sampling.rate)
+    rest = (sp.Integer(1), *(sp.Integer(0) for _ in weights[1:]))
+    return noise.mixture(dict(enumerate(zip(weights, rest, strict=True))))
+
+
+def is_attained(mechanism: Mechanism) -> bool:
+    """Whether data sets are known that are as far apart as the pair, which is a bound otherwise."""
+    sampling, source = mechanism.sampling, mechanism.source
+    if sampling is None or isinstance(source, Laws):
+        return True
+    if sampling.scheme != "poisson":
+        return False
+    if mechanism.neighbours != SUBSTITUTION:
+        return True
+    return _Shifts(source, mechanism.variable, mechanism.support).turns_both_ways
+
+
+def _of_laws(
+    source: Laws, variable: sp.Symbol, support: Support, sampling: Sampling | None
+) -> Pair:
+    one, none = sp.Integer(1), sp.Integer(0)
+    q = one if sampling is None else sampling.rate
+    return Pair(variable, support, (source.Q, source.P), (1 - q, q), (one, none))
+
+
+class _Shifts:
+    """A noise density f around its centre, and mixtures of its shifts by multiples of D/2."""
+
+    def __init__(self, noise: Noise, variable: sp.Symbol, support: Support) -> None:
+        self.noise, self.variable, self.support = noise, variable, support
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self.noise.density, self.variable, self.support)
+
+    @property
+    def turns_both_ways(self) -> bool:
+        """Whether one record may go from +D to −D, and half-lines are the best tests of all."""
+        twice = sp.expand(self.noise.substitution_sensitivity - 2 * self.noise.sensitivity)
+        return self.shape.is_log_concave and twice == 0
+
+    def require_log_concave(self, what: str) -> None:
+        if not self.shape.is_log_concave:
+            raise InputError(
+                f"{what}: the mixture of several shifts is proved to dominate for a density whose "
+                "logarithm is concave, which was not shown of this one; write its pair under [pair]"
+            )
+
+    def require_symmetric(self, what: str) -> None:
+        shape = self.shape
+        if shape.centre is None or not shape.falls:
+            lacking = "symmetric about a centre" if shape.centre is None else "falling away from it"
+            raise InputError(
+                f"{what} moves the output either way, and its pair is proved for a density that is "
+                "symmetric and falls away from its centre; this one was not shown to be "
+                f"{lacking}; write the pair itself under [pair]"
+            )
+
+    def mixture(self, weights: dict[int, tuple[sp.Expr, sp.Expr]]) -> Pair:
+        """Return the mixtures Σ p_j f(x − jD) and Σ q_j f(x − jD), j = 0 first."""
+        multiples = sorted(weights, key=lambda j: (j != 0, j < 0, abs(j)))
+        size = self.noise.sensitivity
+        whole = self._widened(min(multiples) * size, max(multiples) * size)
+        components = tuple(self._shifted(j * size, *whole) for j in multiples)
+        p_weights, q_weights = zip(*(weights[j] for j in multiples), strict=True)
+        return Pair(whole[1], whole[0], components, p_weights, q_weights)
+
+    def hit_or_miss(self, rate: sp.Expr, shift: sp.Expr) -> Pair:
+        """Return ((1 − q)f + q f(x − shift), f)."""
+        whole = self._widened(sp.Integer(0), shift)
+        components = (self._shifted(sp.Integer(0), *whole), self._shifted(shift, *whole))
+        one, none = sp.Integer(1), sp.Integer(0)
+        return Pair(whole[1], whole[0], components, (1 - rate, rate), (one, none))
+
+    def symmetric(self, rate: sp.Expr, shift: sp.Expr) -> Pair:
+        """Return the symmetric pair whose losses above 0 are those of `hit_or_miss`."""
+        support, x = self._widened(-shift, shift)
+        centre = self.shape.centre
+        # Where the two are equal counts once: an integer there has mass.
+        right, left = x >= centre + shift / 2, x < centre - shift / 2
+        f, up, down = (self._shifted(s, support, x) for s in (sp.Integer(0), shift, -shift))
+        p = sp.Piecewise((up, right), (f, left), (0, True))
+        q = sp.Piecewise((f, right), (down, left), (0, True))
+        none = sp.Integer(0)
+        return Pair(x, support, (f, p, q), (1 - rate, rate, none), (1 - rate, none, rate))
+
+    def no_loss(self) -> Pair:
+        """Return (f, f)."""
+        one = (sp.Integer(1),)
+        return Pair(self.variable, self.support, (self.noise.density,), one, one)
+
+    def infinite_loss(self) -> Pair:
+        """Return two laws that have no outcome in common."""
+        f, x, centre = self.noise.density, self.variable, self.shape.centre
+        at = sp.Symbol(x.name, integer=True) if x.is_integer else x
+        up = sp.Piecewise((f.xreplace({x: at}), at > centre), (0, True))
+        down = sp.Piecewise((f.xreplace({x: at}), at < centre), (0, True))
+        middle = sp.Piecewise((f.xreplace({x: at}), sp.Eq(at, centre)), (0, True))
+        two, one, none = sp.Integer(2), sp.Integer(1), sp.Integer(0)
+        if not x.is_integer:
+            return Pair(at, self.support, (up, down), (two, none), (none, two))
+        return Pair(at, self.support, (up, down, middle), (two, none, one), (none, two, one))
+
+    def _shifted(self, shift: sp.Expr, support: Support, x: sp.Symbol) -> sp.Expr:
+        """Return f(x − shift) on a wider support, 0 where it does not live."""
+        density = self.noise.density.xreplace({self.variable: x - shift})
+        lower, upper = self.support.lower + shift, self.support.upper + shift
+        inside = [x >= lower] if lower != support.lower else []
+        inside += [x <= upper] if upper != support.upper else []
+        return sp.Piecewise((density, sp.And(*inside)), (0, True)) if inside else density
+
+    def _widened(self, least: sp.Expr, most: sp.Expr) -> tuple[Support, sp.Symbol]:
+        """Return where f and its shifts between two live, and the variable that runs there."""
+        own, x = self.support, self.variable
+        if own.kind == "interval":
+            return Support("interval", own.lower + least, own.upper + most), x
+        if own.kind == "naturals" and least != 0:
+            return Support("integers", -sp.oo, sp.oo), sp.Symbol(x.name, integer=True)
+        return own, x
+
+
+def _substituted(noise: _Shifts, sampling: Sampling | None) -> Pair:
+    noise.require_symmetric("substituting a record")
+    shift = noise.noise.substitution_sensitivity
+    if sampling is None:
+        one, none = sp.Integer(1), sp.Integer(0)
+        plain = noise.hit_or_miss(one, shift)
+        return Pair(plain.variable, plain.support, plain.components, (none, one), (one, none))
+    if sampling.scheme == "poisson":
+        if noise.turns_both_ways:
+            q, none = sampling.rate, sp.Integer(0)
+            return noise.mixture({0: (1 - q, 1 - q), 1: (q, none), -1: (none, q)})
+        own = noise.noise.sensitivity
+        larger = shift if (shift - own).is_nonnegative else sp.Max(shift, own)
+        return noise.symmetric(sampling.rate, larger)
+    if sampling.scheme == "without_replacement" and sampling.group == 1:
+        return noise.symmetric(sampling.rate, shift)
+    return _drawn_repeatedly(noise, hits(sampling), shift)
+
+
+def _drawn_repeatedly(noise: _Shifts, tails: Sequence[Fraction], shift: sp.Expr) -> Pair:
+    """Return the pair of a batch that holds j substituted places or more with probability tails[j].
+
+    tails[1] is the rate; given a hit, the number of places is published.
+    """
+    rate = _rounded_up(tails[1])
+    if rate == 0:
+        return noise.symmetric(sp.Integer(0), shift)
+    likely = [tail for tail in tails[1:] if tail > _FAR]
+    if len(likely) > MOST_HITS:
+        raise InputError(_too_many(f"up to {len(likely)} with probability 1e-15"))
+    # Moving probability to more hits only enlarges the loss, so that tails are rounded up.
+    above = [sp.Integer(1), *(_rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
+    alternatives = [
+        (this - further, noise.symmetric(rate, j * shift))
+        for j, (this, further) in enumerate(pairwise(above), start=1)
+        if this != further
+    ]
+    if above[-1] != 0:
+        alternatives.append((above[-1] * (1 - rate), noise.no_loss()))
+        alternatives.append((above[-1] * rate, noise.infinite_loss()))
+    return Pair.choice(alternatives)
+
+
+def _too_many(number: str) -> str:
+    return (
+        f"a batch holds {number} places of substituted records; at most {MOST_HITS} are accounted "
+        "for: lower the rate, the batch or the group"
+    )
+
+
+def _truncated(noise: _Shifts, sampling: Sampling) -> Pair:
+    """Return the public choice: the other records leave room in the batch, or they fill it."""
+    full, displaced = displacement(sampling)
+    room = noise.hit_or_miss(sampling.rate, noise.noise.sensitivity)
+    if full == 0:
+        return room
+    noise.require_symmetric("displacing a record of a truncated batch")
+    moved = noise.hit_or_miss(displaced, noise.noise.substitution_sensitivity)
+    if full == 1:
+        return moved
+    return Pair.choice([(1 - full, room), (full, moved)])
+
+
+def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
+    """Return p, the chance that the other records fill a truncated batch, and q′ given that.
+
+    Both to 60 digits.
+
+    >>> [round(float(part), 6) for part in displacement(
+    ...     Sampling("truncated_poisson", sp.Rational(1, 10), batch=2, records=10))]
+    [0.225159, 0.062348]
+    """
+    assert sampling.batch is not None
+    assert sampling.records is not None
+    q, size, records = _fraction(sampling), sampling.batch, sampling.records
+    full = _binomial_tail(records - 1, q, size)
+    if full < _NOTHING:
+        return sp.Integer(0), sp.Integer(0)
+    rate = min(Fraction(1), size * _binomial_tail(records, q, size + 1) / (records * full))
+    return _rounded_up(full, _LONG), _rounded_up(rate, _LONG)
+
+
+def hits(sampling: Sampling) -> list[Fraction]:
+    """Return Pr[at least j places of a fixed batch hold a substituted record], j = 0, 1, ...
+
+    Draws with replacement hit a group of k records with probability kq each; without replacement
+    the number of places is hypergeometric.
+
+    >>> [float(tail) for tail in hits(Sampling("with_replacement", sp.Rational(1, 4), batch=2))]
+    [1.0, 0.4375, 0.0625, 0.0]
+    """
+    rate = _fraction(sampling)
+    if sampling.scheme == "with_replacement":
+        draws, rate = sampling.batch or 1, min(Fraction(1), sampling.group * rate)
+        if draws * rate > MOST_HITS:
+            raise InputError(_too_many(f"{float(draws * rate):.4g} on average"))
+        tails = [Fraction(1)]
+        while tails[-1] > _FAR and len(tails) <= 2 * MOST_HITS:
+            tails.append(_binomial_tail(draws, rate, len(tails)))
+        return tails
+    records, group = sampling.records or 1, sampling.group
+    size = rate * records
+    if size.denominator != 1:
+        raise InputError(
+            f"{float(size):.6g} of {records} records is no batch: rate times records must be whole"
+        )
+    places = [_hypergeometric(records, group, int(size), j) for j in range(group + 1)]
+    return [*(sum(places[j:], Fraction(0)) for j in range(group + 1)), Fraction(0)]
+
+
+def _hypergeometric(records: int, group: int, size: int, j: int) -> Fraction:
+    """Return the chance that a batch of `size` out of `records` holds j of a group."""
+    inside = math.prod(size - i for i in range(j))
+    outside = math.prod(records - size - i for i in range(group - j))
+    ways = math.comb(group, j) * inside * outside
+    return Fraction(max(ways, 0), math.prod(records - i for i in range(group)))
+
+
+def _fraction(sampling: Sampling) -> Fraction:
+    rate = sampling.rate
+    if not rate.is_Rational:
+        raise InputError(
+            f"{sampling.scheme} sampling needs the value of its rate, a rational number, "
+            f"before its pair can be written; it is {rate}"
+        )
+    return Fraction(int(rate.p), int(rate.q))
+
+
+def _binomial_tail(draws: int, rate: Fraction, least: int) -> Fraction:
+    """Return Pr[Bin(draws, rate) ≥ least], the upper end of a ball of some 200 bits."""
+    if least <= 0:
+        return Fraction(1)
+    if least > draws or rate == 0:
+        return Fraction(0)
+    if rate == 1:
+        return Fraction(1)
+    with ctx.workprec(_LONG + 60):
+        chance = arb(rate.numerator) / rate.denominator
+        ball = chance.beta_lower(least, draws - least + 1, regularized=1)
+        if not ball.is_finite():
+            raise InputError(f"the tail of a binomial of {draws} draws cannot be evaluated")
+        mantissa, exponent = ball.upper().man_exp()
+    return min(Fraction(1), max(int(mantissa) * Fraction(2) ** int(exponent), Fraction(0)))
+
+
+def _rounded_up(probability: Fraction, bits: int = _BITS) -> sp.Rational:
+    """Return the probability, or the next number of so many bits where it has more."""
+    top, bottom = probability.numerator, probability.denominator
+    if bottom.bit_length() > bits:
+        places = bits + bottom.bit_length() - top.bit_length()
+        top, bottom = min(-(-(top << places) // bottom), 1 << places), 1 << places
+    return sp.Rational(top, bottom)
+
+
+def binomial_weights(draws: int, rate: sp.Expr) -> list[sp.Expr]:
+    """Return C(m, j) q^j (1 − q)^{m−j} for j = 0 … m, exactly.
+
+    >>> binomial_weights(2, sp.Rational(1, 4))
+    [9/16, 3/8, 1/16]
+    """
+    return [math.comb(draws, j) * rate**j * (1 - rate) ** (draws - j) for j in range(draws + 1)]

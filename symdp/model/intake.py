@@ -1,0 +1,134 @@
+"""What a caller writes of a mechanism, read with its own symbols and exact numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sympy as sp
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.function import AppliedUndef
+
+from symdp.errors import InputError, suggestion
+from symdp.model.guarded import substitute
+from symdp.model.pair import Component, Support, kind_of
+from symdp.model.parser import parse
+from symdp.model.sampling import Parameter, declare, exact, infer, variable_symbol, without_floats
+
+
+class Intake:
+    """What a caller hands in, with the mechanism's own symbols and exact numbers."""
+
+    def __init__(
+        self,
+        variable: object,
+        support: object,
+        words: Mapping[str, str] | None,
+        known: Iterable[Parameter] = (),
+    ) -> None:
+        kind = kind_of(support)
+        if not isinstance(variable, sp.Symbol | str):
+            raise InputError(f"the variable must be a SymPy symbol, not {variable!r:.60}")
+        self.variable = variable_symbol(str(variable), kind)
+        declared = (declare(name, word) for name, word in (words or {}).items())
+        self._known = {parameter.name: parameter for parameter in (*known, *declared)}
+        self._infers, self._inferred = words is None, set[str]()
+        if self.variable.name in self._known:
+            raise InputError(f"'{self.variable.name}' is both the variable and a parameter")
+        self.support = self._read_support(support, kind)
+
+    @property
+    def declared(self) -> tuple[Parameter, ...]:
+        """The parameters declared or inferred so far."""
+        return tuple(self._known.values())
+
+    @property
+    def symbols(self) -> dict[str, sp.Symbol]:
+        """Their symbols by name."""
+        return {name: parameter.symbol for name, parameter in self._known.items()}
+
+    def read(self, value: object, what: str) -> sp.Expr:
+        """Return a number or an expression, exact and in the mechanism's own symbols."""
+        if not isinstance(value, sp.Expr) or not value.free_symbols:
+            if isinstance(value, str):
+                raise InputError(f"{what} is text; pass a SymPy expression, or load a file")
+            return exact(value, what)
+        expr = without_floats(value)
+        if expr.has(AppliedUndef, sp.DiracDelta, sp.I, sp.nan, sp.zoo) or expr.is_Matrix:
+            raise InputError(f"{what} must be an ordinary real function, not {value!s:.60}")
+        for inner in expr.atoms(ExprWithLimits):
+            if self.variable.name in {symbol.name for symbol in inner.bound_symbols}:
+                raise InputError(
+                    f"{what} sums or integrates over the variable {self.variable} itself;"
+                    " pass normalize=True, or use another symbol there"
+                )
+        # Where two symbols share a name, the one that carries assumptions speaks first.
+        symbols = sorted(expr.free_symbols, key=lambda s: (str(s.name), s.is_real is None))
+        return expr.xreplace({symbol: self._own(symbol, what) for symbol in symbols})
+
+    def formula(self, value: object, what: str) -> sp.Expr:
+        """Return a number, an expression or a formula in text, free of the variable."""
+        if not isinstance(value, str):
+            return self.constant(value, what)
+        try:
+            return parse(value, self.symbols)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
+
+    def law(self, law: object, name: str) -> Component:
+        """Return a law: an expression, or on points one mass for every point."""
+        points = self.support.points
+        if isinstance(law, list | tuple):
+            if not points:
+                raise InputError(f"{name} is a list, but the support is no list of points")
+            return tuple(self.constant(mass, f"a mass of {name}") for mass in law)
+        expr = self.read(law, name)
+        if not points:
+            return expr
+        return tuple(substitute(expr, {self.variable: point}) for point in points)
+
+    def constant(self, value: object, what: str) -> sp.Expr:
+        """Return a number or an expression free of the variable."""
+        expr = self.read(value, what)
+        if self.variable in expr.free_symbols:
+            raise InputError(f"{what} must not depend on the variable {self.variable}")
+        return expr
+
+    def _own(self, symbol: sp.Symbol, what: str) -> sp.Symbol:
+        name = str(symbol.name)
+        if name == self.variable.name:
+            return self.variable
+        if name not in self._known:
+            if not self._infers:
+                names = [self.variable.name, *self._known]
+                hint = suggestion(name, names) or f" (declared are {', '.join(names)})"
+                raise InputError(f"{what}: '{name}' is not declared{hint}")
+            self._known[name] = infer(symbol)
+            self._inferred.add(name)
+        elif name in self._inferred and symbol.is_real and symbol != self._known[name].symbol:
+            raise InputError(f"two symbols are called '{name}'; give them the same assumptions")
+        return self._known[name].symbol
+
+    def _read_support(self, support: object, kind: str) -> Support:
+        if isinstance(support, Support):
+            ends = {"points": list(support.points), "interval": (support.lower, support.upper)}
+            support = ends.get(kind, kind)
+        if kind == "points":
+            listed = support["points"] if isinstance(support, Mapping) else support
+            if not isinstance(listed, list | tuple):
+                raise InputError("the points of a support must be a list")
+            points = tuple(self._end(point, "a point of the support") for point in listed)
+            if any(point.is_infinite for point in points):
+                raise InputError("a point of the support must be finite")
+            return Support("points", -sp.oo, sp.oo, points).checked()
+        if isinstance(support, list | tuple):
+            lower, upper = (self._end(end, "an end of the support") for end in support)
+            return Support("interval", lower, upper).checked()
+        if kind == "naturals":
+            return Support("naturals", sp.Integer(0), sp.oo)
+        return Support("integers", -sp.oo, sp.oo)
+
+    def _end(self, end: object, what: str) -> sp.Expr:
+        for infinity in (sp.oo, -sp.oo):
+            if end == infinity:  # of SymPy or a float
+                return infinity
+        return self.constant(end, what)

@@ -1,0 +1,374 @@
+"""A mechanism: its density or its two laws, its parameters, and values bound to them exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import sympy as sp
+
+from symdp.errors import InputError, suggestion
+from symdp.model.guarded import substitute
+from symdp.model.intake import Intake
+from symdp.model.pair import Component, Pair, Support, normalized
+from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
+from symdp.model.sampling import (
+    Laws,
+    Noise,
+    Number,
+    Parameter,
+    Sampling,
+    Source,
+    declare,
+    exact,
+)
+
+__all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    """A mechanism, immutable: make one with `additive`, `from_pair`, or from a file.
+
+    Examples
+    --------
+    >>> x, sigma = sp.Symbol("x"), sp.Symbol("sigma", positive=True)
+    >>> density = sp.exp(-x**2 / (2*sigma**2)) / (sigma*sp.sqrt(2*sp.pi))
+    >>> gaussian = Mechanism.additive(density, x, name="gaussian")
+    >>> gaussian(sigma=1.5).subsample("poisson", 0.01)
+    <Mechanism gaussian(sigma=3/2), poisson sampling at rate 1/100>
+    """
+
+    name: str
+    variable: sp.Symbol
+    support: Support
+    source: Source
+    declared: tuple[Parameter, ...]
+    bound: tuple[tuple[str, sp.Expr], ...] = ()
+    sampling: Sampling | None = None
+    relation: str | None = None
+    title: str = ""
+    description: str = ""
+    citation: str = ""
+    template: Mechanism | None = None
+
+    def __post_init__(self) -> None:
+        self.support.checked()
+        self.source.checked(self.support)
+        check_relation(self)
+
+    @classmethod
+    def additive(
+        cls,
+        density: sp.Expr,
+        variable: sp.Symbol,
+        sensitivity: Number = 1,
+        support: object = (-sp.oo, sp.oo),
+        name: str = "mechanism",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        substitution_sensitivity: Number | None = None,
+        normalize: bool = False,
+    ) -> Mechanism:
+        r"""Return the mechanism that adds noise of density f to a query of sensitivity D.
+
+        .. math:: Q(x) = f(x), \qquad P(x) = f(x - D)
+
+        Parameters
+        ----------
+        density : SymPy expression of the variable, zero off the support
+        variable : its symbol; on integers and naturals it becomes an integer, else a real
+        sensitivity : what adding or removing one record moves the output by, above 0; a whole
+            number on integers and naturals
+        substitution_sensitivity : what changing one record's value moves it by; twice the
+            sensitivity where it is left out
+        support : (lower, upper), "integers" or "naturals"
+        parameters : name -> domain word. Left out, every other symbol is a parameter: its
+            assumptions give the domain, and a symbol without any is taken as real, that is,
+            replaced by the real symbol of its name
+        normalize : divide by the sum or integral of the density, kept exact and unevaluated
+
+        Raises
+        ------
+        InputError : an input that breaks one of these rules.
+        """
+        intake = Intake(variable, support, parameters)
+        f = intake.read(density, "the density")
+        size = intake.constant(sensitivity, "the sensitivity")
+        moved = substitution_sensitivity
+        if moved is not None:
+            moved = intake.constant(moved, "the substitution sensitivity")
+        made = cls(name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
+        return made.normalized() if normalize else made
+
+    @classmethod
+    def from_pair(
+        cls,
+        P: sp.Expr | Iterable[Number],
+        Q: sp.Expr | Iterable[Number],
+        variable: sp.Symbol,
+        support: object = (-sp.oo, sp.oo),
+        name: str = "mechanism",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        normalize: bool = False,
+    ) -> Mechanism:
+        """Return the mechanism of a dominating pair: P with the record, Q without it.
+
+        Parameters
+        ----------
+        P, Q : SymPy expressions of the variable; on points also lists with a mass for every point
+        variable, name, parameters, normalize : as for `additive`
+        support : (lower, upper), "integers", "naturals", a list of three points or more, or
+            {"points": [...]}
+
+        Raises
+        ------
+        InputError : an input that breaks one of these rules.
+
+        Examples
+        --------
+        >>> e = sp.Symbol("e", positive=True)
+        >>> truth = sp.exp(e) / (1 + sp.exp(e))
+        >>> coin = Mechanism.from_pair(
+        ...     [truth, 1 - truth], [1 - truth, truth], sp.Symbol("x"), {"points": [0, 1]})
+        >>> coin(e=sp.log(3)).pair().P
+        (3/4, 1/4)
+        """
+        intake = Intake(variable, support, parameters)
+        laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"))
+        made = cls(name, intake.variable, intake.support, laws, intake.declared)
+        return made.normalized() if normalize else made
+
+    @property
+    def values(self) -> dict[str, sp.Expr]:
+        """The bound values, exact."""
+        return dict(self.bound)
+
+    @property
+    def parameters(self) -> dict[str, sp.Symbol]:
+        """The free parameters; a bound one is no longer here."""
+        return {p.name: p.symbol for p in self.declared if p.name not in self.values}
+
+    @property
+    def is_concrete(self) -> bool:
+        """Whether every parameter has its value."""
+        return len(self.bound) == len(self.declared)
+
+    def require_concrete(self) -> Mechanism:
+        """Return self; raise InputError naming the parameters that have no value yet."""
+        missing = [p for p in self.declared if p.name in self.parameters]
+        if not missing:
+            return self
+        wanted = ", ".join(f"{p.name} ({p.rule})" for p in missing)
+        raise InputError(f"{self.name} needs a value for {wanted}, as in {missing[0].name}=VALUE")
+
+    def __call__(self, /, **values: Number) -> Mechanism:
+        """Return the mechanism with values bound to some of its parameters, exactly (see `exact`).
+
+        Raises
+        ------
+        InputError : an unknown name, a value outside the domain, or a bound parameter.
+        """
+        if not values:
+            return self
+        known = {parameter.name: parameter for parameter in self.declared}
+        new = []
+        for name, value in values.items():
+            if name not in known:
+                hint = suggestion(name, known) or f"; it has {', '.join(known) or 'none'}"
+                raise InputError(f"{self.name} has no parameter '{name}'{hint}")
+            if name in self.values:
+                raise InputError(f"{self.name}: {name} is already bound to {self.values[name]}")
+            new.append((name, known[name].checked(exact(value, name))))
+        symbols = {known[name].symbol: value for name, value in new}
+        try:
+            return replace(
+                self,
+                support=self.support.substitute(symbols),
+                source=self.source.substitute(symbols),
+                sampling=self.sampling.substitute(symbols) if self.sampling else None,
+                bound=(*self.bound, *new),
+                template=self.template or self._unsampled,
+            )
+        except InputError as error:
+            bound = ", ".join(f"{name}={value}" for name, value in new)
+            raise InputError(f"{self.name} with {bound:.60}: {error}") from None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether two laws were given instead of noise."""
+        return isinstance(self.source, Laws)
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbouring relation: which two data sets the guarantee cannot tell apart.
+
+        A fixed batch admits substitution alone, other noise speaks of one record added or removed
+        where nothing else was asked, and two laws that were given of whatever their author means.
+        """
+        return self.relation or usual_relation(self)
+
+    @property
+    def group(self) -> int:
+        """How many records are protected together."""
+        return 1 if self.sampling is None else self.sampling.group
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether both directions have one law of the loss, as under substitution of noise."""
+        return self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
+
+    def under(self, relation: str) -> Mechanism:
+        """Return the mechanism accounted for under another neighbouring relation.
+
+        Parameters
+        ----------
+        relation : "add_remove"; "substitution", where one record's value changes and the output
+            moves by up to twice the sensitivity; or "zero_out", where one record's contribution
+            is left out and which costs what add_remove does
+
+        Raises
+        ------
+        InputError : an unknown relation, or one for which the sampling scheme has no proved pair.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> mechanisms.gaussian(sigma=2).under("substitution").pair().P
+        sqrt(2)*exp(-(x - 2)**2/8)/(4*sqrt(pi))
+        """
+        return replace(self, relation=checked(relation))
+
+    def subsample(
+        self,
+        scheme: str,
+        rate: Number,
+        batch: int | None = None,
+        *,
+        records: int | None = None,
+        group: int = 1,
+    ) -> Mechanism:
+        """Return the mechanism run on a random part of the records.
+
+        Parameters
+        ----------
+        scheme : "poisson", "without_replacement", "with_replacement" or "truncated_poisson"; see
+            `Sampling`, and `symdp.model.dominating` for the pair of each
+        rate : probability from 0 to 1, a number or an expression of parameters; a name or symbol
+            on its own that is no parameter yet becomes one, a probability
+        batch : number of draws with replacement, or the most records that a Poisson batch keeps
+        records : number of all records, for truncated_poisson and for groups without replacement
+        group : number of records that are protected together
+
+        Raises
+        ------
+        InputError : a wrong scheme or number, a mechanism that is subsampled already, or one
+            that is not additive noise and a scheme other than poisson.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> fixed = mechanisms.gaussian(sigma=2).subsample("without_replacement", "1/100")
+        >>> fixed.neighbours
+        'substitution'
+        """
+        if self.sampling is not None:
+            raise InputError(f"{self.name} already has {self.sampling.scheme} sampling")
+        alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
+        new = alone and str(rate) not in {parameter.name for parameter in self.declared}
+        rates = (declare(str(rate), "probability"),) if new else ()
+        intake = Intake(self.variable, self.support, None, (*self.declared, *rates))
+        expr = intake.formula(rate, "the sampling rate")
+        expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
+        sampling = Sampling(scheme, expr, batch, records, group)
+        return replace(self, sampling=sampling, declared=intake.declared)
+
+    def normalized(self) -> Mechanism:
+        """Return the mechanism with its densities divided by their masses, kept exact.
+
+        >>> x = sp.Symbol("x")
+        >>> rounded = Mechanism.from_pair([0.66, 0.33], [0.33, 0.66], x, {"points": [0, 1]})
+        >>> rounded.normalized().pair().P
+        (2/3, 1/3)
+        """
+        source, held = self.source, (self.variable, self.support)
+        if isinstance(source, Noise):
+            divided: Source = replace(source, density=normalized(source.density, *held))
+        else:
+            divided = Laws(normalized(source.P, *held), normalized(source.Q, *held))
+        return replace(self, source=divided, template=None)
+
+    def pair(self, direction: str = "remove") -> Pair:
+        """Return the dominating pair, sampling included.
+
+        Parameters
+        ----------
+        direction : "remove" for (P, Q) as given, "add" for (Q, P); else InputError. Where both
+            have one law of the loss (`is_mirrored`), they are the same pair
+        """
+        if direction not in {"remove", "add"}:
+            hint = suggestion(str(direction), ("remove", "add"))
+            raise InputError(f"the direction must be remove or add, not {direction!r}{hint}")
+        same = direction == "remove" or self.is_mirrored
+        return self._pair if same else self._pair.reversed()
+
+    @cached_property
+    def _pair(self) -> Pair:
+        from symdp.model.dominating import dominating_pair
+
+        try:
+            return dominating_pair(
+                self.source, self.variable, self.support, self.sampling, self.neighbours
+            )
+        except InputError as error:
+            raise InputError(f"{self.summary}: {error}") from None
+
+    @cached_property
+    def _unsampled(self) -> Mechanism:
+        return replace(self, sampling=None, relation=None)
+
+    @cached_property
+    def key(self) -> str:
+        """The canonical text of name, expressions and sampling: equal for equal mechanisms."""
+        parts = (self.support, self.source, *([self.sampling] if self.sampling else []))
+        held = [value for part in parts for value in (type(part).__name__, *vars(part).values())]
+        own = (self.name, self.variable, self.neighbours)
+        return "\n".join(sp.srepr(value) for value in (*own, *held))
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, Mechanism) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"<Mechanism {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """Name, values and sampling in one line.
+
+        >>> from symdp import mechanisms
+        >>> mechanisms.gaussian(sigma=2).subsample("poisson", "1/9").summary
+        'gaussian(sigma=2), poisson sampling at rate 1/9'
+        """
+        values = {name: f"={value}" for name, value in self.bound}
+        names = (p.name + values.get(p.name, "") for p in self.declared)
+        text = f"{self.name}({', '.join(names)})"
+        if self.sampling:
+            text += f", {self.sampling.describe()}"
+        return text + ("" if self.relation is None else f", {self.relation.replace('_', ' ')}")
+
+    def _repr_latex_(self) -> str:
+        x = sp.latex(self.variable)
+        if isinstance(self.source, Noise):
+            f, size = sp.latex(self.source.density), sp.latex(self.source.sensitivity)
+            lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
+        else:
+            lines = [f"{name}({x}) = {sp.latex(law)}" for name, law in vars(self.source).items()]
+        if self.sampling:
+            scheme = self.sampling.scheme.replace("_", r"\ ")
+            lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(self.sampling.rate)}")
+        return r"$\displaystyle " + r",\quad ".join(lines) + "$"

@@ -1,0 +1,131 @@
+"""What pairs of sampling schemes ask of a noise density: symmetry, one mode, a concave logarithm.
+
+All three are proved by algebra on one side of the centre, where |x − c| is x − c; what SymPy
+cannot decide counts as not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sympy as sp
+
+from symdp.interrupt import attempt
+from symdp.model.pair import Support
+
+_SECONDS = 2.0  # for each question put to SymPy
+_PLACES = (sp.Rational(3, 7), sp.Rational(19, 11))  # where unequal densities are told apart
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What was proved of a density f.
+
+    Attributes
+    ----------
+    centre
+        The c with f(c + y) = f(c − y), None where no such c was found.
+    falls
+        Whether f(c + y) does not rise in y > 0.
+    is_log_concave
+        Whether log f is concave on the whole support.
+    """
+
+    centre: sp.Expr | None
+    falls: bool
+    is_log_concave: bool
+
+
+@lru_cache(maxsize=256)
+def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
+    """Return what can be proved of a density.
+
+    Examples
+    --------
+    >>> x, nu = sp.Symbol("x", real=True), sp.Symbol("nu", positive=True)
+    >>> line = Support("interval", -sp.oo, sp.oo)
+    >>> shape_of((1 + x**2 / nu) ** (-(nu + 1) / 2), x, line)
+    Shape(centre=0, falls=True, is_log_concave=False)
+    >>> shape_of(sp.exp(-abs(x - 2)), x, line)
+    Shape(centre=2, falls=True, is_log_concave=True)
+    >>> shape_of(sp.exp(-x - sp.exp(-x)), x, line)
+    Shape(centre=None, falls=False, is_log_concave=True)
+    """
+    y = sp.Symbol("y", positive=True)
+    whole = sp.Symbol("y", real=True)
+    for centre in _centres(density, variable, support):
+        right = density.subs(variable, centre + y)
+        if not _is_zero(right - density.subs(variable, centre - y), y):
+            continue
+        half = support.upper - centre
+        slope, bend = sp.diff(right, y), sp.diff(_logarithm(right), y, 2)
+        falls = _is_nonpositive(slope, y, half)
+        # Concave on both sides and symmetric: at the centre it turns downwards where it falls.
+        concave = _is_nonpositive(bend, y, half)
+        falls = falls or (concave and _is_nonpositive(_first_slope(right, y), y, half))
+        return Shape(centre, falls, falls and concave)
+    bend = sp.diff(_logarithm(density.subs(variable, whole)), whole, 2)
+    smooth = not density.has(sp.Abs, sp.sign, sp.Min, sp.Max, sp.Piecewise, sp.Heaviside)
+    return Shape(None, False, smooth and _is_nonpositive(bend, whole, sp.oo))
+
+
+def _first_slope(right: sp.Expr, y: sp.Symbol) -> sp.Expr:
+    """Return the slope of a concave logarithm at the centre, which is the largest."""
+    return sp.limit(sp.diff(_logarithm(right), y), y, 0, "+")
+
+
+def _logarithm(density: sp.Expr) -> sp.Expr:
+    return sp.expand_log(sp.log(density), force=True)
+
+
+def _centres(density: sp.Expr, x: sp.Symbol, support: Support) -> Iterator[sp.Expr]:
+    """Yield candidates: 0 or the middle of the support, and the zeros of linear terms."""
+    lower, upper = support.lower, support.upper
+    if lower.is_infinite is not True and upper.is_infinite is not True:
+        yield sp.simplify((lower + upper) / 2)
+        return
+    if lower != -upper:
+        return
+    yield sp.S.Zero
+    seen = {sp.S.Zero}
+    for node in density.atoms(sp.Add):
+        if node.is_polynomial(x) and sp.degree(node, x) == 1:
+            centre = sp.cancel(-node.subs(x, 0) / sp.diff(node, x))
+            if centre not in seen and (not x.is_integer or (2 * centre).is_integer):
+                seen.add(centre)
+                yield centre
+
+
+def _is_zero(gap: sp.Expr, y: sp.Symbol) -> bool:
+    if gap == 0:
+        return True
+    symbols = sorted(gap.free_symbols - {y}, key=str)
+    values = {s: sp.Integer(k + 2) / (1 if s.is_integer else 3) for k, s in enumerate(symbols)}
+    for place in _PLACES:
+        size = gap.subs(values).subs(y, place).evalf(20, maxn=200)
+        if size.is_number and abs(size) > sp.Float("1e-12"):
+            return False
+    return any(_tried(way, gap) == 0 for way in (sp.expand, _canonical, sp.simplify))
+
+
+def _tried(way: Callable[[sp.Expr], sp.Expr], expression: sp.Expr) -> sp.Expr | None:
+    return attempt(lambda: way(expression), None, _SECONDS)
+
+
+def _canonical(gap: sp.Expr) -> sp.Expr:
+    return sp.simplify(sp.expand(sp.powsimp(sp.expand(gap.rewrite(sp.exp)))))
+
+
+def _is_nonpositive(expression: sp.Expr, y: sp.Symbol, half: sp.Expr) -> bool:
+    """Whether an expression is at most 0 for 0 < y < half, for all values of the parameters."""
+    if expression.has(sp.Derivative, sp.Piecewise, sp.Heaviside, sp.DiracDelta, sp.sign):
+        return False
+    if half.is_infinite is not True:
+        w = sp.Symbol("w", positive=True)
+        expression = expression.subs(y, half * w / (1 + w))
+    if expression.is_nonpositive:
+        return True
+    found = (_tried(way, expression) for way in (sp.factor, sp.simplify, sp.together))
+    return any(one is not None and bool(one.is_nonpositive) for one in found)

@@ -1,0 +1,187 @@
+"""The dominating pair (P, Q) and its support."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import sympy as sp
+
+from symdp.errors import InputError, suggestion
+from symdp.model.guarded import sign_of, substitute
+
+Component: TypeAlias = sp.Expr | tuple[sp.Expr, ...]
+
+
+@dataclass(frozen=True)
+class Support:
+    """Where a density lives: an interval, finitely many points, all integers, or 0, 1, 2, ...
+
+    Parameters
+    ----------
+    kind : "interval", "points", "integers" or "naturals"
+    lower, upper : the ends of an interval, -oo and oo allowed; they may hold parameters.
+        (-oo, oo) for integers and points, (0, oo) for naturals
+    points : the points, of kind "points" only
+
+    Examples
+    --------
+    >>> Support("interval", sp.Integer(0), sp.oo).checked()
+    Support(kind='interval', lower=0, upper=oo, points=())
+    """
+
+    kind: Literal["interval", "points", "integers", "naturals"]
+    lower: sp.Expr
+    upper: sp.Expr
+    points: tuple[sp.Expr, ...] = ()
+
+    def checked(self) -> Support:
+        """Return self; raise InputError if the support is empty or a point is there twice."""
+        if self.kind == "points":
+            if len(self.points) < 2:
+                raise InputError("a finite support needs two points or more")
+            for place, point in enumerate(self.points):
+                if point in self.points[:place]:
+                    raise InputError(f"the point {point} of the support is there twice")
+        if self.kind != "interval":
+            return self
+        empty = self.lower == sp.oo or self.upper == -sp.oo
+        width = self.upper - self.lower
+        if empty or (not width.free_symbols and not width.is_infinite and sign_of(width) <= 0):
+            raise InputError(
+                f"the support [{self.lower}, {self.upper}] is empty;"
+                " its lower end must lie below its upper end"
+            )
+        return self
+
+    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Support:
+        """Return the support with values in place of symbols."""
+        lower, upper = substitute(self.lower, values), substitute(self.upper, values)
+        points = tuple(substitute(point, values) for point in self.points)
+        return Support(self.kind, lower, upper, points).checked()
+
+
+@dataclass(frozen=True)
+class Pair:
+    r"""A dominating pair as two mixtures of the same components.
+
+    .. math:: P = \sum_i p_i f_i, \qquad Q = \sum_i q_i f_i
+
+    P is the law of the output with the record and Q without it; f_0 is the density without the
+    record. A plain pair has the components (Q, P) and the weights (0, 1) and (1, 0).
+
+    Parameters
+    ----------
+    variable : real, or an integer on integers and naturals
+    support : where P + Q lives; a component that is 0 on a part of it is a Piecewise
+    components : densities f_0, f_1, ... of the variable; on points, one mass for every point
+    p_weights, q_weights : free of the variable, one for every component
+    alternatives : weights and pairs of a *public choice*: one of the pairs is drawn with these
+        probabilities, which one is published, and its output follows. The loss is then the mixture
+        of theirs; such a pair has no components of its own
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> line = Support("interval", -sp.oo, sp.oo)
+    >>> f, g = sp.exp(-abs(x)) / 2, sp.exp(-abs(x - 1)) / 2
+    >>> pair = Pair(x, line, (f, g), (sp.Integer(0), sp.Integer(1)), (sp.Integer(1), sp.Integer(0)))
+    >>> pair.P == g, pair.Q == f, pair.reversed().P == f
+    (True, True, True)
+    """
+
+    variable: sp.Symbol
+    support: Support
+    components: tuple[Component, ...]
+    p_weights: tuple[sp.Expr, ...]
+    q_weights: tuple[sp.Expr, ...]
+    alternatives: tuple[tuple[sp.Expr, Pair], ...] = ()
+
+    @classmethod
+    def choice(cls, alternatives: Sequence[tuple[sp.Expr, Pair]]) -> Pair:
+        """Return the public choice among pairs of one variable; of a single pair, that pair."""
+        if len(alternatives) == 1:
+            return alternatives[0][1]
+        first = alternatives[0][1]
+        return cls(first.variable, first.support, (), (), (), tuple(alternatives))
+
+    def __post_init__(self) -> None:
+        if not len(self.components) == len(self.p_weights) == len(self.q_weights):
+            raise InputError("a pair needs one weight of P and one of Q for every component")
+
+    @property
+    def P(self) -> Component:
+        """The law with the record; a tuple of masses on points, and no law of a public choice."""
+        return self._mixture(self.p_weights)
+
+    @property
+    def Q(self) -> Component:
+        """The law without the record; a tuple of masses on points."""
+        return self._mixture(self.q_weights)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the variable takes countably many values."""
+        return self.support.kind != "interval"
+
+    def reversed(self) -> Pair:
+        """Return the pair with P and Q swapped."""
+        others = tuple((weight, pair.reversed()) for weight, pair in self.alternatives)
+        held = (self.components, self.q_weights, self.p_weights, others)
+        return Pair(self.variable, self.support, *held)
+
+    def expressions(self) -> tuple[sp.Expr, ...]:
+        """Return every expression that the pair is made of, for hashes and free symbols."""
+        listed = (c if isinstance(c, tuple) else (c,) for c in self.components)
+        ends = (self.support.lower, self.support.upper, *self.support.points)
+        own = (*ends, *(part for parts in listed for part in parts))
+        others = (part for w, pair in self.alternatives for part in (w, *pair.expressions()))
+        return (self.variable, *own, *self.p_weights, *self.q_weights, *others)
+
+    def _mixture(self, weights: tuple[sp.Expr, ...]) -> Component:
+        terms = [
+            component if isinstance(component, tuple) else (component,)
+            for component in self.components
+        ]
+        used = [(weight, term) for weight, term in zip(weights, terms, strict=True) if weight != 0]
+        masses = tuple(
+            sp.Add(*(weight * term[place] for weight, term in used))
+            for place in range(len(terms[0]))
+        )
+        return masses if self.support.kind == "points" else masses[0]
+
+
+def normalized(law: Component, variable: sp.Symbol, support: Support) -> Component:
+    """Return a law divided by its mass, which stays an unevaluated exact sum or integral."""
+    if isinstance(law, tuple):
+        if (total := sp.Add(*law)) == 0:
+            raise InputError("the masses add up to 0, so they cannot be normalized")
+        return tuple(mass / total for mass in law)
+    taken = {str(symbol.name) for symbol in law.free_symbols}
+    name = f"{variable.name}_"
+    while name in taken:
+        name += "_"
+    # Not a Dummy: two loads of one file must give equal mechanisms.
+    dummy = sp.Symbol(name, **variable.assumptions0)
+    head = sp.Integral if support.kind == "interval" else sp.Sum
+    return law / head(law.xreplace({variable: dummy}), (dummy, support.lower, support.upper))
+
+
+def kind_of(support: object) -> Literal["interval", "points", "integers", "naturals"]:
+    """Return the kind of support that a caller means."""
+    if isinstance(support, Support):
+        return support.kind
+    if isinstance(support, Mapping) and set(support) == {"points"}:
+        return "points"
+    if isinstance(support, list | tuple) and len(support) >= 2:
+        return "points" if len(support) > 2 else "interval"
+    if support == "integers":
+        return "integers"
+    if support == "naturals":
+        return "naturals"
+    hint = suggestion(support, ("integers", "naturals")) if isinstance(support, str) else ""
+    raise InputError(
+        f"the support {support!r:.60} must be [lower, upper], 'integers', 'naturals',"
+        f" three points or more, or points = [...]{hint}"
+    )

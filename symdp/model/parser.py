@@ -1,0 +1,398 @@
+"""Formula text to SymPy by a whitelist: every number stays exact, and no text is ever run."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import sympy as sp
+from sympy.functions.elementary.piecewise import ExprCondPair
+
+from symdp.errors import InputError, suggestion
+from symdp.model.guarded import USELESS, Part, build, leaf
+
+_LONGEST_TEXT = 20_000
+_MOST_TOKENS = 5_000
+_MOST_DIGITS = 1_000  # of one number, written out
+_DEEPEST_BRACKETS = 100
+_MOST_BRANCHES = 100  # terms compared, or inside Abs, sign, Min, Max: SymPy pairs them up
+_LARGEST_POWER = 20  # of a sum, in such a term
+
+_ONE_ARGUMENT = (
+    "exp log sqrt Abs sign erf erfc gamma loggamma factorial sin cos tan asin acos atan"
+    " sinh cosh tanh asinh acosh atanh sech csch coth"
+)
+_BRANCHING: dict[str, tuple[Callable[..., sp.Basic], int, int]] = {
+    "Min": (sp.Min, 2, 8),
+    "Max": (sp.Max, 2, 8),
+    "Abs": (sp.Abs, 1, 1),
+    "sign": (sp.sign, 1, 1),
+}
+_FUNCTIONS: dict[str, tuple[Callable[..., sp.Basic], int, int]] = {  # head, least, most arguments
+    **{name: (getattr(sp, name), 1, 1) for name in _ONE_ARGUMENT.split()},
+    **{name: (getattr(sp, name), 2, 2) for name in ("binomial", "besseli", "besselk")},
+    **_BRANCHING,
+    "beta": (sp.beta, 2, 2),
+}
+_ALIASES = {"ln": "log", "abs": "Abs", "min": "Min", "max": "Max"}
+CONSTANTS: dict[str, sp.Expr] = {"pi": sp.pi, "E": sp.E, "oo": sp.oo}
+_COMPARISONS = {"<": sp.Lt, "<=": sp.Le, ">": sp.Gt, ">=": sp.Ge}
+_COMPARISON, _SUM, _POWER = 2, 3, 5  # a product binds at 4
+_BINDING = {"|": 0, "&": 1, **dict.fromkeys(_COMPARISONS, _COMPARISON), "**": _POWER}
+_BINDING |= dict.fromkeys("+-", _SUM) | dict.fromkeys("*/", _SUM + 1)
+_MINUS_ONE = leaf(sp.Integer(-1))
+
+_CODE = frozenset({"eval", "exec", "print", "open"} | set(keyword.kwlist)) - {"True", "and", "or"}
+_HINTS = {
+    "^": "write ** for a power",
+    "=": "compare with <, <=, > or >=",
+    ".": "a formula has no attributes",
+    "!": "write factorial(n)",
+    **dict.fromkeys("[]{}", "use round parentheses"),
+    **dict.fromkeys("'\"", "a formula holds no strings"),
+    **dict.fromkeys(";:@#\\`$?~%", "this is a formula, not code"),
+    **dict.fromkeys("\u2212\u2013\u2014", "write -"),
+    **dict.fromkeys("\u00d7\u00b7\u22c5", "write *"),
+    **dict.fromkeys("\u00b2\u00b3", "write ** for a power"),
+    "\u221e": "write oo",
+    "\u221a": "write sqrt(...)",
+}
+_DIGITS = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_TOKEN = re.compile(
+    rf"(?P<space>\s+)|(?P<number>{_DIGITS})|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<operator>\*\*|<=|>=|[-+*/()<>,&|])",
+    re.ASCII,
+)
+_VALUE = re.compile(rf"([+-]?)({_DIGITS})(?:\s*/\s*({_DIGITS}))?", re.ASCII)
+
+
+def shorten(text: str, length: int = 40) -> str:
+    """Return `text` quoted on one line, cut to about `length` characters.
+
+    >>> shorten("a" * 50, 10)
+    "'aaaaaaaaaa...'"
+    """
+    return repr(text if len(text) <= length else text[:length] + "...")
+
+
+def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False) -> sp.Expr:
+    """Read a formula exactly.
+
+    Numbers and ratios are exact (0.1 is 1/10). Operators + - * / **, parentheses, the whitelisted
+    functions, pi and E, and ``Piecewise((expr, condition), ..., (expr, True))`` whose conditions
+    are comparisons, chained (a < x < b) or joined by & and | in parentheses.
+
+    Parameters
+    ----------
+    text : the formula, at most 20 000 characters
+    symbols : the names it may use
+    infinite : whether the whole formula may be oo or -oo, as an end of a support may
+
+    Raises
+    ------
+    InputError : the text is no such formula, or its exact numbers are too large to build.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> parse("exp(-abs(x)/0.5)/(2*0.5)", {"x": x})
+    exp(-2*Abs(x))
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a formula is text, not {type(text).__name__}")
+    if len(text) > _LONGEST_TEXT:
+        raise InputError(f"the formula has {len(text)} characters, more than {_LONGEST_TEXT}")
+    if not text.strip():
+        raise InputError("the formula is empty")
+    if infinite and text.replace(" ", "") in {"oo", "+oo", "-oo"}:
+        return -sp.oo if "-" in text else sp.oo
+    try:
+        result = _Parser(list(_tokens(text)), symbols).formula()
+    except RecursionError:
+        raise InputError("the formula is nested too deeply; simplify it") from None
+    if result.has(*USELESS):
+        raise InputError(f"the formula {shorten(text)} is not finite and real")
+    return result
+
+
+def parse_value(text: str) -> sp.Rational:
+    """Read a number or a ratio of two numbers exactly.
+
+    Raises
+    ------
+    InputError : the text is anything else, for instance nan, inf or a name.
+
+    Examples
+    --------
+    >>> parse_value("1/3"), parse_value("1e-5"), parse_value("-0.10")
+    (1/3, 1/100000, -1/10)
+    """
+    found = _VALUE.fullmatch(text.strip())
+    if not found:
+        if text.strip().lower().lstrip("+-") in {"nan", "inf", "infinity", "oo"}:
+            raise InputError(f"{shorten(text)} is not a finite number, as it must be")
+        raise InputError(
+            f"{shorten(text)} is not a number; write one such as 0.5 or 1e-5, or a ratio: 1/3"
+        )
+    sign, above, below = found.groups()
+    denominator = _number(below) if below else sp.Integer(1)
+    if denominator == 0:
+        raise InputError(f"{shorten(text)} divides by zero")
+    return (-1 if sign == "-" else 1) * _number(above) / denominator
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    position = count = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if not found:
+            character = text[position]
+            hint = _HINTS.get(character, "")
+            name = unicodedata.name(character, "")
+            if not hint and name.startswith("GREEK SMALL LETTER "):
+                hint = f"spell it {name.rpartition(' ')[2].lower()}"
+            what = f"{shorten(character)} is not allowed in a formula (character {position + 1})"
+            raise InputError(f"{what}; {hint}" if hint else what)
+        position = found.end()
+        if found.lastgroup != "space":
+            count += 1
+            if count > _MOST_TOKENS:
+                raise InputError(f"the formula has over {_MOST_TOKENS} numbers, names and signs")
+            yield _Token(str(found.lastgroup), found.group())
+    yield _Token("end", "")
+
+
+def _number(text: str) -> sp.Rational:
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0") or "0"
+    huge = len(exponent.lstrip("+-0")) > len(str(_MOST_DIGITS))
+    power = _MOST_DIGITS + 1 if huge else int(exponent or 0) - len(fraction)
+    if max(len(digits), abs(power)) > _MOST_DIGITS:
+        raise InputError(f"the number {shorten(text, 20)} has over {_MOST_DIGITS} digits")
+    return sp.Rational(int(digits) * 10 ** max(power, 0), 10 ** max(-power, 0))
+
+
+class _Parser:
+    """Precedence climbing: `expression(least)` reads all that binds at least that tightly."""
+
+    def __init__(self, tokens: list[_Token], symbols: Mapping[str, sp.Symbol]) -> None:
+        self.tokens, self.symbols = tokens, symbols
+        self.place = self.depth = self.branches = 0
+
+    def formula(self) -> sp.Expr:
+        result = self.expression(0)
+        if self._next.kind == "end":
+            return self._number_part(result).expr
+        if self._next.text in {")", ","}:
+            raise InputError(f"'(' is missing for '{self._next.text}'")
+        if self._next.text in _CODE | {"and", "or"}:
+            self._refuse_code(self._next.text)
+        raise InputError(f"an operator such as * is missing before {shorten(self._next.text)}")
+
+    def expression(self, least: int) -> Part:
+        left = self.signed() if self._next.text in {"+", "-"} else self.atom()
+        while (binding := _BINDING.get(self._next.text, -1)) >= least:
+            if binding == _POWER:
+                left = self.power(left)
+            elif binding >= _SUM:
+                left = self.arithmetic(left, binding)
+            elif binding == _COMPARISON:
+                left = self.comparison(left)
+            else:
+                left = self.joined(left, self._next.text, binding)
+        return left
+
+    def signed(self) -> Part:
+        minus = 0
+        while self._next.text in {"+", "-"}:
+            minus += self._advance().text == "-"
+        part = self._number_part(self.expression(_POWER))
+        return build(sp.Mul, [_MINUS_ONE, part]) if minus % 2 else part
+
+    def power(self, base: Part) -> Part:
+        self._advance()
+        self._descend()
+        exponent = self.expression(_POWER)  # right-associative
+        self.depth -= 1
+        return self._built(sp.Pow, [base, exponent])
+
+    def arithmetic(self, left: Part, binding: int) -> Part:
+        # All terms at once: adding them one by one costs the square of their number.
+        parts = [left]
+        while _BINDING.get(self._next.text) == binding:
+            sign = self._advance().text
+            part = self._number_part(self.expression(binding + 1))
+            if sign == "-":
+                part = build(sp.Mul, [_MINUS_ONE, part])
+            elif sign == "/":
+                part = build(sp.Pow, [part, _MINUS_ONE])
+            parts.append(part)
+        return self._built(sp.Add if binding == _SUM else sp.Mul, parts)
+
+    def comparison(self, left: Part) -> Part:
+        found = []
+        while self._next.text in _COMPARISONS:
+            head = _COMPARISONS[self._advance().text]
+            right = self.expression(_SUM)
+            self._branch([left, right])
+            found.append(self._built(head, [left, right]))
+            left = right
+        return found[0] if len(found) == 1 else build(sp.And, found)
+
+    def joined(self, left: Part, sign: str, binding: int) -> Part:
+        parts = [left]
+        while self._take(sign):
+            parts.append(self.expression(binding + 1))
+        head = sp.And if sign == "&" else sp.Or
+        return build(head, [self._condition_part(part) for part in parts])
+
+    def atom(self) -> Part:
+        token = self._advance()
+        if token.kind == "number":
+            return leaf(_number(token.text))
+        if token.kind == "name":
+            return self.call(token.text) if self._next.text == "(" else self.name(token.text)
+        if token.text == "(":
+            self._descend()
+            inner = self.expression(0)
+            self._expect(")")
+            self.depth -= 1
+            return inner
+        found = f"'{token.text}'" if token.text else "the end"
+        raise InputError(f"a number or a name is missing before {found}")
+
+    def name(self, name: str) -> Part:
+        if name in self.symbols:
+            return leaf(self.symbols[name])
+        if name == "True":
+            return leaf(sp.true)
+        if name == "oo":
+            raise InputError("oo (infinity) stands only alone, as an end of a support")
+        if name in CONSTANTS:
+            return leaf(CONSTANTS[name])
+        if name in _FUNCTIONS or name in _ALIASES or name == "Piecewise":
+            raise InputError(f"{name} is a function; write {name}(...)")
+        self._refuse_code(name)
+        hint = suggestion(name, self.symbols)
+        if name.lower() in {"inf", "infinity"}:
+            hint = "; infinity is written oo"
+        elif not hint:
+            known = f"; known are {', '.join(list(self.symbols)[:10])}" if self.symbols else ""
+            hint = f"{known}; declare a parameter under [parameters]"
+        raise InputError(f"unknown name {shorten(name)}{hint}")
+
+    def call(self, name: str) -> Part:
+        if name in self.symbols or name in CONSTANTS:
+            raise InputError(f"'{name}' is not a function here; write {name}*(...)")
+        self._refuse_code(name)
+        name = _ALIASES.get(name, name)
+        if name not in _FUNCTIONS and name != "Piecewise":
+            hint = suggestion(name, [*_FUNCTIONS, "Piecewise"])
+            raise InputError(f"unknown function {shorten(name)}{hint}")
+        self._expect("(")
+        self._descend()
+        parts: list[Part] = []
+        while self._next.text != ")" if not parts else self._take(","):
+            parts.append(self.branch() if name == "Piecewise" else self.expression(0))
+        self._expect(")")
+        self.depth -= 1
+        if name == "Piecewise":
+            if not parts or parts[-1].expr.args[1] is not sp.true:
+                raise InputError("the last pair of a Piecewise must be (expr, True)")
+            return build(sp.Piecewise, parts)
+        head, least, most = _FUNCTIONS[name]
+        if not least <= len(parts) <= most:
+            count = ("1 argument", "2 arguments", "2 to 8 arguments")[min(most, 3) - 1]
+            raise InputError(f"{name} takes {count}, not {len(parts)}")
+        if name in _BRANCHING:
+            self._branch(parts)
+        if name == "beta":
+            return self._beta(parts)
+        if name == "sqrt":
+            head, parts = sp.Pow, [*parts, leaf(sp.Rational(1, 2))]
+        return self._built(head, parts)
+
+    def _beta(self, parts: list[Part]) -> Part:
+        # SymPy's own turns beta(1/2, 3/2) into a Catalan number, which few targets can evaluate.
+        above = [self._built(sp.gamma, [part]) for part in parts]
+        below = build(sp.gamma, [self._built(sp.Add, parts)])
+        return build(sp.Mul, [*above, build(sp.Pow, [below, _MINUS_ONE])])
+
+    def branch(self) -> Part:
+        if not self._take("("):
+            raise InputError("Piecewise takes pairs: Piecewise((expr, condition), (expr, True))")
+        value = self._number_part(self.expression(0))
+        self._expect(",")
+        condition = self._condition_part(self.expression(0))
+        self._expect(")")
+        return build(ExprCondPair, [value, condition])
+
+    @property
+    def _next(self) -> _Token:
+        return self.tokens[self.place]
+
+    def _advance(self) -> _Token:
+        token = self._next
+        self.place += token.kind != "end"
+        return token
+
+    def _take(self, sign: str) -> bool:
+        found = self._next.text == sign
+        self.place += found
+        return found
+
+    def _expect(self, sign: str) -> None:
+        if not self._take(sign):
+            self._refuse_code(self._next.text)
+            here = shorten(self._next.text) if self._next.text else "the end"
+            raise InputError(f"'{sign}' is missing before {here}")
+
+    def _refuse_code(self, name: str) -> None:
+        if name in {"and", "or"}:
+            sign = "&" if name == "and" else "|"
+            raise InputError(f"'{name}' is not allowed; write (a < x) {sign} (x < b)")
+        if name in _CODE or name.startswith("_"):
+            raise InputError(f"{shorten(name)} is code; a formula holds only numbers and functions")
+
+    def _descend(self) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST_BRACKETS:
+            raise InputError(f"the formula is nested over {_DEEPEST_BRACKETS} levels deep")
+
+    def _branch(self, parts: list[Part]) -> None:
+        self.branches += len(parts)
+        if self.branches > _MOST_BRANCHES:
+            raise InputError(
+                f"the formula has over {_MOST_BRANCHES} terms compared, or inside Abs, Min and Max"
+            )
+        powers = {power for part in parts for power in part.expr.atoms(sp.Pow)}
+        for power in (power for power in powers if power.exp.is_Rational):
+            size = power.exp.q if power.base.is_number else abs(power.exp.p) * power.base.is_Add
+            if size > _LARGEST_POWER:  # SymPy would expand it, or seek its minimal polynomial
+                raise InputError(f"{shorten(str(power))} cannot be compared; simplify it")
+
+    def _built(self, head: Callable[..., sp.Basic], parts: list[Part]) -> Part:
+        return build(head, [self._number_part(part) for part in parts])
+
+    @staticmethod
+    def _number_part(part: Part) -> Part:
+        if not isinstance(part.expr, sp.Expr):
+            raise InputError("a comparison stands where a number is needed; use Piecewise")
+        return part
+
+    @staticmethod
+    def _condition_part(part: Part) -> Part:
+        if isinstance(part.expr, sp.Expr):
+            raise InputError("a condition is needed: a comparison such as x < 1, or True")
+        if part.expr.has(sp.Piecewise):
+            raise InputError("a Piecewise cannot stand inside a condition")
+        return part

@@ -1,0 +1,43 @@
+"""Whose privacy a composition speaks of: the relation that all of its steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from symdp.errors import InputError
+from symdp.model.dominating import is_attained
+from symdp.model.relation import PAIR, Protection, protects
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+
+
+def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
+    """Return the relation and the group size that all steps of a composition share.
+
+    A pair of laws that was given fits any relation of single records: its author says which.
+
+    Raises
+    ------
+    InputError
+        If two steps speak of different neighbours: their losses do not add up to anything.
+    """
+    schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
+    sampling, attained = ", ".join(schemes), all(map(is_attained, mechanisms))
+    found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
+    if not found:
+        return Protection(PAIR, sampling, 1, attained)
+    (first, one), *others = found.items()
+    if others:
+        second, other = others[0]
+        raise InputError(
+            f"{one.summary} protects {protects(*first)}, {other.summary} {protects(*second)}: "
+            "one composition has one neighbouring relation; give every step the same"
+        )
+    if first[1] > 1 and any(m.neighbours == PAIR for m in mechanisms):
+        raise InputError(
+            f"a pair of laws speaks of one record, {one.summary} of {first[1]}: "
+            "compose steps of one group size"
+        )
+    return Protection(first[0], sampling, first[1], attained)

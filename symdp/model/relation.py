@@ -1,0 +1,133 @@
+"""Neighbouring relations: which two data sets a guarantee cannot tell apart.
+
+The sensitivity D of a mechanism is what *adding or removing one record* moves its output by.
+Under substitution one record's contribution may turn from +D to −D, which moves it by up to 2D.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from symdp.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+
+ADD_REMOVE = "add_remove"
+SUBSTITUTION = "substitution"
+ZERO_OUT = "zero_out"
+PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
+
+_SENTENCES = {
+    ADD_REMOVE: ("{one} added to or removed from the data", "{many} added or removed"),
+    SUBSTITUTION: ("{one}'s value changed", "the values of {many} changed"),
+    ZERO_OUT: ("{one}'s contribution set to zero", "the contributions of {many} set to zero"),
+    PAIR: ("the change that the given pair of laws stands for", ""),
+}
+RELATIONS = (ADD_REMOVE, SUBSTITUTION, ZERO_OUT)
+_FIXED_BATCH = ("without_replacement", "with_replacement")
+
+
+def checked(relation: object) -> str:
+    """Return a relation's name; raise InputError for another.
+
+    >>> checked("substitution")
+    'substitution'
+    """
+    if relation not in RELATIONS:
+        hint = suggestion(str(relation), RELATIONS) or f"; there are {', '.join(RELATIONS)}"
+        raise InputError(f"unknown neighbouring relation {relation!r:.60}{hint}")
+    return str(relation)
+
+
+def protects(relation: str, group: int = 1) -> str:
+    """Say what cannot be told apart.
+
+    >>> protects("add_remove")
+    'one record added to or removed from the data'
+    >>> protects("substitution", 3)
+    'the values of up to 3 records changed'
+    """
+    single, several = _SENTENCES[relation]
+    if group == 1:
+        return single.format(one="one record")
+    return several.format(many=f"up to {group} records")
+
+
+def usual_relation(mechanism: Mechanism) -> str:
+    """Return the relation of a mechanism of which none was asked."""
+    scheme = None if mechanism.sampling is None else mechanism.sampling.scheme
+    if scheme in _FIXED_BATCH:
+        return SUBSTITUTION
+    return PAIR if scheme is None and mechanism.is_given else ADD_REMOVE
+
+
+def check_relation(mechanism: Mechanism) -> None:
+    """Raise InputError where no pair is proved for source, sampling and relation together."""
+    sampling, name = mechanism.sampling, mechanism.name
+    if sampling is None:
+        return
+    scheme, group = sampling.scheme, sampling.group
+    if mechanism.is_given and scheme != "poisson":
+        raise InputError(f"{scheme} sampling needs additive noise; {name} is a pair")
+    if mechanism.is_given and group > 1:
+        raise InputError(f"groups need additive noise; {name} is a pair of two laws")
+    if mechanism.relation is None:
+        return
+    if scheme in _FIXED_BATCH and mechanism.relation != SUBSTITUTION:
+        raise InputError(
+            f"{scheme}: a batch of fixed size admits the relation substitution alone, not "
+            f"{mechanism.relation}: another record takes the place of one that is left out"
+        )
+    if mechanism.relation != SUBSTITUTION or scheme in _FIXED_BATCH:
+        return
+    if mechanism.is_given:
+        raise InputError(
+            f"{name}: what a sampled pair of laws protects is known for one record added or "
+            "removed, not for substitution"
+        )
+    if scheme == "truncated_poisson" or group > 1:
+        what = scheme if group == 1 else f"a group of {group} under {scheme} sampling"
+        raise InputError(f"{what}: no pair is proved for substitution; use add_remove")
+
+
+@dataclass(frozen=True)
+class Protection:
+    """Whose privacy an answer speaks of.
+
+    Attributes
+    ----------
+    relation
+        "add_remove", "substitution", "zero_out", or "pair" for two laws that were given.
+    sampling
+        The schemes of the steps: "none", "poisson", "without_replacement", ...
+    group
+        How many records are protected together.
+    is_attained
+        Whether data sets are known that are as far apart as the pair; else it is an upper bound.
+    """
+
+    relation: str = PAIR
+    sampling: str = "none"
+    group: int = 1
+    is_attained: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """What cannot be told apart, in words.
+
+        >>> Protection("substitution", "without_replacement", 1, False).sentence
+        "one record's value changed; fixed batches: an upper bound that no known data attain"
+        """
+        text = protects(self.relation, self.group)
+        if self.is_attained:
+            return text
+        what = "truncated batches" if "truncated" in self.sampling else "fixed batches"
+        return f"{text}; {what}: an upper bound that no known data attain"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entries of an answer's JSON object."""
+        group = {"group": self.group} if self.group > 1 else {}
+        own = {"relation": self.relation, "sampling": self.sampling}
+        return {**own, **group, "protects": self.sentence}

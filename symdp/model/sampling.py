@@ -1,0 +1,373 @@
+"""What a mechanism is made of: parameters, exact values, noise or two laws, and sampling.
+
+From these, `symdp.model.dominating.dominating_pair` makes the pair (P, Q).
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import numbers
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import sympy as sp
+
+from symdp.errors import InputError, suggestion
+from symdp.model.guarded import sign_of, substitute
+from symdp.model.pair import Component, Support
+from symdp.model.parser import CONSTANTS, parse_value, shorten
+
+Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
+
+SCHEMES = ("poisson", "without_replacement", "with_replacement", "truncated_poisson")
+LARGEST_BATCH = 10**12
+LARGEST_GROUP = 64
+_BATCH = {
+    "poisson": "",
+    "without_replacement": "",
+    "with_replacement": "the number of draws",
+    "truncated_poisson": "the most records that are kept",
+}
+_WITH_BATCH = ("with_replacement", "truncated_poisson")
+_MOST_VALUE_BITS = 4_000
+
+
+@dataclass(frozen=True)
+class _Domain:
+    assumptions: tuple[str, ...]
+    rule: str  # completes "sigma must be ..."
+    holds: Callable[[sp.Expr], bool]
+
+
+def _whole(value: sp.Expr) -> bool:
+    return bool(value.is_integer)
+
+
+_DOMAINS = {
+    "positive": _Domain(("positive",), "above 0", lambda v: sign_of(v) > 0),
+    "nonnegative": _Domain(("nonnegative",), "0 or more", lambda v: sign_of(v) >= 0),
+    "real": _Domain(("real",), "a real number", lambda v: True),
+    "probability": _Domain(
+        ("nonnegative",), "from 0 to 1", lambda v: sign_of(v) >= 0 >= sign_of(v - 1)
+    ),
+    "open probability": _Domain(
+        ("positive",), "above 0 and below 1", lambda v: sign_of(v) > 0 > sign_of(v - 1)
+    ),
+    "positive integer": _Domain(
+        ("integer", "positive"), "1, 2, 3 or more", lambda v: _whole(v) and sign_of(v) > 0
+    ),
+    "natural": _Domain(
+        ("integer", "nonnegative"), "0, 1, 2 or more", lambda v: _whole(v) and sign_of(v) >= 0
+    ),
+    "integer": _Domain(("integer",), "a whole number", _whole),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A declared parameter: a symbol that carries its assumptions, and the word of its domain."""
+
+    symbol: sp.Symbol
+    domain: str
+
+    @property
+    def name(self) -> str:
+        """The name that binds it."""
+        return str(self.symbol.name)
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return _DOMAINS[self.domain].rule
+
+    def checked(self, value: sp.Expr) -> sp.Expr:
+        """Return `value`; raise InputError if it lies outside the domain."""
+        # A symbol from user code may carry more than its domain says: negative=True, even=True.
+        facts = self.symbol.assumptions0.items()
+        fits = all(getattr(value, f"is_{fact}", None) in {None, truth} for fact, truth in facts)
+        if not _DOMAINS[self.domain].holds(value):
+            raise InputError(f"{self.name} must be {self.rule}, not {value!s:.60}")
+        if not fits:
+            raise InputError(f"{value} breaks an assumption that the symbol {self.name} carries")
+        return value
+
+
+def check_name(name: str, what: str) -> str:
+    """Return `name` if it can name a symbol in a formula; raise InputError otherwise.
+
+    >>> check_name("epsilon_0", "parameter")
+    'epsilon_0'
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or len(name) > 50:
+        raise InputError(
+            f"the {what} name {shorten(name)} must be a letter followed by letters, digits or _"
+        )
+    if name.lower() in {"nan", "inf", "infinity"}:
+        raise InputError(f"'{name}' is not a finite number and cannot name a {what}")
+    if name in CONSTANTS or keyword.iskeyword(name):
+        raise InputError(f"the {what} name '{name}' is reserved; write {name}_0, say")
+    return name
+
+
+def declare(name: str, domain: str) -> Parameter:
+    """Declare a parameter.
+
+    Parameters
+    ----------
+    name : letters, digits and _
+    domain : positive, nonnegative, real, probability (0 to 1), open probability, integer,
+        positive integer or natural (0, 1, 2, ...)
+
+    Raises
+    ------
+    InputError : a name that a formula cannot hold, or an unknown domain.
+
+    Examples
+    --------
+    >>> declare("sigma", "positive").symbol.is_positive
+    True
+    """
+    if domain not in _DOMAINS:
+        known = ", ".join(_DOMAINS)
+        hint = suggestion(str(domain), _DOMAINS)
+        raise InputError(f"{name}: unknown domain {domain!r}{hint} (known are {known})")
+    assumptions = dict.fromkeys(_DOMAINS[domain].assumptions, True)
+    return Parameter(sp.Symbol(check_name(name, "parameter"), **assumptions), domain)
+
+
+def exact(value: object, what: str = "the value") -> sp.Expr:
+    """Return a number as an exact SymPy number.
+
+    A float is taken as the decimal that it prints: whoever types 0.1 means 1/10, not the binary
+    fraction nearest to it. Text is a number or a ratio ("1/3", "1e-5"). A SymPy constant such as
+    sqrt(2) stays as it is, floats inside it taken likewise.
+
+    Raises
+    ------
+    InputError : not a number, not finite, not real, or with over a thousand digits.
+
+    Examples
+    --------
+    >>> exact(0.1), exact("1/3"), exact(Fraction(2, 6)), exact(sp.sqrt(2))
+    (1/10, 1/3, 1/3, sqrt(2))
+    """
+    result: sp.Expr
+    if isinstance(value, str):
+        try:
+            result = parse_value(value)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
+    elif isinstance(value, sp.Expr) and not value.free_symbols:
+        result = without_floats(value)
+        size = result.evalf(15)
+        if not size.is_comparable or not size.is_finite:
+            raise InputError(f"{what} must be a finite real number, not {value}")
+    elif isinstance(value, bool):
+        raise InputError(f"{what} must be a number, not {value}")
+    elif isinstance(value, numbers.Integral):
+        result = sp.Integer(int(value))
+    elif isinstance(value, numbers.Rational):
+        result = sp.Rational(int(value.numerator), int(value.denominator))
+    elif isinstance(value, Decimal | numbers.Real):
+        if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+            raise InputError(f"{what} must be a finite number, not {value}")
+        # The repr of a NumPy scalar names its type, but its str is the shortest decimal too.
+        result = parse_value(float.__repr__(value) if isinstance(value, float) else str(value))
+    else:
+        raise InputError(f"{what} must be a number, not {value!r:.60}")
+    if result.is_Rational and max(abs(result.p), result.q) >= 2**_MOST_VALUE_BITS:
+        raise InputError(f"{what} has over {_MOST_VALUE_BITS} bits; round it")
+    return result
+
+
+def infer(symbol: sp.Symbol) -> Parameter:
+    """Return a symbol of user code as a parameter; one without assumptions is taken as real.
+
+    >>> infer(sp.Symbol("n", integer=True, positive=True)).domain, infer(sp.Symbol("a")).domain
+    ('positive integer', 'real')
+    """
+    name = check_name(str(symbol.name), "parameter")
+    if symbol.is_extended_real is False or not symbol.is_commutative:
+        raise InputError(f"the parameter {name} must be real, but its symbol is not")
+    if not symbol.is_real:
+        return declare(name, "real")
+    for word in ("positive integer", "natural", "integer", "positive", "nonnegative", "real"):
+        if all(getattr(symbol, f"is_{fact}") for fact in _DOMAINS[word].assumptions):
+            break
+    return Parameter(sp.Symbol(name, **symbol.assumptions0), word)
+
+
+def without_floats(expr: sp.Expr) -> sp.Expr:
+    """Return the expression with every float as the exact decimal that it prints."""
+    return expr.xreplace(
+        {
+            number: parse_value(repr(float(number)) if number._prec == 53 else str(number))
+            for number in expr.atoms(sp.Float)
+        }
+    )
+
+
+def variable_symbol(name: str, kind: str) -> sp.Symbol:
+    """Return the symbol that a density on a support of this kind is written in."""
+    check_name(name, "variable")
+    assumptions = {
+        "integers": {"integer": True},
+        "naturals": {"integer": True, "nonnegative": True},
+    }
+    return sp.Symbol(name, **assumptions.get(kind, {"real": True}))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Additive noise: Q(x) = f(x) and P(x) = f(x - D) for the density f and the sensitivity D.
+
+    D is what adding or removing one record moves the output by. `moved_by_substitution` is what
+    changing one record's value moves it by; where it is not given that is 2 D.
+    """
+
+    density: sp.Expr
+    sensitivity: sp.Expr
+    moved_by_substitution: sp.Expr | None = None
+
+    @property
+    def substitution_sensitivity(self) -> sp.Expr:
+        """What changing one record's value moves the output by."""
+        return 2 * self.sensitivity if (own := self.moved_by_substitution) is None else own
+
+    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Noise:
+        """Return the noise with values in place of symbols."""
+        own = self.moved_by_substitution
+        moved = None if own is None else substitute(own, values)
+        density, size = (substitute(part, values) for part in (self.density, self.sensitivity))
+        return Noise(density, size, moved)
+
+    def checked(self, support: Support) -> Noise:
+        """Return self; raise InputError where the sensitivity does not fit the support."""
+        if support.kind == "points":
+            raise InputError(
+                "additive noise needs an interval, integers or naturals as its support;"
+                " on points give P and Q themselves"
+            )
+        own = self.moved_by_substitution
+        sizes = {"sensitivity": self.sensitivity}
+        sizes |= {} if own is None else {"substitution_sensitivity": own}
+        for name, size in sizes.items():
+            positive = size.is_positive if size.free_symbols else sign_of(size) > 0
+            if size.is_infinite or positive is False:
+                raise InputError(f"the {name} must be a number above 0, not {size}")
+            if support.kind != "interval" and size.is_integer is False:
+                raise InputError(f"on {support.kind} the {name} must be a whole number, not {size}")
+        return self
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The two laws P and Q themselves; on points, one mass for every point."""
+
+    P: Component
+    Q: Component
+
+    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Laws:
+        """Return the laws with values in place of symbols."""
+        P, Q = (
+            tuple(substitute(mass, values) for mass in law)
+            if isinstance(law, tuple)
+            else substitute(law, values)
+            for law in (self.P, self.Q)
+        )
+        return Laws(P, Q)
+
+    def checked(self, support: Support) -> Laws:
+        """Return self; raise InputError where the number of masses is not that of the points."""
+        for name, law in (("P", self.P), ("Q", self.Q)):
+            if isinstance(law, tuple) and len(law) != len(support.points):
+                raise InputError(
+                    f"{name} has {len(law)} masses but the support has {len(support.points)} points"
+                )
+        return self
+
+
+Source: TypeAlias = Noise | Laws
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a step draws its records: a scheme, its rate q, and what else the scheme needs.
+
+    - poisson: every record takes part with probability q, each on its own;
+    - without_replacement: a batch of fixed size, a share q of all records;
+    - with_replacement: `batch` draws, each of them a given record with probability q;
+    - truncated_poisson: a Poisson batch of which `batch` records, drawn at random, are kept where
+      there are more; `records` is the number of all records.
+
+    `group` is the number of records that are protected together; groups without replacement need
+    `records` too. The pairs that follow stand in `symdp.model.dominating`.
+
+    Raises
+    ------
+    InputError : an unknown scheme, a rate outside [0, 1], a missing or superfluous number.
+
+    Examples
+    --------
+    >>> Sampling("poisson", sp.Rational(1, 100)).describe()
+    'poisson sampling at rate 1/100'
+    >>> Sampling("truncated_poisson", sp.Rational(1, 100), batch=32, records=2000).describe()
+    'truncated_poisson sampling at rate 1/100, batch 32, 2000 records'
+    """
+
+    scheme: str
+    rate: sp.Expr
+    batch: int | None = None
+    records: int | None = None
+    group: int = 1
+
+    def __post_init__(self) -> None:
+        if self.scheme not in SCHEMES:
+            raise InputError(
+                f"unknown sampling scheme {self.scheme!r}{suggestion(str(self.scheme), SCHEMES)}"
+                f" (known are {', '.join(SCHEMES)})"
+            )
+        if not self.rate.free_symbols and (sign_of(self.rate) < 0 or sign_of(self.rate - 1) > 0):
+            raise InputError(f"the sampling rate must be a probability, 0 to 1, not {self.rate}")
+        if type(self.group) is not int or not 1 <= self.group <= LARGEST_GROUP:
+            raise InputError(
+                f"the group must be a whole number from 1 to {LARGEST_GROUP}, not {self.group!r}"
+            )
+        if self.group > 1 and self.scheme == "truncated_poisson":
+            raise InputError("no pair is proved for groups under truncated_poisson; use group 1")
+        self._check_number("batch", self.scheme in _WITH_BATCH, _BATCH[self.scheme])
+        self._check_number("records", self._needs_records, "how many there are in all")
+        if self.records is not None and self.records < self.group:
+            raise InputError(f"a group of {self.group} out of {self.records} records is too large")
+
+    @property
+    def _needs_records(self) -> bool:
+        grouped = self.scheme == "without_replacement" and self.group > 1
+        return grouped or self.scheme == "truncated_poisson"
+
+    def _check_number(self, name: str, needed: bool, what: str) -> None:
+        value = getattr(self, name)
+        if value is None and needed:
+            raise InputError(f"{self.scheme} sampling needs {name}: {what}")
+        if value is not None and not needed:
+            raise InputError(f"{self.scheme} sampling takes no {name}; leave it out")
+        if value is not None and (type(value) is not int or not 1 <= value <= LARGEST_BATCH):
+            raise InputError(
+                f"{name} must be a whole number from 1 to {LARGEST_BATCH}, not {value!r:.40}"
+            )
+
+    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Sampling:
+        """Return the sampling with values in place of symbols."""
+        return replace(self, rate=substitute(self.rate, values))
+
+    def describe(self) -> str:
+        """Return scheme and numbers in words."""
+        text = f"{self.scheme} sampling at rate {self.rate}"
+        text += f", batch {self.batch}" if self.batch else ""
+        text += f", {self.records} records" if self.records else ""
+        return text + (f", groups of {self.group}" if self.group > 1 else "")

@@ -1,0 +1,281 @@
+"""Mechanisms and compositions from TOML: checked key by key, every number exact.
+
+Numbers in a file mean the decimals that are written; text is a formula for the whitelisting
+parser. Each error is one line that names the file and the key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import sympy as sp
+
+from symdp.errors import InputError, suggestion
+from symdp.model.mechanism import Mechanism, declare, exact
+from symdp.model.pair import kind_of
+from symdp.model.parser import parse, shorten
+from symdp.model.sampling import variable_symbol
+
+_LARGEST_FILE = 1_000_000  # bytes
+_TEXTS = ("title", "description", "citation")
+_CONTENT = ("variable", "support", "parameters", "noise", "pair", "sampling", "relation")
+_TOP = ("name", *_TEXTS, *_CONTENT)
+_WORDS = {
+    str: "text",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "a table",
+    list: "a list",
+}
+_WORDS |= {Decimal: "a number"}
+
+
+def load(path: str | Path) -> Mechanism:
+    """Read a mechanism from a TOML file.
+
+    Parameters
+    ----------
+    path : a UTF-8 file of at most 1 MB
+
+    Raises
+    ------
+    InputError : the file cannot be read, or describes no mechanism.
+    """
+    with at(str(path)):
+        return _mechanism(document_of(read_text(path)))
+
+
+def loads(text: str, source: str = "text") -> Mechanism:
+    """Read a mechanism from TOML text; `source` stands in the error messages.
+
+    Raises
+    ------
+    InputError : the text describes no mechanism.
+
+    Examples
+    --------
+    >>> loads('''
+    ... name = "exponential"
+    ... variable = "x"
+    ... support = [0, "oo"]
+    ... [parameters]
+    ... b = "positive"
+    ... [noise]
+    ... density = "exp(-x/b)/b"
+    ... ''')
+    <Mechanism exponential(b)>
+    """
+    with at(source):
+        return _mechanism(document_of(text))
+
+
+def _mechanism(document: dict[str, Any]) -> Mechanism:
+    if "step" in document:
+        raise InputError("this is a composition; pass it with --composition")
+    refuse_unknown(document, _TOP)
+    name = take(document, "name", str, required=True)
+    if not name or len(name) > 60 or not name.isprintable():
+        raise InputError(f"name must be 1 to 60 printable characters, not {shorten(name)}")
+    with at("support"):
+        support = take(document, "support", object, required=True)
+        kind = kind_of(support)
+    words = take(document, "parameters", dict, default={})
+    with at("[parameters]"):
+        for parameter, word in words.items():
+            if not isinstance(word, str):
+                raise InputError(f"{parameter} must be a word such as 'positive'")
+        symbols = {name: declare(name, word).symbol for name, word in words.items()}
+    # A list of masses needs no variable.
+    anonymous = "x" if kind == "points" and "x" not in symbols else None
+    variable = take(document, "variable", str, required=anonymous is None, default=anonymous)
+    with at("variable"):
+        if variable in symbols:
+            raise InputError(f"'{variable}' is a parameter too; rename one of them")
+        symbol = variable_symbol(variable, kind)
+    noise, laws = take(document, "noise", dict), take(document, "pair", dict)
+    if (noise is None) == (laws is None):
+        have = "neither" if noise is None else "both"
+        raise InputError(f"a mechanism has a [noise] table or a [pair] table; this has {have}")
+    with at("support"):
+        ends = _support(support, symbols)
+    read = _additive if noise is not None else _from_pair
+    mechanism = read(noise or laws or {}, {**symbols, variable: symbol}, symbol, ends, words)
+    texts = {key: take(document, key, str, default="") for key in _TEXTS}
+    mechanism = replace(mechanism, name=name, **texts)
+    mechanism = with_sampling(mechanism, take(document, "sampling", dict))
+    mechanism = with_relation(mechanism, take(document, "relation", str))
+    _refuse_unused(mechanism)
+    return mechanism
+
+
+def _additive(
+    table: dict[str, Any],
+    symbols: Mapping[str, sp.Symbol],
+    variable: sp.Symbol,
+    support: object,
+    words: Mapping[str, str],
+) -> Mechanism:
+    with at("[noise]"):
+        refuse_unknown(table, ("density", "sensitivity", "substitution_sensitivity", "normalize"))
+        text = take(table, "density", str, required=True)
+        with at("density"):
+            density = parse(text, symbols)
+        others = {name: symbol for name, symbol in symbols.items() if symbol != variable}
+        with at("sensitivity"):
+            sensitivity = _expression(table.get("sensitivity", 1), others)
+        moved = None
+        if "substitution_sensitivity" in table:
+            with at("substitution_sensitivity"):
+                moved = _expression(table["substitution_sensitivity"], others)
+        return Mechanism.additive(
+            density, variable, sensitivity, support, parameters=words,
+            substitution_sensitivity=moved,
+            normalize=take(table, "normalize", bool, default=False),
+        )  # fmt: skip
+
+
+def _from_pair(
+    table: dict[str, Any],
+    symbols: Mapping[str, sp.Symbol],
+    variable: sp.Symbol,
+    support: object,
+    words: Mapping[str, str],
+) -> Mechanism:
+    with at("[pair]"):
+        refuse_unknown(table, ("P", "Q", "normalize"))
+        laws: list[Any] = []
+        for name in ("P", "Q"):
+            law = take(table, name, object, required=True)
+            with at(name):
+                laws.append(
+                    [_expression(mass, symbols) for mass in law]
+                    if isinstance(law, list)
+                    else _expression(law, symbols)
+                )
+        normalize = take(table, "normalize", bool, default=False)
+        return Mechanism.from_pair(
+            laws[0], laws[1], variable, support, parameters=words, normalize=normalize
+        )
+
+
+def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechanism:
+    """Return the mechanism with what its [sampling] table says."""
+    if table is None:
+        return mechanism
+    with at("[sampling]"):
+        refuse_unknown(table, ("scheme", "rate", "batch", "records", "group"))
+        scheme = take(table, "scheme", str, required=True)
+        rate = take(table, "rate", object, required=True)
+        if not isinstance(rate, str):
+            rate = exact(rate, "rate")
+        return mechanism.subsample(
+            scheme,
+            rate,
+            take(table, "batch", int),
+            records=take(table, "records", int),
+            group=take(table, "group", int, default=1),
+        )
+
+
+def with_relation(mechanism: Mechanism, relation: str | None) -> Mechanism:
+    """Return the mechanism with its neighbouring relation, if one is named."""
+    if relation is None:
+        return mechanism
+    with at("relation"):
+        return mechanism.under(relation)
+
+
+def _support(support: object, symbols: Mapping[str, sp.Symbol]) -> object:
+    if isinstance(support, str):
+        return support
+    listed = support["points"] if isinstance(support, dict) else support
+    if not isinstance(listed, list):
+        raise InputError("points must be a list")
+    values = [_expression(value, symbols, infinite=True) for value in listed]
+    return {"points": values} if isinstance(support, dict) else values
+
+
+def _expression(
+    value: object, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
+) -> sp.Expr:
+    if isinstance(value, str):
+        return parse(value, symbols, infinite=infinite)
+    if isinstance(value, Decimal) and value.is_infinite() and infinite:
+        return sp.oo if value > 0 else -sp.oo
+    return exact(value)
+
+
+def _refuse_unused(mechanism: Mechanism) -> None:
+    support, sampling = mechanism.support, mechanism.sampling
+    own = [part for part in vars(mechanism.source).values() if part is not None]
+    held = [*own, support.lower, support.upper, support.points]
+    used = sp.Tuple(*held, *([sampling.rate] if sampling else [])).free_symbols
+    for name, symbol in mechanism.parameters.items():
+        if symbol not in used:
+            others = {str(other) for other in used} - set(mechanism.parameters)
+            hint = suggestion(name, others) or "; use it or leave it out"
+            raise InputError(f"[parameters] declares '{name}' but no formula uses it{hint}")
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file of reasonable size; InputError where there is none."""
+    try:
+        file = Path(path)
+        if file.is_dir():
+            raise InputError("this is a directory; give a TOML file")
+        if not file.exists():
+            raise InputError("there is no such file")
+        if not file.is_file() or file.stat().st_size > _LARGEST_FILE:
+            raise InputError(f"this is no ordinary file of at most {_LARGEST_FILE} bytes")
+        return file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"the file is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise InputError(f"the file cannot be read: {error.strerror}") from None
+
+
+def document_of(text: str) -> dict[str, Any]:
+    """Return TOML as a dictionary, its numbers exact decimals."""
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except RecursionError:
+        raise InputError("the file is not TOML that can be read: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"the file is not TOML: {' '.join(str(error).split()):.120}") from None
+
+
+def take(
+    table: Mapping[str, Any], key: str, kind: type, *, required: bool = False, default: Any = None
+) -> Any:
+    """Return the entry of a key if it is of a kind; InputError otherwise."""
+    if key not in table:
+        if required:
+            raise InputError(f"the key '{key}' is missing")
+        return default
+    value = table[key]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"{key} must be {_WORDS[kind]}, not {shorten(str(value))}")
+    return value
+
+
+def refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise InputError for a key that the table does not know."""
+    for key in table:
+        if key not in known:
+            hint = suggestion(key, known) or f" (known are {', '.join(known)})"
+            raise InputError(f"unknown key {shorten(key)}{hint}")
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Put the place of an error in front of its message."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None

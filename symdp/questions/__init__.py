@@ -1,0 +1,1 @@
+"""What people ask: compositions, guarantees, ledgers, calibration, trade-offs, certificates."""

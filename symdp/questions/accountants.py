@@ -1,0 +1,66 @@
+"""Arbitrary-precision truth in the shape of an accountant, so that people may ask it by name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from symdp.exact.answer import Answer
+
+if TYPE_CHECKING:
+    from symdp.exact.answer import Accountant
+    from symdp.law.total import SumLaw
+    from symdp.questions.composition import Composition
+
+_DIGITS = 30
+
+
+@dataclass(frozen=True)
+class Truth:
+    """δ(ε) by quadrature to 30 digits, agreed on by two evaluations, independent of all others.
+
+    Parameters
+    ----------
+    composition
+        The steps; the law that `log_delta` is given only tells which direction is meant.
+    """
+
+    composition: Composition
+    name: str = "truth"
+    citations: tuple[str, ...] = ("SPA (28)",)
+    is_exact: bool = True
+    least_log_delta: float = -math.inf
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε), rounded from 30 digits.
+
+        Raises
+        ------
+        AccuracyError
+            If two evaluations differ or the work limit is reached.
+        """
+        import mpmath
+
+        from symdp.arguments import DIRECTIONS
+        from symdp.oracle import privacy_profile
+
+        side = next(s for s in DIRECTIONS if self.composition.law(s) is law)
+        pairs = [(mechanism.pair(side), count) for mechanism, count in self.composition.steps]
+        delta = privacy_profile(pairs, epsilon, digits=_DIGITS)
+        with mpmath.workdps(_DIGITS):
+            log_delta = float(mpmath.log(delta)) if delta > 0 else -math.inf
+            complement = 1 - delta
+            log_complement = float(mpmath.log(complement)) if complement > 0 else -math.inf
+        slack = 2.3e-16 * abs(log_delta) if log_delta > -math.inf else 0.0
+        bounds = (log_delta - slack, min(log_delta + slack, 0.0))
+        return Answer(log_delta, *bounds, "exact", log_complement=log_complement)
+
+
+def accountant_for(method: str, composition: Composition) -> Accountant:
+    """Return the accountant of a name; `truth` is made for one composition."""
+    if method == "truth":
+        return Truth(composition)
+    from symdp.methods import accountant
+
+    return accountant(method)

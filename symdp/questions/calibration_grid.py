@@ -1,0 +1,343 @@
+"""The decimal grid that a calibration searches: a coarse walk, then neighbours that differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.arguments import MOST_STEPS
+from symdp.errors import AccuracyError, InputError
+
+if TYPE_CHECKING:
+    from symdp.questions.guarantee import Guarantee
+
+_NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
+_SATURATED = 35.0  # normal quantiles beyond this tell nothing about where the root is
+_APART = 1  # places on the coarse list between a bracket and the probes beyond it
+_WIDE = 8  # a bracket with ends of a larger ratio is halved on the logarithmic scale
+_POINTS = 4  # of the inverse interpolation
+_LEAST, _LARGEST = -6, 9  # decimal exponents of the coarse list
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where values are looked for.
+
+    Attributes
+    ----------
+    coarse
+        Increasing values that the walk visits, each a decimal of one or two digits. They are not
+        round: at a round one ε may be the largest loss itself, where little can be computed.
+    start
+        The place in it where the walk begins.
+    digits
+        Significant digits of the fine grid.
+    whole
+        Whether only whole numbers are values.
+    probes
+        Places on the coarse list that are visited whatever the bracket: a parameter with two ends
+        may turn between them.
+    walks
+        False where the caller fixed both ends.
+    """
+
+    coarse: tuple[sp.Rational, ...]
+    start: int
+    digits: int
+    whole: bool
+    probes: tuple[int, ...] = ()
+    walks: bool = True
+
+    def step(self, low: sp.Rational, high: sp.Rational) -> sp.Rational:
+        """Return the spacing of the fine grid between two values."""
+        if self.whole:
+            return sp.Integer(1)
+        largest = max(abs(low), abs(high))
+        exponent = math.floor(math.log10(largest))
+        if 10 ** sp.Integer(exponent + 1) <= largest:  # the logarithm of a power was rounded down
+            exponent += 1
+        return sp.Integer(10) ** (exponent + 1 - self.digits)
+
+    def between(self, low: sp.Rational, high: sp.Rational) -> Grid:
+        """Return the grid whose walk has only these two ends, rounded inwards."""
+        step = self.step(low, high)
+        ends = sp.ceiling(low / step) * step, sp.floor(high / step) * step
+        if not ends[0] < ends[1]:
+            raise InputError(f"between {low} and {high} there are no two values to choose from")
+        return replace(self, coarse=ends, start=0, walks=False)
+
+
+def grid_of(domain: str, digits: int) -> Grid:
+    """Return the grid for a parameter's domain word; "count" is a number of steps.
+
+    Examples
+    --------
+    >>> grid_of("count", 5).coarse[:5]
+    (1, 4, 11, 37, 110)
+    """
+    whole = domain in {"count", "positive integer", "natural", "integer"}
+    ten = sp.Integer(10)
+    exponents = range(15) if domain == "count" else range(_LEAST, _LARGEST + 1)
+    sizes = [k * ten ** (e - 1) for e in exponents for k in (11, 37)]
+    if whole:
+        sizes = [sp.Integer(1), sp.Integer(4), *(size for size in sizes if size.is_integer)]
+    if domain == "count":
+        sizes = [*(size for size in sizes if size < MOST_STEPS), sp.Integer(MOST_STEPS)]
+    if "probability" in domain:
+        low = [size for size in sizes if size < sp.Rational(1, 2)]
+        high = [1 - size for size in reversed(low)]
+        # At 0 nothing is sampled and there is nothing to account for.
+        ends = [] if domain.startswith("open") else [sp.Integer(1)]
+        sizes = [*low, sp.Rational(1, 2), *high, *ends]
+        start, other, far = (sizes.index(sp.Rational(k, 1000)) for k in (11, 630, 989))
+        return Grid(tuple(sizes), start, digits, whole, (other, far))
+    values = sizes
+    if domain in {"nonnegative", "natural", "real", "integer"}:
+        values = [sp.Integer(0), *values]
+    if domain in {"real", "integer"}:
+        values = [*(-size for size in reversed(sizes)), *values]
+    start = values.index(sp.Integer(1) if whole else sp.Rational(11, 10))
+    return Grid(tuple(values), start, digits, whole)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Two neighbours on the fine grid: one meets the target, the other does not."""
+
+    safe: sp.Rational
+    unsafe: sp.Rational
+    step: sp.Rational
+    guarantee: Guarantee
+    missed: Guarantee
+
+
+def search(
+    grid: Grid,
+    guarantee: Callable[[sp.Rational], Guarantee],
+    limit: float,
+    what: str,
+    target: str,
+) -> Found:
+    """Return the neighbours between which the upper bound on log δ crosses `limit`.
+
+    Parameters
+    ----------
+    grid
+        Where to look.
+    guarantee
+        δ(ε) with its bounds at a value.
+    limit
+        What the logarithm of the upper bound must not exceed.
+    what, target
+        The parameter and the target in words, for messages.
+
+    Raises
+    ------
+    InputError
+        If nothing or everything meets the target, or the visited values are not monotone.
+    """
+    walk = _Walk(grid, guarantee, limit, what, target)
+    low, high = walk.bracket()
+    step = grid.step(low, high)
+    # Exact: the coarse values are multiples of the step.
+    first, last = int(low / step), int(high / step)
+    while last - first > 1:
+        middle = walk.between(first, last, step)
+        if walk.is_safe(middle * step) == walk.is_safe(first * step):
+            first = middle
+        else:
+            last = middle
+    walk.check_trend()
+    safe, unsafe = first * step, last * step
+    if not walk.is_safe(safe):
+        safe, unsafe = unsafe, safe
+    return Found(safe, unsafe, step, walk.known[safe], walk.known[unsafe])
+
+
+class _Walk:
+    """Every value that was visited, and the choice of the next."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        guarantee: Callable[[sp.Rational], Guarantee],
+        limit: float,
+        what: str,
+        target: str,
+    ) -> None:
+        self.known: dict[sp.Rational, Guarantee] = {}
+        self._grid, self._guarantee, self._limit = grid, guarantee, limit
+        self._coarse = list(grid.coarse)
+        self._what, self._target = what, target
+        self._reason = ""
+        self._widths: list[int] = []
+
+    def log_upper(self, value: sp.Rational) -> float:
+        if value not in self.known:
+            self.known[value] = self._guarantee(value)
+        upper = self.known[value].log_upper
+        assert upper is not None
+        return upper
+
+    def is_safe(self, value: sp.Rational) -> bool:
+        return self.log_upper(value) <= self._limit
+
+    def height(self, value: sp.Rational) -> float:
+        """Return Φ⁻¹ of the bound less that of the target: nearly linear in most parameters."""
+        from scipy.special import ndtri_exp
+
+        quantile = float(ndtri_exp(self.log_upper(value)))
+        return max(min(quantile, 2e3), -2e3) - float(ndtri_exp(self._limit))
+
+    def bracket(self) -> tuple[sp.Rational, sp.Rational]:
+        """Return two neighbours of the coarse list, one of which is safe."""
+        coarse = self._coarse
+        low = high = self._grid.start
+        self.log_upper(coarse[low])  # an error here is the caller's, not one of a far value
+        ends = {-1: low == 0, 1: high == len(coarse) - 1}  # whether that end is exhausted
+        side = -1 if ends[1] else 1
+        while True:
+            place = low - 1 if side < 0 else high + 1
+            if self._reaches(place, place - side):
+                low, high = min(low, place), max(high, place)
+                inner = place - side
+                if self.is_safe(coarse[place]) != self.is_safe(coarse[inner]):
+                    pair = min(place, inner), max(place, inner)
+                    self._probe(pair)
+                    return coarse[pair[0]], coarse[pair[1]]
+                ends[side] = place in {0, len(coarse) - 1}
+                self.check_trend()
+            else:
+                ends[side] = True
+            side = self._next_side(coarse[low], coarse[high], ends, side)
+
+    def _next_side(
+        self, low: sp.Rational, high: sp.Rational, ends: dict[int, bool], side: int
+    ) -> int:
+        """Return the direction in which the bound approaches the target."""
+        rise = self.log_upper(high) - self.log_upper(low) if low != high else 0.0
+        if not abs(rise) > _NOISE:  # also where both are −∞
+            wanted = -side
+            if ends[wanted]:
+                wanted = side
+        else:
+            wanted = 1 if (rise < 0) == (not self.is_safe(low)) else -1
+        if not ends[wanted]:
+            return wanted
+        every = "every" if self.is_safe(low) else "no"
+        seen = [f"{decimal(v)} has {self.known[v].delta:.6g}" for v in dict.fromkeys((low, high))]
+        raise InputError(
+            f"{self._what}: {every} value that can be reached meets {self._target}; "
+            f"{' and '.join(seen)}{self._reason}"
+        )
+
+    def _reaches(self, place: int, inner: int | None = None) -> bool:
+        """Whether a coarse value can be computed; one that cannot moves half-way in, once."""
+        try:
+            self.log_upper(self._coarse[place])
+        except (InputError, AccuracyError) as error:
+            self._reason = f" (beyond: {error})"
+            if inner is None:
+                return False
+            middle = (self._coarse[inner] + self._coarse[place]) / 2
+            self._coarse[place] = sp.floor(middle) if self._grid.whole else middle
+            return self._coarse[place] != self._coarse[inner] and self._reaches(place)
+        return True
+
+    def _probe(self, pair: tuple[int, int]) -> None:
+        """Visit values beyond the bracket, whose answers must follow its trend."""
+        if not self._grid.walks:
+            return
+        beside = (pair[0] - _APART, pair[1] + _APART)
+        seen = [place for place in beside if 0 <= place < len(self._coarse)]
+        if any(self._coarse[place] in self.known for place in seen):
+            seen = []  # the walk came that way, and its trend is checked
+        for place in (*seen[:1], *self._grid.probes):
+            if 0 <= place < len(self._coarse):
+                self._reaches(place)
+        self.check_trend()
+
+    def check_trend(self) -> None:
+        """Raise InputError where the visited bounds neither rise nor fall throughout."""
+        values = sorted(self.known)
+        heights = [self.log_upper(value) for value in values]
+        # −∞ less −∞ is no number, and no rise.
+        rises = [b - a if b != a else 0.0 for a, b in pairwise(heights)]
+        ups = _where(rise > _NOISE for rise in rises)
+        downs = _where(rise < -_NOISE for rise in rises)
+        if not self._grid.walks or not ups or not downs:
+            return
+        later = max(ups[0], downs[0])
+        a, b, c = values[later - 1], values[later], values[later + 1]
+        places = ", ".join(f"{decimal(v)} has {self.known[v].delta:.6g}" for v in (a, b, c))
+        raise InputError(
+            f"{self._what}: δ is not monotone in it ({places}); search between two values that "
+            "lie on one side of the turn"
+        )
+
+    def between(self, first: int, last: int, step: sp.Rational) -> int:
+        """Return the next index inside a bracket: the secant's, or the middle where it stalls."""
+        self._widths.append(last - first)
+        if first > 0 and last > _WIDE * first:
+            return math.isqrt(first * last)
+        ends = {first: self.height(first * step), last: self.height(last * step)}
+        stalls = len(self._widths) > 3 and 2 * (last - first) > self._widths[-4]
+        if stalls or max(abs(height) for height in ends.values()) > _SATURATED:
+            return (first + last) // 2
+        known = {round(float(v / step)): self.height(v) for v in self.known}
+        root, unsure = _inverse(known, logarithmic=first > 0)
+        if not first < root < last:
+            return (first + last) // 2
+        # Just beyond the root, seen from the nearer end: that brings the far end in.
+        near, far = sorted(ends, key=lambda index: abs(index - root))
+        index = round(root + math.copysign(unsure + 0.5, far - near))
+        return min(max(index, first + 1), last - 1)
+
+
+def decimal(value: sp.Rational) -> str:
+    """Return an exact decimal fraction in digits, such as 1.00025.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> decimal(sp.Rational(1, 8)), decimal(sp.Integer(10) ** 6), decimal(sp.Rational(-3, 10**8))
+    ('0.125', '1000000', '-3e-8')
+    """
+    from decimal import Context, Decimal
+
+    context = Context(prec=60)
+    quotient = context.divide(Decimal(int(value.p)), Decimal(int(value.q))).normalize(context)
+    text = f"{quotient:f}"
+    return text if abs(value) >= 1e-4 or value == 0 else f"{quotient:e}".replace("E", "e")
+
+
+def _inverse(heights: dict[int, float], *, logarithmic: bool) -> tuple[float, float]:
+    """Return the index at height 0 by inverse interpolation, and how far it may be off."""
+    nearest = sorted(heights.items(), key=lambda item: abs(item[1]))
+    points: list[tuple[float, float]] = []
+    for index, height in nearest:
+        usable = index > 0 or not logarithmic
+        if usable and abs(height) < _SATURATED and all(height != h for h, _ in points):
+            points.append((height, math.log(index) if logarithmic else float(index)))
+    guesses = []
+    table: list[float] = []
+    for k, (height, place) in enumerate(points[:_POINTS]):
+        # Neville's scheme, a diagonal at a time.
+        row = [place]
+        for j in range(1, k + 1):
+            other = points[k - j][0]
+            row.append((other * row[j - 1] - height * table[j - 1]) / (other - height))
+        table = row
+        guesses.append(math.exp(min(row[-1], 700.0)) if logarithmic else row[-1])
+    if len(guesses) < 2:
+        return math.nan, math.inf
+    return guesses[-1], min(abs(guesses[-1] - guesses[-2]), 0.1 * abs(guesses[-1] - guesses[0]))
+
+
+def _where(flags: Iterable[bool]) -> list[int]:
+    return [place for place, flag in enumerate(flags) if flag]

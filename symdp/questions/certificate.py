@@ -1,0 +1,199 @@
+"""A proved interval in the record that every answer has, its decimals rounded outwards."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+from flint import arb, ctx
+
+from symdp.certify.larger import larger_delta, larger_epsilon
+from symdp.decimal_text import nearest_scientific, scientific
+from symdp.errors import AccuracyError, InputError
+from symdp.questions.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.composition import Composition, Direction
+
+CITATIONS = ("SPA (28)", "SPA (43)")
+_MORE_DIGITS = 3
+_LEAST_DOUBLE = 2.3e-308  # below it, doubles lose digits
+
+
+@dataclass(frozen=True)
+class Certificate(Guarantee):
+    """A guarantee whose δ (or ε) is proved to lie between two decimals, floating point included.
+
+    Attributes
+    ----------
+    lower_decimal, upper_decimal
+        The ends, the lower one rounded down and the upper one up.
+    value_decimal
+        The middle, rounded to nearest.
+    """
+
+    lower_decimal: str = "0"
+    upper_decimal: str = "1"
+    value_decimal: str = ""
+
+    @property
+    def delta(self) -> float:
+        """δ as a double: the one next to the middle, or what was given."""
+        return super().delta if self.asked == "epsilon" else float(self.value_decimal)
+
+    @property
+    def lower(self) -> float | None:
+        """The lower end as a double, rounded down."""
+        return _double(Fraction(self.lower_decimal), -1)
+
+    @property
+    def upper(self) -> float | None:
+        """The upper end as a double, rounded up."""
+        return _double(Fraction(self.upper_decimal), 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values, both ends as decimal strings.
+
+        The value is a decimal string as well where no double lies between the ends.
+        """
+        answer = super().to_json()
+        low, high = Fraction(self.lower_decimal), Fraction(self.upper_decimal)
+        value = self.value
+        if abs(value) < _LEAST_DOUBLE or not low <= Fraction(repr(value)) <= high:
+            answer[self.asked] = self.value_decimal if high > 0 else 0.0
+        else:
+            answer[self.asked] = value
+        return answer | {"lower": self.lower_decimal, "upper": self.upper_decimal}
+
+
+def certificate(
+    ball: arb, epsilon: float, direction: str, count: int, digits: int, seconds: float
+) -> Certificate:
+    """Return the record of an enclosure of δ.
+
+    Examples
+    --------
+    >>> certificate(arb(0.25), 1.0, "add", 1, 5, 0.0).to_json()["upper"]
+    '2.5000000e-1'
+    """
+    shown = digits + _MORE_DIGITS
+    with ctx.workprec(4 * shown + 64):
+        lower, upper = ball.lower(), ball.upper()
+    low, high = max(_fraction(lower), Fraction(0)), min(_fraction(upper), Fraction(1))
+    middle = min(max(_fraction(ball.mid()), low), high)
+    return Certificate(
+        epsilon,
+        _log(ball.mid(), 0),
+        "exact",
+        "certified",
+        direction,
+        count,
+        "delta",
+        _log(lower, -1),
+        _log(upper, 1),
+        seconds=seconds,
+        citations=CITATIONS,
+        lower_decimal=scientific(low, shown, up=False),
+        upper_decimal=scientific(high, shown, up=True),
+        value_decimal=nearest_scientific(middle, shown),
+    )
+
+
+def certify_delta(
+    steps: Sequence[tuple[Mechanism, int]],
+    epsilon: float | Fraction,
+    digits: int,
+    directions: Sequence[str],
+) -> Certificate:
+    """Enclose δ(ε) in each direction and return the record of the larger one.
+
+    Raises
+    ------
+    InputError
+        If ε or the digits are out of range.
+    AccuracyError
+        If no proof is found for this mechanism at so many digits.
+    """
+    start = time.perf_counter()
+    pairs = {side: [(m.pair(side), n) for m, n in steps] for side in directions}
+    side, largest = larger_delta(pairs, epsilon, digits)
+    count = sum(n for _, n in steps)
+    return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
+
+
+def certify_epsilon(
+    composition: Composition, delta: float | Fraction, digits: int, directions: Sequence[str]
+) -> Certificate:
+    """Enclose ε(δ) in each direction and return the record of the larger one.
+
+    The contour says where to begin; what is returned does not rest on it.
+
+    Raises
+    ------
+    InputError
+        If δ or the digits are out of range, or no finite ε exists.
+    AccuracyError
+        If the sign of δ(ε) − δ is not proved on both sides of ε.
+    """
+    start = time.perf_counter()
+    pairs = {side: [(m.pair(side), n) for m, n in composition.steps] for side in directions}
+    about = {side: _estimate(composition, delta, side) for side in directions}
+    side, (low, high) = larger_epsilon(pairs, delta, digits, about)
+    shown = digits + _MORE_DIGITS
+    given = float(delta)
+    return Certificate(
+        float((low + high) / 2),
+        math.log(given) if given > 0 else -math.inf,
+        "exact",
+        "certified",
+        side,
+        composition.count,
+        "epsilon",
+        epsilon_lower=_double(low, -1),
+        epsilon_upper=_double(high, 1),
+        seconds=time.perf_counter() - start,
+        citations=CITATIONS,
+        given_delta=given,
+        lower_decimal=scientific(low, shown, up=False),
+        upper_decimal=scientific(high, shown, up=True),
+        value_decimal=nearest_scientific((low + high) / 2, shown),
+    )
+
+
+def _estimate(composition: Composition, delta: float | Fraction, side: str) -> float | None:
+    with suppress(AccuracyError, InputError):  # or below all doubles
+        return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
+    return None
+
+
+def _fraction(end: arb) -> Fraction:
+    mantissa, exponent = end.mid().man_exp()
+    m, e = int(mantissa), int(exponent)
+    return Fraction(m * 2**e) if e >= 0 else Fraction(m, 2**-e)
+
+
+def _double(end: Fraction, side: int) -> float:
+    """Return a fraction as a double, rounded outwards to the side given."""
+    value = float(end)
+    if (Fraction(value) - end) * side < 0:
+        value = math.nextafter(value, side * math.inf)
+    return value
+
+
+def _log(end: arb, side: int) -> float:
+    """Return log as a double, rounded outwards to the side given, never above 0."""
+    if not end > 0:
+        return -math.inf
+    with ctx.workprec(100):
+        value = float(end.log().mid())
+    if side:
+        # Two steps: one for the rounding of the log, one for that of the conversion.
+        for _ in range(2):
+            value = math.nextafter(value, side * math.inf)
+    return min(value, 0.0)

@@ -1,0 +1,400 @@
+"""A composition of mechanisms, and the questions that people ask of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast, overload
+
+from symdp.arguments import (
+    Direction,
+    checked_count,
+    clearly_larger,
+    flat,
+    is_array,
+    of_the_larger,
+    real,
+    sides,
+)
+from symdp.capacity import within_capacity
+from symdp.errors import InputError
+from symdp.interrupt import generation
+from symdp.questions.guarantee import Curve, Guarantee
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from symdp.exact.answer import Accountant, Answer
+    from symdp.law.total import SumLaw
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.certificate import Certificate
+    from symdp.questions.invert import Inverse
+
+__all__ = ["Composition", "Direction", "compose"]
+
+
+class Composition:
+    """Independent (or adaptively composed) steps of mechanisms: distinct ones, each with a count.
+
+    Parameters
+    ----------
+    steps
+        Pairs (mechanism, count): every mechanism concrete, every count a positive integer. Where
+        the mass of a density differs from one by less than 1e-9, as rounded constants make it, the
+        density is divided by its exact mass.
+
+    Raises
+    ------
+    InputError
+        If a parameter is missing, a count is not a positive integer, or a density is negative
+        or does not integrate to one.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> steps = Composition([(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000)])
+    >>> print(f"{steps.delta(0.5).delta:.12f}")
+    0.000121178974
+    """
+
+    def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
+        from symdp.balls.masses import with_mass_one
+        from symdp.model.protection import protection_of
+
+        merged: dict[Mechanism, int] = {}
+        for mechanism, count in steps:
+            concrete = mechanism.require_concrete()
+            merged[concrete] = merged.get(concrete, 0) + checked_count(count)
+        if not merged:
+            raise InputError("a composition needs at least one step")
+        self.protection = protection_of(list(merged))
+        self.steps = tuple(with_mass_one(merged).items())
+        self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
+        self.count = sum(merged.values())
+        self._laws: dict[tuple[str, int], SumLaw] = {}
+
+    def __repr__(self) -> str:
+        from symdp.questions.notebook import steps_text
+
+        return f"Composition({steps_text(self.steps, self.count)})"
+
+    def _repr_html_(self) -> str:
+        from symdp.questions.notebook import steps_html
+
+        return steps_html(self.steps, self.count)
+
+    def law(self, direction: str) -> SumLaw:
+        """Return the law of the total privacy loss in one direction, built once."""
+        key = direction, generation()  # an interrupt may have left a law half made
+        if key not in self._laws:
+            from symdp.law.family import total_law
+
+            if sides(direction) != (direction,):
+                raise InputError("a law has one direction: 'remove' or 'add'")
+            self._laws[key] = total_law(self.steps, direction)
+        return self._laws[key]
+
+    @overload
+    def delta(self, epsilon: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
+    @overload
+    def delta(
+        self, epsilon: ArrayLike, method: str = ..., direction: Direction = ...
+    ) -> Guarantee | Curve: ...
+    def delta(
+        self, epsilon: Any, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee | Curve:
+        """Return δ(ε) = E[(1 − e^{ε−L})⁺] of the composition.
+
+        Parameters
+        ----------
+        epsilon
+            Any real number in nats, or an array of them.
+        method
+            An accountant's name, see `symdp.methods.names`.
+        direction
+            "remove" (P, Q), "add" (Q, P), or "both", which returns the larger δ.
+
+        Returns
+        -------
+        Guarantee, or a Curve for an array.
+
+        Raises
+        ------
+        InputError
+            If ε is not finite, or the method or direction is unknown.
+        AccuracyError
+            If the method cannot reach its accuracy.
+        """
+        if method == "certified":
+            return cast("Guarantee | Curve", self.certify(epsilon, direction=direction))
+        from symdp.questions.accountants import accountant_for
+
+        accountant = accountant_for(method, self)
+        if is_array(epsilon):
+            values = [real(e, "epsilon") for e in flat(epsilon)]
+            return Curve([self._delta(accountant, e, direction) for e in values])
+        return self._delta(accountant, real(epsilon, "epsilon"), direction)
+
+    def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
+        """Return δ(ε) in the direction in which it is larger."""
+        start, asked = time.perf_counter(), self._sides(direction)
+        with within_capacity(accountant.name):
+            answers = {s: accountant.log_delta(self.law(s), epsilon) for s in asked}
+        side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
+        answer = answers[side]
+        lower, upper = of_the_larger(
+            [(a.log_lower, a.log_upper) for a in answers.values()],
+            (answer.log_lower, answer.log_upper),
+            answer.log_delta,
+        )
+        return Guarantee(
+            epsilon,
+            upper if answer.kind == "bound" and upper is not None else answer.log_delta,
+            answer.kind,
+            accountant.name,
+            self._label or side,
+            self.count,
+            "delta",
+            lower,
+            upper,
+            **self._told(answer, accountant, start),
+        )
+
+    def _told(self, of: Answer | Inverse, accountant: Accountant, start: float) -> dict[str, Any]:
+        """Return what every answer says besides its numbers."""
+        return {
+            "advice": of.advice,
+            "route": of.route,
+            "seconds": time.perf_counter() - start,
+            "citations": accountant.citations,
+            "protection": self.protection,
+        }
+
+    def _sides(self, direction: str) -> tuple[str, ...]:
+        """Return the directions to ask; one where both have one law of the loss."""
+        asked = sides(direction)
+        return asked[:1] if self._label else asked
+
+    @overload
+    def epsilon(self, delta: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
+    @overload
+    def epsilon(
+        self, delta: ArrayLike, method: str = ..., direction: Direction = ...
+    ) -> Guarantee | Curve: ...
+    def epsilon(
+        self, delta: Any, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee | Curve:
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta`, the inverse of the privacy profile.
+
+        Parameters
+        ----------
+        delta
+            A number strictly between 0 and 1, or an array of them.
+        method, direction
+            As for `delta`.
+
+        Raises
+        ------
+        InputError
+            If δ is out of range, or not above the composition's mass at infinity.
+        AccuracyError
+            If the method cannot reach its accuracy.
+        """
+        from symdp.questions.invert import invert
+
+        if method == "certified":
+            return cast("Guarantee | Curve", self.certify_epsilon(delta, direction=direction))
+        if is_array(delta):
+            return Curve([self.epsilon(float(d), method, direction) for d in flat(delta)])
+        delta = real(delta, "delta")
+        if not 0.0 < delta < 1.0:
+            raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
+        from symdp.questions.accountants import accountant_for
+
+        accountant = accountant_for(method, self)
+        start = time.perf_counter()
+        with within_capacity(accountant.name):
+            found = {
+                side: invert(accountant, self.law(side), math.log(delta))
+                for side in self._sides(direction)
+            }
+        side = clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
+        best = found[side]
+        lower, upper = of_the_larger(
+            [(inverse.lower, inverse.upper) for inverse in found.values()],
+            (best.lower, best.upper),
+            best.epsilon,
+        )
+        return Guarantee(
+            upper if best.kind == "bound" and upper is not None else best.epsilon,
+            math.log(delta),
+            best.kind,
+            accountant.name,
+            self._label or side,
+            self.count,
+            "epsilon",
+            epsilon_lower=lower,
+            epsilon_upper=upper,
+            given_delta=delta,
+            **self._told(best, accountant, start),
+        )
+
+    @overload
+    def certify(
+        self, epsilon: float | Fraction, digits: int = ..., direction: Direction = ...
+    ) -> Certificate: ...
+    @overload
+    def certify(
+        self, epsilon: ArrayLike, digits: int = ..., direction: Direction = ...
+    ) -> Certificate | Curve: ...
+    def certify(
+        self, epsilon: Any, digits: int = 15, direction: Direction = "both"
+    ) -> Certificate | Curve:
+        """Return δ(ε) between proved ends, every error bounded, floating point included.
+
+        Parameters
+        ----------
+        epsilon
+            Any real number in nats, taken exactly, or an array of them.
+        digits
+            Significant digits to which the ends agree, 1 to 1000.
+        direction
+            As for `delta`.
+
+        Returns
+        -------
+        Certificate, or a Curve of them for an array.
+
+        Raises
+        ------
+        InputError
+            If ε, the digits or the direction are out of range.
+        AccuracyError
+            If no proof is found for this mechanism at so many digits.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> proved = compose(mechanisms.gaussian(sigma=2), 3).certify(1.5, digits=8)
+        >>> proved.lower_decimal[:10], proved.upper_decimal[:10]
+        ('2.88822455', '2.88822455')
+        """
+        from symdp.questions.certificate import certify_delta
+
+        if is_array(epsilon):
+            return Curve([self.certify(e, digits, direction) for e in flat(epsilon)])
+        exact = epsilon if isinstance(epsilon, Fraction) else real(epsilon, "epsilon")
+        with within_capacity("certify"):
+            return self._owned(certify_delta(self.steps, exact, digits, self._sides(direction)))
+
+    def _owned(self, one: Certificate) -> Certificate:
+        return replace(one, direction=self._label or one.direction, protection=self.protection)
+
+    @overload
+    def certify_epsilon(
+        self, delta: float | Fraction, digits: int = ..., direction: Direction = ...
+    ) -> Certificate: ...
+    @overload
+    def certify_epsilon(
+        self, delta: ArrayLike, digits: int = ..., direction: Direction = ...
+    ) -> Certificate | Curve: ...
+    def certify_epsilon(
+        self, delta: Any, digits: int = 15, direction: Direction = "both"
+    ) -> Certificate | Curve:
+        """Return ε(δ) between proved ends: the sign of δ(ε) − δ is certified at both.
+
+        Parameters
+        ----------
+        delta
+            A number strictly between 0 and 1, taken exactly, or an array of them.
+        digits
+            Significant digits to which the ends agree, 1 to 1000.
+        direction
+            As for `delta`.
+
+        Returns
+        -------
+        Certificate, or a Curve of them for an array; the ends are 0 where δ(0) ≤ δ is proved.
+
+        Raises
+        ------
+        InputError
+            If δ, the digits or the direction are out of range, or no finite ε exists.
+        AccuracyError
+            If no proof is found for this mechanism at so many digits.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> proved = compose(mechanisms.gaussian(sigma=2), 3).certify_epsilon(1e-5, digits=8)
+        >>> proved.lower_decimal[:9], proved.upper_decimal[:9]
+        ('3.7086349', '3.7086349')
+        """
+        from symdp.questions.certificate import certify_epsilon
+
+        if is_array(delta):
+            return Curve([self.certify_epsilon(d, digits, direction) for d in flat(delta)])
+        exact = delta if isinstance(delta, Fraction) else real(delta, "delta")
+        if not 0 < exact < 1:
+            raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
+        with within_capacity("certify"):
+            return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
+
+    def trade_off(self, alpha: float, direction: Direction = "both") -> float:
+        """Return the least miss rate at false alarm rate α."""
+        from symdp.questions.tradeoff import trade_off
+
+        return trade_off(self, alpha, direction)
+
+    def bayes_error(self, prior: float = 0.5, direction: Direction = "both") -> float:
+        """Return an attacker's least probability of error."""
+        from symdp.questions.tradeoff import bayes_error
+
+        return bayes_error(self, prior, direction)
+
+    def renyi(self, order: float, direction: Direction = "both") -> float:
+        """Return D_α at any order α ≥ 0, see `symdp.questions.tradeoff.renyi_divergence`."""
+        from symdp.questions.tradeoff import renyi_divergence
+
+        return renyi_divergence(self, order, direction)
+
+
+def compose(
+    steps: Mechanism | Sequence[Mechanism | tuple[Mechanism, int]],
+    count: float | None = None,
+) -> Composition:
+    """Return the composition of one mechanism `count` times, or of several steps.
+
+    Parameters
+    ----------
+    steps
+        A mechanism; or a list of mechanisms, each of which counts once, and of pairs
+        (mechanism, count).
+    count
+        How often one mechanism is taken, once if left out; a float must be whole.
+
+    Raises
+    ------
+    InputError
+        If a step is neither, a count is no positive whole number, or a parameter has no value.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> compose([(mechanisms.laplace(b=2), 3), (mechanisms.gaussian(sigma=4), 5)]).count
+    8
+    >>> noise = mechanisms.gaussian(sigma=4)
+    >>> compose([noise, noise]).steps == compose(noise, 2.0).steps
+    True
+    """
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.steps import listed_steps
+
+    if isinstance(steps, Mechanism):
+        return Composition([(steps, checked_count(1 if count is None else count))])
+    if count is not None:
+        raise InputError("a list of steps carries its own counts; leave `count` out")
+    return Composition(listed_steps(steps))

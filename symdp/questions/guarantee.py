@@ -1,0 +1,319 @@
+"""What an accountant's answer becomes for people: numbers, what they are, and their sources."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from symdp.decimal_text import (
+    SMALLEST_LOG,
+    Side,
+    as_double,
+    digits_of,
+    exponential,
+    formatted,
+    given,
+    rounded,
+    rounded_exponential,
+)
+from symdp.errors import AccuracyError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from symdp.model.relation import Protection
+
+# A value and the ends of its interval are rounded apart; by more than this, relatively to their
+# size and to one, they do not differ by rounding.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (ε, δ) of a composition: one of them was asked for, the other given.
+
+    Attributes
+    ----------
+    epsilon, log_delta
+        ε in nats, and the natural logarithm of δ, which has no smallest value.
+    log_lower, log_upper
+        The method's bounds on log δ where δ was asked for; None where it has none.
+    epsilon_lower, epsilon_upper
+        The same on ε where ε was asked for.
+    given_delta
+        The δ that an ε was asked for, as it was given.
+    protection
+        The neighbouring relation and the sampling: whose privacy this is.
+    route
+        The row of `symdp.exact.routes.ROUTES` by which the default method answered.
+    asked
+        "delta" or "epsilon".
+    kind
+        "exact": the exact formula in floating point, its error estimate in the bounds; "bound":
+        proved to be no better than the truth; "estimate": neither.
+    method, direction, count, seconds, citations
+        The accountant, the direction of the larger δ, the number of steps, the time taken, and
+        the sources.
+    advice
+        Empty, or what is wrong with this number and what to use instead.
+    """
+
+    epsilon: float
+    log_delta: float
+    kind: Literal["exact", "bound", "estimate"]
+    method: str
+    direction: str
+    count: int
+    asked: Literal["delta", "epsilon"] = "delta"
+    log_lower: float | None = None
+    log_upper: float | None = None
+    epsilon_lower: float | None = None
+    epsilon_upper: float | None = None
+    advice: str = ""
+    seconds: float = 0.0
+    citations: tuple[str, ...] = ()
+    given_delta: float | None = None
+    protection: Protection | None = None
+    route: str = ""
+
+    def __post_init__(self) -> None:
+        """Put a value that rounding took out of its interval back; refuse any other outside it.
+
+        Raises
+        ------
+        AccuracyError
+            If the value lies outside [lower, upper] by more than rounding, or is no number.
+        """
+        names = {
+            "delta": ("log_delta", "log_lower", "log_upper"),
+            "epsilon": ("epsilon", "epsilon_lower", "epsilon_upper"),
+        }[self.asked]
+        value, lower, upper = (getattr(self, name) for name in names)
+        low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
+        if low <= value <= high:
+            return
+        inside = min(max(value, low), high)
+        near = abs(value - inside) <= _ROUNDING * max(1.0, abs(value))
+        if not (near and low <= high):
+            what = f"{self.method}: {names[0]} = {value!r} is not between {lower!r} and {upper!r}"
+            raise AccuracyError(f"{what}; a bug in symdp, please report it")
+        object.__setattr__(self, names[0], inside)
+
+    @property
+    def side(self) -> Side:
+        """Where the value is rounded to when it is shown: a proved bound is rounded up."""
+        return "up" if self.kind == "bound" else "nearest"
+
+    @property
+    def delta(self) -> float:
+        """δ as a double, where `log_delta` has it below the double range too.
+
+        Down there it is 0.0; a proved bound, which must not be too small, is rounded up.
+        """
+        if self.given_delta is not None:
+            return self.given_delta
+        return as_double(self.log_delta, self.side)
+
+    @property
+    def lower(self) -> float | None:
+        """The lower bound on what was asked for."""
+        if self.asked == "epsilon":
+            return self.epsilon_lower
+        return None if self.log_lower is None else as_double(self.log_lower, "down")
+
+    @property
+    def upper(self) -> float | None:
+        """The upper bound on what was asked for."""
+        if self.asked == "epsilon":
+            return self.epsilon_upper
+        return None if self.log_upper is None else as_double(self.log_upper, "up")
+
+    @property
+    def value(self) -> float:
+        """What was asked for: δ, or ε."""
+        return self.epsilon if self.asked == "epsilon" else self.delta
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, specification: str) -> str:
+        """Return the value by a format specification of floats, a proved bound rounded up.
+
+        Examples
+        --------
+        >>> answer = Guarantee(1.0, -9.0, "bound", "moments", "add", 3)
+        >>> f"{answer:.3e}", f"{math.exp(-9.0):.3e}"
+        ('1.235e-04', '1.234e-04')
+        """
+        return formatted(self._number(), specification, self.side) if specification else str(self)
+
+    def _repr_html_(self) -> str:
+        from symdp.questions.notebook import answer_html
+
+        return answer_html(self)
+
+    def _number(self) -> float | Decimal:
+        """Return the value as a double, or as a decimal below the double range."""
+        if self.asked == "delta" and -math.inf < self.log_delta <= SMALLEST_LOG:
+            from decimal import Decimal
+
+            return Decimal(exponential(self.log_delta, self.side))
+        return self.value
+
+    def epsilon_text(self, digits: int = 12) -> str:
+        """Return ε as text: as it was given, or to some digits, a bound rounded up."""
+        if self.asked == "delta":
+            return given(self.epsilon)
+        return rounded(self.epsilon, digits, self.side)
+
+    def delta_text(self, digits: int = 12) -> str:
+        """Return δ as text: as it was given, or to some digits, a bound rounded up."""
+        if self.given_delta is not None:
+            return given(self.given_delta)
+        return rounded_exponential(self.log_delta, digits, self.side)
+
+    def bound_texts(self, digits: int = 6) -> tuple[str | None, str | None]:
+        """Return the bounds on what was asked for, rounded outwards; None where there is none."""
+        if self.asked == "delta":
+            low, high = self.log_lower, self.log_upper
+            return (
+                None if low is None else rounded_exponential(low, digits, "down"),
+                None if high is None else rounded_exponential(high, digits, "up"),
+            )
+        low, high = self.epsilon_lower, self.epsilon_upper
+        return (
+            None if low is None else rounded(low, digits, "down"),
+            None if high is None else rounded(high, digits, "up"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values; what lies below the double range is a decimal string.
+
+        Examples
+        --------
+        >>> Guarantee(1.0, -1000.0, "exact", "contour", "add", 3).to_json()["delta"]
+        '5.075958897549e-435'
+        """
+        lower: float | str | None = self.epsilon_lower
+        upper: float | str | None = self.epsilon_upper
+        delta: float | str = self.delta
+        if self.asked == "delta":
+            # The ends have no more digits than the value, so that rounding keeps their order.
+            delta = exponential(self.log_delta, self.side)
+            digits = 0 if isinstance(delta, float) else digits_of(self.log_delta)
+            low, high = self.log_lower, self.log_upper
+            lower = None if low is None else exponential(low, "down", digits)
+            upper = None if high is None else exponential(high, "up", digits)
+        answer = {
+            "epsilon": self.epsilon,
+            "delta": delta,
+            "lower": lower,
+            "upper": upper,
+            "kind": self.kind,
+            "method": self.method,
+            "direction": self.direction,
+            "count": self.count,
+            "seconds": round(self.seconds, 6),
+        }
+        if self.protection is not None:
+            answer |= self.protection.to_json()
+        if self.route:
+            answer["route"] = self.route
+        return answer | ({"advice": self.advice} if self.advice else {})
+
+    def citation(self) -> str:
+        """Return BibTeX entries of exactly what this answer rests on.
+
+        Examples
+        --------
+        >>> answer = Guarantee(1.0, -9.0, "estimate", "msd:1", "add", 3, citations=("SPA (61)",))
+        >>> answer.citation().splitlines()[0]
+        '@misc{alghamdi2022saddlepoint,'
+        """
+        from symdp.citation import bibtex
+
+        return bibtex(self.citations)
+
+    def __str__(self) -> str:
+        note = f" [{self.advice}]" if self.advice else ""
+        return (
+            f"(ε, δ) = ({self.epsilon_text()}, {self.delta_text()}), {self.kind} by "
+            f"{self.method}, {self.direction} direction, {self.count} steps{note}"
+        )
+
+
+class Curve(Sequence[Guarantee]):
+    """Guarantees for an array of ε or δ; its attributes are arrays of the same length."""
+
+    def __init__(self, guarantees: Sequence[Guarantee]) -> None:
+        self._guarantees = tuple(guarantees)
+
+    def _array(self, name: str) -> NDArray[np.float64]:
+        import numpy as np
+
+        values = [getattr(g, name) for g in self._guarantees]
+        return np.asarray([math.nan if v is None else v for v in values])
+
+    @property
+    def epsilon(self) -> NDArray[np.float64]:
+        """Every ε."""
+        return self._array("epsilon")
+
+    @property
+    def delta(self) -> NDArray[np.float64]:
+        """Every δ."""
+        return self._array("delta")
+
+    @property
+    def log_delta(self) -> NDArray[np.float64]:
+        """Every log δ."""
+        return self._array("log_delta")
+
+    @property
+    def lower(self) -> NDArray[np.float64] | None:
+        """Every lower bound, or None if the method has none."""
+        return None if any(g.lower is None for g in self) else self._array("lower")
+
+    @property
+    def upper(self) -> NDArray[np.float64] | None:
+        """Every upper bound, or None if the method has none."""
+        return None if any(g.upper is None for g in self) else self._array("upper")
+
+    @overload
+    def __getitem__(self, index: int) -> Guarantee: ...
+    @overload
+    def __getitem__(self, index: slice) -> Curve: ...
+    def __getitem__(self, index: int | slice) -> Guarantee | Curve:
+        if isinstance(index, slice):
+            return Curve(self._guarantees[index])
+        return self._guarantees[index]
+
+    def __len__(self) -> int:
+        return len(self._guarantees)
+
+    def __iter__(self) -> Iterator[Guarantee]:
+        return iter(self._guarantees)
+
+    def __repr__(self) -> str:
+        if not self:
+            return "Curve(no points)"
+        first, last = self[0], self[-1]
+        kinds = ", ".join(dict.fromkeys(f"{g.kind} by {g.method}" for g in self))
+        return (
+            f"Curve({len(self)} points from ε = {first.epsilon_text(6)}, δ = {first.delta_text(6)} "
+            f"to ε = {last.epsilon_text(6)}, δ = {last.delta_text(6)}, {kinds})"
+        )
+
+    def _repr_html_(self) -> str:
+        from symdp.questions.notebook import curve_html
+
+        return curve_html(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the points as JSON values."""
+        return {"points": [g.to_json() for g in self]}

@@ -1,0 +1,205 @@
+"""ε(δ): the inverse of a decreasing privacy profile, for any accountant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
+
+from symdp.errors import AccuracyError, InputError
+from symdp.questions.bound_roots import proved_lower_epsilon
+
+if TYPE_CHECKING:
+    from symdp.exact.answer import Accountant, Answer
+    from symdp.law.total import SumLaw
+
+_RELATIVE = 4e-15
+_ITERATIONS = 100
+_AT_ZERO = "δ(0) is already at most the δ asked for"
+_ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """The ε at which δ(ε) meets its target, with bounds where the method has them."""
+
+    epsilon: float
+    lower: float | None
+    upper: float | None
+    kind: Literal["exact", "bound", "estimate"]
+    advice: str
+    route: str = ""
+
+
+def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
+    """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's or Brent's method.
+
+    Parameters
+    ----------
+    accountant, law
+        The rule and the law of the total loss in one direction.
+    log_delta
+        log δ < 0.
+
+    Raises
+    ------
+    InputError
+        If the mass at infinity alone is at least δ: no finite ε exists.
+    AccuracyError
+        If the accountant fails, or its profile is not decreasing where it matters.
+    """
+    escaped = law.mass_at_infinity
+    if escaped > 0 and math.log(escaped) >= log_delta:
+        raise InputError(
+            f"delta = {math.exp(log_delta):.6g} is not above the probability {escaped:.6g} of an "
+            "output that only one of the two distributions can give: no finite epsilon exists"
+        )
+
+    top = max(law.loss_bounds[1], 0.0)
+    mean, variance = (float(v) for v in law.cumulants(0.0, 2))
+    if accountant.is_exact and not escaped > 0 and _is_met_at_zero(law, mean, variance, log_delta):
+        return Inverse(0.0, 0.0, 0.0, "exact", _AT_ZERO)
+    if log_delta < accountant.least_log_delta:
+        raise AccuracyError(
+            f"{accountant.name} proves no δ below {math.exp(accountant.least_log_delta):.2g}, as "
+            "doubles round its sums; use the method moments, tilted-prv or contour"
+        )
+    width = math.sqrt(max(variance, 1e-300))
+    known: dict[float, tuple[float, Answer]] = {}
+
+    def height(epsilon: float) -> float:
+        if epsilon not in known:
+            answer = accountant.log_delta(law, epsilon)
+            known[epsilon] = (answer.log_delta - log_delta, answer)
+        # Where δ has reached zero its logarithm is −∞; any negative number brackets as well.
+        return max(known[epsilon][0], -1e6)
+
+    def slope(epsilon: float) -> float | None:
+        height(epsilon)
+        return known[epsilon][1].slope
+
+    def at_zero() -> Inverse | None:
+        """Return the answer where δ(0) is small enough already."""
+        if height(0.0) > 0:
+            return None
+        answer = known[0.0][1]
+        proved = answer.log_upper is not None and answer.log_upper <= log_delta
+        advice = answer.advice or _AT_ZERO
+        return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
+
+    # The quantile of a normal loss is near enough to start from.
+    guess = min(max(mean + width * _exceeded(log_delta), 0.0), top)
+    root = _newton(height, slope, guess, top, width)
+    if root == 0.0:
+        found = at_zero()
+        if found is not None:
+            return found
+    if not root:
+        # Widen to a bracket.
+        low = high = guess
+        step = width
+        while height(high) > 0:
+            if high >= top or step > 1e9 * width:
+                raise AccuracyError(
+                    f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}"
+                )
+            low, high, step = high, min(high + step, top), 2.0 * step
+        step = width
+        while height(low) <= 0 and low > 0:
+            low, high, step = max(low - step, 0.0), low, 2.0 * step
+        if low == 0.0:
+            found = at_zero()
+            if found is not None:
+                return found
+        from scipy.optimize import brentq  # 20 MB that Newton does without
+
+        root = brentq(
+            height, low, high, xtol=1e-300, rtol=_RELATIVE, maxiter=_ITERATIONS, disp=False
+        )
+    value, answer = height(root), known[root][1]
+    steepness = answer.slope
+    if steepness is None:
+        apart = root + 1e-4 * (width + abs(root))
+        steepness = (height(apart) - value) / (apart - root)
+    found = _with_bounds(root, *known[root], steepness)
+    if answer.kind == "bound" and answer.log_lower is not None:
+        # The slope of the upper bound says nothing of where the lower one meets δ.
+        guess = root if found.lower is None else found.lower
+        lower = proved_lower_epsilon(accountant, law, log_delta, root, guess)
+        found = replace(found, lower=lower)
+    return found
+
+
+def _is_met_at_zero(law: SumLaw, mean: float, variance: float, log_delta: float) -> bool:
+    """Return whether δ(0) ≤ δ by Pinsker's inequality, δ(0) = TV(P, Q) ≤ √(KL(P, Q)/2)."""
+    # Σ E|Lᵢ| is at most that; the mean of the losses is rounded like their size.
+    size = math.sqrt(law.count * max(variance, 0.0)) + abs(mean)
+    return 0.5 * math.log(max(0.5 * (mean + _ROUNDED * size), 5e-324)) <= log_delta
+
+
+def _exceeded(log_probability: float) -> float:
+    """Return about what a standard normal exceeds with a probability, given its logarithm."""
+    if log_probability > -0.5:
+        return NormalDist().inv_cdf(-math.expm1(log_probability))
+    if log_probability > -700.0:  # else it is no double
+        return -NormalDist().inv_cdf(math.exp(log_probability))
+    square = -2.0 * log_probability
+    return math.sqrt(square - math.log(2.0 * math.pi * square))
+
+
+def _newton(
+    height: Callable[[float], float],
+    slope: Callable[[float], float | None],
+    guess: float,
+    top: float,
+    width: float,
+) -> float | None:
+    """Return the root by Newton's method, 0 where it lies below, or None where it is not for it.
+
+    Each step stays inside what is known of the root's place, and the last step is a plain one.
+    """
+    low, high, reach, x = 0.0, top, width, guess
+    for _ in range(_ITERATIONS):
+        here, rate = height(x), slope(x)
+        if rate is None or not rate < 0:
+            return None
+        if x == 0.0 and here <= 0:
+            return 0.0
+        low, high = (x, high) if here > 0 else (low, x)
+        move = -here / rate
+        if abs(move) <= _RELATIVE * x:
+            return x
+        if x + move >= high or move > reach:
+            fresh = min(x + reach, 0.5 * (low + high))
+            reach *= 2.0
+        else:
+            fresh = max(x + move, 0.0)
+            if 0.0 < fresh <= low:
+                fresh = 0.5 * (low + high)
+        if fresh == x:
+            return x
+        x = fresh
+    return None
+
+
+def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> Inverse:
+    """Turn bounds on log δ at the root into bounds on ε through the local slope."""
+    steepness = max(abs(slope), 1e-300)
+
+    def shift(bound: float | None) -> float | None:
+        if bound is None or not math.isfinite(bound):
+            return None
+        return (bound - answer.log_delta) / steepness
+
+    down, up = shift(answer.log_lower), shift(answer.log_upper)
+    rounding = 1e-15 * abs(epsilon) + abs(value) / steepness
+    return Inverse(
+        epsilon,
+        None if down is None else max(0.0, epsilon + down - rounding),
+        None if up is None else epsilon + up + rounding,
+        answer.kind,
+        answer.advice,
+        answer.route,
+    )

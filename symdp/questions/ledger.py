@@ -1,0 +1,371 @@
+"""A budget ledger: steps are added as they happen, and ε or δ may be asked at any time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from symdp.arguments import checked_count
+from symdp.errors import InputError
+from symdp.questions.composition import Composition
+from symdp.questions.ledger_file import Filed
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.sampling import Laws, Noise, Number, Sampling
+    from symdp.questions.composition import Direction
+    from symdp.questions.guarantee import Guarantee
+
+_VERSION = 3  # one: the formulas without parameters; two: no relation, fixed batches too cheap
+_READ = (1, 2, 3)
+_KEYS = {"format", "version", "steps"}
+_SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
+_SAMPLING = ("scheme", "batch", "records", "group")
+_WHICH = (
+    "say how the batches were drawn: scheme='poisson' (every record on its own; protects one "
+    "record added or removed), 'truncated_poisson', or 'without_replacement' or 'with_replacement' "
+    "(batches of one size; protect one record's value); of shuffled passes no pair is known"
+)
+
+
+class Ledger(Filed):
+    """The steps taken so far: equal ones are counted together, so a million cost one entry.
+
+    Threads may share a ledger. A copy, pickled or not, has its own count and no file.
+
+    Parameters
+    ----------
+    steps
+        Pairs (mechanism, count) to begin with.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> step = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
+    >>> ledger = Ledger()
+    >>> for _ in range(1000):
+    ...     ledger.add(step)
+    >>> print(len(ledger), ledger.count, f"{ledger.delta(0.5).delta:.12f}")
+    1 1000 0.000121178974
+    """
+
+    def __init__(self, steps: Iterable[tuple[Mechanism, int]] = ()) -> None:
+        self._begin({})
+        for mechanism, count in steps:
+            self.add(mechanism, count)
+
+    def _begin(self, counts: dict[Mechanism, int]) -> None:
+        self._lock = threading.RLock()
+        self._counts = counts
+        self._composition: Composition | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"counts": dict(self._counts)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._begin(dict(state["counts"]))
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __repr__(self) -> str:
+        where = f", {self._path}" if self._path else ""
+        return f"Ledger({len(self)} distinct steps, {self.count} in all{where})"
+
+    def _repr_html_(self) -> str:
+        from symdp.questions.notebook import steps_html
+
+        steps = self.steps
+        return steps_html(steps, sum(count for _, count in steps))
+
+    @property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
+        """The distinct steps, each with its count, in the order in which they first came."""
+        with self._lock:
+            return tuple(self._counts.items())
+
+    @property
+    def count(self) -> int:
+        """How many steps were taken in all."""
+        return sum(count for _, count in self.steps)
+
+    def add(self, mechanism: Mechanism, count: int = 1) -> None:
+        """Add `count` steps of a mechanism.
+
+        Raises
+        ------
+        InputError
+            If a parameter has no value, or the count is not a positive integer.
+        """
+        if type(count) is not int or count != 1:
+            count = checked_count(count)
+        if mechanism not in self._counts:
+            mechanism.require_concrete()
+        with self._lock:
+            self._counts[mechanism] = self._counts.get(mechanism, 0) + count
+            self._composition = None
+
+    def add_history(
+        self,
+        mechanism: Mechanism,
+        history: Iterable[tuple[Number, Number, int]],
+        scheme: str | None = None,
+        batch: int | None = None,
+        *,
+        records: int | None = None,
+        relation: str | None = None,
+    ) -> None:
+        """Add a history of (noise multiplier, sample rate, steps), as training libraries keep it.
+
+        Parameters
+        ----------
+        mechanism
+            Additive noise of sensitivity 1 with one free parameter, which takes the multiplier:
+            noise over what adding or removing one record moves the sum by, the clip norm.
+        history
+            The entries; a rate of 1 means no sampling.
+        scheme
+            How batches were drawn, see `Mechanism.subsample`. It must be said where a rate is below
+            1: libraries that record only a rate draw in different ways, which cost differently.
+        batch, records
+            What the scheme needs besides its rate.
+        relation
+            The neighbouring relation, see `Mechanism.under`; that of the scheme if left out.
+
+        Raises
+        ------
+        InputError
+            If the mechanism has not one free parameter, the scheme is not said, or an entry breaks
+            a rule; then nothing of the history is added.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> ledger = Ledger()
+        >>> history = [(2.0, 0.01, 600), (2.0, 0.01, 400)]
+        >>> ledger.add_history(mechanisms.gaussian, history, "poisson")
+        >>> ledger.steps
+        ((<Mechanism gaussian(sigma=2), poisson sampling at rate 1/100>, 1000),)
+        """
+        names = list(mechanism.parameters)
+        if len(names) != 1:
+            raise InputError(
+                f"{mechanism.name} has {len(names)} free parameters; a history needs exactly one, "
+                "the noise multiplier"
+            )
+        from symdp.model.sampling import exact
+
+        added: dict[Mechanism, int] = {}
+        for place, entry in enumerate(history, start=1):
+            if not isinstance(entry, tuple | list) or len(entry) != 3:
+                raise InputError(
+                    f"history entry {place}: (noise multiplier, sample rate, steps) is needed"
+                )
+            multiplier, rate, count = entry
+            try:
+                step = mechanism(**{names[0]: multiplier})
+                if exact(rate, "the sample rate") != 1:
+                    step = step.subsample(_said(scheme), rate, batch, records=records)
+                step = step if relation is None else step.under(relation)
+                added[step] = added.get(step, 0) + checked_count(count)
+            except InputError as error:
+                raise InputError(f"history entry {place}: {error}") from None
+        with self._lock:
+            for step, count in added.items():
+                self.add(step, count)
+
+    def composition(self) -> Composition:
+        """Return the composition of all steps so far; raise InputError if there is none."""
+        with self._lock:
+            if self._composition is None:
+                if not self._counts:
+                    raise InputError("the ledger is empty: add a step first")
+                self._composition = Composition(self._counts.items())
+            return self._composition
+
+    def epsilon(
+        self, delta: float, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee:
+        """Return ε(δ) of all steps so far, see `Composition.epsilon`."""
+        return self.composition().epsilon(delta, method, direction)
+
+    def delta(
+        self, epsilon: float, method: str = "contour", direction: Direction = "both"
+    ) -> Guarantee:
+        """Return δ(ε) of all steps so far, see `Composition.delta`."""
+        return self.composition().delta(epsilon, method, direction)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the ledger as JSON values, every number exact.
+
+        Examples
+        --------
+        >>> import json
+        >>> from symdp import mechanisms
+        >>> ledger = Ledger([(mechanisms.laplace(b=2), 3)])
+        >>> text = json.dumps(ledger.state_dict())
+        >>> Ledger.from_state_dict(json.loads(text)).steps == ledger.steps
+        True
+        """
+        return {
+            "format": "symdp ledger",
+            "version": _VERSION,
+            "steps": [
+                {"mechanism": _written(mechanism), "count": count}
+                for mechanism, count in self.steps
+            ],
+        }
+
+    @classmethod
+    def from_state_dict(cls, state: object) -> Self:
+        """Return the ledger that `state_dict` wrote; nothing in it is trusted, no text is run.
+
+        Raises
+        ------
+        InputError
+            If it is not what `state_dict` writes.
+        """
+        if not isinstance(state, dict) or state.get("format") != "symdp ledger":
+            raise InputError("this is no ledger: its 'format' must be 'symdp ledger'")
+        version = state.get("version")
+        if type(version) is not int or version not in _READ:
+            raise InputError(f"a ledger of version {version!r:.20}; known: {_READ}")
+        unknown = sorted(repr(key) for key in set(state) - _KEYS)
+        if unknown:
+            raise InputError(f"a ledger has no {unknown[0]:.60}: only {', '.join(sorted(_KEYS))}")
+        steps = state.get("steps")
+        if not isinstance(steps, list):
+            raise InputError("a ledger's 'steps' must be a list")
+        ledger = cls()
+        for place, step in enumerate(steps, start=1):
+            try:
+                ledger.add(*_read_step(step))
+            except InputError as error:
+                raise InputError(f"step {place} of the ledger: {error}") from None
+        return ledger
+
+
+def _said(scheme: str | None) -> str:
+    if scheme is None:
+        raise InputError(_WHICH)
+    return scheme
+
+
+def _written(mechanism: Mechanism) -> dict[str, Any]:
+    from symdp.emit.json import write_expressions
+
+    kind = "noise" if hasattr(mechanism.source, "density") else "pair"
+    # With its parameters free, so that steps of one family are known for it again.
+    template, sampling = mechanism.template or mechanism, mechanism.sampling
+    support = template.support
+    formulas: dict[str, sp.Basic] = {
+        "variable": mechanism.variable,
+        "lower": support.lower,
+        "upper": support.upper,
+        **{f"point {i}": point for i, point in enumerate(support.points)},
+        **{f"value {name}": value for name, value in mechanism.bound},
+    }
+    moved = getattr(template.source, "moved_by_substitution", None)
+    if moved is not None:
+        formulas["moved by substitution"] = moved
+    for name in _SOURCES[kind]:
+        law = getattr(template.source, name)
+        masses = law if isinstance(law, tuple) else (law,)
+        formulas |= {f"{name} {i}": mass for i, mass in enumerate(masses)}
+    if sampling is not None:
+        formulas["rate"] = sampling.rate
+    return {
+        "name": mechanism.name,
+        "support": support.kind,
+        "source": kind,
+        "parameters": {p.name: p.domain for p in mechanism.declared},
+        "relation": mechanism.relation,
+        **{name: None if sampling is None else getattr(sampling, name) for name in _SAMPLING},
+        "formulas": write_expressions(formulas),
+    }
+
+
+def _read_step(step: object) -> tuple[Mechanism, int]:
+    if not isinstance(step, dict) or set(step) != {"mechanism", "count"}:
+        raise InputError("an object of 'mechanism' and 'count' is needed")
+    return _read(step["mechanism"]), checked_count(step["count"])
+
+
+def _read(written: object) -> Mechanism:
+    from symdp.emit.json import read_expressions
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Support
+    from symdp.model.sampling import Sampling, declare, variable_symbol
+
+    keys = {"name", "support", "source", "parameters", "relation", *_SAMPLING, "formulas"}
+    if not isinstance(written, dict):
+        raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
+    if not {"relation", "records", "group"} & set(written):  # as earlier versions wrote it
+        written = {**written, "relation": None, "records": None, "group": 1}
+    if set(written) != keys:
+        raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
+    name, kind, words = (written[key] for key in ("name", "support", "parameters"))
+    source_kind = written["source"]
+    if kind not in ("interval", "points", "integers", "naturals"):
+        raise InputError(f"support {kind!r:.40} is unknown")
+    if source_kind not in tuple(_SOURCES) or not isinstance(name, str) or len(name) > 60:
+        raise InputError("'source' must be noise or pair, and 'name' a short text")
+    if not isinstance(words, dict):
+        raise InputError("'parameters' must be an object of name and domain")
+    formulas = read_expressions(written["formulas"])
+    declared = tuple(declare(str(one), str(word)) for one, word in words.items())
+    variable = formulas.get("variable")
+    if variable is None or variable != variable_symbol(str(variable), kind):
+        raise InputError(f"'variable' does not fit the support {kind}")
+    values = {p.name: _one(formulas, f"value {p.name}") for p in declared}
+    ends = _one(formulas, "lower"), _one(formulas, "upper")
+    support = Support(kind, *ends, _all(formulas, "point"))
+    sampling: Sampling | None = None
+    if written["scheme"] is not None:
+        own = {name: written[name] for name in ("batch", "records", "group")}
+        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
+        if sampling.rate.free_symbols:
+            raise InputError("the sampling rate has no value")
+    source = _source(source_kind, formulas, kind == "points")
+    known = {variable, *(parameter.symbol for parameter in declared)}
+    free = {s for f in formulas.values() for s in f.free_symbols} - known
+    if free:
+        raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
+    made = replace(
+        Mechanism(name, variable, support, source, declared)(**values), sampling=sampling
+    )
+    return made if written["relation"] is None else made.under(written["relation"])
+
+
+def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Noise | Laws:
+    from symdp.model.sampling import Laws, Noise
+
+    if kind == "noise":
+        moved = formulas.get("moved by substitution")
+        if moved is not None:
+            moved = _one(formulas, "moved by substitution")
+        return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
+    if listed:
+        return Laws(_all(formulas, "P"), _all(formulas, "Q"))
+    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"))
+
+
+def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:
+    import sympy as sp
+
+    found = formulas.get(name)
+    if not isinstance(found, sp.Expr):
+        raise InputError(f"the formula '{name}' is missing")
+    return found
+
+
+def _all(formulas: dict[str, sp.Basic], name: str) -> tuple[sp.Expr, ...]:
+    found: list[sp.Expr] = []
+    while f"{name} {len(found)}" in formulas:
+        found.append(_one(formulas, f"{name} {len(found)}"))
+    return tuple(found)

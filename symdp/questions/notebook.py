@@ -1,0 +1,66 @@
+"""What a notebook shows of an answer, a curve, a composition and a ledger: small HTML tables."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.guarantee import Curve, Guarantee
+
+_MOST_ROWS = 40  # of a table; the rest is counted in its last row
+_MOST_NAMED = 3  # distinct steps in a repr
+_KINDS = {"exact": "exact", "bound": "a proved bound", "estimate": "an estimate"}
+
+
+def steps_text(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
+    """Return the first steps of a composition, and how many more there are."""
+    shown = [f"{times} × {mechanism!r}" for mechanism, times in steps[:_MOST_NAMED]]
+    more = len(steps) - len(shown)
+    if more:
+        shown.append(f"{more} more distinct steps, {count} steps in all")
+    return ", ".join(shown)
+
+
+def answer_html(answer: Guarantee) -> str:
+    """Return one (ε, δ): the number, its interval, where it comes from, and its advice."""
+    epsilon, delta = answer.epsilon_text(), answer.delta_text()
+    asked = answer.asked == "epsilon"
+    head = f"ε(δ = {delta}) = <b>{epsilon}</b>" if asked else f"δ({epsilon}) = <b>{delta}</b>"
+    low, high = answer.bound_texts(12)
+    ends = "" if low is None or high is None else f", between {low} and {high}"
+    what = (
+        f"{_KINDS[answer.kind]} by {answer.method}{ends}; direction {answer.direction}, "
+        f"{answer.count} steps"
+    )
+    note = f"<br><em>{html.escape(answer.advice)}</em>" if answer.advice else ""
+    return f"<div>{head}<br><small>{html.escape(what)}</small>{note}</div>"
+
+
+def curve_html(curve: Curve) -> str:
+    """Return a table of the points of a curve."""
+    rows = []
+    for answer in curve:
+        low, high = answer.bound_texts()
+        rows.append(
+            (answer.epsilon_text(), answer.delta_text(), low or "", high or "", answer.kind)
+        )
+    return _table(("ε", "δ", "lower", "upper", "kind"), rows)
+
+
+def steps_html(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
+    """Return a table of distinct steps with their counts."""
+    rows: list[tuple[str, ...]] = [(str(times), mechanism.summary) for mechanism, times in steps]
+    return _table(("steps", f"mechanism ({count} steps in all)"), rows)
+
+
+def _table(head: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:
+    def line(cells: Iterable[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(c)}</{tag}>' for c in cells)}</tr>"
+
+    body = [line(row, "td") for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        body.append(line([f"… and {len(rows) - _MOST_ROWS} more"], "td"))
+    return f"<table>{line(head, 'th')}{''.join(body)}</table>"

@@ -1,0 +1,379 @@
+"""What the privacy profile says in other words: tests, attacks, Rényi and Gaussian privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.questions.composition import Composition, Direction
+
+_LEAST_DELTA = 1e-12
+_PLACES = 128  # of ε, in a first look at the Gaussian curve
+_TOLERANCE = 1e-11
+_KINK = 1e-5  # how far from a kink the parabolas may have stopped
+_NARROWINGS = 50
+
+
+def trade_off(composition: Composition, alpha: float, direction: Direction = "both") -> float:
+    """Return f(α): the least miss rate of any attack whose false alarms have rate α.
+
+    f(α) = sup over all real ε of 1 − δ(ε) − e^ε α, which for two directions together is
+    sup over ε ≥ 0 of max(0, 1 − δ(ε) − e^ε α, e^{−ε}(1 − δ(ε) − α)) [IND]. With "remove" the null
+    hypothesis is Q and f is T(Q, P); "add" gives its inverse T(P, Q). "both" takes the larger δ at
+    each ε: the convex hull of the smaller of the two, which is its own inverse.
+
+    Parameters
+    ----------
+    composition
+        The steps.
+    alpha
+        The type I error, from 0 to 1.
+    direction
+        "remove", "add" or "both".
+
+    Raises
+    ------
+    InputError
+        If α is no probability.
+    AccuracyError
+        If the profile cannot be computed.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> print(f"{trade_off(compose(mechanisms.gaussian(sigma=1), 1), 0.1):.9f}")
+    0.610856308
+    """
+    alpha = _probability(alpha, "alpha")
+    complement = _Complement(composition, direction)
+    if alpha == 0.0:
+        return math.exp(min(law.log_finite_mass for law in complement.laws))
+    if alpha == 1.0:
+        return 0.0
+    log_alpha = math.log(alpha)
+
+    def gain(epsilon: float) -> float:
+        return math.exp(complement(epsilon)) - math.exp(min(epsilon + log_alpha, 700.0))
+
+    # The gain has kinks at the values of a loss that takes single values only.
+    has_kinks = not any(law.is_spread for law in complement.laws)
+    return max(0.0, _largest(gain, complement.ends(), complement.width(), has_kinks))
+
+
+def inverse_trade_off(
+    composition: Composition, beta: float, direction: Direction = "both"
+) -> float:
+    """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
+
+    The inverse of T(Q, P) is T(P, Q): the same curve in the other direction.
+
+    Parameters
+    ----------
+    composition, direction
+        As for `trade_off`.
+    beta
+        The type II error, from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If β is no probability.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> steps = compose(mechanisms.gumbel(b=2), 3)
+    >>> round(inverse_trade_off(steps, trade_off(steps, 0.2, "remove"), "remove"), 9)
+    0.2
+    """
+    swapped: dict[str, Direction] = {"remove": "add", "add": "remove"}
+    return trade_off(composition, _probability(beta, "beta"), swapped.get(direction, direction))
+
+
+def membership_advantage(composition: Composition) -> float:
+    """Return the largest true positive rate less false positive rate of any attack: δ(0).
+
+    This is the total variation distance of P and Q, the same in both directions.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> print(f"{membership_advantage(compose(mechanisms.gaussian(sigma=1), 1)):.9f}")
+    0.382924923
+    """
+    return composition.delta(0.0).delta
+
+
+def bayes_error(
+    composition: Composition, prior: float = 0.5, direction: Direction = "both"
+) -> float:
+    """Return the least probability that an attacker with a prior on membership is wrong.
+
+    min over tests of π β + (1 − π) α = π (1 − δ(log((1 − π)/π))): exact in one direction, and for
+    "both" the smaller of the two, so that no attacker does better.
+
+    Parameters
+    ----------
+    composition, direction
+        As for `trade_off`.
+    prior
+        π, the probability that the record is in, strictly between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If π is not strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> print(f"{bayes_error(compose(mechanisms.gaussian(sigma=1), 1)):.9f}")
+    0.308537539
+    """
+    prior = _probability(prior, "prior")
+    if not 0.0 < prior < 1.0:
+        raise InputError(f"prior = {prior!r}: it must lie strictly between 0 and 1")
+    odds = math.log1p(-prior) - math.log(prior)
+    return prior * math.exp(_Complement(composition, direction)(odds))
+
+
+def renyi_divergence(
+    composition: Composition, order: float, direction: Direction = "both"
+) -> float:
+    """Return D_α = K(α − 1)/(α − 1), its limits at 1 and ∞ included; inf where it diverges.
+
+    Parameters
+    ----------
+    composition, direction
+        As for `trade_off`; "both" takes the larger divergence.
+    order
+        α ≥ 0, or inf for the largest loss.
+
+    Raises
+    ------
+    InputError
+        If the order is negative or no number.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> steps = compose(mechanisms.gaussian(sigma=2), 8)
+    >>> [round(renyi_divergence(steps, order), 12) for order in (0.5, 1, 2, 32)]
+    [0.5, 1.0, 2.0, 32.0]
+    """
+    from symdp.arguments import real, sides
+
+    order = math.inf if order == math.inf else real(order, "order")
+    if order < 0:
+        raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
+    return max(_renyi(composition, order, side) for side in sides(direction))
+
+
+def _renyi(composition: Composition, order: float, side: str) -> float:
+    from symdp.methods.renyi import renyi_curve
+
+    law = composition.law(side)
+    if 1.0 < order < math.inf:
+        return renyi_curve(law, [order])[0]
+    if order < 1.0:
+        return law.cgf(order - 1.0) / (order - 1.0)
+    if law.mass_at_infinity > 0:
+        return math.inf
+    return law.loss_bounds[1] if order == math.inf else float(law.cumulants(0.0, 1)[0])
+
+
+def gaussian_mu(epsilon: float, log_delta: float) -> float:
+    """Return the μ at which μ-GDP has this δ at this ε; 0 where δ(ε) is met without any noise.
+
+    Parameters
+    ----------
+    epsilon
+        Any real ε.
+    log_delta
+        log δ < 0, or −inf.
+
+    Raises
+    ------
+    InputError
+        If δ is not below 1.
+
+    Examples
+    --------
+    >>> from symdp.methods.gaussian import log_gaussian_delta
+    >>> round(gaussian_mu(1.0, log_gaussian_delta(0.7, 1.0)), 12)
+    0.7
+    """
+    from scipy.optimize import brentq
+
+    from symdp.methods.gaussian import log_gaussian_delta
+
+    if not log_delta < 0.0:
+        raise InputError("log_delta: δ must lie below 1")
+    if log_delta == -math.inf or (epsilon < 0 and log_delta <= math.log(-math.expm1(epsilon))):
+        return 0.0
+
+    def height(log_mu: float) -> float:
+        return log_gaussian_delta(math.exp(log_mu), epsilon) - log_delta
+
+    low, high = -1.0, 1.0
+    while height(high) < 0:
+        high += 1.0
+    while height(low) > 0:
+        low -= 1.0
+    return math.exp(float(brentq(height, low, high, xtol=1e-15, rtol=1e-14)))
+
+
+@dataclass(frozen=True)
+class GaussianPrivacy:
+    """The μ of the Gaussian curve that touches a privacy profile from above, and where it does."""
+
+    mu: float
+    epsilon: float
+    least_delta: float
+
+    def __float__(self) -> float:
+        return self.mu
+
+
+def gaussian_privacy(
+    composition: Composition, least_delta: float = _LEAST_DELTA
+) -> GaussianPrivacy:
+    """Return the smallest μ whose Gaussian curve lies above δ(ε) wherever δ(ε) ≥ `least_delta`.
+
+    μ = max over ε ≥ 0 of `gaussian_mu` at (ε, δ(ε)), δ the larger of both directions, found on a
+    grid that is refined around its maximum: an estimate. A floor is needed because the tail of a
+    loss may be heavier than every Gaussian's, and then no μ would do [IND].
+
+    Parameters
+    ----------
+    composition
+        The steps.
+    least_delta
+        The floor, strictly between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If the floor is out of range, or not above the composition's mass at infinity.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> print(f"{gaussian_privacy(compose(mechanisms.gaussian(sigma=2), 1)).mu:.9f}")
+    0.500000000
+    """
+    least = _probability(least_delta, "least_delta")
+    end = composition.epsilon(least).epsilon if 0 < least < 1 else 0.0
+    if not 0 < least < 1:
+        raise InputError(f"least_delta = {least!r}: it must lie strictly between 0 and 1")
+
+    def mu(epsilon: float) -> float:
+        log_delta = composition.delta(epsilon).log_delta
+        return gaussian_mu(epsilon, log_delta) if log_delta < 0 else 0.0
+
+    grid = [end * k / _PLACES for k in range(_PLACES + 1)]
+    values = [mu(epsilon) for epsilon in grid]
+    best = max(range(len(grid)), key=values.__getitem__)
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, _PLACES)]
+    if low == high:
+        return GaussianPrivacy(values[best], grid[best], least)
+    place, value = _maximum(mu, low, high)
+    if value < values[best]:
+        place, value = grid[best], values[best]
+    return GaussianPrivacy(value, place, least)
+
+
+class _Complement:
+    """log(1 − δ(ε)), the smaller one of the directions, at every real ε."""
+
+    def __init__(self, composition: Composition, direction: Direction) -> None:
+        from symdp.arguments import sides
+        from symdp.questions.accountants import accountant_for
+
+        self._accountant = accountant_for("contour", composition)
+        self.laws = [composition.law(side) for side in sides(direction)]
+
+    def __call__(self, epsilon: float) -> float:
+        from symdp.law.tilts import log_one_minus_exp
+
+        answers = [self._accountant.log_delta(law, epsilon) for law in self.laws]
+        return min(
+            log_one_minus_exp(a.log_delta) if a.log_complement is None else a.log_complement
+            for a in answers
+        )
+
+    def ends(self) -> tuple[float, float]:
+        """Return the range of the loss: beyond it, 1 − δ(ε) is constant, or e^ε times that."""
+        bounds = [law.loss_bounds for law in self.laws]
+        return min(low for low, _ in bounds), max(high for _, high in bounds)
+
+    def width(self) -> float:
+        """Return the standard deviation of the loss."""
+        variances = [float(law.cumulants(t, 2)[1]) for law in self.laws for t in (0.0, -1.0)]
+        return math.sqrt(max(*variances, 1e-300))
+
+
+def _largest(
+    function: Callable[[float], float],
+    ends: tuple[float, float],
+    width: float,
+    has_kinks: bool,
+) -> float:
+    """Return the maximum of a function that rises and then falls, from a bracket around 0."""
+    known: dict[float, float] = {}
+
+    def value(x: float) -> float:
+        if x not in known:
+            known[x] = function(x)
+        return known[x]
+
+    low, high = ends
+    middle = min(max(0.0, low), high)
+    left, right = max(low, middle - width), min(high, middle + width)
+    while left > low and value(left) >= value(middle):
+        left, middle, right = max(low, left - 2 * (middle - left)), left, middle
+    while right < high and value(right) >= value(middle):
+        left, middle, right = middle, right, min(high, right + 2 * (right - middle))
+    place, _ = _maximum(value, left, right)
+    if has_kinks:
+        _golden_section(value, max(left, place - _KINK), min(right, place + _KINK))
+    return max(known.values())
+
+
+def _golden_section(function: Callable[[float], float], low: float, high: float) -> None:
+    """Narrow a maximum down to rounding: parabolas do not find a kink."""
+    share = 0.5 * (math.sqrt(5.0) - 1.0)
+    for _ in range(_NARROWINGS):
+        inner = high - share * (high - low), low + share * (high - low)
+        if function(inner[0]) < function(inner[1]):
+            low = inner[0]
+        else:
+            high = inner[1]
+    function(low)
+    function(high)
+
+
+def _maximum(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
+        lambda x: -function(float(x)),
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": _TOLERANCE * max(1.0, high - low), "maxiter": 200},
+    )
+    return float(found.x), -float(found.fun)
+
+
+def _probability(value: float, name: str) -> float:
+    from symdp.arguments import real
+
+    number = real(value, name)
+    if not 0.0 <= number <= 1.0:
+        raise InputError(f"{name} = {value!r}: it must lie from 0 to 1")
+    return number
