@@ -12,9 +12,9 @@ from typing import Any
 
 from symdp.adapters.dp_events import RELATIONS, EventError, event_of, steps_of
 from symdp.adapters.upper import delta_upper, epsilon_upper
-from symdp.composition import Composition
 from symdp.errors import InputError
-from symdp.ledger import Ledger
+from symdp.questions.composition import Composition
+from symdp.questions.ledger import Ledger
 
 from dp_accounting import NeighboringRelation, PrivacyAccountant  # isort: skip  # checked above
 
@@ -71,7 +71,7 @@ class SymdpAccountant(PrivacyAccountant):
     @property
     def protects(self) -> str:
         """Whose privacy ε speaks of, in words."""
-        from symdp.relation import protects
+        from symdp.model.relation import protects
 
         return protects(RELATIONS[self.neighboring_relation])
 

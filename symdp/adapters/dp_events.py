@@ -26,12 +26,12 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.errors import InputError
-from symdp.mechanism import Mechanism
-from symdp.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
-from symdp.sampling import exact
+from symdp.model.mechanism import Mechanism
+from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
+from symdp.model.sampling import exact
 
 if TYPE_CHECKING:
-    from symdp.composition import Composition
+    from symdp.questions.composition import Composition
 
 RELATIONS = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: ADD_REMOVE,

@@ -38,12 +38,12 @@ except ImportError as error:
 from symdp.adapters.upper import delta_upper, epsilon_upper
 from symdp.arguments import checked_count
 from symdp.errors import InputError
-from symdp.ledger import Ledger
 from symdp.mechanisms import gaussian
-from symdp.relation import ADD_REMOVE, SUBSTITUTION
+from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
+from symdp.questions.ledger import Ledger
 
 if TYPE_CHECKING:
-    from symdp.mechanism import Mechanism
+    from symdp.model.mechanism import Mechanism
 
 METHOD = "symdp"
 _SCHEMA = 1
@@ -112,7 +112,7 @@ class SymdpAccountant:
     @property
     def protects(self) -> str:
         """Whose privacy ε speaks of, in words: the records are clients."""
-        from symdp.relation import protects
+        from symdp.model.relation import protects
 
         return protects(_RELATIONS[self._config.neighboring_relation])
 

@@ -23,11 +23,11 @@ except ImportError as error:
     raise ImportError("symdp.adapters.opacus needs Opacus: pip install opacus") from error
 
 from symdp.adapters.upper import epsilon_upper
-from symdp.calibrate import calibrate
 from symdp.errors import InputError
-from symdp.ledger import Ledger
 from symdp.mechanisms import gaussian
-from symdp.relation import ADD_REMOVE, protects
+from symdp.model.relation import ADD_REMOVE, protects
+from symdp.questions.calibrate import calibrate
+from symdp.questions.ledger import Ledger
 
 NAME = "symdp"
 SCHEME = "poisson"

@@ -9,8 +9,8 @@ from symdp.arguments import DIRECTIONS
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
-    from symdp.guarantee import Guarantee
-    from symdp.ledger import Ledger
+    from symdp.questions.guarantee import Guarantee
+    from symdp.questions.ledger import Ledger
 
 # The largest loss is a sum of a few logarithms and a product with the count, each rounded by one
 # unit in the last place; relatively, this bounds them all together.
