@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.training import training
 
 from symdp.version import __version__
 
@@ -47,6 +48,7 @@ __all__ = [
     "load_composition",
     "loads",
     "mechanisms",
+    "training",
 ]
 
 # Public name -> the module that holds it. SymPy and NumPy are imported with the first use of one
@@ -68,6 +70,7 @@ _HOMES = {
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "training": "symdp.questions.training",
 }
 
 
