@@ -11,6 +11,7 @@ from symdp.cli import options
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
+from symdp.cli.ledger import ledger_app
 from symdp.cli.report import report
 from symdp.cli.train import train
 from symdp.cli.working import working
@@ -369,6 +370,7 @@ def calibrate(
 
 
 app.command("train")(train)
+app.add_typer(ledger_app, name="ledger")
 app.command("report")(report)
 app.command("individual")(individual)
 app.add_typer(filter_app, name="filter")
