@@ -30,6 +30,7 @@ PUBLIC = [
     "load_composition",
     "loads",
     "mechanisms",
+    "training",
 ]
 
 ANSWER = """
