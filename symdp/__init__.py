@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
+    from symdp.balls.tail_values import tail_value
     from symdp.derive.derivation import Derivation, derive
     from symdp.errors import AccuracyError, InputError, SymdpError
+    from symdp.law.standalone import to_c, to_python
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
     from symdp.questions.calibrate import Calibration, calibrate
@@ -47,6 +49,9 @@ __all__ = [
     "load_composition",
     "loads",
     "mechanisms",
+    "tail_value",
+    "to_c",
+    "to_python",
 ]
 
 # Public name -> the module that holds it. SymPy and NumPy are imported with the first use of one
@@ -68,6 +73,9 @@ _HOMES = {
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "tail_value": "symdp.balls.tail_values",
+    "to_c": "symdp.law.standalone",
+    "to_python": "symdp.law.standalone",
 }
 
 
