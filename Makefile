@@ -1,5 +1,6 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow
+# make test-ROOM  the quick tests of one room: make test-exact, make test-derive, ...
 # make slow   the slow tests, an hour or two
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed, in out/docs/index.html
@@ -20,6 +21,9 @@ run: $(VENV)/.plot
 
 test: lint
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+
+test-%: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow" symdp/$* $(wildcard tests/$*)
 
 slow: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m slow
