@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.training import training
 
 from symdp.version import __version__
 
@@ -52,6 +53,7 @@ __all__ = [
     "tail_value",
     "to_c",
     "to_python",
+    "training",
 ]
 
 # Public name -> the module that holds it. SymPy and NumPy are imported with the first use of one
@@ -76,6 +78,7 @@ _HOMES = {
     "tail_value": "symdp.balls.tail_values",
     "to_c": "symdp.law.standalone",
     "to_python": "symdp.law.standalone",
+    "training": "symdp.questions.training",
 }
 
 

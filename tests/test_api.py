@@ -33,6 +33,7 @@ PUBLIC = [
     "tail_value",
     "to_c",
     "to_python",
+    "training",
 ]
 
 ANSWER = """

@@ -147,7 +147,7 @@ def _log_transform(weight: Array, deviation: Array, step: float, first: int, las
     """Return log Σ wⱼ e^{ikhdⱼ} for k = first, …, last − 1."""
     if (last - first) * weight.size <= _DIRECT_WORK:
         y = step * np.arange(first, last, dtype=np.float64)
-        value = np.exp(1j * np.multiply.outer(y, deviation)) @ weight
+        value = np.asarray(np.exp(1j * np.multiply.outer(y, deviation)) @ weight, complex)
     else:
         value = uniform_sum(weight, np.fmod(step * deviation, 2.0 * np.pi), first, last)
     with np.errstate(divide="ignore"):
