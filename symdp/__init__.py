@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
+    from symdp.balls.tail_values import tail_value
     from symdp.derive.derivation import Derivation, derive
     from symdp.errors import AccuracyError, InputError, SymdpError
+    from symdp.law.standalone import to_c, to_python
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
     from symdp.questions.calibrate import Calibration, calibrate
@@ -48,6 +50,9 @@ __all__ = [
     "load_composition",
     "loads",
     "mechanisms",
+    "tail_value",
+    "to_c",
+    "to_python",
     "training",
 ]
 
@@ -70,6 +75,9 @@ _HOMES = {
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "tail_value": "symdp.balls.tail_values",
+    "to_c": "symdp.law.standalone",
+    "to_python": "symdp.law.standalone",
     "training": "symdp.questions.training",
 }
 

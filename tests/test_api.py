@@ -30,6 +30,9 @@ PUBLIC = [
     "load_composition",
     "loads",
     "mechanisms",
+    "tail_value",
+    "to_c",
+    "to_python",
     "training",
 ]
 

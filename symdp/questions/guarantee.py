@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # A value and the ends of its interval are rounded apart; by more than this, relatively to their
 # size and to one, they do not differ by rounding.
-_ROUNDING = 1e-13
+_ROUNDING = 1e-13  # relative: ends that passed the value by rounding are moved onto it
 _COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
 
 
