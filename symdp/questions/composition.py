@@ -23,7 +23,8 @@ from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.guarantee import Curve, Guarantee
-from symdp.questions.steps import Summed, listed_steps
+from symdp.questions.steps import listed_steps
+from symdp.questions.sums import Summed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -372,8 +373,7 @@ def compose(
     Parameters
     ----------
     steps
-        A mechanism; or a list of mechanisms, each of which counts once, and of pairs
-        (mechanism, count).
+        A mechanism; or a list of mechanisms, each once, and of pairs (mechanism, count).
     count
         How often one mechanism is taken, once if left out; a float must be whole.
 

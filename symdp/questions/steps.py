@@ -1,11 +1,10 @@
-"""The steps of a composition as people hand them in, and their sums."""
+"""The steps of a composition as people hand them in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
-from symdp.arguments import checked_count
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 
@@ -23,34 +22,3 @@ def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
             raise InputError(f"step {place}: {pair[0]!r:.60} is no mechanism")
         pairs.append((pair[0], pair[1]))
     return pairs
-
-
-class Summed:
-    """What consists of steps, can be added to its like and taken several times.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> noise, sample = mechanisms.gaussian(sigma=4), mechanisms.laplace(b=8)
-    >>> both = compose(noise, 3) + 10 * compose(sample, 2)
-    >>> both.count, both.steps == compose([(noise, 3), (sample, 20)]).steps
-    (23, True)
-    """
-
-    steps: tuple[tuple[Mechanism, int], ...]
-
-    def __add__(self, other: object) -> Self:
-        """Return all steps of both; InputError where they protect different neighbours."""
-        if not isinstance(other, Summed):
-            return NotImplemented
-        return self._of([*self.steps, *other.steps])
-
-    def __mul__(self, times: object) -> Self:
-        """Return every step so many times; InputError for what is no positive whole number."""
-        many = checked_count(times)
-        return self._of([(mechanism, many * count) for mechanism, count in self.steps])
-
-    __rmul__ = __mul__
-
-    def _of(self, steps: list[tuple[Mechanism, int]]) -> Self:
-        return type(self)(steps)  # type: ignore[call-arg]
