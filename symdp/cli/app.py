@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.card import card
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
@@ -370,6 +371,7 @@ def calibrate(
 
 
 app.command("train")(train)
+app.command("card")(card)
 app.add_typer(ledger_app, name="ledger")
 app.command("report")(report)
 app.command("individual")(individual)
