@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.examples import epilog
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
@@ -15,7 +16,6 @@ from symdp.cli.working import working
 from symdp.errors import InputError
 
 app = typer.Typer(
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -40,7 +40,7 @@ def _root(
     pass
 
 
-@app.command("list")
+@app.command("list", epilog=epilog("list"))
 def list_mechanisms() -> None:
     """Show the built-in mechanisms with their parameters."""
     from symdp.cli.display import print_mechanisms
@@ -48,7 +48,7 @@ def list_mechanisms() -> None:
     print_mechanisms()
 
 
-@app.command()
+@app.command(epilog=epilog("derive"))
 def derive(
     *,
     mechanism: options.Mechanism = None,
@@ -92,7 +92,7 @@ def derive(
     print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
 
-@app.command()
+@app.command(epilog=epilog("delta"))
 def delta(
     *,
     epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
@@ -133,7 +133,7 @@ def delta(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("epsilon"))
 def epsilon(
     *,
     delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
@@ -174,7 +174,7 @@ def epsilon(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("curve"))
 def curve(
     *,
     mechanism: options.Mechanism = None,
@@ -229,7 +229,7 @@ def curve(
     print_curve(answers, side, seconds, as_json=as_json, plot=plot)
 
 
-@app.command()
+@app.command(epilog=epilog("verify"))
 def verify(
     *,
     mechanism: options.Mechanism = None,
@@ -272,7 +272,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=epilog("certify"))
 def certify(
     *,
     epsilon: Annotated[
@@ -311,7 +311,7 @@ def certify(
     prove(job, epsilon, delta, words.whole(digits, "--digits", 1, 200), side, time_limit, as_json)
 
 
-@app.command()
+@app.command(epilog=epilog("calibrate"))
 def calibrate(
     *,
     parameter: Annotated[
@@ -366,7 +366,7 @@ def calibrate(
     )
 
 
-@app.command()
+@app.command(epilog=epilog("report"))
 def report(
     *,
     output: Annotated[
@@ -396,5 +396,5 @@ def report(
     write_report(job, words.delta(delta), output)
 
 
-app.command("individual")(individual)
-app.add_typer(filter_app, name="filter")
+app.command("individual", epilog=epilog("individual"))(individual)
+app.add_typer(filter_app, name="filter", epilog=epilog("filter"))
