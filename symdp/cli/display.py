@@ -87,12 +87,12 @@ def print_routes(taken: str) -> None:
 
     from symdp.exact.route import ROUTES
 
-    table = Table("", "route", "applies to", "what it computes", "half width", "work grows", box=None)
+    table = Table(
+        "", "route", "applies to", "what it computes", "half width", "work grows", box=None
+    )
     for route in ROUTES:
         mark = "→" if route.name == taken else ""
-        table.add_row(
-            mark, route.name, route.laws, route.how, route.promise, route.cost
-        )
+        table.add_row(mark, route.name, route.laws, route.how, route.promise, route.cost)
     console().print(table)
 
 
