@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.sensitivities import sensitivities
     from symdp.questions.training import training
 
 from symdp.version import __version__
@@ -50,6 +51,7 @@ __all__ = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sensitivities",
     "tail_value",
     "to_c",
     "to_python",
@@ -75,6 +77,7 @@ _HOMES = {
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "sensitivities": "symdp.questions.sensitivities",
     "tail_value": "symdp.balls.tail_values",
     "to_c": "symdp.law.standalone",
     "to_python": "symdp.law.standalone",

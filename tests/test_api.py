@@ -30,6 +30,7 @@ PUBLIC = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sensitivities",
     "tail_value",
     "to_c",
     "to_python",

@@ -9,6 +9,7 @@ import typer
 
 from symdp.cli import options
 from symdp.cli.card import card
+from symdp.cli.examples import epilog
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
@@ -20,7 +21,6 @@ from symdp.cli.working import working
 from symdp.errors import InputError
 
 app = typer.Typer(
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,7 +45,7 @@ def _root(
     pass
 
 
-@app.command("list")
+@app.command("list", epilog=epilog("list"))
 def list_mechanisms() -> None:
     """Show the built-in mechanisms with their parameters."""
     from symdp.cli.display import print_mechanisms
@@ -53,7 +53,7 @@ def list_mechanisms() -> None:
     print_mechanisms()
 
 
-@app.command()
+@app.command(epilog=epilog("derive"))
 def derive(
     *,
     mechanism: options.Mechanism = None,
@@ -97,7 +97,7 @@ def derive(
     print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
 
-@app.command()
+@app.command(epilog=epilog("delta"))
 def delta(
     *,
     epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
@@ -138,7 +138,7 @@ def delta(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("epsilon"))
 def epsilon(
     *,
     delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
@@ -179,7 +179,7 @@ def epsilon(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("curve"))
 def curve(
     *,
     mechanism: options.Mechanism = None,
@@ -234,7 +234,7 @@ def curve(
     print_curve(answers, side, seconds, as_json=as_json, plot=plot)
 
 
-@app.command()
+@app.command(epilog=epilog("verify"))
 def verify(
     *,
     mechanism: options.Mechanism = None,
@@ -277,7 +277,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=epilog("certify"))
 def certify(
     *,
     epsilon: Annotated[
@@ -316,7 +316,7 @@ def certify(
     prove(job, epsilon, delta, words.whole(digits, "--digits", 1, 200), side, time_limit, as_json)
 
 
-@app.command()
+@app.command(epilog=epilog("calibrate"))
 def calibrate(
     *,
     parameter: Annotated[
@@ -382,10 +382,10 @@ def calibrate(
     )
 
 
-app.command("train")(train)
-app.command("card")(card)
-app.command("tradeoff")(tradeoff)
-app.add_typer(ledger_app, name="ledger")
-app.command("report")(report)
-app.command("individual")(individual)
-app.add_typer(filter_app, name="filter")
+app.command("train", epilog=epilog("train"))(train)
+app.command("card", epilog=epilog("card"))(card)
+app.command("tradeoff", epilog=epilog("tradeoff"))(tradeoff)
+app.add_typer(ledger_app, name="ledger", epilog=epilog("ledger"))
+app.command("report", epilog=epilog("report"))(report)
+app.command("individual", epilog=epilog("individual"))(individual)
+app.add_typer(filter_app, name="filter", epilog=epilog("filter"))

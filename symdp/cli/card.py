@@ -87,8 +87,7 @@ def card(
 ) -> None:
     """Write a privacy card: parameters, unit, neighbors, mechanism, attack, proof, sources, hash.
 
-    Examples: symdp card --examples 60000 --batch 256 --epochs 60 --noise 1.12 -o card.json
-    and symdp card --check card.json (exit code 1 where something differs).
+    --check computes a card again; the exit code is 1 where something differs.
     """
     from symdp.cli.patience import in_time
 

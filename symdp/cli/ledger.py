@@ -9,6 +9,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
+from symdp.cli.examples import epilog
 from symdp.cli.job import Job
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ ledger_app = typer.Typer(
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger's file, JSON.")]
 
 
-@ledger_app.command("add")
+@ledger_app.command("add", epilog=epilog("ledger add"))
 def add(
     *,
     file: File,
@@ -37,10 +38,7 @@ def add(
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Add steps, once unless -n says; the file is made if there is none, and replaced whole.
-
-    Example: symdp ledger add budget.json gaussian sigma=2 --sampling poisson --rate 1/100 -n 600
-    """
+    """Add steps, once unless -n says; the file is made if there is none, and replaced whole."""
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
     )
@@ -59,7 +57,7 @@ def add(
     _show(ledger, as_json)
 
 
-@ledger_app.command("epsilon")
+@ledger_app.command("epsilon", epilog=epilog("ledger epsilon"))
 def epsilon(
     *,
     file: File,
@@ -69,10 +67,7 @@ def epsilon(
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
-    """Print the smallest ε ≥ 0 of all steps so far at a given δ.
-
-    Example: symdp ledger epsilon budget.json --delta 1e-5
-    """
+    """Print the smallest ε ≥ 0 of all steps so far at a given δ."""
     from symdp.cli.display import print_answer
     from symdp.cli.patience import in_time
     from symdp.cli.working import working
@@ -88,12 +83,9 @@ def epsilon(
     print_answer(answer, as_json)
 
 
-@ledger_app.command("show")
+@ledger_app.command("show", epilog=epilog("ledger show"))
 def show(*, file: File, as_json: options.Json = False) -> None:
-    """Show the steps of a ledger and whose privacy they speak of.
-
-    Example: symdp ledger show budget.json
-    """
+    """Show the steps of a ledger and whose privacy they speak of."""
     _show(_loaded(file), as_json)
 
 

@@ -43,10 +43,7 @@ def tradeoff(
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
-    """Print the least miss rate of any attack at its false positive rate, and draw it.
-
-    Example: symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg
-    """
+    """Print the least miss rate of any attack at its false positive rate, and draw it."""
     from symdp.cli.patience import in_time
     from symdp.cli.working import working
 

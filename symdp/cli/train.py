@@ -70,10 +70,7 @@ def train(
         bool, typer.Option("--csv", help="Print one line for each sampling, with a header.")
     ] = False,
 ) -> None:
-    """Print ε of a training run with noisy gradients, or the noise that it needs for an ε.
-
-    Example: symdp train --examples 60000 --batch 256 --epochs 60 --noise 1.12 --delta 1e-5
-    """
+    """Print ε of a training run with noisy gradients, or the noise that it needs for an ε."""
     from symdp.cli.patience import in_time
     from symdp.cli.working import working
 

@@ -53,7 +53,7 @@ class Guarantee:
     protection
         The neighbouring relation and the sampling: whose privacy this is.
     route
-        The row of `symdp.exact.routes.ROUTES` by which the default method answered.
+        The row of `symdp.exact.route.ROUTES` by which the default method answered.
     asked
         "delta" or "epsilon".
     kind

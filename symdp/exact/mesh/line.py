@@ -150,7 +150,8 @@ def _log_transform(weight: Array, deviation: Array, step: float, first: int, las
         value = np.asarray(np.exp(1j * np.multiply.outer(y, deviation)) @ weight, complex)
     else:
         value = uniform_sum(weight, np.fmod(step * deviation, 2.0 * np.pi), first, last)
+    log = np.empty(value.size, dtype=np.complex128)
     with np.errstate(divide="ignore"):
-        log = np.log(value)
-    log.real = np.maximum(log.real, _LOG_ZERO)
-    return np.asarray(log)
+        log.real = np.maximum(np.log(np.abs(value)), _LOG_ZERO)
+    log.imag = np.angle(value)
+    return log

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from symdp.exact.answer import Answer
 from symdp.exact.base import outside_range
-from symdp.exact.exact import SAFETY, exact_answer
+from symdp.exact.exact import SAFETY, exact_answer, margin
 from symdp.exact.finite_sum import log_total
-from symdp.exact.line import StripValue, log_payoff_bound
+from symdp.exact.line import Line, StripValue, log_payoff_bound
+from symdp.exact.lines import HALF_CELL, shared_line
 from symdp.exact.mesh.large_losses import conditioned
-from symdp.exact.mesh.line import WANTED, mesh_value, predicted_error
+from symdp.exact.mesh.line import WANTED, mesh_line, mesh_value, predicted_error
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.law.tilts import Strip, log_one_minus_exp
 from symdp.law.total import SumLaw
@@ -21,11 +23,12 @@ _WIDE = 1e-8  # relative half width of δ that is worth conditioning on large lo
 _SHARES = (0.8, 0.6, 0.4, 0.25, 0.15)  # of the saddle point
 _LESS = 0.7  # of an error is worth another tilt
 _DEEPEST = 3  # times that a law is conditioned again
-_NEGLIGIBLE = 34.0  # e-folds below δ of all terms that are left out
+_TERM = 5e-9  # what the cut-off may change in one of several terms
+_NEGLIGIBLE = 25.0  # e-folds below δ of all terms that are left out
 _MOST_TERMS = 40  # each is a line of its own
 
 
-def mesh_answer(law: SumLaw, epsilon: float, route: str) -> Answer:
+def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
     """Return δ(ε) with a two-sided error.
 
     Parameters
@@ -34,33 +37,54 @@ def mesh_answer(law: SumLaw, epsilon: float, route: str) -> Answer:
         The total loss, of any kind.
     epsilon
         Between the least and the largest loss, in nats.
-    route
-        The row that the answer is to name.
 
     Raises
     ------
     AccuracyError
         If no line bounds δ at all.
     """
-    return _answer(law, epsilon, route, _DEEPEST)
+    return _answer(law, epsilon, _DEEPEST)
 
 
-def _answer(law: SumLaw, epsilon: float, route: str, depth: int) -> Answer:
-    if not law.is_spread and depth and law.domain[1] > 0:
+def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = WANTED) -> Answer:
+    if not law.is_spread and law.domain[1] > 0:
         tilt = line_tilt(law, epsilon, Strip.RIGHT)
-        if best_tilt(law, epsilon, tilt)[1] > _WIDE:
-            terms = conditioned(law, tilt)
-            found = None if terms is None else _summed(terms, epsilon, route, depth - 1)
-            if found is not None:
-                return found
+        error = best_tilt(law, epsilon, tilt)[1]
+        terms = conditioned(law, tilt) if depth and error > _WIDE else None
+        found = None if terms is None else _summed(terms, epsilon, depth - 1)
+        if found is not None:
+            return found
+        if depth == _DEEPEST and error <= _WIDE:
+            shared = _on_shared_lines(law, epsilon)
+            if shared is not None and margin(shared) <= _WIDE:
+                return shared
 
     def value(strip: Strip) -> StripValue:
         tilt = best_tilt(law, epsilon, line_tilt(law, epsilon, strip))[0]
-        return mesh_value(law, epsilon, tilt)
+        return mesh_value(law, epsilon, tilt, wanted)
 
-    found = answer_from_strips(law, value, route)
+    found = answer_from_strips(law, value)
     assert found is not None
     return found
+
+
+def _on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return the answer from lines that serve other ε as well, None where there are none."""
+    if law.is_spread:
+        return None
+
+    def value(strip: Strip) -> StripValue | None:
+        line = shared_line(law, epsilon, strip, _traced)
+        return None if line is None else line.value(epsilon)
+
+    return answer_from_strips(law, value)
+
+
+def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Line | Literal[True] | None:
+    tilt, error = best_tilt(law, centre, saddle)
+    if half * abs(saddle - tilt) > HALF_CELL:
+        return True
+    return mesh_line(law, centre, tilt, half) if error <= _WIDE else None
 
 
 def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]:
@@ -79,9 +103,7 @@ def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]
     return found
 
 
-def _summed(
-    terms: list[tuple[float, SumLaw]], epsilon: float, route: str, depth: int
-) -> Answer | None:
+def _summed(terms: list[tuple[float, SumLaw]], epsilon: float, depth: int) -> Answer | None:
     """Return Σ e^{wⱼ} δⱼ(ε), None where too many terms count."""
     bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
     order = np.argsort(-bounds, kind="stable")
@@ -98,7 +120,7 @@ def _summed(
             asked += 1
             if asked > _MOST_TERMS:
                 return None
-            answer = _answer(law, epsilon, route, depth)
+            answer = _answer(law, epsilon, depth, _TERM)
         if answer.log_delta == -math.inf:
             continue
         assert answer.log_upper is not None
@@ -114,7 +136,7 @@ def _summed(
         return None
     relative = math.exp(min(error - total, 0.0)) / SAFETY
     known = -math.exp(min(slope - total, 700.0))
-    return exact_answer(total, log_one_minus_exp(total), relative, known, route=route)
+    return exact_answer(total, log_one_minus_exp(total), relative, known)
 
 
 def _log_bound(law: SumLaw, epsilon: float) -> float:
