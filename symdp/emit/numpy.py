@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ _DIGITS = 40
 _MODERATE = 10**150  # coefficients within [1/this, this] multiply and divide without overflow
 _UNDERFLOW = -660.0  # of e^{−x} I_ν(x)
 _MOST_TERMS = 256.0
+EXTENDED_ROUNDING = 1.1e-19  # 2^−63, relative: the spacing of 64-bit mantissas
 _ROUNDING = 1e-17
 _SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
 
@@ -25,15 +27,16 @@ _SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
 class NumpyFunction:
     """A compiled expression; call it with arrays, which broadcast against each other."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, extended: bool = False) -> None:
         for step in program.steps:
-            if step.operation not in _OPERATIONS:
+            if step.operation not in _OPERATIONS or (extended and step.operation in _DOUBLES_ONLY):
                 raise InputError(f"the operation '{step.operation}' has no NumPy form")
-        self._program = program
-        extreme = _extreme_coefficients(program)
+        self._program, self._extended = program, extended
+        number = _long_double if extended else _double
+        extreme = _extreme_coefficients(program, number)
         offset = len(program.symbols)
         self._constants = [
-            1.0 if offset + i in extreme else _double(node)
+            1.0 if offset + i in extreme else number(node)
             for i, node in enumerate(program.constants)
         ]
         self._steps = [
@@ -47,15 +50,22 @@ class NumpyFunction:
             for step in program.steps
         ]
 
-    def __reduce__(self) -> tuple[type[NumpyFunction], tuple[Program]]:
-        return NumpyFunction, (self._program,)
+    def __reduce__(self) -> tuple[type[NumpyFunction], tuple[Program, bool]]:
+        return NumpyFunction, (self._program, self._extended)
 
     def __call__(self, *arguments: ArrayLike) -> _Array:
-        """Return the values as float64, or complex128 where an argument is complex."""
+        """Return the values as float64, or complex128 where an argument is complex.
+
+        A function in extended precision takes real arguments and returns `numpy.longdouble`.
+        """
         if len(arguments) != len(self._program.symbols):
             names = ", ".join(symbol.name for symbol in self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
-        inputs = [_numbers(argument) for argument in arguments]
+        inputs = (
+            [np.asarray(argument, dtype=np.longdouble) for argument in arguments]
+            if self._extended
+            else [_numbers(argument) for argument in arguments]
+        )
         values: list[Any] = [*inputs, *self._constants]
         append = values.append
         with np.errstate(all="ignore"):
@@ -63,7 +73,7 @@ class NumpyFunction:
                 append(operation(detail, *[values[slot] for slot in operands]))
         result = np.asarray(values[self._program.result])
         if result.dtype.kind != "c":
-            result = result.astype(np.float64, copy=False)
+            result = result.astype(np.longdouble if self._extended else np.float64, copy=False)
         shape = np.broadcast_shapes(*(array.shape for array in inputs))
         return result if result.shape == shape else np.broadcast_to(result, shape).copy()
 
@@ -101,6 +111,35 @@ def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFun
     return NumpyFunction(compile_program(expression, symbols))
 
 
+def compile_extended(
+    expression: sp.Expr, symbols: Sequence[sp.Symbol]
+) -> Callable[..., NDArray[np.longdouble]] | None:
+    """Compile `expression` for arrays of 64-bit mantissas, as x86 processors have them.
+
+    Such values tell how doubles are rounded, at a thousandth of what ball arithmetic costs. None
+    is returned where `numpy.longdouble` is no wider than a double, or a function of the expression
+    is known in doubles only.
+
+    Parameters
+    ----------
+    expression, symbols
+        As for `compile_numpy`.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> f = compile_extended(sp.log(1 + x), [x])
+    >>> f is None or abs(f([1e-20])[0] * 1e20 - 1) < 1e-18
+    True
+    """
+    if np.finfo(np.longdouble).eps > EXTENDED_ROUNDING:
+        return None
+    try:
+        return NumpyFunction(compile_program(expression, symbols), extended=True)
+    except InputError:
+        return None
+
+
 def _numbers(argument: ArrayLike) -> _Array:
     array = np.asarray(argument)
     return array if array.dtype.kind == "c" else array.astype(np.float64, copy=False)
@@ -129,7 +168,33 @@ def _double(node: sp.Expr) -> Any:
         return number
 
 
-def _extreme_coefficients(program: Program) -> dict[int, float]:
+def _long_double(node: sp.Expr) -> Any:
+    """The nearest 64-bit mantissa to a real constant, or a truth value.
+
+    Raises
+    ------
+    InputError
+        For a complex constant, or one beyond the double range.
+    """
+    value = _double(node)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, complex):
+        raise InputError(f"the constant {sp.N(node, 5)} is not real")
+    if isinstance(node, sp.Rational):
+        rest = Fraction(int(node.p), int(node.q)) - Fraction(value)
+        return np.longdouble(value) + np.longdouble(float(rest))
+    import mpmath
+
+    from symdp.emit.mpmath import constant_value
+
+    with mpmath.workdps(_DIGITS):
+        exact = constant_value(node)
+        first = mpmath.mpf(value)
+        return np.longdouble(value) + np.longdouble(float(exact - first) if exact != first else 0.0)
+
+
+def _extreme_coefficients(program: Program, number: Callable[[sp.Expr], Any]) -> dict[int, float]:
     """Slots of rational coefficients that a double may not hold, with their logarithms.
 
     Binomial weights of a large batch are such; a slot counts if nothing but sums of exponentials
@@ -147,7 +212,7 @@ def _extreme_coefficients(program: Program) -> dict[int, float]:
         used = step.operands[1::2] if step.operation in _SUMS_OF_EXPONENTIALS else step.operands
         for slot in used:
             found.pop(slot, None)
-    return {slot: _double(sp.log(node)) for slot, node in found.items()}
+    return {slot: number(sp.log(node)) for slot, node in found.items()}
 
 
 # Operations take (detail, *operands).
@@ -331,3 +396,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
         for name in ("exp", "sqrt", "sign", "floor", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
 }
+
+_DOUBLES_ONLY = {
+    "erf", "erfc", "erfi", "gamma", "loggamma", "polygamma", "log_besselk", "log_besseli",
+    "besseli", "besselk", "besselj", "bessely", "uppergamma", "lowergamma",
+}  # fmt: skip

@@ -14,7 +14,7 @@ from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
 from symdp.law.domain import tilt_domain
 from symdp.law.elementary import exponential_remainder
-from symdp.law.mean import precise_losses, precise_mean, precise_top
+from symdp.law.mean import extended_mean, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes
 from symdp.law.outline import Outline
 from symdp.law.step import Array, Step
@@ -114,6 +114,15 @@ class LossLaw:
     def precise_mean(self) -> Fraction:
         """E L, given that L is finite, beyond double precision."""
         return precise_mean(self.step, self.outlines, self.base.mean)
+
+    @cached_property
+    def extended_mean(self) -> Fraction:
+        """E L, given that L is finite, to 18 digits of E|L − E L| or more."""
+        base, pieces = self.base, self.step.pieces
+        found = None
+        if len(base.panels) == sum(not escapes(piece) for piece in pieces) > 0:
+            found = None if self.step.point_loss.size else extended_mean(base.panels, base.mean)
+        return self.precise_mean if found is None else found
 
     @cached_property
     def precise_losses(self) -> tuple[Fraction, ...]:

@@ -32,7 +32,7 @@ class NodeSet:
     when built around the mean. Far tilts see only losses next to the end of the range, whose
     distance from it a difference from the mean would lose: their `origin` is that end, and `loss`
     and `centred` are ℓⱼ − origin. Such sets are `partial`: they leave out what only tilts nearer to
-    0 see.
+    0 see. `panels` are the pieces with a finite loss that is not on integers, each with its panels.
     """
 
     loss: Array
@@ -48,6 +48,7 @@ class NodeSet:
     origin: float | None = None
     partial: bool = False
     beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
@@ -104,6 +105,7 @@ class _PieceNodes:
     log_spread: Array
     error: float
     beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[Array, Array] | None = None
 
 
 def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
@@ -124,8 +126,10 @@ def _piece_nodes(
     if piece.flat and loss.size:
         top = log_weight.max()
         merged = _atoms(loss[:1], np.asarray([top + np.log(np.exp(log_weight - top).sum())]))
-        return replace(merged, error=rule.error)
-    return _PieceNodes(loss, log_weight, rule.number, rule.log_spread, rule.error, rule.beyond)
+        return replace(merged, error=rule.error, panels=rule.panels)
+    return _PieceNodes(
+        loss, log_weight, rule.number, rule.log_spread, rule.error, rule.beyond, rule.panels
+    )
 
 
 def build_nodes(
@@ -208,6 +212,11 @@ def build_nodes(
         log_spread,
         error,
         beyond=(sum(n.beyond[0] for n in found), sum(n.beyond[1] for n in found)),
+        panels=tuple(
+            (outline.piece, *nodes.panels)
+            for outline, out, nodes in zip(outlines, escaping, found[1:], strict=True)
+            if nodes.panels is not None and not out
+        ),
     )
 
 

@@ -36,13 +36,17 @@ _REMEDY = "use the method moments, or ask for another epsilon or delta"
 SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
 
 
+_NONE: Array = np.empty(0)
+
+
 @dataclass(frozen=True)
 class Rule:
     """Quadrature nodes of one piece: places, log weights, and the disagreement that was left.
 
     `number` counts nodes from left to right, ORDER to a panel, those left out included, and
     `log_spread` is the log of the stretch of losses a node stands for: its weight times |ℓ′|.
-    `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off.
+    `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off, and `panels` are the ends
+    of the panels, whose halves have the nodes.
     """
 
     x: Array
@@ -51,6 +55,7 @@ class Rule:
     log_spread: Array
     error: float
     beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[Array, Array] = (_NONE, _NONE)
 
 
 def _derivative() -> Array:
@@ -358,7 +363,8 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
         above = _beyond(outline.piece, float(upper[last]), float(lower[last]))
         beyond = (below[0] + above[0], below[1] + above[1])
     error = float(leftover.max())
-    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond)
+    ends = panels.lower, panels.upper
+    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond, ends)
 
 
 def _is_seen(

@@ -11,7 +11,9 @@ from flint import arb
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Extended = NDArray[np.longdouble]
 RealFunction = Callable[[Array], Array]
+ExtendedFunction = Callable[[Extended], Extended]
 
 
 class Accurate(Protocol):
@@ -23,6 +25,10 @@ class Accurate(Protocol):
 
     def ball(self, x: arb) -> tuple[arb, arb]:
         """Return balls around both at the working precision."""
+        ...
+
+    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
+        """Return both with 64-bit mantissas, None where the platform or a formula has none."""
         ...
 
 
