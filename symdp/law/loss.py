@@ -24,6 +24,10 @@ _LARGE = 30.0
 _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _SLOW = 0.25  # the frequency of band 0
+_MOST_COMMON = 3  # the level of the widest window that one node set may serve
+_HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
+_INNER = 0.25  # of the way to the end of the domain, for tilts of that window
+_FREQUENT = 2.0  # its frequency, in standard deviations⁻¹ of the loss
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
@@ -98,7 +102,7 @@ class LossLaw:
         self.domain = tilt_domain(step)
         self.outlines = [Outline(piece) for piece in step.pieces]
         self.loss_bounds = _widened(loss_bounds, self.outlines)
-        self._sets: dict[tuple[int, int, int | None], NodeSet] = {}
+        self._sets: dict[tuple[int, int, float], NodeSet] = {}
 
     @cached_property
     def base(self) -> NodeSet:
@@ -145,6 +149,31 @@ class LossLaw:
         pieces = self.step.pieces
         return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
 
+    @cached_property
+    def _common(self) -> tuple[int, float] | None:
+        """The level and the frequency of the one node set that serves all usual tilts, or None.
+
+        Sums of many steps tilt each of them by a small part of 1/σ, and turn it by little more
+        than that: where tilts up to ±3 or more hardly change the moments, one set serves them all.
+        """
+        outlines = [o for o in self.outlines if not escapes(o.piece)]
+        if not self.is_spread or not outlines or self.step.point_loss.size:
+            return None
+        mass, first, second = (sum(m) for m in zip(*(o.rough_moments() for o in outlines)))
+        if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
+            return None
+        mean, size = first / mass, math.sqrt(second / mass)
+        nearest = min(self.domain[1], -1.0 - self.domain[0])
+        for level in range(_MOST_COMMON, 1, -1):
+            tilts = [self._edge(level, upper=False), self._edge(level, upper=True)]
+            if not tilts[1] < _INNER * nearest:
+                continue
+            rows = np.stack([o.rough_log_masses(tilts) for o in outlines])
+            growth = np.logaddexp.reduce(rows, axis=0) - np.asarray(tilts) * mean
+            if float(growth.max()) < _HARDLY:
+                return level, _FREQUENT / size
+        return None
+
     def _edge(self, level: int, upper: bool) -> float:
         """Return the tilt at the end of window `level`, always inside the domain."""
         reach = 2.0**level - 1.0
@@ -177,29 +206,47 @@ class LossLaw:
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
-        lower, upper = self._level(tilt)
-        # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
-        band = None
-        if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
-            band = math.ceil(math.log(frequency / _SLOW, 4.0))
-        key = (lower, upper, band)
+        key = self._common_window(tilt, frequency) or self._window(tilt, frequency)
         found = self._sets.get(key)
         if found is None:
+            lower, upper, highest = key
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
             reference, origin = None, None
             far, level = upper > lower, max(lower, upper)
             local = sorted(self._edge(k, upper=far) for k in (level - 1, level))
-            turning = band is not None
+            turning = highest > 0
             if level > _FAR_LEVEL and (turning or self._log_moment(local) > _WORTHWHILE):
                 # At far tilts most of P has no weight, and would oscillate too fast to resolve.
                 ends = local
                 reference, bound = self.base, self.loss_bounds[int(far)]
                 reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
                 origin = bound if turning and _WORTHWHILE < reach < math.inf else None
-            highest = 0.0 if band is None else _SLOW * 4.0**band
             found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
             self._sets[key] = found
         return found
+
+    def _window(self, tilt: float, frequency: float) -> tuple[int, int, float]:
+        """Return the levels of the window around a tilt, and the frequency of a band."""
+        levels = self._level(tilt)
+        # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
+        if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
+            return *levels, _SLOW * 4.0 ** math.ceil(math.log(frequency / _SLOW, 4.0))
+        return *levels, 0.0
+
+    def _common_window(self, tilt: float, frequency: float) -> tuple[int, int, float] | None:
+        """Return the same for the window of usual tilts, or None for a tilt beyond."""
+        if self._common is None:
+            return None
+        level, highest = self._common
+        if not self._edge(level, upper=False) <= tilt <= self._edge(level, upper=True):
+            return None
+        bands = math.ceil(math.log(frequency / highest, 4.0)) if frequency > highest else 0
+        return level, level, highest * 4.0**bands
+
+    def window(self, tilt: float) -> tuple[float, float]:
+        """Return between which tilts the node set around a tilt serves at no further cost."""
+        lower, upper, _ = self._common_window(tilt, 0.0) or self._window(tilt, 0.0)
+        return self._edge(lower, upper=False), self._edge(upper, upper=True)
 
     def _turns(self, tilt: float, frequency: float) -> bool:
         """Return whether a frequency turns losses that count under a tilt by more than a little."""

@@ -159,6 +159,22 @@ class Outline:
         """Return the log of density times spacing on the grid: one row for each tilt."""
         return tilted(self.log_p, self.log_q, self.loss, tilts) + self.spacing
 
+    def rough_moments(self) -> tuple[float, float, float]:
+        """Return ∫ P, ∫ Pℓ and ∫ Pℓ² to within a factor of about two."""
+        with np.errstate(all="ignore"):
+            mass = np.exp(self.shells([0.0])[0])
+            rows = [mass * np.where(mass > 0, self.loss, 0.0) ** k for k in range(3)]
+            zeroth, first, second = (float(np.nansum(row)) for row in rows)
+        return zeroth, first, second
+
+    def rough_log_masses(self, tilts: Sequence[float]) -> Array:
+        """Return log ∫ P e^{tℓ} for several tilts to within a few units, where it is no far peak."""
+        shells = self.shells(tilts)
+        top = shells.max(axis=1, initial=-np.inf)
+        with np.errstate(all="ignore"):
+            total = np.log(np.exp(shells - top[:, None]).sum(axis=1))
+        return np.where(np.isfinite(top), top + total, -np.inf)
+
     def log_mass(self, tilt: float) -> float:
         """Return log ∫ P e^{tℓ} to within a few units."""
         self.look(tilt)

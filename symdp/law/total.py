@@ -233,6 +233,11 @@ class SumLaw:
         mean, rest = self.mean_parts(tilted)
         return float(Fraction(mean) + Fraction(rest) - Fraction(epsilon))
 
+    def window(self, tilt: float) -> tuple[float, float]:
+        """Return between which tilts around one K can be had at no further cost."""
+        windows = [law.window(tilt) for law, _ in self.terms]
+        return max(low for low, _ in windows), min(high for _, high in windows)
+
     def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:
         """Return the laws of the terms tilted by `tilt`."""
         return [law.tilted(tilt, frequency) for law, _ in self.terms]
