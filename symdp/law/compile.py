@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -19,12 +18,14 @@ from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.numpy import compile_extended
-from symdp.errors import AccuracyError, InputError
+from symdp.errors import InputError
 from symdp.interrupt import generation
+from symdp.law.accurate import Accurate
+from symdp.law.formula import law_of_formula
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
-from symdp.law.step import Array, Extended, ExtendedFunction, RealFunction, SmoothPiece, Step
+from symdp.law.step import Array, RealFunction, SmoothPiece, Step
 from symdp.law.stretch import EndFunction, Stretch
 
 if TYPE_CHECKING:
@@ -32,14 +33,11 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _BITS = 110
-_MOST_BITS = 4_000
 _MANY_BITS = 1_000
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
 _AROUND = 1e-12
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
 _SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
-_FEW = 6_000  # beyond this many nodes, correctly rounded values cost more than they bring
-_CANCELLED = 2.0**-43  # relative: where doubles are off by more, 64-bit mantissas may be, too
 
 
 def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
@@ -56,6 +54,15 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
 
 @lru_cache(maxsize=256)
 def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
+    if direction == "add":
+        other = _loss_law(mechanism, "remove", generation())
+        if other.is_reversible:
+            return other.reversed()
+    return law_of_formula(mechanism, direction) or _derived_law(mechanism, direction)
+
+
+def _derived_law(mechanism: Mechanism, direction: str) -> LossLaw:
+    """Return the law of a mechanism from a derivation of its own."""
     pair = mechanism.pair(direction)
     variable = pair.variable
     if pair.support.kind == "points":
@@ -72,7 +79,8 @@ def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
         if found is None
         else (_outward(found[0], -1), _outward(found[1], 1))
     )
-    return LossLaw(step, bounds)
+    is_reversible = not integer and len(charged) == len(derived)
+    return LossLaw(step, bounds, is_reversible)
 
 
 def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:
@@ -94,7 +102,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         log_p=log_p,
         log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
         loss=loss or _constant(math.inf),
-        accurate=_Accurate(
+        accurate=Accurate(
             ball_log_p,
             ball_loss,
             log_p,
@@ -157,7 +165,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         log_p=fast_log_p,
         log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
         loss=loss or _constant(math.inf),
-        accurate=_Accurate(
+        accurate=Accurate(
             stretch.in_balls([end.balls[0] for end in singular], True),
             stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
             fast_log_p,
@@ -261,79 +269,6 @@ def _constant(value: float) -> RealFunction:
         return np.full(np.shape(x), value)
 
     return function
-
-
-class _Accurate:
-    """log P and ℓ at given places, rounded correctly to doubles.
-
-    Values with 64-bit mantissas say how to round; ball arithmetic says it where there are none, or
-    where these differ from doubles by so much that the expression must have cancelled.
-    """
-
-    def __init__(
-        self,
-        log_p: Callable[[arb], arb],
-        loss: Callable[[arb], arb] | None,
-        fast_log_p: RealFunction,
-        fast_loss: RealFunction | None,
-        extended_log_p: ExtendedFunction | None = None,
-        extended_loss: ExtendedFunction | None = None,
-    ) -> None:
-        self._log_p, self._loss = log_p, loss
-        self._fast_log_p, self._fast_loss = fast_log_p, fast_loss
-        self._extended_log_p, self._extended_loss = extended_log_p, extended_loss
-
-    def ball(self, x: arb) -> tuple[arb, arb]:
-        """Return balls around log P and ℓ at the working precision."""
-        return self._log_p(x), arb(math.inf) if self._loss is None else self._loss(x)
-
-    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
-        """Return log P and ℓ with 64-bit mantissas, None where there are none."""
-        if self._extended_log_p is None or self._extended_loss is None:
-            return None
-        return self._extended_log_p(x), self._extended_loss(x)
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        if x.size > _FEW:
-            loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
-            return self._fast_log_p(x), loss - origin
-        log_p = _rounded(self._log_p, self._fast_log_p, self._extended_log_p, x)
-        if self._loss is None or self._fast_loss is None:
-            return log_p, np.full(x.shape, math.inf)
-        return log_p, _rounded(self._loss, self._fast_loss, self._extended_loss, x, origin)
-
-
-def _rounded(
-    ball: Callable[[arb], arb],
-    fast: RealFunction,
-    extended: ExtendedFunction | None,
-    x: Array,
-    origin: float = 0.0,
-) -> Array:
-    """Return the function less `origin`, each value as close as its rounding."""
-    values = np.empty(x.shape)
-    doubtful = np.ones(x.shape, dtype=bool)
-    if extended is not None:
-        with np.errstate(all="ignore"):
-            values = (extended(x.astype(np.longdouble)) - origin).astype(np.float64)
-            doubtful = ~(np.abs(values - (fast(x) - origin)) <= _CANCELLED * np.abs(values))
-    for i in np.flatnonzero(doubtful).tolist():
-        values[i] = _rounded_ball(ball, float(x[i]), origin)
-    return values
-
-
-def _rounded_ball(function: Callable[[arb], arb], place: float, origin: float) -> float:
-    """Return the function less `origin`, from a ball no wider than its rounding."""
-    bits = _BITS
-    while bits <= _MOST_BITS:
-        with ctx.workprec(bits):
-            ball = function(arb(place)) - origin
-            if ball.is_finite() and (ball.rel_accuracy_bits() >= 54 or ball == 0):
-                return float(ball.mid())
-            if ball.is_finite() and float(ball.rad()) < 1e-300:
-                return float(ball.mid())
-        bits *= 2
-    raise AccuracyError(f"the density or loss has no accurate value at {place!r}")
 
 
 def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[float, float]]:

@@ -97,12 +97,35 @@ class LossLaw:
     Node sets are built once for each window of tilts and band of frequencies, and kept.
     """
 
-    def __init__(self, step: Step, loss_bounds: tuple[float, float]) -> None:
-        self.step = step
-        self.domain = tilt_domain(step)
-        self.outlines = [Outline(piece) for piece in step.pieces]
-        self.loss_bounds = _widened(loss_bounds, self.outlines)
+    def __init__(
+        self,
+        step: Step,
+        loss_bounds: tuple[float, float],
+        is_reversible: bool = False,
+        other: LossLaw | None = None,
+    ) -> None:
+        self.step, self.is_reversible, self._other = step, is_reversible, other
+        if other is None:
+            self.domain = tilt_domain(step)
+            self.loss_bounds = _widened(loss_bounds, self.outlines)
+        else:
+            self.domain = -1.0 - other.domain[1], -1.0 - other.domain[0]
+            self.loss_bounds = loss_bounds
         self._sets: dict[tuple[int, int, float], NodeSet] = {}
+
+    def reversed(self) -> LossLaw:
+        """Return the law with P and Q exchanged, K(−1 − z), where neither vanishes on a piece.
+
+        One node set serves the usual tilts of both.
+        """
+        low, high = self.loss_bounds
+        pieces = tuple(piece.reversed() for piece in self.step.pieces)
+        return LossLaw(Step(self.step.name, pieces), (-high, -low), True, self)
+
+    @cached_property
+    def outlines(self) -> list[Outline]:
+        """Where the mass of every piece lies."""
+        return [Outline(piece) for piece in self.step.pieces]
 
     @cached_property
     def base(self) -> NodeSet:
@@ -156,10 +179,12 @@ class LossLaw:
         Sums of many steps tilt each of them by a small part of 1/σ, and turn it by little more
         than that: where tilts up to ±3 or more hardly change the moments, one set serves them all.
         """
+        if self._other is not None:
+            return self._other._common
         outlines = [o for o in self.outlines if not escapes(o.piece)]
         if not self.is_spread or not outlines or self.step.point_loss.size:
             return None
-        mass, first, second = (sum(m) for m in zip(*(o.rough_moments() for o in outlines)))
+        mass, first, second = np.sum([o.rough_moments() for o in outlines], axis=0).tolist()
         if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
             return None
         mean, size = first / mass, math.sqrt(second / mass)
@@ -206,8 +231,11 @@ class LossLaw:
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
-        key = self._common_window(tilt, frequency) or self._window(tilt, frequency)
+        common = self._common_window(tilt, frequency)
+        key = common or self._window(tilt, frequency)
         found = self._sets.get(key)
+        if found is None and common is not None and self._other is not None:
+            found = self._sets[key] = self._other.nodes(-0.5, key[2]).reversed()
         if found is None:
             lower, upper, highest = key
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]

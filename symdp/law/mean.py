@@ -16,6 +16,7 @@ import numpy as np
 from flint import arb, ctx
 
 from symdp.errors import AccuracyError
+from symdp.law.accurate import extended_number
 from symdp.law.nodes import escapes, inner_place, integer_nodes
 from symdp.law.outline import Outline, covering_tilts
 from symdp.law.panels import ORDER, build_panels
@@ -170,7 +171,7 @@ def extended_mean(pieces: Sequence[PanelledPiece], near: float) -> Fraction | No
 
 def _split(piece: SmoothPiece, lower: Array, upper: Array, parts: int) -> tuple[Extended, Extended]:
     """Return Gauss–Legendre nodes and weights on equal parts of every panel."""
-    exact = {float(end): _extended(end) for end in piece.ends}
+    exact = {float(end): extended_number(end) for end in piece.ends}
     low, high = (
         np.asarray([exact.get(end, np.longdouble(end)) for end in ends.tolist()])
         for ends in (lower, upper)
@@ -188,14 +189,9 @@ def _extended_rule() -> tuple[Extended, Extended]:
     with ctx.workprec(BITS):
         pairs = [arb.legendre_p_root(ORDER, k, weight=True) for k in range(ORDER)]
     nodes, weights = zip(*pairs, strict=True)
-    return np.asarray([_extended(x) for x in nodes]), np.asarray([_extended(w) for w in weights])
-
-
-def _extended(ball: arb) -> np.longdouble:
-    """Return the middle of a ball with a 64-bit mantissa."""
-    exact = _fraction(ball)
-    first = float(exact)
-    return np.longdouble(first) + np.longdouble(float(exact - Fraction(first)))
+    return np.asarray([extended_number(x) for x in nodes]), np.asarray(
+        [extended_number(w) for w in weights]
+    )
 
 
 def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.law.edges import NEGLIGIBLE
 from symdp.law.outline import Outline, covering_tilts, tilted_log_density
-from symdp.law.panels import NEGLIGIBLE, ORDER, Index, build_rule
+from symdp.law.panels import ORDER, Index, build_rule
 from symdp.law.step import Array, SmoothPiece, Step
 
 MAX_INTEGERS = 2_000_000
@@ -49,6 +50,47 @@ class NodeSet:
     partial: bool = False
     beyond: tuple[float, float] = (0.0, 0.0)
     panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
+
+    def reversed(self) -> NodeSet:
+        """Return the node set of −ℓ under Q, where all losses are finite.
+
+        Raises
+        ------
+        AccuracyError
+            If the weights under Q do not add up to one.
+        """
+        loss, log_weight = -self.loss[::-1], (self.log_weight - self.loss)[::-1]
+        log_weight, weight, mean, _ = _normalised(log_weight, loss, 0.0, "Q")
+        return replace(
+            self,
+            loss=loss,
+            log_weight=log_weight,
+            weight=weight,
+            mean=mean,
+            centred=loss - mean,
+            atomic=self.atomic[::-1],
+            number=self.number[::-1],
+            log_spread=self.log_spread[::-1],
+            beyond=self.beyond_reversed,
+            beyond_reversed=self.beyond,
+            panels=tuple((piece.reversed(), a, b) for piece, a, b in self.panels),
+        )
+
+
+def _normalised(
+    log_weight: Array, loss: Array, escaped: float, name: str
+) -> tuple[Array, Array, float, float]:
+    """Return log weights and weights that add up to one, the mean, and what they added up to."""
+    total = float(np.exp(log_weight).sum()) + escaped
+    if not abs(total - 1.0) < 1e-9:
+        raise AccuracyError(f"the density of {name} integrates numerically to {total!r}, not 1")
+    log_weight = log_weight - np.log(total)
+    weight = np.exp(log_weight)
+    inside = weight.sum()
+    mean = float(weight @ loss / inside) if inside > 0 else 0.0
+    mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
+    return log_weight, weight, mean, total
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
@@ -106,6 +148,7 @@ class _PieceNodes:
     error: float
     beyond: tuple[float, float] = (0.0, 0.0)
     panels: tuple[Array, Array] | None = None
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
 
 
 def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
@@ -128,7 +171,14 @@ def _piece_nodes(
         merged = _atoms(loss[:1], np.asarray([top + np.log(np.exp(log_weight - top).sum())]))
         return replace(merged, error=rule.error, panels=rule.panels)
     return _PieceNodes(
-        loss, log_weight, rule.number, rule.log_spread, rule.error, rule.beyond, rule.panels
+        loss,
+        log_weight,
+        rule.number,
+        rule.log_spread,
+        rule.error,
+        rule.beyond,
+        rule.panels,
+        rule.beyond_reversed,
     )
 
 
@@ -190,16 +240,7 @@ def build_nodes(
             partial=True,
             beyond=(0.0, 0.0),
         )
-    total = float(np.exp(log_weight).sum()) + escaped
-    if not abs(total - 1.0) < 1e-9:
-        raise AccuracyError(
-            f"the density of {step.name} integrates numerically to {total!r}, not 1"
-        )
-    log_weight = log_weight - np.log(total)
-    weight = np.exp(log_weight)
-    inside = weight.sum()
-    mean = float(weight @ loss / inside) if inside > 0 else 0.0
-    mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
+    log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, step.name)
     return NodeSet(
         loss,
         log_weight,
@@ -211,13 +252,19 @@ def build_nodes(
         number,
         log_spread,
         error,
-        beyond=(sum(n.beyond[0] for n in found), sum(n.beyond[1] for n in found)),
+        beyond=_added(n.beyond for n in found),
+        beyond_reversed=_added(n.beyond_reversed for n in found),
         panels=tuple(
             (outline.piece, *nodes.panels)
             for outline, out, nodes in zip(outlines, escaping, found[1:], strict=True)
             if nodes.panels is not None and not out
         ),
     )
+
+
+def _added(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    first, second = zip(*pairs, strict=True)
+    return sum(first), sum(second)
 
 
 def _numbered(counts: Sequence[Index]) -> Index:
