@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.sweep import Sweep, sweep
 
 from symdp.version import __version__
 
@@ -37,6 +38,7 @@ __all__ = [
     "InputError",
     "Ledger",
     "Mechanism",
+    "Sweep",
     "SymdpError",
     "__version__",
     "calibrate",
@@ -47,6 +49,7 @@ __all__ = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sweep",
 ]
 
 # Public name -> the module that holds it. SymPy and NumPy are imported with the first use of one
@@ -61,6 +64,7 @@ _HOMES = {
     "InputError": "symdp.errors",
     "Ledger": "symdp.questions.ledger",
     "Mechanism": "symdp.model.mechanism",
+    "Sweep": "symdp.questions.sweep",
     "SymdpError": "symdp.errors",
     "calibrate": "symdp.questions.calibrate",
     "compose": "symdp.questions.composition",
@@ -68,6 +72,7 @@ _HOMES = {
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "sweep": "symdp.questions.sweep",
 }
 
 

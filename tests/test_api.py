@@ -20,6 +20,7 @@ PUBLIC = [
     "InputError",
     "Ledger",
     "Mechanism",
+    "Sweep",
     "SymdpError",
     "__version__",
     "calibrate",
@@ -30,6 +31,7 @@ PUBLIC = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sweep",
 ]
 
 ANSWER = """

@@ -27,6 +27,8 @@ _SLOW = 0.25  # the frequency of band 0
 _MOST_COMMON = 3  # the level of the widest window that one node set may serve
 _HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
 _INNER = 0.25  # of the way to the end of the domain, for tilts of that window
+_BEYOND = 64.0  # times the frequency asked for, at most
+_MOST_TILTED = 8  # tilted laws that are kept: a line asks for the same one again and again
 _FREQUENT = 2.0  # its frequency, in standard deviations⁻¹ of the loss
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
@@ -112,6 +114,7 @@ class LossLaw:
             self.domain = -1.0 - other.domain[1], -1.0 - other.domain[0]
             self.loss_bounds = loss_bounds
         self._sets: dict[tuple[int, int, float], NodeSet] = {}
+        self._tilted: dict[float, Tilted] = {}
 
     def reversed(self) -> LossLaw:
         """Return the law with P and Q exchanged, K(−1 − z), where neither vanishes on a piece.
@@ -258,7 +261,10 @@ class LossLaw:
         levels = self._level(tilt)
         # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
         if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
-            return *levels, _SLOW * 4.0 ** math.ceil(math.log(frequency / _SLOW, 4.0))
+            # What asks for a frequency soon asks for a few σ⁻¹ more: one set serves all of them.
+            likely = _FREQUENT / max(math.sqrt(self.tilted(tilt).variance), 1e-300)
+            highest = max(frequency, min(likely, _BEYOND * frequency))
+            return *levels, _SLOW * 4.0 ** math.ceil(math.log(highest / _SLOW, 4.0))
         return *levels, 0.0
 
     def _common_window(self, tilt: float, frequency: float) -> tuple[int, int, float] | None:
@@ -312,6 +318,14 @@ class LossLaw:
             If no loss can be seen so far out.
         """
         nodes = self.nodes(tilt, frequency)
+        found = self._tilted.get(tilt)
+        if found is None or found.nodes is not nodes:
+            if len(self._tilted) >= _MOST_TILTED:
+                self._tilted.clear()
+            found = self._tilted[tilt] = self._tilted_by(nodes, tilt)
+        return found
+
+    def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
         if not nodes.loss.size:
             raise AccuracyError(
                 f"no loss of {self.step.name} is seen at the tilt {tilt:.6g}: doubles cannot tell "
