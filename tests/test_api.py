@@ -31,7 +31,12 @@ PUBLIC = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sensitivities",
     "sweep",
+    "tail_value",
+    "to_c",
+    "to_python",
+    "training",
 ]
 
 ANSWER = """

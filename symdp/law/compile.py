@@ -31,6 +31,7 @@ from symdp.law.stretch import EndFunction, Stretch
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 _BITS = 110
 _MANY_BITS = 1_000
@@ -52,26 +53,36 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     return _loss_law(mechanism.require_concrete(), side, generation())
 
 
+def pair_law(pair: Pair) -> LossLaw:
+    """Return the numeric law of a dominating pair without free parameters, compiled once."""
+    return _pair_law(pair, generation())
+
+
 @lru_cache(maxsize=256)
 def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
     if direction == "add":
         other = _loss_law(mechanism, "remove", generation())
         if other.is_reversible:
             return other.reversed()
-    return law_of_formula(mechanism, direction) or _derived_law(mechanism, direction)
+    formula = law_of_formula(mechanism, direction)
+    return formula or _compiled(mechanism.pair(direction), mechanism.name)
 
 
-def _derived_law(mechanism: Mechanism, direction: str) -> LossLaw:
-    """Return the law of a mechanism from a derivation of its own."""
-    pair = mechanism.pair(direction)
+@lru_cache(maxsize=256)
+def _pair_law(pair: Pair, _: int) -> LossLaw:
+    return _compiled(pair, "the pair")
+
+
+def _compiled(pair: Pair, name: str) -> LossLaw:
+    """Return the law of a pair from a derivation of its own."""
     variable = pair.variable
     if pair.support.kind == "points":
-        step, bounds = _finite_step(mechanism.name, points(pair))
+        step, bounds = _finite_step(name, points(pair))
         return LossLaw(step, bounds)
     derived = pieces(pair)
     integer = pair.is_discrete
     smooth = [_smooth_piece(p, variable, integer) for p in derived if p.log_p is not None]
-    step = Step(mechanism.name, tuple(smooth))
+    step = Step(name, tuple(smooth))
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
     bounds = (
