@@ -6,15 +6,18 @@
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html
 # make figures  the published tables and figures computed anew, into docs/
 # make bench  symdp beside its peers, in an environment of their own, into docs/; a quarter of an hour
+# make integrations  the tests of the adapters beside Opacus, dp-accounting and Flower, in an
+#             environment of their own
 # make clean  removes what the others made
 
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+INTEGRATIONS := .venv-integrations
 PIP := -m pip --disable-pip-version-check --quiet
 SOURCES := symdp tests examples benchmarks
 
-.PHONY: run test slow lint docs figures bench clean
+.PHONY: run test slow lint docs figures bench integrations clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
@@ -43,8 +46,11 @@ figures: $(VENV)/.plot
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.peers
 
+integrations: $(INTEGRATIONS)/.installed
+	$(INTEGRATIONS)/bin/python -m pytest tests/adapters
+
 clean:
-	rm -rf $(VENV) $(BENCH) out docs/derivations docs/examples build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(INTEGRATIONS) out docs/derivations docs/examples build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find symdp tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is older than pyproject.toml when dependencies may have changed.
@@ -68,6 +74,12 @@ $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	@$(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python $(PIP) install --editable '.[plot]'
 	@$(BENCH)/bin/python $(PIP) install --requirement benchmarks/requirements.txt
+	@touch $@
+
+$(INTEGRATIONS)/.installed: pyproject.toml
+	@echo "installing symdp, Opacus with torch, dp-accounting and Flower into $(INTEGRATIONS); minutes"
+	@$(PYTHON) -m venv $(INTEGRATIONS)
+	@$(INTEGRATIONS)/bin/python $(PIP) install --editable '.[integrations]'
 	@touch $@
 
 $(VENV)/bin/python:

@@ -8,10 +8,14 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.card import card
 from symdp.cli.examples import epilog
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
+from symdp.cli.ledger import ledger_app
+from symdp.cli.report import report
+from symdp.cli.train import train
 from symdp.cli.working import working
 from symdp.errors import InputError
 
@@ -366,35 +370,9 @@ def calibrate(
     )
 
 
-@app.command(epilog=epilog("report"))
-def report(
-    *,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
-    ],
-    mechanism: options.Mechanism = None,
-    values: options.Values = None,
-    count: options.Count = None,
-    delta: Annotated[
-        str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
-    ] = "1e-5",
-    sampling: options.Scheme = None,
-    rate: options.Rate = None,
-    batch: options.Batch = None,
-    records: options.Records = None,
-    group: options.Group = None,
-    relation: options.Relation = None,
-    composition: options.CompositionFile = None,
-) -> None:
-    """Write a report: what was derived, ε by every accountant, the privacy profile."""
-    from symdp.cli import job as words
-    from symdp.cli.report import write_report
-
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
-    write_report(job, words.delta(delta), output)
-
-
+app.command("train", epilog=epilog("train"))(train)
+app.command("card", epilog=epilog("card"))(card)
+app.add_typer(ledger_app, name="ledger", epilog=epilog("ledger"))
+app.command("report", epilog=epilog("report"))(report)
 app.command("individual", epilog=epilog("individual"))(individual)
 app.add_typer(filter_app, name="filter", epilog=epilog("filter"))

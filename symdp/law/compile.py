@@ -29,6 +29,7 @@ from symdp.law.stretch import EndFunction, Stretch
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 _BITS = 110
 _MOST_BITS = 4_000
@@ -52,17 +53,30 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     return _loss_law(mechanism.require_concrete(), side, generation())
 
 
+def pair_law(pair: Pair) -> LossLaw:
+    """Return the numeric law of a dominating pair without free parameters, compiled once."""
+    return _pair_law(pair, generation())
+
+
 @lru_cache(maxsize=256)
 def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
-    pair = mechanism.pair(direction)
+    return _compiled(mechanism.pair(direction), mechanism.name)
+
+
+@lru_cache(maxsize=256)
+def _pair_law(pair: Pair, _: int) -> LossLaw:
+    return _compiled(pair, "the pair")
+
+
+def _compiled(pair: Pair, name: str) -> LossLaw:
     variable = pair.variable
     if pair.support.kind == "points":
-        step, bounds = _finite_step(mechanism.name, points(pair))
+        step, bounds = _finite_step(name, points(pair))
         return LossLaw(step, bounds)
     derived = pieces(pair)
     integer = pair.is_discrete
     smooth = [_smooth_piece(p, variable, integer) for p in derived if p.log_p is not None]
-    step = Step(mechanism.name, tuple(smooth))
+    step = Step(name, tuple(smooth))
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
     bounds = (

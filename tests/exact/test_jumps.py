@@ -9,7 +9,7 @@ import mpmath
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.exact.jumps import with_jumps
 
 SIGMA = 3

@@ -9,9 +9,10 @@ import pytest
 import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
-from symdp.exact.contour import Contour, _integral
+from symdp.exact.contour import on_own_lines
+from symdp.exact.route import Contour
 from symdp.exact.line import Line
-from symdp.exact.lines import kept_line
+from symdp.exact.lines import shared_line
 from symdp.exact.quiet import Silence, silence
 from symdp.law.decay import decay
 from symdp.law.tilts import Strip
@@ -40,7 +41,7 @@ def test_a_shared_line_agrees_with_a_line_of_ones_own(direction):
     for epsilon in generator.uniform(0.05, 8.0, 60).tolist():
         shared = Contour().log_delta(law, epsilon)
         assert isinstance(kept_line(law, epsilon, Strip.RIGHT), Line)
-        own, assured = _integral(law, epsilon, -math.inf)
+        own, assured = on_own_lines(law, epsilon)
         assert assured
         assert shared.log_delta == pytest.approx(own.log_delta, abs=2e-13)
         assert shared.log_lower <= own.log_upper

@@ -12,7 +12,7 @@ from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
 from symdp.exact.angles import Angles, audible
 from symdp.exact.conditioned import conditioned
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.exact.finite_sum import added
 from symdp.exact.lattice import find_lattice
 from symdp.exact.quiet import silence
