@@ -87,7 +87,7 @@ def card(
 ) -> None:
     """Write a privacy card: parameters, unit, neighbors, mechanism, attack, proof, sources, hash.
 
-    --check computes a card again; the exit code is 1 where something differs.
+    With --check, exit code 1 where something differs.
     """
     from symdp.cli.patience import in_time
 
