@@ -71,6 +71,8 @@ def derive(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.OneDirection = "remove",
 ) -> None:
@@ -78,16 +80,7 @@ def derive(
     from symdp.cli import job as words
     from symdp.cli.derivation import print_derivation
 
-    job = Job(
-        mechanism,
-        values or [],
-        sampling=sampling,
-        rate=rate,
-        batch=batch,
-        records=records,
-        group=group,
-        relation=relation,
-    )
+    job = Job.of(locals())
     terms = words.whole(order, "--order", 1, 8)
     print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
@@ -105,6 +98,8 @@ def delta(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -117,9 +112,7 @@ def delta(
     from symdp.cli.display import print_answer
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
@@ -146,6 +139,8 @@ def epsilon(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -158,9 +153,7 @@ def epsilon(
     from symdp.cli.display import print_answer
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     at = words.delta(delta)
     name = words.method(method)
@@ -199,6 +192,8 @@ def curve(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -210,9 +205,7 @@ def curve(
     from symdp.cli.curve import compute_curve, print_curve
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     ends = None
     if epsilon_range is not None:
@@ -246,6 +239,8 @@ def verify(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -257,9 +252,7 @@ def verify(
     from symdp.cli.patience import in_time
     from symdp.cli.verify import print_verification
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
     chosen = None if method is None else [words.method(method)]
@@ -292,6 +285,8 @@ def certify(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -302,9 +297,7 @@ def certify(
     from symdp.cli import job as words
     from symdp.cli.certify import prove
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     if (epsilon is None) == (delta is None):
         raise InputError("give --epsilon E or --delta D, one of the two")
@@ -338,6 +331,8 @@ def calibrate(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     time_limit: options.TimeLimit = "60",
@@ -348,7 +343,7 @@ def calibrate(
     from symdp.cli.calibrate import run_calibration
     from symdp.cli.patience import in_time
 
-    job = Job(mechanism, values or [], count, None, sampling, rate, batch, records, group, relation)
+    job = Job.of(locals())
     in_time(
         time_limit,
         lambda: job,
@@ -383,6 +378,8 @@ def report(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     composition: options.CompositionFile = None,
 ) -> None:
@@ -390,9 +387,7 @@ def report(
     from symdp.cli import job as words
     from symdp.cli.report import write_report
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     write_report(job, words.delta(delta), output)
 
 

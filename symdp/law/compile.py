@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,13 @@ from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
+from symdp.law.allocation import AllocatedLaw, listed_step
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
 from symdp.law.step import Array, RealFunction, SmoothPiece, Step
 from symdp.law.stretch import EndFunction, Stretch
+from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
@@ -54,6 +57,9 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
 
 @lru_cache(maxsize=256)
 def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
+    allocated = _allocated_law(mechanism, direction)
+    if allocated is not None:
+        return allocated
     pair = mechanism.pair(direction)
     variable = pair.variable
     if pair.support.kind == "points":
@@ -70,6 +76,28 @@ def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
         if found is None
         else (_outward(found[0], -1), _outward(found[1], 1))
     )
+    return LossLaw(step, bounds)
+
+
+def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
+    """Return the law of random allocation, None for other schemes and for a single step."""
+    steps = allocated_steps(mechanism)
+    if steps is None or steps == 1:
+        return None
+    own = replace(mechanism, sampling=None)
+    if own.support.kind != "points":
+        return AllocatedLaw(loss_law(own, "remove"), steps, direction)
+    pair = own.pair()
+    if outcomes(pair, steps) > MOST_OUTCOMES:
+        raise InputError(
+            f"{mechanism.summary}: {outcomes(pair, steps)} numbers of outcomes; at most "
+            f"{MOST_OUTCOMES} are listed: fewer steps or fewer points are needed"
+        )
+    with ctx.workprec(_BITS):
+        p, q = ([compile_arb(mass, [])().real for mass in law] for law in (pair.P, pair.Q))
+    step = listed_step(mechanism.name, p, q, steps, direction)
+    finite = step.point_loss[np.isfinite(step.point_loss)]
+    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     return LossLaw(step, bounds)
 
 
