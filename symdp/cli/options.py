@@ -54,7 +54,8 @@ Scheme = Annotated[
     typer.Option(
         "--sampling",
         metavar="SCHEME",
-        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate.",
+        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate. "
+        "Or random_allocation; needs --steps.",
     ),
 ]
 Rate = Annotated[
@@ -79,6 +80,22 @@ Records = Annotated[
 Group = Annotated[
     str | None,
     typer.Option("--group", metavar="K", help="Protect K records together; needs --sampling."),
+]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        "--steps",
+        metavar="T",
+        help="random_allocation: the steps of an epoch; -n counts epochs.",
+    ),
+]
+Participations = Annotated[
+    str | None,
+    typer.Option(
+        "--participations",
+        metavar="K",
+        help="random_allocation: in how many of the steps a record takes part; 1 if left out.",
+    ),
 ]
 Relation = Annotated[
     str | None,
