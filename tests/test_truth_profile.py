@@ -191,7 +191,7 @@ def test_discrete_laplace(count: int, epsilon: float) -> None:
     [
         (SUBSAMPLED, 1, 0.2, "definition"),
         (SUBSAMPLED, 3000, 0.5, "contour"),
-        (LAPLACE, 2, 0.7, "convolution"),
+        (LAPLACE, 3, 0.7, "convolution"),
         (LOGISTIC, 2, 0.4, "convolution"),
         (LOGISTIC, 40, 2.0, "contour"),
         (_listed([R(1, 2), R(1, 3), R(1, 6)], [R(1, 7), R(2, 7), R(4, 7)]), 5, 1.0, "enumeration"),

@@ -26,6 +26,7 @@ _LADDER = 3.0  # each set of nodes does for so many times the frequencies of the
 _LN10 = math.log(10)
 _FINER = 0.75  # of the step of an evaluation that is repeated
 _MOST_HALVINGS = 40
+_BY_THE_POLES = 10.0  # digits by which 1/(z(1+z)) may fall within the work limit
 _SPARE_BITS = 40
 
 Set = Sequence[tuple[Nodes, int]]
@@ -110,12 +111,12 @@ class _Ladder:
         self.with_density = [not law.is_discrete for law, _ in steps]
         self._sets: list[tuple[float, Set]] = []
         self.first = self._add(frequency)
-        # Atoms hold up the modulus at every frequency: together they must be negligible.
+        # Atoms hold up the modulus at every frequency: together they must be nearly negligible.
         shares = sum(
             (n * (nodes.atoms / nodes.total).log() for nodes, n in self.first if nodes.atoms > 0),
             arb(0),
         )
-        if all(nodes.atoms > 0 for nodes, _ in self.first) and shares > -_LN10 * digits:
+        if all(nodes.atoms > 0 for nodes, _ in self.first) and shares > -_LN10 * (digits - _BY_THE_POLES):
             raise WorkLimitError
 
     def _add(self, frequency: float) -> Set:

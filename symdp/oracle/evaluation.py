@@ -44,8 +44,8 @@ _SECOND_LINE = 0.25  # how far the second line lies from the first, in widths of
 _MORE_DIGITS = 4.0
 _MOST_CANCELLED = 400  # digits
 _LN10 = math.log(10)
-_MOST_CONVOLVED = 4  # steps
-_LITTLE_WORK = 2e7  # products for the contour of so few steps, before they are convolved
+_MOST_CONVOLVED = 60  # steps
+_LITTLE_WORK = 5e6  # products a step for the contour of so few, before they are convolved
 
 
 @dataclass(frozen=True)
@@ -231,10 +231,9 @@ class _Composed:
             return sum_lattice(atoms, self._lattice, epsilon, saddle, digits)
         order = _order(digits + math.log10(max(count for _, count in steps)), which)
         if self.method == "contour":
-            is_few = sum(count for _, count in steps) <= _MOST_CONVOLVED and not any(
-                law.is_discrete for law, _ in steps
-            )
-            work = _LITTLE_WORK if is_few else MOST_WORK
+            count = sum(count for _, count in steps)
+            is_few = count <= _MOST_CONVOLVED and not any(law.is_discrete for law, _ in steps)
+            work = min(_LITTLE_WORK * count, MOST_WORK / 2) if is_few else MOST_WORK
             try:
                 self._line = integrate_line(
                     steps, epsilon, saddle, digits, order, like=self._line, work=work
