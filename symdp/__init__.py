@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.sensitivities import sensitivities
+    from symdp.questions.training import training
 
 from symdp.version import __version__
 
@@ -49,9 +51,11 @@ __all__ = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sensitivities",
     "tail_value",
     "to_c",
     "to_python",
+    "training",
 ]
 
 # Public name -> the module that holds it. SymPy and NumPy are imported with the first use of one
@@ -73,9 +77,11 @@ _HOMES = {
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "sensitivities": "symdp.questions.sensitivities",
     "tail_value": "symdp.balls.tail_values",
     "to_c": "symdp.law.standalone",
     "to_python": "symdp.law.standalone",
+    "training": "symdp.questions.training",
 }
 
 

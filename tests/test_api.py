@@ -30,9 +30,11 @@ PUBLIC = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sensitivities",
     "tail_value",
     "to_c",
     "to_python",
+    "training",
 ]
 
 ANSWER = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -236,8 +237,9 @@ def test_a_rule_that_is_broken_is_told_with_its_place(monkeypatch, tmp_path):
     )
     (tmp_path / "mechanisms").mkdir()
     (tmp_path / "mechanisms" / "gaussian.toml").write_text("", encoding="utf-8")
-    monkeypatch.setattr("test_architecture.PACKAGE", tmp_path)
-    monkeypatch.setattr("test_architecture.FILES", [folder / "wrong.py"])
+    module = sys.modules[__name__]
+    monkeypatch.setattr(module, "PACKAGE", tmp_path)
+    monkeypatch.setattr(module, "FILES", [folder / "wrong.py"])
     rules = [
         (test_formulas_know_no_arrays, "derive/wrong.py imports numpy"),
         (test_only_the_shell_knows_people, "must not import symdp.cli"),

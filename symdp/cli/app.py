@@ -8,14 +8,18 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.card import card
+from symdp.cli.examples import epilog
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
+from symdp.cli.ledger import ledger_app
+from symdp.cli.report import report
+from symdp.cli.train import train
 from symdp.cli.working import working
 from symdp.errors import InputError
 
 app = typer.Typer(
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -40,7 +44,7 @@ def _root(
     pass
 
 
-@app.command("list")
+@app.command("list", epilog=epilog("list"))
 def list_mechanisms() -> None:
     """Show the built-in mechanisms with their parameters."""
     from symdp.cli.display import print_mechanisms
@@ -48,7 +52,7 @@ def list_mechanisms() -> None:
     print_mechanisms()
 
 
-@app.command()
+@app.command(epilog=epilog("derive"))
 def derive(
     *,
     mechanism: options.Mechanism = None,
@@ -92,7 +96,7 @@ def derive(
     print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
 
-@app.command()
+@app.command(epilog=epilog("delta"))
 def delta(
     *,
     epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
@@ -133,7 +137,7 @@ def delta(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("epsilon"))
 def epsilon(
     *,
     delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
@@ -174,7 +178,7 @@ def epsilon(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("curve"))
 def curve(
     *,
     mechanism: options.Mechanism = None,
@@ -229,7 +233,7 @@ def curve(
     print_curve(answers, side, seconds, as_json=as_json, plot=plot)
 
 
-@app.command()
+@app.command(epilog=epilog("verify"))
 def verify(
     *,
     mechanism: options.Mechanism = None,
@@ -272,7 +276,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=epilog("certify"))
 def certify(
     *,
     epsilon: Annotated[
@@ -311,7 +315,7 @@ def certify(
     prove(job, epsilon, delta, words.whole(digits, "--digits", 1, 200), side, time_limit, as_json)
 
 
-@app.command()
+@app.command(epilog=epilog("calibrate"))
 def calibrate(
     *,
     parameter: Annotated[
@@ -366,35 +370,9 @@ def calibrate(
     )
 
 
-@app.command()
-def report(
-    *,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
-    ],
-    mechanism: options.Mechanism = None,
-    values: options.Values = None,
-    count: options.Count = None,
-    delta: Annotated[
-        str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
-    ] = "1e-5",
-    sampling: options.Scheme = None,
-    rate: options.Rate = None,
-    batch: options.Batch = None,
-    records: options.Records = None,
-    group: options.Group = None,
-    relation: options.Relation = None,
-    composition: options.CompositionFile = None,
-) -> None:
-    """Write a report: what was derived, ε by every accountant, the privacy profile."""
-    from symdp.cli import job as words
-    from symdp.cli.report import write_report
-
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
-    write_report(job, words.delta(delta), output)
-
-
-app.command("individual")(individual)
-app.add_typer(filter_app, name="filter")
+app.command("train", epilog=epilog("train"))(train)
+app.command("card", epilog=epilog("card"))(card)
+app.add_typer(ledger_app, name="ledger", epilog=epilog("ledger"))
+app.command("report", epilog=epilog("report"))(report)
+app.command("individual", epilog=epilog("individual"))(individual)
+app.add_typer(filter_app, name="filter", epilog=epilog("filter"))

@@ -6,9 +6,21 @@ from typing import Annotated
 
 import typer
 
+
+def _built_in(typed: str) -> list[str]:
+    """Return the built-in names that begin with what was typed, for a shell's completion."""
+    from symdp.mechanisms import names
+
+    return [name for name in names() if name.startswith(typed)]
+
+
 Mechanism = Annotated[
     str | None,
-    typer.Argument(metavar="MECHANISM", help="A built-in name (see 'symdp list') or a TOML file."),
+    typer.Argument(
+        metavar="MECHANISM",
+        help="A built-in name (see 'symdp list') or a TOML file.",
+        autocompletion=_built_in,
+    ),
 ]
 Values = Annotated[
     list[str] | None,

@@ -23,7 +23,7 @@ from symdp.model.parser import parse, shorten
 from symdp.model.sampling import variable_symbol
 
 _LARGEST_FILE = 1_000_000  # bytes
-_TEXTS = ("title", "description", "citation")
+_TEXTS = ("title", "description", "citation", "family", "protects")
 _CONTENT = ("variable", "support", "parameters", "noise", "pair", "sampling", "relation")
 _TOP = ("name", *_TEXTS, *_CONTENT)
 _WORDS = {

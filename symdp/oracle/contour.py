@@ -116,7 +116,9 @@ class _Ladder:
             (n * (nodes.atoms / nodes.total).log() for nodes, n in self.first if nodes.atoms > 0),
             arb(0),
         )
-        if all(nodes.atoms > 0 for nodes, _ in self.first) and shares > -_LN10 * (digits - _BY_THE_POLES):
+        if all(nodes.atoms > 0 for nodes, _ in self.first) and shares > -_LN10 * (
+            digits - _BY_THE_POLES
+        ):
             raise WorkLimitError
 
     def _add(self, frequency: float) -> Set:

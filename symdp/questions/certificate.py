@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
 
 CITATIONS = ("SPA (28)", "SPA (43)")
-_MORE_DIGITS = 3
+_MORE_DIGITS = 3  # of the printed ends than are asked for
 _LEAST_DOUBLE = 2.3e-308  # below it, doubles lose digits
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # A value and the ends of its interval are rounded apart; by more than this, relatively to their
 # size and to one, they do not differ by rounding.
-_ROUNDING = 1e-13
+_ROUNDING = 1e-13  # relative: ends that passed the value by rounding are moved onto it
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Guarantee:
     protection
         The neighbouring relation and the sampling: whose privacy this is.
     route
-        The row of `symdp.exact.routes.ROUTES` by which the default method answered.
+        The row of `symdp.exact.route.ROUTES` by which the default method answered.
     asked
         "delta" or "epsilon".
     kind

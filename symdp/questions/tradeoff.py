@@ -12,11 +12,11 @@ from symdp.errors import InputError
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
 
-_LEAST_DELTA = 1e-12
+_LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
-_TOLERANCE = 1e-11
+_TOLERANCE = 1e-11  # of the interval in which the optimum is sought
 _KINK = 1e-5  # how far from a kink the parabolas may have stopped
-_NARROWINGS = 50
+_NARROWINGS = 50  # halvings
 
 
 def trade_off(composition: Composition, alpha: float, direction: Direction = "both") -> float:
