@@ -15,6 +15,7 @@ from symdp.cli.individual import individual
 from symdp.cli.job import Job
 from symdp.cli.ledger import ledger_app
 from symdp.cli.report import report
+from symdp.cli.tradeoff import tradeoff
 from symdp.cli.train import train
 from symdp.cli.working import working
 from symdp.errors import InputError
@@ -324,14 +325,22 @@ def calibrate(
             "--parameter", metavar="NAME", help="A parameter, a sampling rate, or n: the steps."
         ),
     ],
-    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
-    delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="E", help="ε in nats.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")
+    ] = None,
+    advantage: options.Advantage = None,
+    tpr: options.TruePositiveRate = None,
+    fpr: options.FalsePositiveRate = None,
     mechanism: options.Mechanism = None,
     values: options.Values = None,
     count: options.Count = None,
     digits: Annotated[
-        str, typer.Option("--digits", metavar="K", help="Significant digits, 4 to 13.")
-    ] = "10",
+        str | None,
+        typer.Option("--digits", metavar="K", help="Significant digits, 4 to 13; 10, 6 of a rate."),
+    ] = None,
     between: Annotated[
         tuple[str, str] | None,
         typer.Option("--between", metavar="A B", help="Search between these two values only."),
@@ -347,21 +356,24 @@ def calibrate(
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
-    """Print the value of a parameter that just meets (ε, δ), rounded to the safe side."""
+    """Print the value of a parameter that just meets (ε, δ), rounded to the safe side.
+
+    Or the value that holds attacks down: --advantage A, or --tpr T at --fpr F.
+    """
     from symdp.cli import job as words
-    from symdp.cli.calibrate import run_calibration
+    from symdp.cli.calibrate import Target, run_calibration
     from symdp.cli.patience import in_time
 
     job = Job(mechanism, values or [], count, None, sampling, rate, batch, records, group, relation)
+    target = Target.of(epsilon, delta, advantage, tpr, fpr)
     in_time(
         time_limit,
         lambda: job,
         lambda asked: run_calibration(
             asked,
             parameter,
-            words.real(epsilon, "--epsilon"),
-            words.delta(delta),
-            digits=words.whole(digits, "--digits", 4, 13),
+            target,
+            digits=None if digits is None else words.whole(digits, "--digits", 4, 13),
             between=between,
             method=words.method(method),
             direction=words.direction(direction),
@@ -372,6 +384,7 @@ def calibrate(
 
 app.command("train", epilog=epilog("train"))(train)
 app.command("card", epilog=epilog("card"))(card)
+app.command("tradeoff", epilog=epilog("tradeoff"))(tradeoff)
 app.add_typer(ledger_app, name="ledger", epilog=epilog("ledger"))
 app.command("report", epilog=epilog("report"))(report)
 app.command("individual", epilog=epilog("individual"))(individual)

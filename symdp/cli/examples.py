@@ -28,6 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",
         "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",
     ),
+    "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
     "train": (f"symdp train {_RUN} --delta 1e-5", f"symdp train {_PLAN} --delta 1e-5"),
     "card": (f"symdp card {_RUN} -o card.json", "symdp card --check card.json"),
     "ledger": (

@@ -94,6 +94,19 @@ Direction = Annotated[
 OneDirection = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove or add.")
 ]
+Advantage = Annotated[
+    str | None,
+    typer.Option(
+        "--advantage", metavar="A", help="The largest advantage of an attack, instead of ε and δ."
+    ),
+]
+TruePositiveRate = Annotated[
+    str | None,
+    typer.Option("--tpr", metavar="T", help="Its largest true positive rate, at the rate --fpr."),
+]
+FalsePositiveRate = Annotated[
+    str | None, typer.Option("--fpr", metavar="F", help="The false positive rate for --tpr.")
+]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ways of the default method, and the one taken.")
 ]

@@ -7,10 +7,10 @@ import math
 
 import mpmath
 import pytest
+from symdp.exact.jumps import with_jumps
 
 from symdp import compose, mechanisms
 from symdp.exact.route import Contour
-from symdp.exact.jumps import with_jumps
 
 SIGMA = 3
 

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 from certified_values import assert_certified, epsilon_at
+from symdp.exact.conditioned import conditioned
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
 from symdp.exact.angles import Angles, audible
-from symdp.exact.conditioned import conditioned
-from symdp.exact.route import Contour
 from symdp.exact.finite_sum import added
 from symdp.exact.lattice import find_lattice
 from symdp.exact.quiet import silence
+from symdp.exact.route import Contour
 from symdp.law.line import _log1p, log_characteristic
 from symdp.law.nufft import uniform_sum
 
