@@ -109,7 +109,8 @@ def test_substitution_is_refused():
 def test_a_file_says_it():
     text = (
         'name = "noise"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\n'
-        'density = "exp(-x**2/2)/sqrt(2*pi)"\nsensitivity = 1\n[sampling]\nscheme = "random_allocation"\nsteps = 50\n'
+        'density = "exp(-x**2/2)/sqrt(2*pi)"\nsensitivity = 1\n'
+        '[sampling]\nscheme = "random_allocation"\nsteps = 50\n'
     )
     assert loads(text).sampling.describe() == "random allocation, 1 of 50 steps"
     assert loads(text + "participations = 2\n").sampling.rate == sp.Rational(1, 25)
