@@ -121,7 +121,7 @@ def _window(law: LossLaw) -> list[float]:
             ends.append(law._edge(level, upper))
             # Half of what a large deviation costs where K is quadratic, and less elsewhere.
             rate = log_moment(ends[-1]) - 2.0 * log_moment(0.5 * (centre + ends[-1]))
-            if rate > 0.5 * _RATE:
+            if rate > _RATE:
                 break
     return sorted({*ends, -1.0, 0.0})
 

@@ -43,7 +43,7 @@ def test_two_steps_are_a_double_integral(direction, epsilon):
 
 def test_the_density_has_mass_one_and_mean_one():
     nodes, weights = np.polynomial.legendre.leggauss(48)
-    for sigma, steps in ((1, 50), (2, 10), (4, 200)):
+    for sigma, steps in ((2, 10), (4, 200)):
         table = tabulate(RatioLaw(loss_law(mechanisms.gaussian(sigma=sigma), "remove")), steps)
         half = 0.5 * np.diff(table.edges)[:, None]
         x = (table.edges[:-1, None] + half + half * nodes).ravel()
@@ -97,17 +97,22 @@ def test_the_cgf_and_what_is_built_on_it(unit):
         exact.delta, rel=0.02
     )
     assert steps.delta(1.0, method="moments", direction="remove").delta > exact.delta
-    assert steps.delta(exact.epsilon, direction="remove").route == "contour"
+    assert exact.route in {"contour", "measure"}
+    assert exact.upper / exact.lower - 1.0 < 1e-9
     back = steps.epsilon(exact.delta, direction="remove")
     assert back.epsilon == pytest.approx(1.0, rel=1e-9)
 
 
-def test_it_is_not_poisson_sampling():
+@pytest.mark.slow  # little noise makes long tails: a table of forty panels
+def test_poisson_sampling_says_too_little_where_noise_is_small():
     noise = mechanisms.gaussian(sigma="1/2")
     drawn = compose(noise.subsample(SCHEME, steps=50), 1).delta(0.5).delta
     coin = compose(noise.subsample("poisson", "1/50"), 50).delta(0.5).delta
     assert drawn == pytest.approx(0.117910015574, rel=1e-9)
     assert coin < 0.96 * drawn
+
+
+def test_poisson_sampling_says_too_much_where_noise_is_large():
     milder = mechanisms.gaussian(sigma=2)
     drawn = compose(milder.subsample(SCHEME, steps=10), 1).delta(1.0).delta
     coin = compose(milder.subsample("poisson", "1/10"), 10).delta(1.0).delta

@@ -13,7 +13,7 @@ from symdp.model.specification import loads
 SCHEME = "random_allocation"
 NOISE = mechanisms.gaussian(sigma=2)
 THREE = Mechanism.from_pair(
-    ["1/2", "3/10", "1/5", 0], ["1/10", "2/5", "1/4", "1/4"], sp.Symbol("x"), [0, 1, 2, 3]
+    [0.5, 0.3, 0.2, 0], [0.1, 0.4, 0.25, 0.25], sp.Symbol("x"), [0, 1, 2, 3]
 )
 
 
@@ -108,8 +108,9 @@ def test_substitution_is_refused():
 
 def test_a_file_says_it():
     text = (
-        'name = "noise"\nvariable = "x"\n[noise]\ndensity = "exp(-x**2/2)/sqrt(2*pi)"\n'
-        'sensitivity = 1\n[sampling]\nscheme = "random_allocation"\nsteps = 50\n'
+        'name = "noise"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\n'
+        'density = "exp(-x**2/2)/sqrt(2*pi)"\nsensitivity = 1\n'
+        '[sampling]\nscheme = "random_allocation"\nsteps = 50\n'
     )
     assert loads(text).sampling.describe() == "random allocation, 1 of 50 steps"
     assert loads(text + "participations = 2\n").sampling.rate == sp.Rational(1, 25)
