@@ -10,6 +10,9 @@ Mechanism = Annotated[
     str | None,
     typer.Argument(metavar="MECHANISM", help="A built-in name (see 'symdp list') or a TOML file."),
 ]
+OneName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
+]
 Values = Annotated[
     list[str] | None,
     typer.Argument(metavar="NAME=VALUE", help="Parameters, exact: sigma=1.5 or q=1/3."),

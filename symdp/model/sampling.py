@@ -25,6 +25,7 @@ from symdp.model.parser import CONSTANTS, parse_value, shorten
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
 
 SCHEMES = ("poisson", "without_replacement", "with_replacement", "truncated_poisson")
+_NO_PAIR = ("shuffle", "shuffled", "shuffling")
 LARGEST_BATCH = 10**12
 LARGEST_GROUP = 64
 _BATCH = {
@@ -330,6 +331,11 @@ class Sampling:
     group: int = 1
 
     def __post_init__(self) -> None:
+        if str(self.scheme).lower() in _NO_PAIR:
+            raise InputError(
+                f"{self.scheme} sampling: no pair is known that dominates batches of one shuffle, "
+                "only lower bounds; use poisson, or account for each pass without sampling"
+            )
         if self.scheme not in SCHEMES:
             raise InputError(
                 f"unknown sampling scheme {self.scheme!r}{suggestion(str(self.scheme), SCHEMES)}"
