@@ -46,11 +46,11 @@ def _root(
 
 
 @app.command("list", epilog=epilog("list"))
-def list_mechanisms() -> None:
+def list_mechanisms(name: options.OneName = None) -> None:
     """Show the built-in mechanisms with their parameters."""
-    from symdp.cli.display import print_mechanisms
+    from symdp.cli.catalogue import print_catalogue
 
-    print_mechanisms()
+    print_catalogue(name)
 
 
 @app.command(epilog=epilog("derive"))

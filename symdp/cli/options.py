@@ -22,6 +22,9 @@ Mechanism = Annotated[
         autocompletion=_built_in,
     ),
 ]
+OneName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
+]
 Values = Annotated[
     list[str] | None,
     typer.Argument(metavar="NAME=VALUE", help="Parameters, exact: sigma=1.5 or q=1/3."),

@@ -11,6 +11,7 @@ import pytest
 import sympy as sp
 from catalogue import ALL
 from flint import acb, arb, ctx
+from symdp.exact.returns import sparing_tilt
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
@@ -19,7 +20,6 @@ from symdp.derive.limits import limit_at
 from symdp.derive.pieces import pieces
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.bessel import log_bessel_i_ball
-from symdp.exact.returns import sparing_tilt
 from symdp.law.compile import loss_law
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip

@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from symdp.exact.lookout import Lookout, _Kind
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
 from symdp.exact.line import continuous_kernel, first_line, tilted_laws
-from symdp.exact.lookout import Lookout, _Kind
 from symdp.law.line import log_characteristic
 
 NOISE = mechanisms.discrete_gaussian(sigma=2)

@@ -6,12 +6,12 @@ import mpmath
 import numpy as np
 import pytest
 from catalogue import ALL
+from symdp.exact.halves import halved_sum
+from symdp.exact.multinomial import _log_multinomial, log_typical_sums, multiple
 
 from symdp import compose
 from symdp.certify import enclose_delta
 from symdp.exact.finite_sum import atoms_of, log_total, power
-from symdp.exact.halves import halved_sum
-from symdp.exact.multinomial import _log_multinomial, log_typical_sums, multiple
 
 # Losses whose sums are all different.
 LOSSES = np.asarray([-1.0, math.sqrt(2.0) - 1.0, math.e - 2.0, math.pi])

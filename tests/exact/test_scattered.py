@@ -12,13 +12,13 @@ import pytest
 import sympy as sp
 from certified_values import assert_certified, epsilon_at
 from scipy.special import erf
+from symdp.exact.halves import _running, halved_sum
+from symdp.exact.returns import _BLUR, sparing_tilt, with_returns
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
-from symdp.exact.halves import _running, halved_sum
 from symdp.exact.lattice import find_lattice
 from symdp.exact.line import continuous_kernel, first_line, tilted_laws
-from symdp.exact.returns import _BLUR, sparing_tilt, with_returns
 from symdp.model.mechanism import Mechanism
 
 HALF = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/2")
