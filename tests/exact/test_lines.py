@@ -10,10 +10,10 @@ import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.exact.contour import _traced, on_own_lines
-from symdp.exact.route import Contour
 from symdp.exact.line import Line
 from symdp.exact.lines import shared_line
 from symdp.exact.quiet import Silence, silence
+from symdp.exact.route import Contour
 from symdp.law.decay import decay
 from symdp.law.tilts import Strip
 from symdp.methods import accountant
