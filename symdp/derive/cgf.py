@@ -101,9 +101,9 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
     """Return the CGF, and whether another run with more time would find the same."""
     tilt = tilt_symbol(pair)
     if pair.alternatives:
-        seen = _seen_domain(pair)
+        ends = _numeric_domain(pair)
         reason = "the loss is that of a public choice among several pairs"
-        return CGF(tilt, None, "numeric", seen, reason=reason, domain_is_numeric=True), True
+        return CGF(tilt, None, "numeric", ends, reason=reason, domain_is_numeric=True), True
     deadline = time.monotonic() + time_limit
     stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
     domain = attempt(
@@ -123,9 +123,9 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
         )
     except NoClosedForm as reason:
         is_final = reason.is_final and time.monotonic() < deadline
-        seen = _seen_domain(pair) if domain is None else None
-        found = CGF(tilt, None, "numeric", domain or seen, reason=str(reason))
-        return replace(found, domain_is_numeric=seen is not None), is_final
+        ends = _numeric_domain(pair) if domain is None else None
+        found = CGF(tilt, None, "numeric", domain or ends, reason=str(reason))
+        return replace(found, domain_is_numeric=ends is not None), is_final
     closed = CGF(
         tilt,
         expression,
@@ -138,13 +138,13 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
     return closed, True
 
 
-def _seen_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
+def _numeric_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
     """The domain in numbers, where no parameter is free."""
-    from symdp.derive.seen import seen_domain
+    from symdp.derive.numeric_ends import numeric_domain
 
     if parameters_of(pair):
         return None
-    return attempt(lambda: seen_domain(pieces(pair), pair.variable), None, 2 * _LEAST)
+    return attempt(lambda: numeric_domain(pieces(pair), pair.variable), None, 2 * _LEAST)
 
 
 def tilt_symbol(pair: Pair) -> sp.Symbol:

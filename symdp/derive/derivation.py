@@ -149,16 +149,16 @@ class Derivation(Series):
         return self._part(lambda: loss_range(parts, self.variable), None)
 
     @cached_property
-    def seen_range(self) -> tuple[sp.Expr, sp.Expr] | None:
+    def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:
         """The range of the loss as numbers show it, where `loss_range` was not found.
 
         Six digits, and no proof; None also where parameters are free.
         """
-        from symdp.derive.seen import seen_range
+        from symdp.derive.numeric_ends import numeric_range
 
         if self.loss_range is not None or self.mechanism.parameters or self.points:
             return None
-        return self._part(lambda: seen_range(self.pieces, self.variable), None)
+        return self._part(lambda: numeric_range(self.pieces, self.variable), None)
 
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:

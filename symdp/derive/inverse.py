@@ -14,8 +14,6 @@ from symdp.derive.records import Piece
 from symdp.derive.shapes import exponential_polynomial
 from symdp.derive.signs import interior_point
 
-# The value of the loss, as a symbol of formulas.
-LOSS = sp.Symbol("s", real=True)
 _DIGITS = 30
 _ROUNDS = 3
 

@@ -85,7 +85,9 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
             for p in d.points
         ],
         "loss_range": None if d.loss_range is None else [plain(end) for end in d.loss_range],
-        "loss_range_seen": None if d.seen_range is None else [str(end) for end in d.seen_range],
+        "loss_range_seen": None
+        if d.numeric_range is None
+        else [str(end) for end in d.numeric_range],
         "atoms": [{"loss": plain(atom.loss), "mass": plain(atom.mass)} for atom in d.atoms],
         "mass_at_infinity": plain(d.mass_at_infinity),
         "dominating_direction": {
@@ -206,8 +208,11 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
     loss: list[_Row] = [(rf"\ell({x})", d.loss)]
     if d.loss_range is not None:
         loss += [(r"\inf \ell", d.loss_range[0]), (r"\sup \ell", d.loss_range[1])]
-    elif d.seen_range is not None:
-        loss += [(r"\inf \ell", seen(d.seen_range[0])), (r"\sup \ell", seen(d.seen_range[1]))]
+    elif d.numeric_range is not None:
+        loss += [
+            (r"\inf \ell", numeric_end(d.numeric_range[0])),
+            (r"\sup \ell", numeric_end(d.numeric_range[1])),
+        ]
     loss += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         loss.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
@@ -216,7 +221,7 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
         (f"K({t})", f"numerically: {cgf.reason}" if cgf.expression is None else cgf.expression)
     ]
     if cgf.domain is not None:
-        ends = [seen(end) if cgf.domain_is_numeric else end for end in cgf.domain]
+        ends = [numeric_end(end) if cgf.domain_is_numeric else end for end in cgf.domain]
         transform += [(f"{t}_-", ends[0]), (f"{t}_+", ends[1])]
     transform += [(f"K^{{({j})}}({t})", d.cumulant(j)) for j in range(1, order + 2)]
     series: list[_Row] = [(rf"\mathrm{{MSD}}_{k}", d.msd(k)) for k in range(order + 1)]
@@ -243,12 +248,12 @@ def _named(tilt: str, order: int) -> dict[sp.Basic, sp.Basic]:
     }
 
 
-def seen(end: sp.Expr) -> str:
+def numeric_end(end: sp.Expr) -> str:
     """Return an end that numbers show, in words.
 
     Examples
     --------
-    >>> seen(sp.Rational(3, 2)), seen(-sp.oo)
+    >>> numeric_end(sp.Rational(3, 2)), numeric_end(-sp.oo)
     ('1.50000, as numbers show it', '-∞, as numbers show it')
     """
     number = end if end.is_infinite else sp.Float(end, 6)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.present import seen
+from symdp.derive.present import numeric_end
 from symdp.emit.mathml import mathml_of_name
 from symdp.report.mathml import mathml
 
@@ -88,10 +88,10 @@ def loss(derivation: Derivation) -> list[Formula]:
         low, high = d.loss_range
         rows.append(_bound("inf", low))
         rows.append(_bound("sup", high))
-    elif d.seen_range is not None:
-        low, high = d.seen_range
-        rows.append(_bound("inf", None, seen(low)))
-        rows.append(_bound("sup", None, seen(high)))
+    elif d.numeric_range is not None:
+        low, high = d.numeric_range
+        rows.append(_bound("inf", None, numeric_end(low)))
+        rows.append(_bound("sup", None, numeric_end(high)))
     for atom in d.atoms:
         value = _rounded(atom.loss)
         rows.append(
@@ -181,7 +181,7 @@ def domain(derivation: Derivation) -> list[Formula]:
             f"t_{latex}",
             f"<msub><mi>t</mi><mo>{sign}</mo></msub>",
             None if numeric else end,
-            seen(end) if numeric else "",
+            numeric_end(end) if numeric else "",
         )
         for (latex, sign), end in zip(signs, derivation.cgf.domain, strict=True)
     ]

@@ -35,7 +35,7 @@ _GROWTH = 1.001  # of a loss, from one far place to the next, that counts as wit
 Range = tuple[sp.Expr, sp.Expr]
 
 
-def seen_domain(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
+def numeric_domain(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
     """Return (t₋, t₊) as far as numbers show it, to six digits; None where they do not.
 
     At an end of a piece, ∫ P^{1+t} Q^{−t} is finite while log P + tℓ + log w → −∞, w the distance
@@ -50,7 +50,7 @@ def seen_domain(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)
-    >>> seen_domain([Piece(sp.S.Zero, sp.oo, -3 * x, -x, -2 * x, "decreasing")], x)
+    >>> numeric_domain([Piece(sp.S.Zero, sp.oo, -3 * x, -x, -2 * x, "decreasing")], x)
     (-3/2, oo)
     """
     lower, upper = -sp.oo, sp.oo
@@ -120,7 +120,7 @@ def _values(piece: Piece, x: sp.Symbol, end: sp.Expr, side: int) -> Iterator[tup
             yield found[0] + arb(width.numerator).log() - arb(width.denominator).log(), found[1]
 
 
-def seen_range(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
+def numeric_range(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
     """Return the least and the greatest loss seen, to six digits; None where it has no values.
 
     A loss that still grows far out counts as unbounded.
@@ -129,7 +129,7 @@ def seen_range(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
     --------
     >>> x = sp.Symbol("x", real=True)
     >>> piece = Piece(sp.S.Zero, sp.oo, -x, -x - sp.sin(x), sp.sin(x), "unknown")
-    >>> seen_range([piece], x)
+    >>> numeric_range([piece], x)
     (-1.00000, 1.00000)
     """
     values: list[float] = []
