@@ -21,7 +21,6 @@ from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
-from symdp.law.allocation import AllocatedLaw, listed_step
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
@@ -84,6 +83,8 @@ def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
     steps = allocated_steps(mechanism)
     if steps is None or steps == 1:
         return None
+    from symdp.law.allocation import AllocatedLaw, listed_step
+
     own = replace(mechanism, sampling=None)
     if own.support.kind != "points":
         return AllocatedLaw(loss_law(own, "remove"), steps, direction)

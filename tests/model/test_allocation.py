@@ -90,7 +90,9 @@ def test_bad_numbers_are_named(given, message):
 def test_other_schemes_take_no_steps():
     with pytest.raises(InputError, match="poisson sampling takes no steps"):
         NOISE.subsample("poisson", 0.1, steps=5)
-    with pytest.raises(InputError, match="poisson sampling needs a rate"):
+    with pytest.raises(
+        InputError, match="the sampling rate must be a number: poisson sampling needs one"
+    ):
         NOISE.subsample("poisson")
 
 
