@@ -16,7 +16,7 @@ from symdp.law.likelihood_ratio import RatioLaw
 from symdp.law.log_density_table import LogDensityTable
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import NodeSet
-from symdp.law.step import Array, SmoothPiece, Step
+from symdp.law.step import Array, Extended, SmoothPiece, Step
 from symdp.model.allocation import split_counts
 
 _NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
@@ -204,6 +204,9 @@ class _Tabulated:
         x = np.asarray(x, dtype=np.float64)
         log_p = self._table(x) + (x if self._sign > 0 else 0.0)
         return log_p, self._sign * x - origin
+
+    def extended(self, x: Extended) -> None:
+        """There are no 64-bit mantissas of a table in doubles."""
 
     def ball(self, x: arb) -> tuple[arb, arb]:
         place = float(x.mid())

@@ -43,6 +43,8 @@ class Mechanism:
     title: str = ""
     description: str = ""
     citation: str = ""
+    family: str = ""
+    protects: str = ""
     template: Mechanism | None = None
 
     def __post_init__(self) -> None:
@@ -233,6 +235,25 @@ class Mechanism:
         """
         return replace(self, relation=checked(relation))
 
+    def moved_by(self, sensitivity: Number) -> Mechanism:
+        """Return the same noise on a query that one record moves by another sensitivity.
+
+        Raises
+        ------
+        InputError : a pair of laws, which has no sensitivity, or a number that is not above 0.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> mechanisms.discrete_laplace(b=2).moved_by(3).source.sensitivity
+        3
+        """
+        if not isinstance(self.source, Noise):
+            raise InputError(f"{self.name} is a pair of laws and has no sensitivity to change")
+        size = exact(sensitivity, "the sensitivity")
+        source = Noise(self.source.density, size).checked(self.support)
+        return replace(self, source=source, template=None)
+
     def subsample(
         self,
         scheme: str,
@@ -360,6 +381,8 @@ class Mechanism:
         values = {name: f"={value}" for name, value in self.bound}
         names = (p.name + values.get(p.name, "") for p in self.declared)
         text = f"{self.name}({', '.join(names)})"
+        if isinstance(self.source, Noise) and self.source.sensitivity.is_Integer:
+            text += "" if (size := self.source.sensitivity) == 1 else f", sensitivity {size}"
         if self.sampling:
             text += f", {self.sampling.describe()}"
         return text + ("" if self.relation is None else f", {self.relation.replace('_', ' ')}")

@@ -51,6 +51,9 @@ _DOMAINS = {
     "positive integer": _Domain(
         ("integer", "positive"), "1, 2, 3 or more", lambda v: _whole(v) and sign_of(v) > 0
     ),
+    "integer above 1": _Domain(
+        ("integer", "positive"), "2, 3, 4 or more", lambda v: _whole(v) and sign_of(v - 1) > 0
+    ),
     "natural": _Domain(
         ("integer", "nonnegative"), "0, 1, 2 or more", lambda v: _whole(v) and sign_of(v) >= 0
     ),

@@ -20,6 +20,7 @@ SCHEMES = (
 ALLOCATION = "random_allocation"
 UNPROVED = {
     "shuffle": "batches cut from one shuffled pass over the records",
+    "shuffled": "batches cut from one shuffled pass over the records",
     "shuffled_batches": "batches cut from one shuffled pass over the records",
     "correlated_noise": "noise that is correlated over the steps, records in bins",
 }

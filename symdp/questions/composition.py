@@ -23,6 +23,8 @@ from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.guarantee import Curve, Guarantee
+from symdp.questions.steps import listed_steps
+from symdp.questions.sums import Summed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Composition", "Direction", "compose"]
 
 
-class Composition:
+class Composition(Summed):
     """Independent (or adaptively composed) steps of mechanisms: distinct ones, each with a count.
 
     Parameters
@@ -340,8 +342,8 @@ class Composition:
         with within_capacity("certify"):
             return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
 
-    def trade_off(self, alpha: float, direction: Direction = "both") -> float:
-        """Return the least miss rate at false alarm rate α."""
+    def trade_off(self, alpha: Any, direction: Direction = "both") -> Any:
+        """Return the least miss rate at false alarm rate α, an array of them for an array."""
         from symdp.questions.tradeoff import trade_off
 
         return trade_off(self, alpha, direction)
@@ -368,8 +370,7 @@ def compose(
     Parameters
     ----------
     steps
-        A mechanism; or a list of mechanisms, each of which counts once, and of pairs
-        (mechanism, count).
+        A mechanism; or a list of mechanisms, each once, and of pairs (mechanism, count).
     count
         How often one mechanism is taken, once if left out; a float must be whole.
 
@@ -388,7 +389,6 @@ def compose(
     True
     """
     from symdp.model.mechanism import Mechanism
-    from symdp.questions.steps import listed_steps
 
     if isinstance(steps, Mechanism):
         return Composition([(steps, checked_count(1 if count is None else count))])

@@ -98,7 +98,7 @@ def test_other_schemes_take_no_steps():
         NOISE.subsample("poisson")
 
 
-@pytest.mark.parametrize("scheme", ["shuffle", "shuffled_batches", "correlated_noise"])
+@pytest.mark.parametrize("scheme", ["shuffle", "shuffled", "shuffled_batches", "correlated_noise"])
 def test_what_has_no_pair_is_refused_by_name(scheme):
     with pytest.raises(InputError, match=f"{scheme}: no pair is known to dominate"):
         NOISE.subsample(scheme, 0.1)
