@@ -100,10 +100,12 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
 
 
 def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
-    """Return the law of random allocation, None for other schemes and for a single step."""
+    """Return the law of random allocation, None for other schemes."""
     steps = allocated_steps(mechanism)
-    if steps is None or steps == 1:
+    if steps is None:
         return None
+    if steps == 1:
+        return loss_law(replace(mechanism, sampling=None), direction)
     from symdp.law.allocation import AllocatedLaw, listed_step
 
     own = replace(mechanism, sampling=None)

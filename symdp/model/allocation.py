@@ -48,15 +48,15 @@ def allocated_pair(pair: Pair, sampling: Sampling) -> Pair:
     assert steps is not None
     if sampling.participations != 1:
         raise InputError(
-            f"{sampling.describe()}: a composition of one-of-several pairs, not one pair; compose "
-            "it, and ask that"
+            "several participations are a composition of pairs, not one pair; compose the "
+            "mechanism, and ask that"
         )
     if steps == 1:
         return pair
     if pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS:
         raise InputError(
-            f"{sampling.describe()}: the pair lives on {steps} outputs at once, and its loss "
-            "log(Y/t) has no density in closed form; composed, it is accounted for in numbers"
+            f"the pair lives on {steps} outputs at once, and its loss log(Y/t) has no density in "
+            "closed form; composed, it is accounted for in numbers"
         )
     return _on_counts(pair, steps)
 

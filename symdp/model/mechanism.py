@@ -299,7 +299,7 @@ class Mechanism:
             return replace(self, sampling=allocation(steps, participations))
         if rate is None:
             Sampling(scheme, sp.Integer(1), batch, records, group, steps, participations)
-            raise InputError(f"{scheme} sampling needs a rate")
+            raise InputError(f"the sampling rate must be a number: {scheme} sampling needs one")
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
         new = alone and str(rate) not in {parameter.name for parameter in self.declared}
         rates = (declare(str(rate), "probability"),) if new else ()

@@ -122,3 +122,11 @@ def test_poisson_sampling_says_too_much_where_noise_is_large():
 def test_atoms_are_refused_by_name_where_they_matter():
     with pytest.raises(AccuracyError, match="random allocation of laplace over 10 steps"):
         compose(mechanisms.laplace(b=1).subsample(SCHEME, steps=10), 1).delta(0.5)
+
+
+def test_what_lies_beyond_the_table_is_charged():
+    steps = epochs(4, 200, 1)
+    end = steps.law("remove").parts[0][0].step.pieces[0].upper
+    beyond = steps.delta(end + 0.01, direction="remove")
+    assert 0.0 < beyond.delta < 1e-16
+    assert steps.delta(end - 0.01, direction="remove").delta > beyond.delta
