@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -18,8 +17,11 @@ from symdp.derive.limits import limit_at, loss_range
 from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
-from symdp.errors import AccuracyError, InputError
+from symdp.emit.numpy import compile_extended
+from symdp.errors import InputError
 from symdp.interrupt import generation
+from symdp.law.accurate import Accurate
+from symdp.law.formula import law_of_formula
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
@@ -32,13 +34,11 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 _BITS = 110
-_MOST_BITS = 4_000
 _MANY_BITS = 1_000
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
 _AROUND = 1e-12
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
 _SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
-_FEW = 6_000  # beyond this many nodes, correctly rounded values cost more than they bring
 
 
 def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
@@ -60,7 +60,12 @@ def pair_law(pair: Pair) -> LossLaw:
 
 @lru_cache(maxsize=256)
 def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
-    return _compiled(mechanism.pair(direction), mechanism.name)
+    if direction == "add":
+        other = _loss_law(mechanism, "remove", generation())
+        if other.is_reversible:
+            return other.reversed()
+    formula = law_of_formula(mechanism, direction)
+    return formula or _compiled(mechanism.pair(direction), mechanism.name)
 
 
 @lru_cache(maxsize=256)
@@ -69,6 +74,7 @@ def _pair_law(pair: Pair, _: int) -> LossLaw:
 
 
 def _compiled(pair: Pair, name: str) -> LossLaw:
+    """Return the law of a pair from a derivation of its own."""
     variable = pair.variable
     if pair.support.kind == "points":
         step, bounds = _finite_step(name, points(pair))
@@ -84,7 +90,8 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
         if found is None
         else (_outward(found[0], -1), _outward(found[1], 1))
     )
-    return LossLaw(step, bounds)
+    is_reversible = not integer and len(charged) == len(derived)
+    return LossLaw(step, bounds, is_reversible)
 
 
 def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:
@@ -106,7 +113,14 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         log_p=log_p,
         log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
         loss=loss or _constant(math.inf),
-        accurate=_Accurate(ball_log_p, ball_loss, log_p, loss),
+        accurate=Accurate(
+            ball_log_p,
+            ball_loss,
+            log_p,
+            loss,
+            compile_extended(piece.log_p, [variable]),
+            None if infinite else compile_extended(piece.loss, [variable]),
+        ),
         log_terms=tuple(compile_numpy(term, [variable]) for term in _terms(piece)),
         flat=infinite or piece.slope == "constant",
         integer=integer,
@@ -162,7 +176,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         log_p=fast_log_p,
         log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
         loss=loss or _constant(math.inf),
-        accurate=_Accurate(
+        accurate=Accurate(
             stretch.in_balls([end.balls[0] for end in singular], True),
             stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
             fast_log_p,
@@ -266,53 +280,6 @@ def _constant(value: float) -> RealFunction:
         return np.full(np.shape(x), value)
 
     return function
-
-
-class _Accurate:
-    """log P and ℓ at given places, rounded correctly to doubles from ball arithmetic."""
-
-    def __init__(
-        self,
-        log_p: Callable[[arb], arb],
-        loss: Callable[[arb], arb] | None,
-        fast_log_p: RealFunction,
-        fast_loss: RealFunction | None,
-    ) -> None:
-        self._log_p, self._loss = log_p, loss
-        self._fast_log_p, self._fast_loss = fast_log_p, fast_loss
-
-    def ball(self, x: arb) -> tuple[arb, arb]:
-        """Return balls around log P and ℓ at the working precision."""
-        return self._log_p(x), arb(math.inf) if self._loss is None else self._loss(x)
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        if x.size > _FEW:
-            loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
-            return self._fast_log_p(x), loss - origin
-        log_p = _rounded(self._log_p, x)
-        if self._loss is None:
-            return log_p, np.full(x.shape, math.inf)
-        return log_p, _rounded(self._loss, x, origin)
-
-
-def _rounded(function: Callable[[arb], arb], x: Array, origin: float = 0.0) -> Array:
-    """Return the function less `origin`, each value from a ball no wider than its rounding."""
-    values = np.empty(x.shape)
-    for i, place in enumerate(x.tolist()):
-        bits = _BITS
-        while True:
-            with ctx.workprec(bits):
-                ball = function(arb(place)) - origin
-                if ball.is_finite() and (ball.rel_accuracy_bits() >= 54 or ball == 0):
-                    values[i] = float(ball.mid())
-                    break
-                if ball.is_finite() and float(ball.rad()) < 1e-300:
-                    values[i] = float(ball.mid())
-                    break
-            bits *= 2
-            if bits > _MOST_BITS:
-                raise AccuracyError(f"the density or loss has no accurate value at {place!r}")
-    return values
 
 
 def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[float, float]]:
