@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
     from symdp.questions.sensitivities import sensitivities
+    from symdp.questions.sweep import Sweep, sweep
     from symdp.questions.training import training
 
 from symdp.version import __version__
@@ -41,6 +42,7 @@ __all__ = [
     "InputError",
     "Ledger",
     "Mechanism",
+    "Sweep",
     "SymdpError",
     "__version__",
     "calibrate",
@@ -52,6 +54,7 @@ __all__ = [
     "loads",
     "mechanisms",
     "sensitivities",
+    "sweep",
     "tail_value",
     "to_c",
     "to_python",
@@ -70,6 +73,7 @@ _HOMES = {
     "InputError": "symdp.errors",
     "Ledger": "symdp.questions.ledger",
     "Mechanism": "symdp.model.mechanism",
+    "Sweep": "symdp.questions.sweep",
     "SymdpError": "symdp.errors",
     "calibrate": "symdp.questions.calibrate",
     "compose": "symdp.questions.composition",
@@ -78,6 +82,7 @@ _HOMES = {
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
     "sensitivities": "symdp.questions.sensitivities",
+    "sweep": "symdp.questions.sweep",
     "tail_value": "symdp.balls.tail_values",
     "to_c": "symdp.law.standalone",
     "to_python": "symdp.law.standalone",
