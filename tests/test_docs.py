@@ -79,3 +79,17 @@ def test_every_method_is_named():
     text = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
     for name in names():
         assert f"`{name.split(':')[0]}" in text
+
+
+def reference_names():
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    return re.findall(r"^\.\. auto(?:function|class|exception):: ([\w.]+)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", reference_names())
+def test_a_name_of_the_reference_is_imported_as_it_is_printed(name):
+    module, _, own = name.rpartition(".")
+    found: dict[str, object] = {}
+    exec(f"from {module} import {own}", found)
+    assert callable(found[own])
+    assert found[own].__doc__

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
 from symdp.model.sampling import exact
+from symdp.model.schemes import SCHEMES
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
@@ -44,6 +46,7 @@ Step = tuple[Mechanism | None, int]
 
 _ADD_OR_REMOVE = (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SPECIAL)
 _REPLACE = (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL)
+_ALLOCATED = "RandomAllocationDpEvent"
 _X = sp.Symbol("x")
 
 
@@ -76,8 +79,6 @@ def steps_of(event: Any, relation: NeighboringRelation, count: int = 1) -> Itera
     elif kind == "ComposedDpEvent":
         for part in event.events:
             yield from steps_of(part, relation, count)
-    elif kind == "RandomAllocationDpEvent":
-        yield from _random_allocation(event, relation, count)
     else:
         yield from _single(event, kind, relation, count)
 
@@ -93,7 +94,9 @@ def _single(event: Any, kind: str, relation: NeighboringRelation, count: int) ->
             return
         if isinstance(made, Mechanism) and not made.is_given:
             made = made.under(RELATIONS[relation])
-            made.pair()  # whether there is a proved pair is known now, not at the first question
+            # Whether there is a proved pair is known now, not at the first question.  An allocation
+            # has none of one variable, and asks for that of its noise.
+            (replace(made, sampling=None) if kind == _ALLOCATED else made).pair()
     except EventError:
         raise
     except InputError as error:
@@ -208,17 +211,26 @@ def _truncated(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPri
     )
 
 
+def _random_allocation(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    scheme = "random_allocation"
+    if scheme not in SCHEMES:
+        raise EventError(event, f"this symdp has no sampling {scheme}")
+    noise = _inner(event, relation)
+    if event.num_selected == 0:
+        return None
+    if isinstance(noise, _NonPrivate):
+        return noise
+    drawn: dict[str, Any] = {"steps": event.num_steps, "participations": event.num_selected}
+    return noise.subsample(scheme, **drawn)
+
+
 _SAMPLED: dict[str, Read] = {
     "PoissonSampledDpEvent": _poisson,
     "SampledWithoutReplacementDpEvent": _without_replacement,
     "SampledWithReplacementDpEvent": _with_replacement,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
+    _ALLOCATED: _random_allocation,
 }
-
-
-def _random_allocation(event: Any, relation: NeighboringRelation, count: int) -> Iterator[Step]:
-    raise EventError(event, "random allocation is a sampling that symdp does not know yet")
-    yield
 
 
 def _mixture(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:

@@ -87,13 +87,13 @@ def card(
 ) -> None:
     """Write a privacy card: parameters, unit, neighbors, mechanism, attack, proof, sources, hash.
 
-    --check computes a card again; the exit code is 1 where something differs.
+    With --check, exit code 1 where something differs.
     """
     from symdp.cli.patience import in_time
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch_size, records, group,
-        relation,
+        relation=relation,
     )  # fmt: skip
     run = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation)
     if check is not None:

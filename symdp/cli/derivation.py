@@ -10,6 +10,7 @@ from symdp.cli.display import one_line
 from symdp.cli.guard import guarded
 from symdp.cli.job import Job, direction
 from symdp.cli.working import working
+from symdp.cli.wrapping import wrapped
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def _derived(mechanism: Mechanism, side: str, order: int, form: str, time_limit:
 
 def _text(derivation: Derivation, order: int) -> str:
     lines = derivation.to_text(order).splitlines()
-    return "".join(f"{'  ' * line.startswith('  ')}{one_line(line)}\n" for line in lines)
+    shown = (f"{'  ' * line.startswith('  ')}{one_line(line)}" for line in lines)
+    return "".join(f"{wrapped(line)}\n" for line in shown)
 
 
 def _json(derivation: Derivation, order: int) -> str:

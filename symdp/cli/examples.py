@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 _JOB = "gaussian sigma=1.12 --sampling poisson --rate 256/60000 -n 14063"
+_DATA = "--examples 60000 --batch 256 --epochs 60"
+_RUN = f"{_DATA} --noise 1.12"
+_PLAN = f"{_DATA} --target-epsilon 3"
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "list": ("symdp list",),
@@ -24,10 +27,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "calibrate": (
         "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",
         "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",
+        "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
     ),
-    "report": ("symdp report gaussian sigma=2 -n 10 -o report.html",),
-    "train": ("symdp train --examples 60000 --batch 256 --epochs 60 --noise 1.12 --delta 1e-5",),
-    "card": ("symdp card gaussian sigma=2 -n 10 -o card.md",),
+    "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
+    "train": (f"symdp train {_RUN} --delta 1e-5", f"symdp train {_PLAN} --delta 1e-5"),
+    "card": (f"symdp card {_RUN} -o card.json", "symdp card --check card.json"),
     "ledger": (
         "symdp ledger add budget.json gaussian sigma=2 --sampling poisson --rate 1/100 -n 600",
         "symdp ledger epsilon budget.json --delta 1e-5",
@@ -37,6 +41,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "ledger epsilon": ("symdp ledger epsilon budget.json --delta 1e-5",),
     "ledger show": ("symdp ledger show budget.json",),
+    "report": ("symdp report gaussian sigma=2 -n 10 -o report.html",),
     "individual": (
         "symdp individual norms.npy --multiplier 1 --clip 1 --rate 0.01 --delta 1e-5"
         " --layout steps-records",

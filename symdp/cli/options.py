@@ -22,6 +22,9 @@ Mechanism = Annotated[
         autocompletion=_built_in,
     ),
 ]
+OneName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
+]
 Values = Annotated[
     list[str] | None,
     typer.Argument(metavar="NAME=VALUE", help="Parameters, exact: sigma=1.5 or q=1/3."),
@@ -54,7 +57,8 @@ Scheme = Annotated[
     typer.Option(
         "--sampling",
         metavar="SCHEME",
-        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate.",
+        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate. "
+        "Or random_allocation; needs --steps.",
     ),
 ]
 Rate = Annotated[
@@ -80,6 +84,22 @@ Group = Annotated[
     str | None,
     typer.Option("--group", metavar="K", help="Protect K records together; needs --sampling."),
 ]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        "--steps",
+        metavar="T",
+        help="random_allocation: the steps of an epoch; -n counts epochs.",
+    ),
+]
+Participations = Annotated[
+    str | None,
+    typer.Option(
+        "--participations",
+        metavar="K",
+        help="random_allocation: in how many of the steps a record takes part; 1 if left out.",
+    ),
+]
 Relation = Annotated[
     str | None,
     typer.Option(
@@ -93,6 +113,19 @@ Direction = Annotated[
 ]
 OneDirection = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove or add.")
+]
+Advantage = Annotated[
+    str | None,
+    typer.Option(
+        "--advantage", metavar="A", help="The largest advantage of an attack, instead of ε and δ."
+    ),
+]
+TruePositiveRate = Annotated[
+    str | None,
+    typer.Option("--tpr", metavar="T", help="Its largest true positive rate, at the rate --fpr."),
+]
+FalsePositiveRate = Annotated[
+    str | None, typer.Option("--fpr", metavar="F", help="The false positive rate for --tpr.")
 ]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ways of the default method, and the one taken.")

@@ -283,6 +283,9 @@ class Derivation(Series):
         """
         return bibtex(present.citations(self))
 
+    def __repr__(self) -> str:
+        return present.in_brief(self)
+
     def _repr_latex_(self) -> str:
         return f"$$\n{self.to_latex(order=1)}\n$$"
 

@@ -11,7 +11,8 @@ import sympy as sp
 from symdp import mechanisms
 from symdp.arguments import checked_count
 from symdp.errors import InputError, suggestion
-from symdp.model.sampling import SCHEMES, Number, exact
+from symdp.model.sampling import Number, exact
+from symdp.model.schemes import SCHEMES
 from symdp.questions.composition import Composition, compose
 
 if TYPE_CHECKING:
@@ -61,8 +62,22 @@ class TrainingRun:
         (name,) = self.noise.parameters
         return str(name)
 
+    @property
+    def repeats(self) -> int:
+        """How often `step` is taken: every step, or every epoch where an epoch is drawn at once."""
+        if self.sampling not in _BY_EPOCH or self.batch == self.examples:
+            return self.steps
+        # A run of so many epochs has this many steps, its last batch among them.
+        epochs = self.steps * self.batch // self.examples
+        if epochs < 1 or self.steps != -(-epochs * self.examples // self.batch):
+            raise InputError(
+                f"{self.sampling} draws whole epochs; {self.steps} steps of {self.batch} out of "
+                f"{self.examples} examples are none"
+            )
+        return epochs
+
     def step(self) -> Mechanism:
-        """Return one step, its multiplier free."""
+        """Return what is repeated, its multiplier free."""
         step = self.noise
         if self.batch < self.examples:  # else every step sees all the data
             step = step.subsample(self.sampling, **_DRAWS[self.sampling](self))
@@ -70,13 +85,13 @@ class TrainingRun:
 
     def composition(self, multiplier: Number) -> Composition:
         """Return all steps at a noise multiplier."""
-        return compose(self.step()(**{self.multiplier: multiplier}), self.steps)
+        return compose(self.step()(**{self.multiplier: multiplier}), self.repeats)
 
     def calibrated(self, epsilon: float, delta: float) -> Calibration:
         """Return the least multiplier that meets (ε, δ), see `symdp.calibrate`."""
         from symdp.questions.calibrate import calibrate
 
-        return calibrate(self.step(), self.multiplier, self.steps, epsilon=epsilon, delta=delta)
+        return calibrate(self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta)
 
     def drawn(self, sampling: str) -> TrainingRun:
         """Return the same run under another sampling and the relation that it admits."""
@@ -97,12 +112,19 @@ def _truncated(run: TrainingRun) -> Mapping[str, Any]:
     return {"rate": run.rate, "batch": run.largest_batch, "records": run.examples}
 
 
-# What a scheme of `symdp.model.sampling` is told about a batch.
+def _allocated(run: TrainingRun) -> Mapping[str, Any]:
+    """Every example takes part in one step of each epoch, drawn for it alone."""
+    return {"steps": -(-run.examples // run.batch), "participations": 1}
+
+
+_BY_EPOCH = ("random_allocation",)
+# What a scheme of `symdp.model.sampling` is told about a batch; one that it has not is not offered.
 _DRAWS: dict[str, Callable[[TrainingRun], Mapping[str, Any]]] = {
     "poisson": _share,
     "without_replacement": _share,
     "with_replacement": _draws,
     "truncated_poisson": _truncated,
+    "random_allocation": _allocated,
 }
 
 

@@ -215,9 +215,9 @@ def test_help_names_every_command_of_this_version_and_no_other(shell):
         "train",
         "card",
         "tradeoff",
-        "ledger",
         "report",
         "individual",
+        "ledger",
         "filter",
     ]
     assert shell("").out == ran.out

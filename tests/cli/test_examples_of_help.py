@@ -16,14 +16,19 @@ from pages import ROOT
 from symdp.cli.app import app
 from symdp.cli.examples import EXAMPLES
 
+IN_ORDER = ("filter", "ledger", "card")  # whose examples go on with the file of the one before
+SLOW = ("symdp calibrate", "symdp report", "symdp train", "symdp card")
 LINES = [
-    pytest.param(
-        line, marks=[pytest.mark.slow] * line.startswith(("symdp calibrate", "symdp report"))
-    )
+    pytest.param(line, id=line, marks=[pytest.mark.slow] * line.startswith(SLOW))
     for command, lines in EXAMPLES.items()
     for line in lines
-    if not command.startswith(("filter", "ledger"))
+    if command.split()[0] not in IN_ORDER
 ]
+SERIES = {
+    "filter": [EXAMPLES[f"filter {name}"][0] for name in ("new", "ask", "commit", "status")],
+    "ledger": [EXAMPLES[f"ledger {name}"][0] for name in ("add", "epsilon", "show")],
+    "card": EXAMPLES["card"],
+}
 
 
 def help_of(command, path):
@@ -61,13 +66,12 @@ def test_examples_run(shell, line):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", ["filter new ask commit status", "ledger add epsilon show"])
-def test_examples_that_share_a_file_run_in_their_order(shell, name):
-    group, *commands = name.split()
-    for command in commands:
-        for line in EXAMPLES[f"{group} {command}"]:
-            ran = shell("", *shlex.split(line)[1:])
-            assert (ran.code, ran.err) == (0, "")
+@pytest.mark.parametrize("name", IN_ORDER)
+@pytest.mark.slow_cases("card")
+def test_examples_run_one_after_another(shell, name):
+    for line in SERIES[name]:
+        ran = shell("", *shlex.split(line)[1:])
+        assert (ran.code, ran.err) == (0, ""), line
 
 
 @pytest.mark.parametrize(
