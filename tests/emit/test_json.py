@@ -41,7 +41,7 @@ def through_json(value: object) -> object:
     return json.loads(json.dumps(value, allow_nan=False))
 
 
-@pytest.mark.slow_cases("student_t", "sampled")
+@pytest.mark.slow_cases("student_t", "sampled", "sparse_histogram", "staircase")
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
     read = from_json(document)

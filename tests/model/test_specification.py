@@ -270,7 +270,15 @@ def test_every_built_in_loads_and_makes_both_pairs() -> None:
     values = {"gaussian": {"sigma": 1.5}, "laplace": {"b": 2}, "logistic": {"s": 2},
               "gumbel": {"b": 2}, "student_t": {"nu": 3, "s": 1},
               "randomized_response": {"epsilon_0": 1}, "discrete_laplace": {"b": 2},
-              "discrete_gaussian": {"sigma": 1.5}}  # fmt: skip
+              "discrete_gaussian": {"sigma": 1.5},
+              "approximate_dp": {"epsilon_0": 1, "delta_0": 1e-5},
+              "k_ary_randomized_response": {"epsilon_0": 1, "k": 4},
+              "permute_and_flip": {"epsilon_0": 1}, "exponential": {"epsilon_0": 1},
+              "bounded_range": {"epsilon_0": 1, "u": 0.5}, "skellam": {"mu": 2},
+              "negative_binomial": {"r": 2, "p": 0.5}, "gnmax": {"sigma": 4},
+              "staircase": {"epsilon_0": 1, "gamma_0": 0.5},
+              "adaptive_clipping": {"z": 1, "sigma_b": 5},
+              "sparse_histogram": {"sigma": 2, "tau": 5, "j": 1, "m": 2}}  # fmt: skip
     assert mechanisms.names() == sorted(values)
     for name in mechanisms.names():
         mechanism = mechanisms.load_builtin(name)
@@ -309,7 +317,7 @@ def test_unknown_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for wrong, part in [
         ("gausian", "did you mean 'gaussian'?"),
-        ("zzzz", "built in are discrete_gaussian, discrete_laplace, gaussian"),
+        ("zzzz", "built in are adaptive_clipping, approximate_dp, bounded_range"),
         ("none.toml", "none.toml: there is no such file"),
         ("a/b", "a/b: there is no such file"),
         ("a" * 5000, "built in are"),
