@@ -9,7 +9,6 @@ import mpmath
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.exact.mesh.mesh import mesh_answer
 
 SIGMA = 3
 
@@ -32,8 +31,8 @@ def atoms(rate):
 
 
 @pytest.mark.parametrize(("rate", "epsilon"), [("0.001", 0.3), ("0.001", 1.0), ("0.01", 0.6)])
-def test_two_steps_are_held_by_the_bounds_of_the_mesh(rate, epsilon):
-    found = mesh_answer(compose(sampled(rate), 2).law("remove"), epsilon)
+def test_two_steps_are_held_by_the_bounds(rate, epsilon):
+    found = compose(sampled(rate), 2).delta(epsilon, direction="remove")
     with mpmath.workdps(30):
         law = atoms(rate)
         delta = mpmath.fsum(
@@ -51,7 +50,7 @@ def test_two_steps_are_held_by_the_bounds_of_the_mesh(rate, epsilon):
 def test_few_steps_against_proofs(rate, count, epsilon):
     """Of three or four steps all may have large losses."""
     steps = compose(sampled(rate), count)
-    found = mesh_answer(steps.law("remove"), epsilon)
+    found = steps.delta(epsilon, direction="remove")
     proved = steps.certify(epsilon, digits=12, direction="remove")
     assert found.log_lower <= proved.log_upper
     assert proved.log_lower <= found.log_upper
