@@ -29,7 +29,8 @@ from symdp import mechanisms
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
-from symdp.model.sampling import SCHEMES, exact
+from symdp.model.sampling import exact
+from symdp.model.schemes import SCHEMES
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition

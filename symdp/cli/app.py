@@ -46,11 +46,11 @@ def _root(
 
 
 @app.command("list", epilog=epilog("list"))
-def list_mechanisms() -> None:
+def list_mechanisms(name: options.OneName = None) -> None:
     """Show the built-in mechanisms with their parameters."""
-    from symdp.cli.display import print_mechanisms
+    from symdp.cli.catalogue import print_catalogue
 
-    print_mechanisms()
+    print_catalogue(name)
 
 
 @app.command(epilog=epilog("derive"))
@@ -76,6 +76,8 @@ def derive(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.OneDirection = "remove",
 ) -> None:
@@ -83,16 +85,7 @@ def derive(
     from symdp.cli import job as words
     from symdp.cli.derivation import print_derivation
 
-    job = Job(
-        mechanism,
-        values or [],
-        sampling=sampling,
-        rate=rate,
-        batch=batch,
-        records=records,
-        group=group,
-        relation=relation,
-    )
+    job = Job.of(locals())
     terms = words.whole(order, "--order", 1, 8)
     print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
@@ -110,6 +103,8 @@ def delta(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -122,9 +117,7 @@ def delta(
     from symdp.cli.display import print_answer
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
@@ -151,6 +144,8 @@ def epsilon(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -163,9 +158,7 @@ def epsilon(
     from symdp.cli.display import print_answer
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     at = words.delta(delta)
     name = words.method(method)
@@ -204,6 +197,8 @@ def curve(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -215,9 +210,7 @@ def curve(
     from symdp.cli.curve import compute_curve, print_curve
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     ends = None
     if epsilon_range is not None:
@@ -251,6 +244,8 @@ def verify(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -262,9 +257,7 @@ def verify(
     from symdp.cli.patience import in_time
     from symdp.cli.verify import print_verification
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
     chosen = None if method is None else [words.method(method)]
@@ -297,6 +290,8 @@ def certify(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -307,9 +302,7 @@ def certify(
     from symdp.cli import job as words
     from symdp.cli.certify import prove
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     if (epsilon is None) == (delta is None):
         raise InputError("give --epsilon E or --delta D, one of the two")
@@ -351,6 +344,8 @@ def calibrate(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     time_limit: options.TimeLimit = "60",
@@ -364,7 +359,7 @@ def calibrate(
     from symdp.cli.calibrate import Target, run_calibration
     from symdp.cli.patience import in_time
 
-    job = Job(mechanism, values or [], count, None, sampling, rate, batch, records, group, relation)
+    job = Job.of(locals())
     target = Target.of(epsilon, delta, advantage, tpr, fpr)
     in_time(
         time_limit,

@@ -139,11 +139,19 @@ def _print_attack(found: AttackCalibration, as_json: bool) -> None:
 
 def _mechanism(job: Job, parameter: str) -> Mechanism:
     """Return the mechanism; a sampling rate that is left out or named becomes the parameter."""
-    if job.sampling is None or job.rate not in {None, parameter}:
+    drawn = (job.sampling or "").replace("-", "_")
+    if drawn in {"", "random_allocation"} or job.rate not in {None, parameter}:
         return job.build_mechanism()
-    scheme = job.sampling.replace("-", "_")
+    scheme = drawn
     plain = replace(
-        job, sampling=None, rate=None, batch=None, records=None, group=None
+        job,
+        sampling=None,
+        rate=None,
+        batch=None,
+        records=None,
+        group=None,
+        steps=None,
+        participations=None,
     ).build_mechanism()
     if job.rate is None and parameter in {*plain.parameters, "n"}:
         raise InputError("--sampling needs --rate Q, as in --rate 0.01")

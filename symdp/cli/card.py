@@ -93,7 +93,7 @@ def card(
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch_size, records, group,
-        relation,
+        relation=relation,
     )  # fmt: skip
     run = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation)
     if check is not None:

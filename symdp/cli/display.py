@@ -151,21 +151,3 @@ def _bounds(answer: Guarantee) -> str:
         return f", relative error at most {rounded(error, 1, 'up')}{proved}"
     low, high = answer.bound_texts()
     return f", between {low} and {high}"
-
-
-def print_mechanisms() -> None:
-    """Print the built-in mechanisms as a table, reading their files only."""
-    import tomllib
-    from importlib.resources import files
-
-    from rich.table import Table
-
-    from symdp.mechanisms import names
-
-    table = Table("mechanism", "parameters", "what it is", box=None, pad_edge=False)
-    for name in names():
-        text = files("symdp.mechanisms").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-        document = tomllib.loads(text)
-        parameters = ", ".join(f"{p} {word}" for p, word in document["parameters"].items())
-        table.add_row(name, parameters, document.get("description", ""))
-    console().print(table)

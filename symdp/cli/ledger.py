@@ -34,22 +34,22 @@ def add(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     composition: options.CompositionFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Add steps, once unless -n says; the file is made if there is none, and replaced whole."""
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
-    steps = job.build(default_count=1).steps
+    job = Job.of(locals())
+    added = job.build(default_count=1).steps
     from symdp.questions.composition import Composition
     from symdp.questions.ledger import Ledger
 
     ledger = Ledger.open(file)
     try:
-        Composition([*ledger.steps, *steps])  # one relation for all, or nothing is added
-        for step, times in steps:
+        Composition([*ledger.steps, *added])  # one relation for all, or nothing is added
+        for step, times in added:
             ledger.add(step, times)
         ledger.save()
     finally:

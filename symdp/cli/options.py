@@ -22,6 +22,9 @@ Mechanism = Annotated[
         autocompletion=_built_in,
     ),
 ]
+OneName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
+]
 Values = Annotated[
     list[str] | None,
     typer.Argument(metavar="NAME=VALUE", help="Parameters, exact: sigma=1.5 or q=1/3."),
@@ -54,7 +57,8 @@ Scheme = Annotated[
     typer.Option(
         "--sampling",
         metavar="SCHEME",
-        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate.",
+        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate. "
+        "Or random_allocation; needs --steps.",
     ),
 ]
 Rate = Annotated[
@@ -79,6 +83,22 @@ Records = Annotated[
 Group = Annotated[
     str | None,
     typer.Option("--group", metavar="K", help="Protect K records together; needs --sampling."),
+]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        "--steps",
+        metavar="T",
+        help="random_allocation: the steps of an epoch; -n counts epochs.",
+    ),
+]
+Participations = Annotated[
+    str | None,
+    typer.Option(
+        "--participations",
+        metavar="K",
+        help="random_allocation: in how many of the steps a record takes part; 1 if left out.",
+    ),
 ]
 Relation = Annotated[
     str | None,

@@ -36,13 +36,13 @@ def report(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     composition: options.CompositionFile = None,
 ) -> None:
     """Write a report: what was derived, ε by every accountant, the privacy profile."""
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     write_report(job, words.delta(delta), output)
 
 

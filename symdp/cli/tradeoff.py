@@ -37,6 +37,8 @@ def tradeoff(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -47,9 +49,7 @@ def tradeoff(
     from symdp.cli.patience import in_time
     from symdp.cli.working import working
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     rates = [words.real(word, "--alpha") for word in alpha.split(",")]
     if len(rates) > _MOST_RATES or not all(0.0 <= one <= 1.0 for one in rates):

@@ -231,8 +231,12 @@ def first_line(
     kernel: Kernel,
     period: float,
     beside: float,
+    most: int = MAX_NODES // 2,
 ) -> tuple[Line, int]:
-    """Return a line with the nodes that a Gaussian would need, and the most that it may have."""
+    """Return a line with the nodes that a Gaussian would need, and the most that it may have.
+
+    The former are no more than `most`.
+    """
     counts = [weight for _, weight in law.terms]
     mean, rest = law.mean_parts(tilted)
     shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
@@ -280,7 +284,7 @@ def first_line(
         points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
         step, limit = period / points, points // 2 + 1
     reach = FIRST_REACH / math.sqrt(variance) if variance > 0 else math.inf
-    stop = int(min(limit, max(24, math.ceil(min(reach / step, MAX_NODES / 2)))))
+    stop = int(min(limit, max(24, math.ceil(min(reach / step, most)))))
     return longer(law, replace(line, step=step), stop, kernel), limit
 
 

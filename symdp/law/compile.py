@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
 from symdp.law.step import Array, RealFunction, SmoothPiece, Step
 from symdp.law.stretch import EndFunction, Stretch
+from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
@@ -60,6 +62,9 @@ def pair_law(pair: Pair) -> LossLaw:
 
 @lru_cache(maxsize=256)
 def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
+    allocated = _allocated_law(mechanism, direction)
+    if allocated is not None:
+        return allocated
     if direction == "add":
         other = _loss_law(mechanism, "remove", generation())
         if other.is_reversible:
@@ -92,6 +97,30 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     )
     is_reversible = not integer and len(charged) == len(derived)
     return LossLaw(step, bounds, is_reversible)
+
+
+def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
+    """Return the law of random allocation, None for other schemes and for a single step."""
+    steps = allocated_steps(mechanism)
+    if steps is None or steps == 1:
+        return None
+    from symdp.law.allocation import AllocatedLaw, listed_step
+
+    own = replace(mechanism, sampling=None)
+    if own.support.kind != "points":
+        return AllocatedLaw(loss_law(own, "remove"), steps, direction)
+    pair = own.pair()
+    if outcomes(pair, steps) > MOST_OUTCOMES:
+        raise InputError(
+            f"{mechanism.summary}: {outcomes(pair, steps)} numbers of outcomes; at most "
+            f"{MOST_OUTCOMES} are listed: fewer steps or fewer points are needed"
+        )
+    with ctx.workprec(_BITS):
+        p, q = ([compile_arb(mass, [])().real for mass in law] for law in (pair.P, pair.Q))
+    step = listed_step(mechanism.name, p, q, steps, direction)
+    finite = step.point_loss[np.isfinite(step.point_loss)]
+    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    return LossLaw(step, bounds)
 
 
 def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:

@@ -10,6 +10,7 @@ Each is an attribute of this module; calling it binds its parameters. `from_trad
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,12 +57,37 @@ def load_builtin(name: str) -> Mechanism:
     >>> load_builtin("laplace").parameters
     {'b': b}
     """
-    if name not in _names():
-        hint = suggestion(name, _names()) or f" (there are {', '.join(_names())})"
-        raise _UnknownMechanismError(f"no built-in mechanism is called '{name}'{hint}")
     from symdp.model.specification import load
 
-    return load(_FOLDER / f"{name}.toml")
+    return load(_FOLDER / f"{checked_name(name)}.toml")
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a built-in mechanism.
+
+    Raises
+    ------
+    InputError : no built-in mechanism has this name; where no pair is known for it, the reason.
+
+    >>> checked_name("sparse_vector")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    symdp.mechanisms._UnknownMechanismError: sparse_vector: for the sparse vector technique ...
+    """
+    if name not in _names():
+        _refuse_without_pair(name)
+        hint = suggestion(name, _names()) or f" (there are {', '.join(_names())})"
+        raise _UnknownMechanismError(f"no built-in mechanism is called '{name}'{hint}")
+    return name
+
+
+def _refuse_without_pair(name: str) -> None:
+    """Raise InputError for a mechanism of which it is known that no pair is known."""
+    for path in sorted((_FOLDER / "without_pair").glob("*.toml")):
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        if name.lower().replace("-", "_") in document["names"]:
+            known = f"{document['why']}; {document['instead']} [{document['citation']}]"
+            raise _UnknownMechanismError(f"{name}: {known}")
 
 
 def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
@@ -89,6 +115,7 @@ def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
     path = Path(folder) / text
     if text.endswith(".toml") or "/" in text or "\\" in text or _is_there(path):
         return load(path)
+    _refuse_without_pair(text)
     hint = suggestion(text, _names()) or f" (built in are {', '.join(_names())})"
     raise InputError(f"no mechanism or file is called {text!r:.60}{hint}")
 

@@ -65,17 +65,14 @@ class Composition(Summed):
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
         from symdp.balls.masses import with_mass_one
         from symdp.model.protection import protection_of
+        from symdp.questions.steps import merged_steps, of_independent_steps
 
-        merged: dict[Mechanism, int] = {}
-        for mechanism, count in steps:
-            concrete = mechanism.require_concrete()
-            merged[concrete] = merged.get(concrete, 0) + checked_count(count)
-        if not merged:
-            raise InputError("a composition needs at least one step")
-        self.protection = protection_of(list(merged))
+        asked = merged_steps(steps)
+        self.protection = protection_of(list(asked))
+        merged = merged_steps(of_independent_steps(asked))
         self.steps = tuple(with_mass_one(merged).items())
         self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
-        self.count = sum(merged.values())
+        self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
 
     def __repr__(self) -> str:

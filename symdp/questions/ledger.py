@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from symdp.model.mechanism import Mechanism
-    from symdp.model.sampling import Laws, Noise, Number, Sampling
+    from symdp.model.sampling import Laws, Noise, Number
+    from symdp.model.schemes import Sampling
     from symdp.questions.composition import Direction
     from symdp.questions.guarantee import Guarantee
 
@@ -25,7 +26,7 @@ _VERSION = 4
 _READ = (1, 2, 3, 4)
 _KEYS = {"format", "version", "steps"}
 _SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
-_SAMPLING = ("scheme", "batch", "records", "group")
+_SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
 _TEXTS = ("title", "description", "citation")
 _LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
 _WHICH = (
@@ -304,7 +305,8 @@ def _read(written: object) -> Mechanism:
     from symdp.emit.json import read_expressions
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Support
-    from symdp.model.sampling import Sampling, declare, variable_symbol
+    from symdp.model.sampling import declare, variable_symbol
+    from symdp.model.schemes import Sampling
 
     keys = {"name", "support", "source", "parameters", "relation", "formulas", *_SAMPLING, *_TEXTS}
     if not isinstance(written, dict):
@@ -313,6 +315,8 @@ def _read(written: object) -> Mechanism:
         written = {**written, "relation": None, "records": None, "group": 1}
     if not set(_TEXTS) & set(written):
         written = {**written, **dict.fromkeys(_TEXTS, "")}
+    if not {"steps", "participations"} & set(written):  # as versions before random allocation
+        written = {**written, "steps": None, "participations": None}
     if set(written) != keys:
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     name, kind, words = (written[key] for key in ("name", "support", "parameters"))
@@ -336,7 +340,7 @@ def _read(written: object) -> Mechanism:
     support = Support(kind, *ends, _all(formulas, "point"))
     sampling: Sampling | None = None
     if written["scheme"] is not None:
-        own = {name: written[name] for name in ("batch", "records", "group")}
+        own = {name: written[name] for name in _SAMPLING if name != "scheme"}
         sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")

@@ -11,7 +11,8 @@ import sympy as sp
 from symdp import mechanisms
 from symdp.arguments import checked_count
 from symdp.errors import InputError, suggestion
-from symdp.model.sampling import SCHEMES, Number, exact
+from symdp.model.sampling import Number, exact
+from symdp.model.schemes import SCHEMES
 from symdp.questions.composition import Composition, compose
 
 if TYPE_CHECKING:

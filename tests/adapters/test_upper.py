@@ -12,6 +12,7 @@ from symdp.errors import InputError
 STEP = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 
 
+@pytest.mark.slow
 def test_epsilon_lies_above_a_proof_and_close_to_it():
     ledger = Ledger([(STEP, 100)])
     proved = ledger.composition().certify_epsilon(1e-4, digits=8)

@@ -18,7 +18,7 @@ from symdp.exact.measure.added import convolved
 from symdp.exact.measure.density import interpolate
 from symdp.methods import accountant
 from symdp.model.mechanism import Mechanism
-from symdp.oracle.quadrature import privacy_profile
+from symdp.oracle.evaluation import privacy_profile
 
 
 def rare(rate, sigma):

@@ -17,12 +17,13 @@ INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")
     [
         ("outside_range", compose(COIN, 3), 100.0),
         ("single_step", compose(GAUSSIAN(sigma=1)), 1.0),
-        ("lattice", compose(COIN, 10), 1.0),
+        ("finite_sum", compose(COIN, 10), 1.0),
         ("lattice", compose(COIN, 10**6), 1.0),
-        ("split_enumeration", compose(INTEGERS, 2), 1.0),
+        ("finite_sum", compose(INTEGERS, 2), 1.0),
+        ("mesh", compose(INTEGERS, 50), 1.0),
         ("measure", compose(mechanisms.laplace(b=2), 5), 1.0),
         ("contour", compose(GAUSSIAN(sigma=2).subsample("poisson", "1/100"), 1000), 0.5),
-        ("conditioning_on_atoms", compose([(COIN, 5), (GAUSSIAN(sigma=3), 2)]), 3.0),
+        ("contour", compose([(COIN, 5), (GAUSSIAN(sigma=3), 2)]), 3.0),
     ],
 )
 def test_each_question_has_its_route(route, steps, epsilon):

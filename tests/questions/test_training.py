@@ -57,7 +57,7 @@ def test_the_noise_for_a_budget_meets_it():
 
 
 def test_samplings_are_those_of_the_model():
-    from symdp.model.sampling import SCHEMES
+    from symdp.model.schemes import SCHEMES
 
     assert set(samplings()) < set(samplings(300)) <= set(SCHEMES)
 

@@ -33,6 +33,7 @@ _FEWEST_NODES = 1 << 12  # of a line: about ten milliseconds
 _MOST_SPREAD = 1 << 16  # of a line of losses with a density, which have more nodes the farther out
 WANTED = 1e-9  # what the cut-off may change, relative to the integral
 _TRANSFORMED = 2e-14  # what the FFT's kernel changes in φ, relative to Σ pⱼ = 1
+_MOST_FIRST = 1 << 13  # nodes that are summed plainly
 _LOG_ZERO = -600.0  # stands for log 0, so that n of it is no overflow
 _LARGEST = float(majorant_transform(np.zeros(1))[0])  # ∫M
 _DIRECT_WORK = 1 << 18  # exponentials below which a plain sum is faster than an FFT
@@ -65,7 +66,9 @@ def mesh_line(
         If the mesh does not reach far enough beyond the tilt to bound anything.
     """
     tilted = tilted_laws(law, tilt)
-    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
+    line, _ = first_line(
+        law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, _MOST_FIRST
+    )
     gap = line.distance(epsilon) + line.shift
     most = _MOST_SPREAD if law.is_spread else MOST_NODES
     if most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
@@ -90,14 +93,14 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
     It is large where no tilt makes ε a typical sum: the integral cancels there.
     """
     tilted = tilted_laws(law, tilt)
-    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0)
+    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, _MOST_FIRST)
     reach = MOST_NODES * line.step
-    if reach < FAR_ABOVE * (1.0 + abs(tilt)):
+    if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= _MOST_FIRST:
         return math.inf
     total, mass, modulus = _first_sums(line, line.distance(epsilon) + line.shift)
     if not total > 0:
         return math.inf
-    rounded = ROUNDING * line.rounding * modulus
+    rounded = (ROUNDING * line.rounding + law.count * _TRANSFORMED) * modulus
     return (_LARGEST * mass / reach**2 + rounded) / total
 
 
@@ -145,13 +148,13 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
 
 def _log_transform(weight: Array, deviation: Array, step: float, first: int, last: int) -> Complex:
     """Return log Σ wⱼ e^{ikhdⱼ} for k = first, …, last − 1."""
+    y: Array = step * np.arange(first, last, dtype=np.float64)
+    value: Complex
     if (last - first) * weight.size <= _DIRECT_WORK:
-        y = step * np.arange(first, last, dtype=np.float64)
-        value = np.asarray(np.exp(1j * np.multiply.outer(y, deviation)) @ weight, complex)
+        turns = np.exp(1j * np.multiply.outer(y, deviation))
+        value = np.asarray(turns @ weight, dtype=np.complex128)
     else:
         value = uniform_sum(weight, np.fmod(step * deviation, 2.0 * np.pi), first, last)
-    log = np.empty(value.size, dtype=np.complex128)
     with np.errstate(divide="ignore"):
-        log.real = np.maximum(np.log(np.abs(value)), _LOG_ZERO)
-    log.imag = np.angle(value)
-    return log
+        modulus = np.maximum(np.log(np.abs(value)), _LOG_ZERO)
+    return np.asarray(modulus + 1j * np.angle(value), dtype=np.complex128)

@@ -22,6 +22,7 @@ from symdp.law.total import SumLaw
 _WIDE = 1e-8  # relative half width of δ that is worth conditioning on large losses
 _SHARES = (0.8, 0.6, 0.4, 0.25, 0.15)  # of the saddle point
 _LESS = 0.7  # of an error is worth another tilt
+_MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well
 _DEEPEST = 3  # times that a law is conditioned again
 _TERM = 5e-9  # what the cut-off may change in one of several terms
 _NEGLIGIBLE = 25.0  # e-folds below δ of all terms that are left out
@@ -60,8 +61,14 @@ def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = WANTED) -> 
                 return shared
 
     def value(strip: Strip) -> StripValue:
-        tilt = best_tilt(law, epsilon, line_tilt(law, epsilon, strip))[0]
-        return mesh_value(law, epsilon, tilt, wanted)
+        saddle = line_tilt(law, epsilon, strip)
+        tilt, error = best_tilt(law, epsilon, saddle)
+        found = mesh_value(law, epsilon, tilt, wanted)
+        # Where far nodes cancel, the first ones predict too little.
+        if tilt == saddle or found.relative_error <= _MISJUDGED * (error + wanted):
+            return found
+        other = mesh_value(law, epsilon, saddle, wanted)
+        return min(found, other, key=lambda one: one.relative_error)
 
     found = answer_from_strips(law, value)
     assert found is not None

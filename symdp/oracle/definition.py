@@ -1,4 +1,9 @@
-"""δ(ε) of one step from its definition: ∫ (P − e^ε Q)⁺ between the roots of ℓ = ε."""
+"""δ(ε) of one step from its definition, ∫ (P − e^ε Q)⁺, between the roots of ℓ = ε.
+
+Where ℓ > ε the integrand is P (1 − e^{ε−ℓ}); its complement is ∫ P min(1, e^{ε−ℓ}).  Every part of
+both is positive, so nothing cancels however small they are.  Errors are those of the panels, of the
+roots (which the integrand meets with the value 0) and of the tails that are cut off.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,15 @@ from collections.abc import Callable
 from flint import arb, ctx
 
 from symdp.emit.arb import constant_ball
-from symdp.oracle.law import StepLaw, Stretch, integers_between
+from symdp.oracle.law import LogDensity, StepLaw, Stretch, integers_between
 from symdp.oracle.panels import DivergentError, Interval, grid, make_panels, survey
 
 _LN10 = math.log(10)
-_MARGIN = arb(2) ** -20
-
-_Function = Callable[[arb], arb]
+_MARGIN = arb(2) ** -20  # beyond the outermost integer of an interval
 
 
 def single_step(law: StepLaw, epsilon: arb, digits: float, order: int) -> tuple[arb, arb]:
     """Return (δ, 1 − δ), both to relative 10^(−digits), less the mass at infinity.
-
-    δ = ∫ P (1 − e^{ε−ℓ}) over ℓ > ε, and its complement ∫ P min(1, e^{ε−ℓ}): every part of both
-    is positive, so nothing cancels however small they are.
 
     Raises
     ------
@@ -34,36 +34,34 @@ def single_step(law: StepLaw, epsilon: arb, digits: float, order: int) -> tuple[
         if point.p != 0 and point.q != 0:
             loss = constant_ball(point.loss, ctx.prec).real
             mass = constant_ball(point.p, ctx.prec).real
-            if loss > epsilon:
-                excess -= mass * (epsilon - loss).expm1()
-                rest += mass * (epsilon - loss).exp()
-            else:
-                rest += mass
+            is_above = loss > epsilon
+            rest += mass * (epsilon - loss).exp() if is_above else mass
+            excess -= mass * (epsilon - loss).expm1() if is_above else 0
     for part in law.both:
         log_p, loss_of = part.log_p, part.loss
         assert log_p is not None
         assert loss_of is not None
         above, below = _sides(part, epsilon)
         for interval in above:
-            excess += _mass(part, interval, _excess(log_p, loss_of, epsilon), digits, order=order)
-            rest += _mass(part, interval, _charged(log_p, loss_of, epsilon), digits, order=order)
+            excess += _mass(part, interval, _excess(log_p, loss_of, epsilon), digits, order)
+            rest += _mass(part, interval, _charged(log_p, loss_of, epsilon), digits, order)
         for interval in below:
-            rest += _mass(part, interval, log_p, digits, order=order)
+            rest += _mass(part, interval, log_p, digits, order)
     return excess, rest
 
 
-def _excess(log_p: _Function, loss: _Function, epsilon: arb) -> _Function:
+def _excess(log_p: LogDensity, loss: LogDensity, epsilon: arb) -> LogDensity:
     """log of P (1 − e^{ε−ℓ}), not a number where ℓ ≤ ε."""
     return lambda x: log_p(x) + (-(epsilon - loss(x)).expm1()).log()
 
 
-def _charged(log_p: _Function, loss: _Function, epsilon: arb) -> _Function:
+def _charged(log_p: LogDensity, loss: LogDensity, epsilon: arb) -> LogDensity:
     """log of P e^{ε−ℓ} = e^ε Q."""
     return lambda x: log_p(x) + epsilon - loss(x)
 
 
 def _mass(
-    part: Stretch, interval: Interval, function: _Function, digits: float, *, order: int
+    part: Stretch, interval: Interval, function: LogDensity, digits: float, order: int
 ) -> arb:
     """The integral of exp(function) over an interval, or its sum over the integers there."""
     if part.is_integer:
@@ -111,6 +109,7 @@ def _sides(part: Stretch, epsilon: arb) -> tuple[list[Interval], list[Interval]]
 
 
 def _root(is_above: Callable[[arb], bool], left: arb, right: arb) -> arb:
+    """Where a function that crosses a level once does so, by bisection."""
     before = is_above(left)
     for _ in range(2 * ctx.prec + 200):
         middle = ((left + right) / 2).mid()

@@ -1,4 +1,11 @@
-"""δ(ε) of a composition to many digits, independent of the double-precision path."""
+"""δ(ε) of a composition to many digits, independent of the double-precision path.
+
+One step is integrated from the definition.  Of several, the integral of [SPA (28)] is taken in the
+strip in which it is smallest, and its poles add what is known without cancelling: on lattices over
+one period, over short lists sum by sum, over densities along a line, and of few steps by adding one
+step at a time.  All is done twice, with other nodes, another step and another tilt, and the two
+must agree to the digits wanted; that is the only measure of error.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +24,28 @@ from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.oracle.contour import MOST_WORK, Line, integrate_line
 from symdp.oracle.convolution import convolve
-from symdp.oracle.lattice import Lattice, find_lattice, sum_lattice
+from symdp.oracle.definition import single_step
+from symdp.oracle.discrete import (
+    Lattice,
+    enumerate_sums,
+    find_lattice,
+    has_few_sums,
+    sum_lattice,
+    weighted_atoms,
+)
 from symdp.oracle.law import StepLaw, step_law
-from symdp.oracle.lists import can_enumerate, enumerate_sums
 from symdp.oracle.panels import DivergentError, WorkLimitError, as_float
-from symdp.oracle.saddle import Saddle, Steps, coarse, find_saddle
-from symdp.oracle.single import single_step
+from symdp.oracle.saddle import Saddle, Steps, cumulants, find_saddle
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_SECOND_OPINION = 0.25  # how far the second line lies from the first, in widths of the saddle
+_SECOND_LINE = 0.25  # how far the second line lies from the first, in widths of the saddle
 _MORE_DIGITS = 4.0
-_MOST_CANCELLED = 400
+_MOST_CANCELLED = 400  # digits
 _LN10 = math.log(10)
-_MOST_CONVOLVED = 60
-_LITTLE_WORK = 5e6  # a step, for the contour where convolution may do better
+_MOST_CONVOLVED = 60  # steps
+_LITTLE_WORK = 5e6  # products a step for the contour of so few, before they are convolved
 
 
 @dataclass(frozen=True)
@@ -59,10 +72,6 @@ def privacy_profile(
     pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction | sp.Expr, digits: int = 50
 ) -> Any:
     """Return δ(ε) of a composition to the asked number of digits.
-
-    One step is integrated from the definition; lattices are convolved exactly; everything else
-    goes along the contour of [SPA (28)] in the strip where the integral is smallest.  All is done
-    twice, with other nodes, another step and another tilt, and the two must agree.
 
     Parameters
     ----------
@@ -145,7 +154,6 @@ class _Composed:
     def __init__(self, steps: Steps, epsilon: arb) -> None:
         self._steps, self._epsilon = steps, epsilon
         self._line: Line | None = None
-        self._work = MOST_WORK
         self._lattice: Lattice | None = None
         self._cancelled = 0.0
         self.method = "contour"
@@ -158,10 +166,6 @@ class _Composed:
             self._strip, self._saddle = _strip(steps, float(epsilon))
             if all(law.is_discrete for law, _ in steps):
                 self._choose_discrete()
-            elif (count := sum(count for _, count in steps)) <= _MOST_CONVOLVED:
-                self._work = min(_LITTLE_WORK * count, MOST_WORK / 2)
-                if self._keeps_atoms():
-                    self.method = "convolution"
 
     def evaluate(self, digits: float, which: int) -> tuple[arb, arb]:
         """δ and 1 − δ; each strip yields one of them, or what it differs by, without cancelling."""
@@ -183,29 +187,19 @@ class _Composed:
             complement += self._epsilon.exp() * present
         return infinite + (kept - complement), complement
 
-    def _keeps_atoms(self) -> bool:
-        """Whether few steps have atoms that the contour would follow without end."""
-        left = 0.0
-        for law, count in self._steps:
-            if law.is_discrete or not any(part.is_flat for part in law.both):
-                return False
-            share = law.atom_share(arb(self._saddle.tilt), 8.0, 12)
-            left += count * math.log10(share + 1e-300)
-        return left > 20 - ctx.prec / 3.33
-
     def _choose_discrete(self) -> None:
-        """Lattices and short lists have ways of their own."""
-        digits = ctx.prec / 3.33 - 20
-        self._lattice = find_lattice(self._steps, self._saddle.tilt, digits)
+        """Lattices and short lists have ways of their own; atoms alone never let a line end."""
+        atoms = weighted_atoms(self._steps, self._saddle.tilt, ctx.prec / 3.33 - 20)
+        self._lattice = find_lattice(atoms)
         if self._lattice is not None:
             self.method = "lattice"
-            return
-        tilt = arb(self._saddle.tilt)
-        sizes = [
-            (len(law.nodes(tilt, digits, arb(0), 0).losses), count) for law, count in self._steps
-        ]
-        if can_enumerate(sizes):
+        elif has_few_sums(atoms):
             self.method = "enumeration"
+        else:
+            raise AccuracyError(
+                "the atoms of the losses lie on no lattice, and sums of them are too many to "
+                "enumerate; ask for fewer digits, or for a certified enclosure"
+            )
 
     def _integral(self, digits: float, which: int) -> arb:
         """The integral of the strip, with as many more digits as cancel in it.
@@ -227,42 +221,38 @@ class _Composed:
                 )
 
     def _with(self, digits: float, which: int) -> arb:
-        saddle = self._saddle if which == 0 else _second_opinion(self._saddle)
+        saddle = self._saddle if which == 0 else _second_line(self._saddle)
         steps, epsilon = self._steps, self._epsilon
         if self.method == "enumeration":
-            return enumerate_sums(steps, epsilon, saddle.tilt, digits)
+            return enumerate_sums(weighted_atoms(steps, saddle.tilt, digits), epsilon, saddle.tilt)
         if self._lattice is not None:
-            return sum_lattice(steps, self._lattice, epsilon, saddle, digits)
+            largest = math.log10(max(count for _, count in steps))
+            atoms = weighted_atoms(steps, saddle.tilt, digits + largest)
+            return sum_lattice(atoms, self._lattice, epsilon, saddle, digits)
         order = _order(digits + math.log10(max(count for _, count in steps)), which)
         if self.method == "contour":
+            count = sum(count for _, count in steps)
+            is_few = count <= _MOST_CONVOLVED and not any(law.is_discrete for law, _ in steps)
+            work = min(_LITTLE_WORK * count, MOST_WORK / 2) if is_few else MOST_WORK
             try:
-                return self._along(saddle, digits, order, self._work)
+                self._line = integrate_line(
+                    steps, epsilon, saddle, digits, order, like=self._line, work=work
+                )
             except WorkLimitError:
-                if self._work == MOST_WORK or which == 1:
+                if not is_few or which == 1:
                     raise
                 self.method = "convolution"
-        try:
-            return convolve(steps, epsilon, saddle, digits, order)
-        except WorkLimitError:
-            if which == 1:
-                raise
-            self.method, self._work = "contour", MOST_WORK
-            return self._along(saddle, digits, order, MOST_WORK)
-
-    def _along(self, saddle: Saddle, digits: float, order: int, work: float) -> arb:
-        line = integrate_line(
-            self._steps, self._epsilon, saddle, digits, order, like=self._line, work=work
-        )
-        self._line = line
-        return line.value
+            else:
+                return self._line.value
+        return convolve(steps, epsilon, saddle, digits, order)
 
 
 def _strip(steps: Steps, epsilon: float) -> tuple[str, Saddle]:
     """The strip in which the integral is smallest, by its saddle point."""
-    if epsilon < 0 and epsilon <= coarse(steps, -1.0).cumulants(-1.0)[1]:
+    if epsilon < 0 and epsilon <= cumulants(steps, -1.0)[1]:
         with suppress(DivergentError):
             return "left", find_saddle(steps, epsilon, -math.inf, -1.0)
-    if epsilon < coarse(steps, 0.0).cumulants(0.0)[1]:
+    if epsilon < cumulants(steps, 0.0)[1]:
         middle = find_saddle(steps, epsilon, -1.0, 0.0)
         if middle.log_size < math.log(0.5):
             return "middle", middle
@@ -275,11 +265,11 @@ def _strip(steps: Steps, epsilon: float) -> tuple[str, Saddle]:
     return "right", find_saddle(steps, epsilon, 0.0, math.inf)
 
 
-def _second_opinion(saddle: Saddle) -> Saddle:
+def _second_line(saddle: Saddle) -> Saddle:
     """A line some way towards the nearer pole: the domain of K contains [−1, 0]."""
     tilt = saddle.tilt
     towards = 1 if tilt < -1 or -0.5 < tilt < 0 else -1
-    shift = towards * _SECOND_OPINION / math.sqrt(saddle.curvature)
+    shift = towards * _SECOND_LINE / math.sqrt(saddle.curvature)
     return Saddle(tilt + shift, saddle.log_height, saddle.curvature)
 
 

@@ -1,0 +1,102 @@
+"""`symdp list`: the built-in mechanisms as a table, or one of them in full."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.resources import files
+from typing import Any
+
+from symdp.mechanisms import checked_name, names
+
+_NOISE = "additive noise"  # the family of a file with a [noise] table
+_RELATIONS = "add_remove"
+_RECORDS = "one record added to or removed from the data; others, where proved, by --relation"
+_PAIR = "the change that its two laws stand for"
+
+
+def print_catalogue(name: str | None = None) -> None:
+    """Print all built-in mechanisms, reading their files only, or one with all that it says.
+
+    Raises
+    ------
+    InputError
+        If no built-in mechanism has this name.
+    """
+    if name is None:
+        _print_table()
+    else:
+        _print_one(checked_name(name))
+
+
+def _document(name: str) -> dict[str, Any]:
+    text = files("symdp.mechanisms").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _print_table() -> None:
+    from rich.table import Table
+
+    from symdp.cli.display import console
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("mechanism", no_wrap=True)
+    for heading in ("family", "parameters", "relation", "source"):
+        table.add_column(heading)
+    for name in names():
+        held = _document(name)
+        parameters = ", ".join(f"{p} {word}" for p, word in held["parameters"].items())
+        table.add_row(name, _family(held), parameters, _relation(held), source(held))
+    console().print(table)
+    console().print("symdp list NAME shows one in full.")
+
+
+def _print_one(name: str) -> None:
+    from symdp.cli.display import console
+
+    held = _document(name)
+    lines = [f"{name}: {held.get('title', '')}", held.get("description", ""), ""]
+    lines.append(f"family      {_family(held)}")
+    lines += [f"parameter   {p}, {word}" for p, word in held["parameters"].items()]
+    lines.append(f"protects    {held.get('protects') or (_RECORDS if 'noise' in held else _PAIR)}")
+    lines.append(f"source      {held.get('citation', 'none named')}")
+    lines += [f"{key:11} {text}" for key, text in _laws(held)]
+    for line in lines:
+        console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _laws(held: dict[str, Any]) -> list[tuple[str, str]]:
+    table = held.get("noise") or held.get("pair") or {}
+    laws = []
+    for key in ("density", "P", "Q"):
+        if key in table:
+            law = table[key]
+            laws.append((key, ", ".join(map(str, law)) if isinstance(law, list) else str(law)))
+    return laws
+
+
+def _family(held: dict[str, Any]) -> str:
+    return str(held.get("family") or (_NOISE if "noise" in held else "two laws"))
+
+
+def _relation(held: dict[str, Any]) -> str:
+    return _RELATIONS if "noise" in held else "of the pair"
+
+
+def source(held: dict[str, Any]) -> str:
+    """Return first author and year of a citation.
+
+    >>> source({"citation": "S. L. Warner: Randomized Response (JASA 1965)"})
+    'Warner 1965'
+    """
+    authors, _, rest = str(held.get("citation", "")).partition(":")
+    if not rest:
+        return ""
+    listed = authors.split(",")
+    years = re.findall(r"(?:19|20)\d\d(?!\d)", rest)
+    arxiv = re.search(r"arXiv (\d\d)\d\d\.", rest)
+    year = f"20{arxiv.group(1)}" if arxiv else years[-1] if years else ""
+    others = (
+        " et al." if len(listed) > 2 else f" and{listed[1].split('.')[-1]}" if listed[1:] else ""
+    )
+    return f"{listed[0].split('.')[-1].strip()}{others} {year}".strip()
