@@ -37,7 +37,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/mypy
 
 docs: $(VENV)/.docs
-	$(VENV)/bin/python -m sphinx -W --keep-going -j auto -b html docs out/docs
+	$(VENV)/bin/python -m sphinx -W --keep-going -b html docs out/docs
 	@echo "documentation: out/docs/index.html"
 
 figures: $(VENV)/.plot

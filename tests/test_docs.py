@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import shlex
@@ -26,14 +27,17 @@ COMMANDS = [
 ]
 # Pages that are made by a program, which writes their links, or that the build makes.
 MADE = re.compile(r"(derivations|examples)/\w")
-PEERS = ("opacus", "dp_accounting")
+PEERS = ("opacus", "dp_accounting", "flwr")
 
 
 @pytest.mark.parametrize(("page", "body"), SESSIONS, ids=[name for name, _ in SESSIONS])
 def test_sessions(page, body, monkeypatch):
-    for peer in PEERS:
-        if re.search(rf"(from|import) {peer}\b", body) and not importlib.util.find_spec(peer):
-            pytest.skip(f"{peer} is not installed")
+    peers = [peer for peer in PEERS if re.search(rf"(from|import) {peer}\b", body)]
+    if peers and ">>> " not in body:  # a part of somebody's loop; tests/adapters runs whole ones
+        ast.parse(body)
+        return
+    if missing := [peer for peer in peers if not importlib.util.find_spec(peer)]:
+        pytest.skip(f"{missing[0]} is not installed")
     monkeypatch.chdir(ROOT)
     assert not complaints(body, page)
 

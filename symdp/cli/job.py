@@ -57,6 +57,21 @@ class Job:
         name = self.composition or self.mechanism or "no mechanism"
         return name if self.count is None else f"{name}, n = {self.count}"
 
+    @property
+    def typed(self) -> str:
+        """The mechanism, its values and how it is sampled, as they were typed.
+
+        >>> Job("gaussian", ["sigma=2"], "100", None, "poisson", "256/60000").typed
+        'gaussian sigma=2 --sampling poisson --rate 256/60000 -n 100'
+        """
+        options = {
+            "--composition": self.composition, "--sampling": self.sampling, "--rate": self.rate,
+            "--batch-size": self.batch, "--records": self.records, "--group": self.group,
+            "--relation": self.relation, "-n": self.count,
+        }  # fmt: skip
+        given = [f"{name} {word}" for name, word in options.items() if word is not None]
+        return " ".join([*([self.mechanism] if self.mechanism else []), *self.values, *given])
+
     def build_mechanism(self) -> Mechanism:
         """Return the mechanism, its parameters bound as far as values were given.
 

@@ -60,7 +60,7 @@ def write_report(job: Job, delta: float, path: Path) -> None:
         raise InputError(f"-o {path}: the name must end in .html or .md{hint}")
     with working(f"report on {job.subject}") as work:
         composition = job.build(default_count=100)
-        from symdp.report.blocks import Page
+        from symdp.report.blocks import Page, Paragraph
         from symdp.report.plot import why_not_drawn
         from symdp.report.section import analyse, section
 
@@ -71,6 +71,8 @@ def write_report(job: Job, delta: float, path: Path) -> None:
         results = analyse(composition, delta, digits=_DIGITS, advance=advance, patience=_PATIENCE)
         heading = one_line(f"{title}, {steps_of(composition.count)}")
         blocks = section(heading, composition, delta, results, advance=advance, undrawn=undrawn)
+        if asked := one_line(job.typed):
+            blocks.insert(1, Paragraph(f"Asked: {asked}", "quiet"))
         work.say(f"writing {path}")
         write_page(Page("Privacy report", blocks), path)
     print(path)

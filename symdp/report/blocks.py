@@ -35,7 +35,7 @@ class Formulas:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text below a head; the columns from `numbers_from` on hold numbers.
+    """Rows of text below a head; the columns from `numbers_from` to `numbers_to` hold numbers.
 
     `strong` lists the rows that stand out, `bad` those that are wrong.
     """
@@ -44,8 +44,14 @@ class Table:
     rows: Sequence[Sequence[str]]
     caption: str = ""
     numbers_from: int = 1
+    numbers_to: int | None = None  # the first column behind them
     strong: frozenset[int] = frozenset()
     bad: frozenset[int] = frozenset()
+
+    def holds_numbers(self, column: int) -> bool:
+        """Whether a column is set to the right."""
+        behind = len(self.head) if self.numbers_to is None else self.numbers_to
+        return self.numbers_from <= column < behind
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,22 @@ _DENSITIES = {
 }
 
 
+def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
+    """Return what one mechanism is, whom it protects, and its densities."""
+    from symdp.derive import derive
+
+    described = [Paragraph(mechanism.description)] if mechanism.description else []
+    return [
+        Heading(3, _headline(mechanism, count)),
+        *described,
+        Paragraph(f"Protects {protection_of([mechanism]).sentence}."),
+        Heading(4, _DENSITIES[mechanism.is_mirrored]),
+        Formulas(formulas.densities(derive(mechanism))),
+    ]
+
+
 def derivation_blocks(mechanism: Mechanism, count: int, epsilon: float | None) -> list[Block]:
-    """Return densities, loss, law of the loss, CGF, cumulants and tails of one mechanism.
+    """Return loss, law of the loss, CGF, cumulants and tails of one mechanism.
 
     Parameters
     ----------
@@ -47,13 +61,8 @@ def derivation_blocks(mechanism: Mechanism, count: int, epsilon: float | None) -
 
     derivation = derive(mechanism)
     larger = derivation.dominating_direction
-    blocks: list[Block] = [Heading(3, _headline(mechanism, count))]
-    if mechanism.description:
-        blocks.append(Paragraph(mechanism.description))
-    blocks += [
-        Paragraph(f"Protects {protection_of([mechanism]).sentence}."),
-        Heading(4, _DENSITIES[mechanism.is_mirrored]),
-        Formulas(formulas.densities(derivation)),
+    blocks: list[Block] = [
+        Heading(3, f"Derived from {_headline(mechanism, count)}"),
         Paragraph(_which(larger.value, larger.proof)),
     ]
     if larger.value == "both":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
@@ -108,17 +109,16 @@ def _table(table: Table) -> str:
             if place in places
         ]
         kind = f' class="{" ".join(kinds)}"' if kinds else ""
-        rows.append(f"<tr{kind}>{_cells('td', row, table.numbers_from)}</tr>")
+        rows.append(f"<tr{kind}>{_cells('td', row, table)}</tr>")
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    head = f"<thead><tr>{_cells('th', table.head, table.numbers_from)}</tr></thead>"
+    head = f"<thead><tr>{_cells('th', table.head, table)}</tr></thead>"
     body = "".join(rows)
     return f'<div class="wide"><table>{caption}{head}<tbody>{body}</tbody></table></div>'
 
 
-def _cells(tag: str, texts: object, numbers_from: int) -> str:
-    assert isinstance(texts, list | tuple)
+def _cells(tag: str, texts: Sequence[str], table: Table) -> str:
     cells = []
     for column, text in enumerate(texts):
-        kind = ' class="number"' if column >= numbers_from else ""
+        kind = ' class="number"' if table.holds_numbers(column) else ""
         cells.append(f"<{tag}{kind}>{escape(text)}</{tag}>")
     return "".join(cells)

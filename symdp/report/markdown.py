@@ -72,7 +72,7 @@ def _folded(summary: str, inside: str) -> str:
 
 
 def _table(table: Table) -> str:
-    rule = ["---:" if column >= table.numbers_from else "---" for column in range(len(table.head))]
+    rule = ["---:" if table.holds_numbers(column) else "---" for column in range(len(table.head))]
     rows = []
     for place, row in enumerate(table.rows):
         cells = [_plain(cell) for cell in row]

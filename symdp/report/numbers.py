@@ -26,23 +26,23 @@ def epsilon_table(results: Results) -> list[Block]:
     if truth is not None and known:
         value = str(mpmath.nstr(truth.exact, min(17, truth.digits)))
         name = "certified" if truth.certified else "truth"
-        rows.append([name, f"{truth.digits} digits", value, "", ""])
+        rows.append([name, value, "", "", f"{truth.digits} digits"])
     elif truth is not None:
-        rows.append(["truth", "not reached", "", "", ""])
+        rows.append(["truth", "", "", "", "not reached"])
     notes = [f"truth: {truth.reason}"] if truth is not None and not known else []
     for answer in results.answers:
         gap = ""
         if truth is not None and known and truth.exact > 0:
             with mpmath.workdps(30):
                 gap = f"{float(mpmath.mpf(answer.epsilon) / truth.exact - 1):+.1e}"
-        row = [answer.method, answer.kind, answer.epsilon_text(), gap, f"{answer.seconds:.2g}"]
+        row = [answer.method, answer.epsilon_text(), gap, f"{answer.seconds:.2g}", answer.kind]
         rows.append(row)
         if answer.advice:
             notes.append(_note(answer.method, answer.advice))
-    rows += [[name, "no answer", "", "", ""] for name, _ in results.failures]
+    rows += [[name, "", "", "", "none"] for name, _ in results.failures]
     notes += _grouped(results.failures)
-    head = ["method", "kind", "ε", "relative error", "seconds"]
-    table = Table(head, rows, numbers_from=2, strong=frozenset({0} if known else ()))
+    head = ["method", "ε", "relative error", "seconds", "kind"]
+    table = Table(head, rows, numbers_from=1, numbers_to=4, strong=frozenset({0} if known else ()))
     return [table, *_listing(notes)]
 
 

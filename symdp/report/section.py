@@ -30,7 +30,7 @@ from symdp.report.blocks import (
     Plot,
 )
 from symdp.report.deadline import Deadline, within
-from symdp.report.derived import cumulant_table, derivation_blocks
+from symdp.report.derived import cumulant_table, derivation_blocks, mechanism_blocks
 from symdp.report.numbers import check_blocks, epsilon_table
 from symdp.report.plot import Series
 from symdp.report.profile import FAILURES, default_range, evenly, reason_of, sample
@@ -80,6 +80,12 @@ def section(
     from symdp.derive.present import citations
 
     blocks: list[Block] = [Heading(2, title), Paragraph(_summary(delta, results))]
+    for mechanism, count in composition.steps:
+        advance(f"derivation of {mechanism.name}")
+        try:
+            blocks += mechanism_blocks(mechanism, count)
+        except InputError as error:
+            blocks.append(Paragraph(f"{mechanism.name}: not derived: {error}", "warning"))
     blocks += [Heading(3, f"ε at δ = {delta:g}"), *epsilon_table(results)]
     advance("privacy profile")
     blocks += [Heading(3, "Privacy profile"), *_profile(composition, results, name, undrawn)]

@@ -55,7 +55,7 @@ def _block(block: Block) -> str:
 
 def _table(table: Table) -> str:
     columns = "".join(
-        "r" if column >= table.numbers_from else "l" for column in range(len(table.head))
+        "r" if table.holds_numbers(column) else "l" for column in range(len(table.head))
     )
     rows = [" & ".join(escaped(cell) for cell in row) for row in (table.head, *table.rows)]
     head, *body = rows

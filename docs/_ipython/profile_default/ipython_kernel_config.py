@@ -1,8 +1,14 @@
 """The kernel that executes the pages: figures are SVG with text as paths, in one style."""
 
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
 c = get_config()  # noqa: F821
 
 c.IPKernelApp.log_level = "ERROR"
+# Pages name files from the root of the checkout, as a reader there would.
+c.IPKernelApp.exec_lines = [f"import os; os.chdir({str(ROOT)!r}); del os"]
 c.InlineBackend.figure_formats = {"svg"}
 c.InlineBackend.rc = {
     "figure.figsize": (6.4, 3.8),
