@@ -10,6 +10,7 @@ from symdp.cli.display import one_line
 from symdp.cli.guard import guarded
 from symdp.cli.job import Job, direction
 from symdp.cli.working import working
+from symdp.cli.wrapping import wrapped
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -51,18 +52,31 @@ def _derived(mechanism: Mechanism, side: str, order: int, form: str, time_limit:
 
 def _text(derivation: Derivation, order: int) -> str:
     lines = derivation.to_text(order).splitlines()
-    return "".join(f"{'  ' * line.startswith('  ')}{one_line(line)}\n" for line in lines)
+    shown = (f"{'  ' * line.startswith('  ')}{one_line(line)}" for line in lines)
+    return "".join(f"{wrapped(line)}\n" for line in shown)
 
 
 def _json(derivation: Derivation, order: int) -> str:
     return json.dumps(derivation.to_json(order), allow_nan=False, ensure_ascii=False) + "\n"
 
 
+def _python(derivation: Derivation, order: int) -> str:
+    from symdp.law.standalone import to_python
+
+    return to_python(derivation, order)
+
+
+def _c(derivation: Derivation, order: int) -> str:
+    from symdp.law.standalone import to_c
+
+    return to_c(derivation, order)
+
+
 _WRITERS: dict[str, Callable[[Derivation, int], str]] = {
     "text": _text,
     "latex": lambda d, order: d.to_latex(order) + "\n",
     "mathml": lambda d, order: d.to_mathml(order) + "\n",
-    "python": lambda d, order: d.to_python(order),
-    "c": lambda d, order: d.to_c(order),
+    "python": _python,
+    "c": _c,
     "json": _json,
 }

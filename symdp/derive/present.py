@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = "symdp/derivation/1"
 _DIGITS = 12
 _LONG = 60
+_BRIEF = 98  # columns of a line of three that stand for a derivation
 
 # SymPy takes K^{(2)}(t), which is one name here, for a power.
 _DERIVATIVE = re.compile(r"<mi>\{\((\d+)\)\}\((\w+)\)</mi></msup>")
@@ -286,6 +287,31 @@ def to_text(derivation: Derivation, order: int) -> str:
     return "\n".join(lines)
 
 
+def in_brief(derivation: Derivation) -> str:
+    """Return three lines: what was derived, the loss, and K if it was asked for already.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> symdp.derive(symdp.mechanisms.gaussian)
+    <Derivation of gaussian(sigma), remove direction
+      ell(x) = (2*x - 1)/(2*sigma**2)
+      K(t): ask for .cgf>
+    """
+    d = derivation
+    loss = f"  ell({d.variable}) = {plain(d.loss)}"
+    last = "  K(t): ask for .cgf"
+    if "cgf" in vars(d):
+        form = d.cgf.expression
+        last = f"  K({d.cgf.tilt}) = {d.cgf.form if form is None else plain(form)}"
+    first = f"<Derivation of {d.mechanism.summary}, {d.direction} direction"
+    return "\n".join([first, *(_cut(line) for line in (loss, last))]) + ">"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) < _BRIEF else f"{line[: _BRIEF - 1]}…"
+
+
 def _text_value(right: sp.Basic) -> str:
     return plain(right).replace("^{(", "(").replace(")}", ")")  # K^{(2)}(t) as on the left
 
@@ -296,6 +322,7 @@ def _text_name(left: _Left) -> str:
     for part in parts:
         if isinstance(part, str):
             plain_letters = part.replace(r"\mathrm", "").replace(r"\ell^{-1}", "inverse")
+            plain_letters = plain_letters.replace("varepsilon", "epsilon")  # as in the formulas
             words.append(plain_letters.replace("^", "").translate(_WORDS))
         else:
             words.append(plain(part))
@@ -353,6 +380,7 @@ _SCHEMES = {
     "without_replacement": ("BBG Thm 8", "ZDW"),
     "with_replacement": ("BBG Thm 10", "ZDW"),
     "truncated_poisson": ("ZDW",),
+    "random_allocation": ("FS", "BB"),
 }
 
 

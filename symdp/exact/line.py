@@ -30,6 +30,7 @@ MAX_NODES = 1 << 20
 SETTLED = 1e-13  # relative change at which the sum counts as complete
 ROUNDING = 2.3e-16
 _FAR = 15.0
+_WORTHWHILE = 0.2  # of the best distance between tilts, for a step that costs no new node set
 _SOME_FREQUENCY = 1.0
 _SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to a tilt whose law may be out of reach
 
@@ -170,6 +171,11 @@ def _spacing(
     else:
         below = tilt - np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), 1.0 + tilt)
         above = tilt + np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), -tilt)
+    low, high = law.window(tilt)
+    if high - tilt > _WORTHWHILE * natural:
+        above = np.minimum(above, high)
+    if tilt - low > _WORTHWHILE * natural:
+        below = np.maximum(below, low)
     steps = []
     for asked in (below, above):
         side, bound = _near_enough(law, epsilon, asked, tilt)
@@ -225,8 +231,12 @@ def first_line(
     kernel: Kernel,
     period: float,
     beside: float,
+    most: int = MAX_NODES // 2,
 ) -> tuple[Line, int]:
-    """Return a line with the nodes that a Gaussian would need, and the most that it may have."""
+    """Return a line with the nodes that a Gaussian would need, and the most that it may have.
+
+    The former are no more than `most`.
+    """
     counts = [weight for _, weight in law.terms]
     mean, rest = law.mean_parts(tilted)
     shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
@@ -274,7 +284,7 @@ def first_line(
         points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
         step, limit = period / points, points // 2 + 1
     reach = FIRST_REACH / math.sqrt(variance) if variance > 0 else math.inf
-    stop = int(min(limit, max(24, math.ceil(min(reach / step, MAX_NODES / 2)))))
+    stop = int(min(limit, max(24, math.ceil(min(reach / step, most)))))
     return longer(law, replace(line, step=step), stop, kernel), limit
 
 

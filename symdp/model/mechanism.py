@@ -13,16 +13,8 @@ from symdp.model.guarded import substitute
 from symdp.model.intake import Intake
 from symdp.model.pair import Component, Pair, Support, normalized
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
-from symdp.model.sampling import (
-    Laws,
-    Noise,
-    Number,
-    Parameter,
-    Sampling,
-    Source,
-    declare,
-    exact,
-)
+from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact
+from symdp.model.schemes import ALLOCATION, Sampling, allocation
 
 __all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
 
@@ -265,23 +257,27 @@ class Mechanism:
     def subsample(
         self,
         scheme: str,
-        rate: Number,
+        rate: Number | None = None,
         batch: int | None = None,
         *,
         records: int | None = None,
         group: int = 1,
+        steps: int | None = None,
+        participations: int | None = None,
     ) -> Mechanism:
         """Return the mechanism run on a random part of the records.
 
         Parameters
         ----------
-        scheme : "poisson", "without_replacement", "with_replacement" or "truncated_poisson"; see
-            `Sampling`, and `symdp.model.dominating` for the pair of each
+        scheme : "poisson", "without_replacement", "with_replacement", "truncated_poisson" or
+            "random_allocation"; see `Sampling`, and `symdp.model.dominating` for the pair of each
         rate : probability from 0 to 1, a number or an expression of parameters; a name or symbol
             on its own that is no parameter yet becomes one, a probability
         batch : number of draws with replacement, or the most records that a Poisson batch keeps
         records : number of all records, for truncated_poisson and for groups without replacement
         group : number of records that are protected together
+        steps, participations : of random_allocation, which takes no rate: a record takes part in
+            so many (1 where left out) of so many steps
 
         Raises
         ------
@@ -297,13 +293,20 @@ class Mechanism:
         """
         if self.sampling is not None:
             raise InputError(f"{self.name} already has {self.sampling.scheme} sampling")
+        if scheme == ALLOCATION:
+            if rate is not None:
+                raise InputError("random_allocation takes no rate: steps and participations say it")
+            return replace(self, sampling=allocation(steps, participations))
+        if rate is None:
+            Sampling(scheme, sp.Integer(1), batch, records, group, steps, participations)
+            raise InputError(f"{scheme} sampling needs a rate")
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
         new = alone and str(rate) not in {parameter.name for parameter in self.declared}
         rates = (declare(str(rate), "probability"),) if new else ()
         intake = Intake(self.variable, self.support, None, (*self.declared, *rates))
         expr = intake.formula(rate, "the sampling rate")
         expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
-        sampling = Sampling(scheme, expr, batch, records, group)
+        sampling = Sampling(scheme, expr, batch, records, group, steps, participations)
         return replace(self, sampling=sampling, declared=intake.declared)
 
     def normalized(self) -> Mechanism:

@@ -21,6 +21,7 @@ from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse, shorten
 from symdp.model.sampling import variable_symbol
+from symdp.model.schemes import ALLOCATION
 from symdp.model.tradeoff_pair import (
     from_profile,
     from_profile_points,
@@ -218,10 +219,12 @@ def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechani
     if table is None:
         return mechanism
     with at("[sampling]"):
-        refuse_unknown(table, ("scheme", "rate", "batch", "records", "group"))
+        refuse_unknown(
+            table, ("scheme", "rate", "batch", "records", "group", "steps", "participations")
+        )
         scheme = take(table, "scheme", str, required=True)
-        rate = take(table, "rate", object, required=True)
-        if not isinstance(rate, str):
+        rate = take(table, "rate", object, required=scheme != ALLOCATION)
+        if rate is not None and not isinstance(rate, str):
             rate = exact(rate, "rate")
         return mechanism.subsample(
             scheme,
@@ -229,6 +232,8 @@ def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechani
             take(table, "batch", int),
             records=take(table, "records", int),
             group=take(table, "group", int, default=1),
+            steps=take(table, "steps", int),
+            participations=take(table, "participations", int),
         )
 
 

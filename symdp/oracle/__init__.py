@@ -5,6 +5,6 @@ Tests and the method `truth` use it, nothing else does.
 
 from __future__ import annotations
 
-from symdp.oracle.quadrature import Profile, privacy_profile, profile
+from symdp.oracle.evaluation import Profile, privacy_profile, profile
 
 __all__ = ["Profile", "privacy_profile", "profile"]

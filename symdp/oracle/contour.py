@@ -2,27 +2,34 @@
 
     I(t) = (1/2πi) ∫_{Re z = t} M(z) exp(−εz) / (z(1+z)) dz                           [SPA (28)]
 
-is δ for t > 0, δ − M(0) for −1 < t < 0 and δ − M(0) + e^ε M(−1) for t < −1.  The trapezoidal
-rule converges geometrically; its error terms are of one sign, so halving the step shows them.
+is δ for t > 0, δ − M(0) for −1 < t < 0 and δ − M(0) + e^ε M(−1) for t < −1.  With a step h the
+trapezoidal rule adds Σ_j e^{±2πjt/h} δ(ε ± 2πj/h), terms of one sign that fall geometrically, so
+halving the step shows them.  The sum ends where the modulus of the transform without its atoms,
+times the terms summed so far, is negligible: atoms can lift it again, to that modulus at most.
 """
 
 from __future__ import annotations
 
-import cmath
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flint import acb, acb_mat, arb, ctx
 
 from symdp.errors import AccuracyError
 from symdp.oracle.law import Nodes
-from symdp.oracle.panels import Budget, WorkLimitError, as_float
+from symdp.oracle.panels import WorkLimitError, as_float
 from symdp.oracle.saddle import Saddle, Steps
 
-MOST_WORK = 3e8
+MOST_WORK = 3e8  # products of a node and a frequency
 _LADDER = 3.0  # each set of nodes does for so many times the frequencies of the one before
 _LN10 = math.log(10)
-_FINER = 0.75
+_FINER = 0.75  # of the step of an evaluation that is repeated
+_MOST_HALVINGS = 40
+_BY_THE_POLES = 10.0  # digits by which 1/(z(1+z)) may fall within the work limit
+_SPARE_BITS = 40
+
+Set = Sequence[tuple[Nodes, int]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ def integrate_line(
     Parameters
     ----------
     steps : sequence of (StepLaw, count)
+        Not all of them with atoms alone.
     epsilon : arb
         Exact, or at a precision beyond `digits`.
     saddle : Saddle
@@ -69,34 +77,27 @@ def integrate_line(
     largest = max(count for _, count in steps)
     node_digits = digits + math.log10(largest) + 4
     scale = math.log10(10 + abs(saddle.log_height) + abs(saddle.tilt * float(epsilon)))
-    frequency = 1.5 * math.sqrt(2 * _LN10 * digits / saddle.curvature)
-    with ctx.workprec(int(3.33 * (node_digits + scale)) + 40):
+    with ctx.workprec(int(3.33 * (node_digits + scale)) + _SPARE_BITS):
+        frequency = 1.5 * math.sqrt(2 * _LN10 * digits / saddle.curvature)
         ladder = _Ladder(steps, arb(saddle.tilt), node_digits, order, frequency)
-        sampler = _Sampler(ladder, epsilon, digits, Budget(work))
-        line = _refine(sampler, saddle, None if like is None else _FINER * like.step)
-        if ladder.is_discrete:
-            sampler.check_revival()
-        return line
+        rule = _Trapezoid(ladder, epsilon, digits, work)
+        return _refine(rule, saddle, None if like is None else _FINER * like.step)
 
 
-def _refine(sampler: _Sampler, saddle: Saddle, step: float | None) -> Line:
+def _refine(rule: _Trapezoid, saddle: Saddle, step: float | None) -> Line:
     if step is not None:
-        return Line(sampler.trapezoid(arb(step), arb(0)), step)
-    depth = _LN10 * sampler.digits / 2
+        return Line(rule.sum(arb(step), arb(0)), step)
+    depth = _LN10 * rule.digits / 2
     pole = min(abs(saddle.tilt), abs(1 + saddle.tilt))
     step = min(2 * math.pi / math.sqrt(2 * depth * saddle.curvature), 2 * math.pi * pole / depth)
-    value = sampler.trapezoid(arb(step), arb(0))
-    for _ in range(40):
-        half = arb(step) / 2
-        finer = (value + sampler.trapezoid(arb(step), half)) / 2
+    value = rule.sum(arb(step), arb(0))
+    for _ in range(_MOST_HALVINGS):
+        finer = (value + rule.sum(arb(step), arb(step) / 2)) / 2
         change = abs(finer - value)
         value, step = finer, step / 2
-        if change < abs(value) * arb(10) ** -arb(sampler.digits / 2 + 4):
+        if change < abs(value) * arb(10) ** -arb(rule.digits / 2 + 4):
             return Line(value, step)
     raise AccuracyError("the trapezoidal rule did not settle; ask for fewer digits")
-
-
-_Set = tuple[tuple[Nodes, int], ...]
 
 
 class _Ladder:
@@ -107,14 +108,20 @@ class _Ladder:
     ) -> None:
         self._steps, self._digits, self._order = steps, digits, order
         self.tilt = tilt
-        # Atoms are exact at every frequency.
-        self.is_discrete = all(law.is_discrete for law, _ in steps)
-        # Beside others, atoms only lift the characteristic function again after it had fallen.
-        self.is_counted = [self.is_discrete or not law.is_discrete for law, _ in steps]
-        self._sets: list[tuple[float, _Set]] = []
-        self.first = self._add(math.inf if self.is_discrete else frequency)
+        self.with_density = [not law.is_discrete for law, _ in steps]
+        self._sets: list[tuple[float, Set]] = []
+        self.first = self._add(frequency)
+        # Atoms hold up the modulus at every frequency: together they must be nearly negligible.
+        shares = sum(
+            (n * (nodes.atoms / nodes.total).log() for nodes, n in self.first if nodes.atoms > 0),
+            arb(0),
+        )
+        if all(nodes.atoms > 0 for nodes, _ in self.first) and shares > -_LN10 * (
+            digits - _BY_THE_POLES
+        ):
+            raise WorkLimitError
 
-    def _add(self, frequency: float) -> _Set:
+    def _add(self, frequency: float) -> Set:
         made = tuple(
             (law.nodes(self.tilt, self._digits, arb(frequency), self._order), count)
             for law, count in self._steps
@@ -122,38 +129,40 @@ class _Ladder:
         self._sets.append((frequency, made))
         return made
 
-    def at(self, frequency: float) -> tuple[float, _Set]:
+    def at(self, frequency: float) -> tuple[float, Set]:
         """The first set that does for a frequency, and how far it does."""
         while self._sets[-1][0] < frequency:
             self._add(self._sets[-1][0] * _LADDER)
         return next(entry for entry in self._sets if entry[0] >= frequency)
 
 
-@dataclass(frozen=True)
-class _Sampler:
-    """The integrand along one line."""
+class _Trapezoid:
+    """The trapezoidal rule along one line, until its terms are negligible."""
 
-    ladder: _Ladder
-    epsilon: arb
-    digits: float
-    budget: Budget
+    def __init__(self, ladder: _Ladder, epsilon: arb, digits: float, work: float) -> None:
+        self.ladder, self.epsilon, self.digits = ladder, epsilon, digits
+        self._work = work  # that is left
+        exponent = -epsilon * ladder.tilt
+        for nodes, count in ladder.first:
+            exponent += count * (nodes.height + nodes.total.log())
+        self._scale = exponent.exp()  # exp(K(t) − εt)
 
-    def trapezoid(self, step: arb, offset: arb) -> arb:
+    def sum(self, step: arb, offset: arb) -> arb:
         """(step/2π) Σ over y = offset + k·step of both signs of k of the integrand."""
-        total, largest, index, size = arb(0), arb(0), 0, 6
+        total, largest, peak = arb(0), arb(0), arb(0)
         small = arb(10) ** -arb(self.digits + 3)
-        quiet, trail = 0, [(1, math.inf)]
-        peak = arb(0)
+        index, size, negligible = 0, 6, 0
+        trail = [(1, math.inf)]
         while True:
-            for value, loudest in self._block(offset + index * step, step, size):
-                modulus = abs(loudest).upper()
+            for value, bound in self._block(offset + index * step, step, size):
+                modulus = abs(bound).upper()
                 total += value.real if index == 0 and offset.is_zero() else 2 * value.real
                 largest, peak = largest.max(modulus), peak.max(modulus)
                 # A slow decay leaves a tail about as many terms long as are summed already.
-                quiet = quiet + 1 if modulus * (index + 10) < largest * small else 0
+                negligible = negligible + 1 if modulus * (index + 10) < largest * small else 0
                 index += 1
-                if quiet > 10 + index // 4:
-                    return total * step / (2 * arb.pi()) * self._size()
+                if negligible > 10 + index // 4:
+                    return total * step / (2 * arb.pi()) * self._scale
             size += 4
             if index >= 1.6 * trail[-1][0]:
                 trail.append((index, as_float((peak / (largest * small)).log())))
@@ -170,47 +179,8 @@ class _Sampler:
         if at_c <= 0 or now > 1.1 * before or now <= 0:
             return
         needed = c * math.exp(min(at_c / now, 300.0))
-        if needed * sum(len(nodes.weights) for nodes, _ in self.ladder.first) > self.budget.left:
+        if needed * sum(len(nodes.weights) for nodes, _ in self.ladder.first) > self._work:
             raise WorkLimitError
-
-    def check_revival(self) -> None:
-        """Look far out: with atoms alone the characteristic function comes back now and then.
-
-        A search on some thousand frequencies, not a proof.
-
-        Raises
-        ------
-        AccuracyError
-            If what was found there would count.
-        """
-        sets = [
-            (
-                [float(w / nodes.total) for w in nodes.weights],
-                [float(x) for x in nodes.losses],
-                count,
-            )
-            for nodes, count in self.ladder.first
-        ]
-        variance = sum(count * float(nodes.cumulants()[2]) for nodes, count in self.ladder.first)
-        start = math.sqrt(2 * _LN10 * self.digits / (variance + 1e-300))
-        for k in range(4000):
-            y = 2 * start * 10 ** (k / 1000)
-            fall = 0.0
-            for weights, losses, count in sets:
-                turned = (w * cmath.exp(1j * y * x) for w, x in zip(weights, losses, strict=True))
-                fall += count * math.log(abs(sum(turned)) + 1e-300)
-            if fall > -_LN10 * self.digits:
-                raise AccuracyError(
-                    "the atoms of the losses are almost periodic, and sums of them too many "
-                    "to enumerate; ask for fewer digits"
-                )
-
-    def _size(self) -> arb:
-        """exp(K(t) − εt)."""
-        exponent = -self.epsilon * self.ladder.tilt
-        for nodes, count in self.ladder.first:
-            exponent += count * (nodes.height + nodes.total.log())
-        return exponent.exp()
 
     def _block(self, first: arb, step: arb, size: int) -> list[tuple[acb, acb]]:
         """The integrand at y = first + k·step for at most size² values of k.
@@ -218,28 +188,23 @@ class _Sampler:
         With each comes what it would be, in size, if all atoms of discrete steps were one.
         """
         reach, nodes_set = self.ladder.at(float(first))
-        if math.isfinite(reach):
-            # No further than these nodes do; the next block takes the next set.
-            size = max(1, min(size, math.isqrt(1 + int((reach - float(first)) / float(step)))))
+        # No further than these nodes do; the next block takes the next set.
+        size = max(1, min(size, math.isqrt(1 + int((reach - float(first)) / float(step)))))
         values = []
         for k in range(size * size):
             z = acb(self.ladder.tilt, first + k * step)
             values.append((-self.epsilon * acb(0, 1) * z.imag).exp() / (z * (1 + z)))
-        loudest = values
-        for (nodes, count), is_counted in zip(nodes_set, self.ladder.is_counted, strict=True):
-            self.budget.spend(len(nodes.weights) * (size * size + 16 * size))
+        bounds = values
+        for (nodes, count), has_density in zip(nodes_set, self.ladder.with_density, strict=True):
+            self._work -= len(nodes.weights) * (size * size + 16 * size)
+            if self._work < 0:
+                raise WorkLimitError
             total = nodes.total
-            moments = power_sums(nodes, first, step, size)
-            factors = [(moment / total) ** count for moment in moments]
-            same = loudest is values
+            factors = [(m / total) ** count for m in power_sums(nodes, first, step, size)]
             values = [value * factor for value, factor in zip(values, factors, strict=True)]
-            if is_counted:
-                loudest = (
-                    values
-                    if same
-                    else [value * factor for value, factor in zip(loudest, factors, strict=True)]
-                )
-        return list(zip(values, loudest, strict=True))
+            if has_density:
+                bounds = [bound * factor for bound, factor in zip(bounds, factors, strict=True)]
+        return list(zip(values, bounds, strict=True))
 
 
 def power_sums(nodes: Nodes, first: arb, step: arb, size: int) -> list[acb]:

@@ -1,63 +1,66 @@
 """δ(ε) of few steps by convolving one step at a time, where the contour converges too slowly.
 
-With h(e) = (1 − e^e)⁺ or one of its complements, the integral I of a strip is E h(ε − ΣL).  In
-measure tilted by t it is exp(−εt) M(t) (μ * … * μ * g₀)(ε) with g₀(e) = exp(te) h(e).  Each
-convolution is a piecewise polynomial with breaks where kinks can lie: sums of ends and flat
-values of the losses.  All weights are positive and sum to 1, so errors never grow.
+With h(e) = (1 − e^e)⁺ or one of its complements, the integral I of a strip is E h(ε − ΣL).  Under
+the measure μ tilted by t and of mass 1 it is e^{−εt} Π M(t) (μ * … * μ * g₀)(ε) with
+g₀(e) = e^{te} h(e).  All weights are positive and sum to 1, so errors never grow.
+
+Each convolution but the last is a polynomial between neighbouring kinks, which lie at sums of ends
+and flat values of the losses, and on halves of those intervals where its last two Chebyshev
+coefficients exceed the tolerance.  Each integral is split where it meets a kink; Gauss's rule there
+is compared with the same rule on both halves.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flint import arb, ctx
+from flint import arb, arb_poly, ctx
 
 from symdp.errors import AccuracyError
-from symdp.oracle.law import StepLaw, Stretch, look, tilted
-from symdp.oracle.panels import Budget, as_float, make_panels
-from symdp.oracle.piecewise import Piecewise, integrate_between, interpolate
-from symdp.oracle.saddle import Saddle, Steps, coarse
+from symdp.oracle.law import LogDensity, StepLaw, look, panels_of, tilted
+from symdp.oracle.panels import Panel, WorkLimitError, gauss_rule
+from symdp.oracle.saddle import Saddle, Steps, cumulants
 
-_MOST_BREAKS = 200
-_LN10 = math.log(10)
-_MOST_EVALUATIONS = 40_000_000
+_MOST_KINKS = 60
+_MOST_VALUES = 3_000_000  # of densities, and of polynomials
+_MOST_HALVINGS = 60
 _RESOLVED = 10.0  # frequencies that nodes must resolve, in units of 1/deviation
+_LN10 = math.log(10)
+_SPARE_BITS = 40
+_BITS_A_COEFFICIENT = 1.3  # that interpolation at Chebyshev points of [−1, 1] loses
 
 Function = Callable[[arb], arb]
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """A panel of one piece, its nodes, and what it takes to place nodes anew."""
+    """A panel of one piece, with its tilted density and its monotone loss."""
 
-    left: arb
-    right: arb
+    panel: Panel
     low: arb
     high: arb
     weights: list[arb]
-    losses: list[arb]
-    mass: arb
-    both: Callable[[arb], tuple[arb, arb]]
+    density: Function
     loss: Function
 
     def place_of(self, value: arb) -> arb:
-        """Where the monotone loss takes a value between `low` and `high`: Illinois' rule."""
-        a, b = self.left, self.right
+        """Where the loss takes a value between `low` and `high`, by bisection and secants."""
+        a, b = self.panel.left, self.panel.right
         at_a, at_b = (self.loss(a) - value).mid(), (self.loss(b) - value).mid()
         small = (1 + abs(value)) * arb(2) ** (16 - ctx.prec)
-        for _ in range(200):
+        for _ in range(2 * ctx.prec):
             x = ((a * at_b - b * at_a) / (at_b - at_a)).mid()
-            # Once rounding decides, the last point is as good as any.
-            if not min(a, b) < x < max(a, b):
+            if not min(a, b) < x < max(a, b):  # rounding decides: the last point is as good as any
                 return b
             at_x = (self.loss(x) - value).mid()
             if abs(at_x) < small:
                 return x
             if (at_x > 0) == (at_b > 0):
-                at_a = at_a / 2
+                at_a = at_a / 2  # the Illinois rule
             else:
                 a, at_a = b, at_b
             b, at_b = x, at_x
@@ -69,24 +72,15 @@ class _Measure:
     """The tilted law of one step's loss: atoms and segments of total mass 1."""
 
     log_moment: arb
-    atoms: tuple[tuple[arb, arb], ...]
-    segments: tuple[_Segment, ...]
-    ends: tuple[arb, ...]
-    mean: arb
-    deviation: arb
-    lower: arb
-    upper: arb
+    atoms: list[tuple[arb, arb]]
+    segments: list[_Segment]
+    kinks: list[arb]
 
-    def log_growth(self, s: float) -> float:
-        """log E exp(s·L), in doubles."""
-        terms = [float(mass.log()) + s * float(loss) for mass, loss in self.atoms]
-        for segment in self.segments:
-            terms += [
-                as_float(weight.log()) + s * float(loss)
-                for weight, loss in zip(segment.weights, segment.losses, strict=True)
-            ]
-        top = max(terms)
-        return top + math.log(math.fsum(math.exp(term - top) for term in terms))
+    @property
+    def ends(self) -> tuple[arb, arb]:
+        """The least and the greatest loss that counts."""
+        values = [x for _, x in self.atoms] + [x for s in self.segments for x in (s.low, s.high)]
+        return min(values), max(values)
 
 
 def convolve(steps: Steps, epsilon: arb, saddle: Saddle, digits: float, order: int) -> arb:
@@ -109,34 +103,22 @@ def convolve(steps: Steps, epsilon: arb, saddle: Saddle, digits: float, order: i
         If the work limit is reached.
     """
     scale = math.log10(10 + abs(saddle.log_height) + abs(saddle.tilt * float(epsilon)))
-    # A polynomial of that many coefficients on [−1, 1] loses 1.3 bits for each.
-    with ctx.workprec(int(3.33 * (digits + scale + 8) + 1.3 * order) + 40):
+    bits = 3.33 * (digits + scale + 8) + _BITS_A_COEFFICIENT * order
+    with ctx.workprec(int(bits) + _SPARE_BITS):
         tilt = arb(saddle.tilt)
-        measures = [
-            measure
-            for law, count in steps
-            for measure in [_measure(law, tilt, digits + 4, order)] * count
-        ]
-        # The integral in tilted measure is about this, so errors beside it are relative ones.
-        size = arb(saddle.log_height) + epsilon * tilt
-        size = (size - sum((m.log_moment for m in measures), arb(0))).exp()
-        tolerance = size * arb(10) ** -arb(digits + 2)
-        budget = Budget(_MOST_EVALUATIONS)
-        current = Piecewise([arb(0)], (), _payoff(tilt))
-        for index, measure in enumerate(measures[:-1]):
-            demand = _Demand(epsilon, measures[index + 1 :], tolerance)
-            breaks = _sums(current.breaks, measure.ends, demand.low, demand.high)
-            current = interpolate(
-                _Convolved(measure, current, tolerance, digits, budget),
-                (demand.low, demand.high),
-                breaks,
-                demand.tolerance,
-                order=order,
-                unit=_unit(measures),
-            )
-        value = _Convolved(measures[-1], current, tolerance, digits, budget)(epsilon)
+        one_each = [(law, _measure(law, tilt, digits + 4, order), n) for law, n in steps]
+        measures = [measure for _, measure, count in one_each for _ in range(count)]
         exponent = sum((m.log_moment for m in measures), arb(0)) - epsilon * tilt
-        return value * exponent.exp()
+        # The integral in tilted measure is about e^{log_height − exponent}.
+        tolerance = (arb(saddle.log_height) - exponent).exp() * arb(10) ** -arb(digits + 2)
+        work = _Work(tolerance, order)
+        current = _Piecewise([arb(0)], [], _payoff(tilt))
+        for index, measure in enumerate(measures[:-1]):
+            rest = [m.ends for m in measures[index + 1 :]]
+            low = epsilon - sum((high for _, high in rest), arb(0))
+            high = epsilon - sum((low for low, _ in rest), arb(0))
+            current = work.interpolate(measure, current, low.mid(), high.mid())
+        return work.convolved(measures[-1], current, epsilon) * exponent.exp()
 
 
 def _payoff(tilt: arb) -> Function:
@@ -154,189 +136,146 @@ def _payoff(tilt: arb) -> Function:
     return right if tilt > 0 else (left if tilt < -1 else middle)
 
 
-@dataclass(frozen=True)
-class _Convolved:
-    """e ↦ ∫ g(e − ℓ) dμ(ℓ)."""
+class _Piecewise:
+    """A function with kinks: polynomials in (x − centre)/half on intervals, or a formula."""
 
-    measure: _Measure
-    function: Piecewise
-    tolerance: arb
-    digits: float
-    budget: Budget
+    def __init__(
+        self,
+        kinks: Sequence[arb],
+        parts: list[tuple[arb, arb, arb_poly]],
+        formula: Function | None = None,
+    ) -> None:
+        self._kinks = list(kinks)
+        self._parts = sorted(parts, key=lambda part: part[0].fmpq())
+        self._ends = [float(right) for _, right, _ in self._parts[:-1]]
+        self._formula = formula
 
-    def __call__(self, e: arb) -> arb:
+    def __call__(self, x: arb) -> arb:
+        if self._formula is not None:
+            return self._formula(x)
+        left, right, polynomial = self._parts[bisect.bisect_left(self._ends, float(x))]
+        return polynomial((2 * x - left - right) / (right - left))
+
+    def between(self, low: arb, high: arb) -> list[arb]:
+        """The kinks strictly inside."""
+        return [kink for kink in self._kinks if low < kink < high]
+
+    def sums(self, ends: Sequence[arb], low: arb, high: arb) -> list[arb]:
+        """All sums of a kink and an end strictly inside, equal ones once."""
+        same = arb(2) ** (20 - ctx.prec)
+        found: list[arb] = []
+        for value in sorted(((b + end).mid() for b in self._kinks for end in ends), key=arb.fmpq):
+            if low < value < high and not (found and value - found[-1] < same * (1 + abs(value))):
+                found.append(value)
+        if len(found) > _MOST_KINKS:
+            raise AccuracyError("a convolution has too many kinks; compose fewer steps")
+        return found
+
+
+class _Work:
+    """Convolutions to a tolerance, as long as not too many values are needed."""
+
+    def __init__(self, tolerance: arb, order: int) -> None:
+        self._tolerance, self._order, self._left = tolerance, order, _MOST_VALUES
+
+    def _spend(self, values: int) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise WorkLimitError
+
+    def interpolate(
+        self, measure: _Measure, function: _Piecewise, low: arb, high: arb
+    ) -> _Piecewise:
+        """Return the convolution between two points as polynomials."""
+        order = self._order
+        points = [arb.cos_pi(arb(2 * k + 1) / (2 * order)).mid() for k in range(order)]
+        kinks = function.sums(measure.kinks, low, high)
+        waiting = [(*ends, 0) for ends in itertools.pairwise([low, *kinks, high])]
+        parts = []
+        while waiting:
+            left, right, depth = waiting.pop()
+            centre, half = (left + right) / 2, (right - left) / 2
+            values = [self.convolved(measure, function, (centre + half * x).mid()) for x in points]
+            found = arb_poly.interpolate(points, values, algorithm="barycentric")
+            # Chebyshev coefficients of the two highest orders.
+            tail = (2 * abs(found[order - 1]) + 4 * abs(found[order - 2])) * arb(2) ** -order
+            if 8 * tail < self._tolerance or depth == _MOST_HALVINGS:
+                parts.append((left, right, arb_poly([found[k].mid() for k in range(order)])))
+            else:
+                middle = centre.mid()
+                waiting += [(left, middle, depth + 1), (middle, right, depth + 1)]
+        return _Piecewise(kinks, parts)
+
+    def convolved(self, measure: _Measure, function: _Piecewise, e: arb) -> arb:
+        """∫ g(e − ℓ) dμ(ℓ)."""
         total = arb(0)
-        self.budget.spend(sum(len(segment.weights) for segment in self.measure.segments))
-        for mass, loss in self.measure.atoms:
-            total += mass * self.function(e - loss)
-        for segment in self.measure.segments:
-            total += self._over(segment, e)
+        for mass, loss in measure.atoms:
+            total += mass * function(e - loss)
+        for segment in measure.segments:
+            kinks = function.between(e - segment.high, e - segment.low)
+            places = [segment.place_of(e - kink) for kink in kinks]
+            ends = sorted([segment.panel.left, *places, segment.panel.right], key=arb.fmpq)
+            if not places:
+                self._spend(len(segment.weights))
+                pairs = zip(segment.weights, segment.panel.losses, strict=True)
+                total += sum((w * function(e - loss) for w, loss in pairs), arb(0))
+                continue
+
+            def integrand(x: arb, segment: _Segment = segment) -> arb:
+                return segment.density(x) * function(e - segment.loss(x))
+
+            for a, b in itertools.pairwise(ends):
+                if a < b:
+                    total += self._integral(integrand, a, b, self._gauss(integrand, a, b), 0)
         return total.mid()
 
-    def _weighted(self, segment: _Segment, x: arb, e: arb) -> arb:
-        self.budget.spend(4)
-        density, loss = segment.both(x)
-        return density * self.function(e - loss)
-
-    def _over(self, segment: _Segment, e: arb) -> arb:
-        low, high = e - segment.high, e - segment.low
-        if segment.mass < self.tolerance / 1000:
-            return arb(0)
-        if self.function.is_smooth(low, high):
-            return sum(
-                (
-                    weight * self.function(e - loss)
-                    for weight, loss in zip(segment.weights, segment.losses, strict=True)
-                ),
-                arb(0),
-            )
-        cuts = [segment.place_of(e - cut) for cut in self.function.breaks_between(low, high)]
-        places = sorted([segment.left, *cuts, segment.right], key=arb.fmpq)
-        return sum(
-            (
-                integrate_between(
-                    lambda x: self._weighted(segment, x, e),
-                    (a, b),
-                    len(segment.weights),
-                    self.digits,
-                    self.tolerance,
-                )
-                for a, b in itertools.pairwise(places)
-                if a < b
-            ),
-            arb(0),
+    def _integral(self, function: Function, a: arb, b: arb, whole: arb, depth: int) -> arb:
+        middle = ((a + b) / 2).mid()
+        left, right = self._gauss(function, a, middle), self._gauss(function, middle, b)
+        if abs(left + right - whole) < self._tolerance or depth == _MOST_HALVINGS:
+            return left + right
+        return self._integral(function, a, middle, left, depth + 1) + self._integral(
+            function, middle, b, right, depth + 1
         )
+
+    def _gauss(self, function: Function, a: arb, b: arb) -> arb:
+        self._spend(self._order)
+        centre, half = (a + b) / 2, (b - a) / 2
+        rule = gauss_rule(self._order, ctx.prec)
+        return half * sum((w * function((centre + half * x).mid()) for x, w in rule), arb(0))
 
 
 def _measure(law: StepLaw, tilt: arb, digits: float, order: int) -> _Measure:
-    spread = coarse([(law, 1)], float(tilt)).cumulants(float(tilt))[3]
-    frequency = 1 + abs(tilt) + _RESOLVED / (spread + 1e-300)
-    surveyed = []
+    deviation = math.sqrt(cumulants([(law, 1)], float(tilt))[2])
+    frequency = arb(1 + abs(float(tilt)) + _RESOLVED / (deviation + 1e-300))
+    raw = []
     for part in law.both:
         log_density = tilted(part, tilt)
-        surveyed.append((part, log_density, look(part, log_density, digits)))
-    highest = max(found.log_mass for _, _, found in surveyed)
-    raw = []
-    for part, log_density, found in surveyed:
-        if found.log_mass > highest - _LN10 * (digits + 20):
-            assert part.loss is not None
-            loss = part.loss
-            panels = make_panels(_both(log_density, loss), found, digits, frequency, order)
-            mass = sum((w for panel in panels for w in panel.weights), arb(0))
-            raw.append((part, loss, panels, found.height, mass))
-    top = arb(max(height for *_, height, _ in raw))
+        found = look(part, log_density, digits)
+        assert part.loss is not None
+        own = arb(0) if part.is_flat else frequency
+        panels = panels_of(log_density, part.loss, found, digits, own, order)
+        mass = sum((w for panel in panels for w in panel.weights), arb(0))
+        raw.append((part, log_density, part.loss, panels, arb(found.height), mass))
+    top = max(height for *_, height, _ in raw)
     log_moment = top + sum(((h - top).exp() * m for *_, h, m in raw), arb(0)).log()
     atoms, segments = [], []
-    for part, loss, panels, height, mass in raw:
+    for part, log_density, loss, panels, height, mass in raw:
         scale = (height - log_moment).exp()
         if part.is_flat:
             atoms.append((mass * scale, panels[0].losses[0]))
             continue
+        density = _normalised(log_density, log_moment)
         for panel in panels:
             values = [loss(panel.left), loss(panel.right)]
             # At the end of a support the loss may be infinite: then the outermost node serves.
             outer = panel.losses[0], panel.losses[-1]
-            values = [v if v.is_finite() else o for v, o in zip(values, outer, strict=True)]
-            segments.append(
-                _Segment(
-                    panel.left,
-                    panel.right,
-                    min(values).mid(),
-                    max(values).mid(),
-                    [w * scale for w in panel.weights],
-                    panel.losses,
-                    sum(panel.weights, arb(0)) * scale,
-                    _density_and_loss(part, tilt, log_moment),
-                    loss,
-                )
-            )
-    ends = [value for part in law.both for value in law.end_values(part)]
-    places = [*atoms]
-    for segment in segments:
-        places += zip(segment.weights, segment.losses, strict=True)
-    mean = sum((m * x for m, x in places), arb(0))
-    deviation = sum((m * (x - mean) ** 2 for m, x in places), arb(0)).sqrt()
-    values = [x for _, x in atoms] + [v for part in segments for v in (part.low, part.high)]
-    return _Measure(
-        log_moment,
-        tuple(atoms),
-        tuple(segments),
-        tuple(ends),
-        mean,
-        deviation,
-        min(values),
-        max(values),
-    )
+            ends = [v.mid() if v.is_finite() else o for v, o in zip(values, outer, strict=True)]
+            weights = [w * scale for w in panel.weights]
+            segments.append(_Segment(panel, min(ends), max(ends), weights, density, loss))
+    kinks = [value for part in law.both for value in law.end_values(part)]
+    return _Measure(log_moment, atoms, segments, kinks)
 
 
-def _both(log_density: Function, loss: Function) -> Callable[[arb], tuple[arb, arb]]:
-    return lambda x: (log_density(x), loss(x))
-
-
-def _density_and_loss(
-    part: Stretch, tilt: arb, log_moment: arb
-) -> Callable[[arb], tuple[arb, arb]]:
-    log_p, loss = part.log_p, part.loss
-    assert log_p is not None
-    assert loss is not None
-
-    def both(x: arb) -> tuple[arb, arb]:
-        value = loss(x)
-        return (log_p(x) + tilt * value - log_moment).exp(), value
-
-    return both
-
-
-def _unit(measures: Sequence[_Measure]) -> float:
-    return 4 * max(float(measure.deviation) for measure in measures)
-
-
-class _Demand:
-    """How much the value of a convolution at e weighs: the chance that the rest adds up to ε − e.
-
-    Chernoff: beyond the mean the chance is at most E exp(s(ΣL − S)) for every s of that sign.
-    """
-
-    def __init__(self, epsilon: arb, rest: Sequence[_Measure], tolerance: arb) -> None:
-        self._centre = float(epsilon) - math.fsum(float(measure.mean) for measure in rest)
-        variance = math.fsum(float(measure.deviation) ** 2 for measure in rest)
-        rates = [2 ** (k / 2) / (math.sqrt(variance) + 1e-300) for k in range(-6, 14)]
-        middle = math.fsum(float(measure.mean) for measure in rest)
-        self._bounds = {
-            sign: [
-                (s, math.fsum(measure.log_growth(sign * s) for measure in rest) - sign * s * middle)
-                for s in rates
-            ]
-            for sign in (1, -1)
-        }
-        depth = -as_float(tolerance.log()) + 5
-        reach = {
-            sign: min((growth + depth) / s for s, growth in bounds)
-            for sign, bounds in self._bounds.items()
-        }
-        lower = sum((measure.lower for measure in rest), arb(0))
-        upper = sum((measure.upper for measure in rest), arb(0))
-        self.low = (epsilon - upper).max(arb(self._centre - reach[1])).mid()
-        self.high = (epsilon - lower).min(arb(self._centre + reach[-1])).mid()
-        self._tolerance = tolerance
-
-    def tolerance(self, left: arb, right: arb) -> arb:
-        """The absolute error that a panel may have."""
-        nearest = min(max(self._centre, float(left)), float(right))
-        # A larger sum of the rest means a smaller e.
-        sign = 1 if nearest < self._centre else -1
-        distance = abs(nearest - self._centre)
-        weight = min(0.0, *(growth - s * distance for s, growth in self._bounds[sign]))
-        return self._tolerance * arb(-weight).exp()
-
-
-def _sums(breaks: Sequence[arb], ends: Sequence[arb], low: arb, high: arb) -> list[arb]:
-    """All sums of a break and an end strictly inside, equal ones once."""
-    same = arb(2) ** (20 - ctx.prec)
-    found: list[arb] = []
-    for value in sorted(((b + end).mid() for b in breaks for end in ends), key=arb.fmpq):
-        if low < value < high and not (found and value - found[-1] < same * (1 + abs(value))):
-            found.append(value)
-    if len(found) > _MOST_BREAKS:
-        raise AccuracyError("a convolution has too many kinks; compose fewer steps")
-    return found
+def _normalised(log_density: LogDensity, log_moment: arb) -> Function:
+    return lambda x: (log_density(x) - log_moment).exp()

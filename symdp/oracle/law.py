@@ -1,4 +1,10 @@
-"""One step's privacy loss as weighted nodes in arbitrary precision, straight from P, Q and ℓ."""
+"""One step's privacy loss as weighted nodes in arbitrary precision, straight from P, Q and ℓ.
+
+M(t + iy) = ∫ P e^{(t+iy)ℓ} dx over the places of finite loss becomes e^h Σ wⱼ e^{iyℓⱼ}: Gauss–
+Legendre panels where the loss has a density, the terms themselves on integers and lists, one atom
+for a piece on which the loss is constant.  Errors are those of the panels, and the part of M(t)
+below 10^{−digits} that is cut off.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +20,15 @@ from flint import arb, ctx
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
 from symdp.errors import AccuracyError
-from symdp.oracle.graded import graded_nodes
-from symdp.oracle.panels import DivergentError, Interval, Survey, grid, make_panels, survey
+from symdp.oracle.panels import (
+    DivergentError,
+    Interval,
+    Panel,
+    Survey,
+    grid,
+    make_panels,
+    survey,
+)
 
 if TYPE_CHECKING:
     from symdp.derive.records import Piece
@@ -28,11 +41,15 @@ _MARGIN = arb(2) ** -20
 
 @dataclass(frozen=True)
 class Nodes:
-    """Nodes of one tilt t: M(t + iy) ≈ exp(height) Σ weight·exp(iy·loss)."""
+    """Nodes of one tilt t: M(t + iy) ≈ exp(height) Σ weight·exp(iy·loss).
+
+    `atoms` is the weight of losses that have positive probability.
+    """
 
     height: arb
     weights: tuple[arb, ...]
     losses: tuple[arb, ...]
+    atoms: arb
 
     @property
     def total(self) -> arb:
@@ -41,11 +58,10 @@ class Nodes:
 
     def cumulants(self) -> tuple[arb, arb, arb]:
         """K(t), K′(t) and K″(t)."""
+        pairs = list(zip(self.weights, self.losses, strict=True))
         total = self.total
-        mean = sum((w * x for w, x in zip(self.weights, self.losses, strict=True)), arb(0)) / total
-        square = sum(
-            (w * (x - mean) ** 2 for w, x in zip(self.weights, self.losses, strict=True)), arb(0)
-        )
+        mean = sum((w * x for w, x in pairs), arb(0)) / total
+        square = sum((w * (x - mean) ** 2 for w, x in pairs), arb(0))
         return self.height + total.log(), mean, square / total
 
 
@@ -74,9 +90,8 @@ class Stretch:
         return Interval(lower, upper)
 
 
-_LogDensity = Callable[[arb], arb]
+LogDensity = Callable[[arb], arb]
 _Discrete = tuple[list[arb], list[arb]]  # weights and losses
-_Rule = Callable[[Stretch, _LogDensity, Survey], _Discrete]
 
 
 class StepLaw:
@@ -94,7 +109,6 @@ class StepLaw:
     """
 
     def __init__(self, pair: Pair) -> None:
-        self.is_discrete = pair.is_discrete
         self.is_finite = pair.support.kind == "points"
         self.points = points(pair)
         parts = pieces(pair)
@@ -102,6 +116,7 @@ class StepLaw:
         self.both = tuple(part for part in stretches if part.loss is not None)
         self.only_p = tuple(part for part in stretches if part.log_q is None)
         self.only_q = tuple(part for part in stretches if part.log_p is None)
+        self.is_discrete = pair.is_discrete or all(part.is_flat for part in self.both)
 
     def mass_at_infinity(self, digits: float, order: int) -> arb:
         """P(Q = 0), the part of P that no ε covers."""
@@ -118,14 +133,6 @@ class StepLaw:
             if point.p == 0:
                 total -= constant_ball(point.q, ctx.prec).real
         return total - self._mass([(part, part.log_q) for part in self.only_q], digits, order)
-
-    def atom_share(self, tilt: arb, digits: float, order: int) -> float:
-        """The part of the tilted mass that lies on flat pieces, where the loss has atoms."""
-        masses = {True: 0.0, False: 0.0}
-        for part in self.both:
-            mass = self._mass([(part, tilted(part, tilt))], digits, order)
-            masses[part.is_flat] += float(mass)
-        return masses[True] / (masses[True] + masses[False])
 
     def loss_range(self) -> tuple[arb, arb]:
         """Least and greatest finite loss, limits at the ends of the support included."""
@@ -170,15 +177,13 @@ class StepLaw:
         return found
 
     def _mass(
-        self, parts: list[tuple[Stretch, Callable[[arb], arb] | None]], digits: float, order: int
+        self, parts: list[tuple[Stretch, LogDensity | None]], digits: float, order: int
     ) -> arb:
         total = arb(0)
         for part, log_density in parts:
             assert log_density is not None
             found = look(part, log_density, digits)
-            weights, _ = self._nodes_of(
-                part, log_density, found, digits, frequency=arb(0), order=order
-            )
+            weights, _ = _nodes_of(part, log_density, found, digits, arb(0), order)
             total += arb(found.height).exp() * sum(weights, arb(0))
         return total
 
@@ -202,33 +207,6 @@ class StepLaw:
         AccuracyError
             Where the work limit is reached.
         """
-        return self._gathered(
-            tilt,
-            digits,
-            lambda part, log_density, found: self._nodes_of(
-                part, log_density, found, digits, frequency=frequency, order=order
-            ),
-        )
-
-    def rough_nodes(self, tilt: arb, digits: float) -> Nodes:
-        """Discretise the loss cheaply, for what decides about costs alone.
-
-        Raises
-        ------
-        DivergentError
-            Where M(tilt) is infinite.
-        """
-
-        def rule(part: Stretch, log_density: _LogDensity, found: Survey) -> _Discrete:
-            loss = part.loss or _zero
-            if self.is_discrete:
-                return _terms(part, log_density, loss, found)
-            return graded_nodes(lambda x: (log_density(x), loss(x)), found, digits)
-
-        return self._gathered(tilt, digits, rule)
-
-    def _gathered(self, tilt: arb, digits: float, rule: _Rule) -> Nodes:
-        """Return the nodes that a rule gives on the pieces that count."""
         if self.is_finite:
             return self._point_nodes(tilt)
         surveyed = []
@@ -239,16 +217,19 @@ class StepLaw:
         height = arb(max(found.height for _, _, found in surveyed))
         weights: list[arb] = []
         losses: list[arb] = []
+        atoms = arb(0)
         for part, log_density, found in surveyed:
             if found.log_mass < highest - math.log(10) * (digits + 20):
                 continue
-            sizes, places = rule(part, log_density, found)
+            sizes, places = _nodes_of(part, log_density, found, digits, frequency, order)
             scale = (arb(found.height) - height).exp()
             if part.is_flat:
                 sizes, places = [sum(sizes, arb(0))], places[:1]
             weights += [size * scale for size in sizes]
             losses += places
-        return Nodes(height, tuple(weights), tuple(losses))
+            if part.is_flat or part.is_integer:
+                atoms += scale * sum(sizes, arb(0))
+        return Nodes(height, tuple(weights), tuple(losses), atoms)
 
     def _point_nodes(self, tilt: arb) -> Nodes:
         finite = [point for point in self.points if point.p != 0 and point.q != 0]
@@ -257,49 +238,49 @@ class StepLaw:
             constant_ball(point.p, ctx.prec).real * (tilt * loss).exp()
             for point, loss in zip(finite, losses, strict=True)
         )
-        return Nodes(arb(0), weights, losses)
+        return Nodes(arb(0), weights, losses, sum(weights, arb(0)))
 
-    def _nodes_of(
-        self,
-        part: Stretch,
-        log_density: Callable[[arb], arb],
-        found: Survey,
-        digits: float,
-        *,
-        frequency: arb,
-        order: int,
-    ) -> tuple[list[arb], list[arb]]:
-        loss = part.loss or _zero
-        if self.is_discrete:
-            return _terms(part, log_density, loss, found)
-        panels = make_panels(
-            lambda x: (log_density(x), loss(x)),
-            found,
-            digits,
-            arb(0) if part.is_flat else frequency,
-            order,
-        )
+
+def _nodes_of(
+    part: Stretch,
+    log_density: LogDensity,
+    found: Survey,
+    digits: float,
+    frequency: arb,
+    order: int,
+) -> _Discrete:
+    loss = part.loss or _zero
+    if part.is_integer:
+        places = integers_between(part, found)
         return (
-            [weight for panel in panels for weight in panel.weights],
-            [value for panel in panels for value in panel.losses],
+            [(log_density(place) - found.height).exp() for place in places],
+            [loss(place) for place in places],
         )
+    if part.is_flat:
+        frequency = arb(0)
+    panels = panels_of(log_density, loss, found, digits, frequency, order)
+    return (
+        [weight for panel in panels for weight in panel.weights],
+        [value for panel in panels for value in panel.losses],
+    )
+
+
+def panels_of(
+    log_density: LogDensity,
+    loss: LogDensity,
+    found: Survey,
+    digits: float,
+    frequency: arb,
+    order: int,
+) -> list[Panel]:
+    """Return the panels of a tilted density with the losses at their nodes."""
+    return make_panels(lambda x: (log_density(x), loss(x)), found, digits, frequency, order)
 
 
 @lru_cache(maxsize=64)
 def step_law(pair: Pair) -> StepLaw:
     """Compile a pair, once."""
     return StepLaw(pair)
-
-
-def _terms(
-    part: Stretch, log_density: _LogDensity, loss: Callable[[arb], arb], found: Survey
-) -> _Discrete:
-    """The weights and losses of the integers of a piece that count."""
-    places = integers_between(part, found)
-    return (
-        [(log_density(place) - found.height).exp() for place in places],
-        [loss(place) for place in places],
-    )
 
 
 def integers_between(part: Stretch, found: Survey) -> list[arb]:

@@ -14,7 +14,7 @@ from proved_bounds import assert_meets
 from symdp import compose, mechanisms
 from symdp.certify import bracket, cells, enclose_delta
 from symdp.certify.bracket import bracket_delta
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.model.mechanism import Mechanism
 
 RATE, SIGMA = mp.mpf("0.01"), mp.mpf("1.5")

@@ -212,8 +212,12 @@ def test_help_names_every_command_of_this_version_and_no_other(shell):
         "verify",
         "certify",
         "calibrate",
+        "train",
+        "card",
+        "tradeoff",
         "report",
         "individual",
+        "ledger",
         "filter",
     ]
     assert shell("").out == ran.out

@@ -17,7 +17,7 @@ from proved_bounds import COUNTS, MECHANISMS, assert_contains, assert_meets, com
 from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError
 from symdp.exact.base import outside_range
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.methods import accountant
 from symdp.methods.prv import Prv
 

@@ -19,7 +19,7 @@ from symdp.derive.limits import limit_at
 from symdp.derive.pieces import pieces
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.bessel import log_bessel_i_ball
-from symdp.exact.returns import sparing_tilt
+from symdp.exact.mesh.mesh import best_tilt
 from symdp.law.compile import loss_law
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip
@@ -173,7 +173,7 @@ def test_a_tilt_is_chosen_where_the_sum_cancels_wholly():
     law, epsilon = compose(sampled, 20).law("remove"), 0.030663080980235034
     saddle = saddle_point(law, epsilon, Strip.RIGHT)
     assert saddle is not None
-    assert 0 < sparing_tilt(law, epsilon, saddle.tilt) <= saddle.tilt
+    assert 0 < best_tilt(law, epsilon, saddle.tilt)[0] <= saddle.tilt
 
 
 SAMPLED_SKELLAM = SKELLAM.subsample("poisson", "1/100")

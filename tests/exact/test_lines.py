@@ -9,10 +9,11 @@ import pytest
 import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
-from symdp.exact.contour import Contour, _integral
+from symdp.exact.contour import _traced, on_own_lines
 from symdp.exact.line import Line
-from symdp.exact.lines import kept_line
+from symdp.exact.lines import shared_line
 from symdp.exact.quiet import Silence, silence
+from symdp.exact.route import Contour
 from symdp.law.decay import decay
 from symdp.law.tilts import Strip
 from symdp.methods import accountant
@@ -39,8 +40,8 @@ def test_a_shared_line_agrees_with_a_line_of_ones_own(direction):
     generator = np.random.default_rng(7)
     for epsilon in generator.uniform(0.05, 8.0, 60).tolist():
         shared = Contour().log_delta(law, epsilon)
-        assert isinstance(kept_line(law, epsilon, Strip.RIGHT), Line)
-        own, assured = _integral(law, epsilon, -math.inf)
+        assert isinstance(shared_line(law, epsilon, Strip.RIGHT, _traced), Line)
+        own, assured = on_own_lines(law, epsilon)
         assert assured
         assert shared.log_delta == pytest.approx(own.log_delta, abs=2e-13)
         assert shared.log_lower <= own.log_upper
@@ -70,7 +71,7 @@ def test_slope_is_the_derivative():
 def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(count):
     law = compose(two_bumps(1), count).law("remove")
     epsilon = 0.3 * count
-    assert kept_line(law, epsilon, Strip.RIGHT) is None
+    assert shared_line(law, epsilon, Strip.RIGHT, _traced) is None
     with pytest.raises(AccuracyError, match="equally spaced"):
         Contour().log_delta(law, epsilon)
 

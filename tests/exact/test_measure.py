@@ -13,12 +13,12 @@ from certified_values import assert_certified
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
-from symdp.exact.contour import _integral
+from symdp.exact.contour import on_own_lines
 from symdp.exact.measure.added import convolved
 from symdp.exact.measure.density import interpolate
 from symdp.methods import accountant
 from symdp.model.mechanism import Mechanism
-from symdp.oracle.quadrature import privacy_profile
+from symdp.oracle.evaluation import privacy_profile
 
 
 def rare(rate, sigma):
@@ -69,7 +69,7 @@ def test_gaussian_sums_are_gaussian(count, deviations):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
 def test_where_the_contour_answers_both_agree(epsilon):
     law = compose(rare("1/5", 5), 20).law("remove")
-    direct, (contour, _) = convolved(law, epsilon), _integral(law, epsilon, -math.inf)
+    direct, (contour, _) = convolved(law, epsilon), on_own_lines(law, epsilon)
     assert direct.log_delta == pytest.approx(contour.log_delta, abs=1e-12)
 
 
@@ -113,7 +113,7 @@ def test_where_the_loss_turns_both_ways_agree(direction, epsilon):
     if not bottom < epsilon < top:
         return
     found = convolved(law, epsilon)
-    other, _ = _integral(compose(gaussians(2, 1), 3).law(direction), epsilon, -math.inf)
+    other, _ = on_own_lines(compose(gaussians(2, 1), 3).law(direction), epsilon)
     assert found.log_delta == pytest.approx(other.log_delta, abs=2e-13)
     assert found.log_complement == pytest.approx(other.log_complement, abs=2e-13)
 
@@ -154,7 +154,7 @@ def test_an_integral_that_pauses_between_two_beats_goes_on(epsilon):
     """The density of the loss is infinite at two places, whose waves cancel for a while."""
     noise = ALL["arcsine and uniform"].mechanism("noise")().subsample("poisson", "1/10")
     added = convolved(compose(noise, 12).law("add"), epsilon)
-    integral, _ = _integral(compose(noise, 12).law("add"), epsilon, -math.inf)
+    integral, _ = on_own_lines(compose(noise, 12).law("add"), epsilon)
     assert integral.log_delta == pytest.approx(added.log_delta, abs=2e-13)
 
 

@@ -6,7 +6,7 @@ import pytest
 from shell import Shell
 
 from symdp import compose, mechanisms
-from symdp.exact.routes import ROUTES
+from symdp.exact.route import ROUTES
 
 GAUSSIAN, COIN = mechanisms.gaussian, mechanisms.randomized_response(epsilon_0=1)
 INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")
@@ -17,12 +17,13 @@ INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")
     [
         ("outside_range", compose(COIN, 3), 100.0),
         ("single_step", compose(GAUSSIAN(sigma=1)), 1.0),
-        ("lattice", compose(COIN, 10), 1.0),
+        ("finite_sum", compose(COIN, 10), 1.0),
         ("lattice", compose(COIN, 10**6), 1.0),
-        ("split_enumeration", compose(INTEGERS, 2), 1.0),
+        ("finite_sum", compose(INTEGERS, 2), 1.0),
+        ("mesh", compose(INTEGERS, 50), 1.0),
         ("measure", compose(mechanisms.laplace(b=2), 5), 1.0),
         ("contour", compose(GAUSSIAN(sigma=2).subsample("poisson", "1/100"), 1000), 0.5),
-        ("conditioning_on_atoms", compose([(COIN, 5), (GAUSSIAN(sigma=3), 2)]), 3.0),
+        ("contour", compose([(COIN, 5), (GAUSSIAN(sigma=3), 2)]), 3.0),
     ],
 )
 def test_each_question_has_its_route(route, steps, epsilon):

@@ -34,7 +34,7 @@ def plain_law(steps, direction):
 
 
 def plain_delta(steps, epsilon, direction):
-    from symdp.exact.contour import Contour
+    from symdp.exact.route import Contour
 
     return math.exp(Contour().log_delta(plain_law(steps, direction), epsilon).log_delta)
 

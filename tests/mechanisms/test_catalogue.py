@@ -66,11 +66,6 @@ def test_what_has_no_known_pair_is_refused_by_name(document, shell):
     assert document["instead"] in " ".join(ran.err.split())
 
 
-def test_shuffled_batches_are_refused_as_sampling():
-    with refused("shuffled sampling: no pair is known", "use poisson"):
-        symdp.mechanisms.gaussian(sigma=2).subsample("shuffled", "1/100")
-
-
 def test_a_mechanism_that_nobody_knows_is_named_with_a_match(shell):
     ran = shell("list exponentail")
     assert ran.code == 2

@@ -11,7 +11,7 @@ import sympy as sp
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.law.cells import has_smooth_density, loss_cells, loss_density
 from symdp.methods import accountant
 from symdp.methods.fourier import Fourier

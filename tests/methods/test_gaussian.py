@@ -9,7 +9,7 @@ import pytest
 from proved_bounds import COUNTS, MECHANISMS, composition, exact_points
 
 from symdp import compose, mechanisms
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.methods import accountant
 from symdp.methods.gaussian import (
     Gaussian,

@@ -10,7 +10,7 @@ import sympy as sp
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.methods import accountant
 from symdp.methods.moments import Moments
 from symdp.methods.prv import Prv

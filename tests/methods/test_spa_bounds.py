@@ -81,7 +81,7 @@ def test_every_tilt_proves_an_interval():
 
 
 def exact_delta(law, epsilon):
-    from symdp.exact.contour import Contour
+    from symdp.exact.route import Contour
 
     return Contour().log_delta(law, epsilon).log_delta
 
@@ -192,7 +192,7 @@ def test_different_steps():
 
 
 def steps_exact(law, epsilon):
-    from symdp.exact.contour import Contour
+    from symdp.exact.route import Contour
 
     return Contour().log_delta(law, epsilon)
 

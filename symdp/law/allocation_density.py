@@ -1,0 +1,230 @@
+r"""The density of a sum of likelihood ratios, accurate relative to itself in both tails.
+
+W = P/Q of one step, Y the sum of t independent copies of W under Q. With
+:math:`\varphi(u) = E_Q e^{-uW}` and :math:`\Phi = \varphi^t`,
+
+.. math::
+
+   y^k e^{-cy} g(y) = \frac{1}{2\pi} \int_{-\infty}^{\infty}
+       (-1)^k \Phi^{(k)}(c + iv)\, e^{ivy}\, dv,
+
+g the density of Y. The factor y^k e^{-cy} puts the maximum of the left-hand side at the y that is
+asked for: k = 0 and c > 0 in the left tail, where e^{-cy} is the usual tilt; k > 0 in the right
+tail, where Y may have no exponential moment. Every Φ^{(k)} is a sum of positive terms at v = 0, so
+that nothing cancels. Its powers are those of a truncated power series, φ's Taylor series at u.
+
+Components above y do not reach y: φ may leave out W > b where the other t − 1 components exceed
+y − b but for a negligible probability. That gives exponential moments where W is unbounded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.law.allocation_window import NEGLIGIBLE, UNIT, Cut, Sums, Window
+from symdp.law.likelihood_ratio import RatioLaw, Ratios
+from symdp.law.log_density_table import LogDensityTable
+from symdp.law.step import Array
+
+DEGREE = 23  # of the interpolant of log g on a panel
+FLOOR = 90.0  # e-folds below its maximum at which the density ends
+LEAST_FLOOR = 40.0  # e-folds below which an end that is not resolved counts for nothing
+_MOST_POWER = 96  # the largest k
+_SHAPE = 16  # k beyond the slope of −log g in log y: the tilted density is as narrow as Gamma(16)
+_REACH = 2.5  # standard deviations of the tilted density that one panel reaches
+WORST = 1e-9  # relative: a density less accurate is not used
+_TAIL = 1e-11  # of the last Chebyshev coefficients of log g, absolute
+_MOST_PANELS = 120
+_SPLITS = 0.6, 0.35  # of the excess of Y over its mean: larger components are taken apart
+_GAP, _WIDE_GAP = 1e-10, 1e-7  # relative: what neighbouring panels may differ by where they meet
+_SPREADS = 1.0, 0.5, 0.2, 2.5  # of the last panel's spread, for the next centre
+_SHORTEST = 1e-6  # of y: no panel is shorter
+_LARGEST = 690.0  # of log W: e^690 is nearly the largest double
+
+
+def tabulate(law: RatioLaw, steps: int) -> LogDensityTable:
+    """Return the log density of log(Y/t) under Q, Y the sum of t = `steps` ratios.
+
+    Raises
+    ------
+    AccuracyError
+        If Φ does not die out along the line, as where W has atoms or its density jumps.
+    """
+    maker = _Maker(law, steps)
+    right, left = maker.march(1), maker.march(-1)
+    panels = [*left[::-1], *right]
+    edges = [panels[0].lower, *(panel.upper for panel in panels)]
+    return LogDensityTable(
+        np.asarray(edges),
+        np.stack([panel.coefficients for panel in panels]),
+        np.asarray([panel.error + law.error for panel in panels]),
+    )
+
+
+@dataclass(frozen=True)
+class _Panel:
+    lower: float
+    upper: float
+    coefficients: Array
+    error: float
+    slope: float  # of log g in log y at the outer end
+    log_value: float  # there
+    spread: float  # standard deviation over mean of the tilted density
+
+    def gap(self, value: float, side: int) -> float:
+        """Return how far the log density at the inner end is from a value, 0 from none (NaN)."""
+        inner = float(np.polynomial.chebyshev.chebval(-side, self.coefficients))
+        return 0.0 if math.isnan(value) else abs(inner - value)
+
+
+class _Maker(Sums):
+    """Panels of the table, one after the other outwards from the mean of Y."""
+
+    def __init__(self, law: RatioLaw, steps: int) -> None:
+        super().__init__(law, steps)
+        self.name = law.name
+        self.least = self._least_sum()
+
+    def _least_sum(self) -> float:
+        """Return what t − 1 components exceed but for a probability of e^−42 (Chernoff)."""
+        others = self.steps - 1
+        rates = np.exp(np.arange(-14.0, 14.0, 0.25))
+        bounds = [
+            (-NEGLIGIBLE - others * _log_transform(self.coarse, float(u))) / float(u) for u in rates
+        ]
+        return max(0.0, *bounds)
+
+    def march(self, side: int) -> list[_Panel]:
+        """Return panels to the right (1) or to the left (−1) of the mean until the density ends.
+
+        What two neighbours differ by where they meet is an error of both.
+        """
+        panels: list[_Panel] = []
+        place, slope, spread, peak, last = 0.0, 0.0, 0.0, -math.inf, math.nan
+        for _ in range(_MOST_PANELS):
+            panel = None
+            for allowed, share in itertools.product((_GAP, _WIDE_GAP), _SPREADS):
+                if panel is None:
+                    panel = self._panel(place, side, slope, share * spread, (last, allowed))
+            if panel is None:
+                self._check_end(place, last + max(place, 0.0) - peak)
+                return panels
+            gap = panel.gap(last, side)
+            panels[-1:] = [replace(one, error=one.error + gap) for one in panels[-1:]]
+            panels.append(replace(panel, error=panel.error + gap))
+            place = panel.upper if side > 0 else panel.lower
+            slope, spread, last = panel.slope, panel.spread, panel.log_value
+            peak = max(peak, float(panel.coefficients[0]))
+            # Under P the density is e^λ times as large.
+            if panel.log_value + max(place, 0.0) < peak - FLOOR:
+                break
+        return panels
+
+    def _check_end(self, place: float, height: float) -> None:
+        """Raise AccuracyError where the table ends before the density is negligible."""
+        what = f"random allocation of {self.name} over {self.steps} steps"
+        if place == 0.0:
+            raise AccuracyError(
+                f"{what}: the transform of the likelihood ratio does not die out, as its law has "
+                "atoms, jumps or turning points; more steps smooth it"
+            )
+        if height > -LEAST_FLOOR:
+            raise AccuracyError(
+                f"{what}: the density of the loss is not resolved beyond {place:.4g}, where it is "
+                f"still e^{height:.0f} of its maximum; change the number of steps or the noise"
+            )
+
+    def _panel(
+        self, start: float, side: int, slope: float, spread: float, meets: tuple[float, float]
+    ) -> _Panel | None:
+        """Return the panel that begins where the last one ended, with its value but for a gap."""
+        y = self.steps * math.exp(start)
+        centre = y * (1.0 + side * 0.8 * _REACH * min(spread, 0.25))
+        # Halfway to the end of the range of Y at most.
+        end_of_range = self.steps * math.exp(min(self.law.law.loss_bounds[side > 0], _LARGEST))
+        centre = y + side * min(abs(centre - y), 0.5 * abs(end_of_range - y))
+        for power, origin in self._powers(side, y, slope, spread):
+            reaching = 1.7 if power else 1.0 + 4.0 * min(spread, 0.17)
+            top = max(reaching * centre, y)
+            bound = top - (self.least if not power and side > 0 else 0.0)
+            cuts = [Cut(bound)]
+            if power < 0:
+                split = _SPLITS[-power - 1] * (centre - self.steps)
+                cuts = [Cut(split), Cut(top - self.least, split)]
+            tried = [Window.at(self, centre, max(power, 0), origin, cut) for cut in cuts]
+            windows = [window for window in tried if window is not None]
+            if len(windows) < len(cuts):
+                continue
+            reach = _REACH * min(window.deviation for window in windows)
+            end = centre + reach if side > 0 else max(centre - reach, 0.4 * centre)
+            end = min(end, top)
+            end = y + side * min(abs(end - y), 0.8 * abs(end_of_range - y))
+            if abs(end - y) < _SHORTEST * y:
+                continue
+            for _ in range(4):
+                last_place = math.log(end / self.steps)
+                lower, upper = min(start, last_place), max(start, last_place)
+                found = self._fitted(windows, lower, upper, side)
+                if found is not None and found.gap(meets[0], side) <= meets[1]:
+                    return found
+                end = 0.5 * (end + y)
+        return None
+
+    def _powers(self, side: int, y: float, slope: float, spread: float) -> list[tuple[int, float]]:
+        """Return which factors (y − origin)^k to try; the slope is that of log g in log y.
+
+        k = −1 and −2 stand for none, with what a large component brings apart.
+        """
+        is_narrow = 0.0 < spread < 0.2
+        if side < 0:
+            return [(0, 0.0), (_SHAPE, 0.0)] if is_narrow else [(_SHAPE, 0.0), (0, 0.0)]
+        plain = math.ceil(max(-slope, 0.0)) + _SHAPE
+        shifted = math.ceil(max(-slope, 0.0) * (1.0 - self.least / y)) + _SHAPE
+        factors = [(plain, 0.0), (shifted, self.least)]
+        factors = [factor for factor in factors if factor[0] <= _MOST_POWER]
+        if is_narrow:
+            return [(0, 0.0), (-1, 0.0), (-2, 0.0), *factors]
+        return [*factors, (0, 0.0)]
+
+    def _fitted(
+        self, windows: list[Window], lower: float, upper: float, side: int
+    ) -> _Panel | None:
+        u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+        place = 0.5 * (lower + upper) + 0.5 * (upper - lower) * u
+        parts = [window.log_density(self.steps * np.exp(place)) for window in windows]
+        log_density = np.logaddexp.reduce([value for value, _ in parts])
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = np.exp(np.logaddexp.reduce([size for _, size in parts]) - log_density)
+        if not (np.isfinite(log_density).all() and float(error.max()) < WORST):
+            return None
+        values = log_density + place + math.log(self.steps)
+        coefficients = np.asarray(
+            np.polynomial.chebyshev.chebfit(u, values, DEGREE), dtype=np.float64
+        )
+        rest = float(np.abs(coefficients[-3:]).max())
+        if rest > max(_TAIL, 100.0 * float(error.max())):
+            return None
+        outer = 1.0 if side > 0 else -1.0
+        deviation = min(window.deviation for window in windows)
+        derivative = np.polynomial.chebyshev.chebder(coefficients)
+        return _Panel(
+            lower,
+            upper,
+            coefficients,
+            float(error.max()) + self.steps * UNIT + 4.0 * rest,
+            float(np.polynomial.chebyshev.chebval(outer, derivative)) * 2.0 / (upper - lower) - 1.0,
+            float(np.polynomial.chebyshev.chebval(outer, coefficients)),
+            min(deviation / windows[0].centre, 2.0 * (upper - lower) / (1.8 * _REACH)),
+        )
+
+
+def _log_transform(ratios: Ratios, u: float) -> float:
+    """Return log E_Q e^{−uW} for u > 0."""
+    exponent = ratios.log_weight - u * ratios.ratio
+    top = float(exponent.max())
+    return top + math.log(float(np.exp(exponent - top).sum()))
