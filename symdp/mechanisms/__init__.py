@@ -57,9 +57,10 @@ def load_builtin(name: str) -> Mechanism:
     >>> load_builtin("laplace").parameters
     {'b': b}
     """
+    known = checked_name(name)
     from symdp.model.specification import load
 
-    return load(_FOLDER / f"{checked_name(name)}.toml")
+    return load(_FOLDER / f"{known}.toml")
 
 
 def checked_name(name: str) -> str:
