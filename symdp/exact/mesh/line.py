@@ -29,6 +29,7 @@ from symdp.law.step import Array
 from symdp.law.total import SumLaw
 
 MOST_NODES = 1 << 20  # of a line: about a second
+_LARGEST_SUM = 1 << 22  # nodes of a line of losses so wide that fewer do not pass the tilt
 _FEWEST_NODES = 1 << 12  # of a line: about ten milliseconds
 _MOST_SPREAD = 1 << 16  # of a line of losses with a density, which have more nodes the farther out
 WANTED = 1e-9  # what the cut-off may change, relative to the integral
@@ -70,7 +71,7 @@ def mesh_line(
         law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, _MOST_FIRST
     )
     gap = line.distance(epsilon) + line.shift
-    most = _MOST_SPREAD if law.is_spread else MOST_NODES
+    most = _MOST_SPREAD if law.is_spread else _most_nodes(line)
     if most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
         raise AccuracyError(
             "too few values of the characteristic function tell what single values of the "
@@ -94,7 +95,7 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
     """
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, _MOST_FIRST)
-    reach = MOST_NODES * line.step
+    reach = _most_nodes(line) * line.step
     if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= _MOST_FIRST:
         return math.inf
     total, mass, modulus = _first_sums(line, line.distance(epsilon) + line.shift)
@@ -102,6 +103,14 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
         return math.inf
     rounded = (ROUNDING * line.rounding + law.count * _TRANSFORMED) * modulus
     return (_LARGEST * mass / reach**2 + rounded) / total
+
+
+def _most_nodes(line: Line) -> int:
+    """Return how many nodes a line of atoms may have: more only where the bound needs them."""
+    most = MOST_NODES
+    while most < _LARGEST_SUM and most * line.step < FAR_ABOVE * (1.0 + abs(line.tilt)):
+        most *= 2
+    return most
 
 
 def _first_sums(line: Line, gap: float) -> tuple[float, float, float]:
