@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from symdp.certify.moments import Cut, Stretch
     from symdp.certify.paths import Segment
 
-_RADIUS = 3  # of the ellipse
+RADIUS = 3  # of the ellipse
 _ARCS = 8  # of its upper half
 _FINE, _LEAST_RATE = 0.5, 1e-30  # radians
 _COARSE = 64  # bits of what only bounds
@@ -239,13 +239,13 @@ class _Integrand:
         Around a real one the upper half says all.
         """
         is_real = isinstance(half, arb)
-        wide = (arb(_RADIUS) + arb(1) / _RADIUS) / 2
-        tall = (arb(_RADIUS) - arb(1) / _RADIUS) / 2
+        wide = (arb(RADIUS) + arb(1) / RADIUS) / 2
+        tall = (arb(RADIUS) - arb(1) / RADIUS) / 2
         around = centre + half * acb(between(-wide, wide), between(-tall, tall))
         if not self.part.is_analytic(around):
             return arb.pos_inf()
         largest = arb(0)
-        for turn in _ellipse()[: _ARCS if is_real else None]:
+        for turn in ellipse_arcs()[: _ARCS if is_real else None]:
             exponent, loss = self.part.values(centre + half * turn, self.tilt, self._fine)
             rise = -abs(loss.imag) if is_real else loss.imag
             largest = largest.max(self.scope.largest(exponent.real - self.scale, loss, rise))
@@ -326,14 +326,14 @@ class _Rule:
 
 
 @lru_cache(maxsize=1)
-def _ellipse() -> tuple[acb, ...]:
+def ellipse_arcs() -> tuple[acb, ...]:
     """Balls that cover the ellipse ((ρe^{iθ} + e^{−iθ}/ρ)/2), its upper half first."""
     balls = []
     with ctx.workprec(_COARSE):
         step = arb.pi() / _ARCS
         for index in range(2 * _ARCS):
             angle = between(index * step, (index + 1) * step)
-            wide, tall = arb(_RADIUS) + arb(1) / _RADIUS, arb(_RADIUS) - arb(1) / _RADIUS
+            wide, tall = arb(RADIUS) + arb(1) / RADIUS, arb(RADIUS) - arb(1) / RADIUS
             balls.append(acb(wide / 2 * angle.cos(), tall / 2 * angle.sin()))
     return tuple(balls)
 
@@ -345,15 +345,15 @@ def _order(bound: arb, share: arb) -> int | None:
     if 2 * bound < share:
         return 0
     excess = float((bound / share).log().mid()) + 2.0
-    order = math.ceil(excess / (2 * math.log(_RADIUS)))
+    order = math.ceil(excess / (2 * math.log(RADIUS)))
     order = max(_ORDER_STEP, _ORDER_STEP * math.ceil(order / _ORDER_STEP))
     # Where the integrand is far larger on the ellipse than inside, halves are cheaper.
-    least = math.ceil(-float(share.log().mid()) / (2 * math.log(_RADIUS)))
+    least = math.ceil(-float(share.log().mid()) / (2 * math.log(RADIUS)))
     return order if order <= 2 * least + 2 * _ORDER_STEP else None
 
 
 def _rule_error(bound: arb, order: int) -> arb:
-    square = arb(_RADIUS) ** 2
+    square = arb(RADIUS) ** 2
     return arb((arb(16) / 3 * bound / square**order / (1 - 1 / square)).upper())
 
 
