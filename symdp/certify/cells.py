@@ -234,8 +234,7 @@ def _on_ellipse(part: Stretch, centre: arb, half: arb, middle: arb) -> list[arb]
         if not part.is_analytic(around):
             return None
         bounds = [arb(0), arb(0), arb(0)]
-        arcs = ellipse_arcs()
-        for turn in arcs[: len(arcs) // 2]:
+        for turn in ellipse_arcs():
             exponent, loss = part.values(centre + half * turn, arb(0), _FINE)
             sizes = exponent.real.exp(), (exponent - loss).real.exp(), abs(loss - middle)
             bounds = [b.max(arb(s.upper())) for b, s in zip(bounds, sizes, strict=True)]

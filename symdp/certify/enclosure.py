@@ -62,6 +62,7 @@ _SMALLEST = 1e6  # −log δ, as so many bits are carried
 _FEWEST_ON_LINE = 12  # steps: of fewer, |φ|ⁿ falls so late that the mesh costs less
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
 _MESH_BITS = 192
+_NOT_LOW = -0.1  # log δ, from which on down 1 − δ is not small
 _QUARTERS = (2, 1, 3, 0)  # of s in a bound of 1 − δ, most often the best first
 _LITTLE, _LEAST_TILT = 1 / 16, 1e-9  # a tilt where none is known, and the least of use
 
@@ -203,6 +204,12 @@ def _has_line(question: _Question) -> bool:
     return not question.is_discrete and question.count >= _FEWEST_ON_LINE
 
 
+def _is_low(question: _Question) -> bool:
+    """Whether δ may be next to 1: a saddle point tells about how large it is."""
+    log_size = estimate_log_delta(question.steps, question.exact)
+    return log_size is None or log_size > _NOT_LOW
+
+
 def _nothing(question: _Question, epsilon: arb, digits: float) -> arb:
     return arb(0)
 
@@ -304,7 +311,7 @@ WAYS = (
     _Way("lattice", lambda question: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("all sums", lambda question: question.is_discrete, _sharpened(_all_sums)),
     _Way("line", _has_line, _sharpened(_on_line)),
-    _Way("nearly one", lambda question: True, _nearly_one),
+    _Way("nearly one", _is_low, _nearly_one),
     _Way("strip", _has_line, _in_strip),
     _Way("mesh", lambda question: True, _on_mesh, is_sharp=False),
 )
