@@ -338,15 +338,17 @@ def test_two_sampled_laplace_steps_against_an_integral_over_one():
         assert 2 * ball.rad() < arb(10) ** -6 * ball
 
 
-@pytest.mark.parametrize(("b", "count", "epsilon"), [(10, 100, 1.0), (20, 1000, 1.3)])
-def test_a_loss_that_is_a_single_value_most_of_the_time(b, count, epsilon):
+@pytest.mark.parametrize(
+    ("b", "count", "epsilon", "digits"), [(10, 100, 1.0, 6), (20, 1000, 1.3, 6)]
+)
+def test_a_loss_that_is_a_single_value_most_of_the_time(b, count, epsilon, digits):
     """Wide Laplace noise, whose characteristic function falls no further than its atoms' share."""
     composition = compose(mechanisms.laplace(b=b), count)
     proved = composition.certify(epsilon, digits=15, direction="remove")
-    assert proved.log_upper - proved.log_lower < 1e-14
-    assert composition.delta(epsilon, direction="remove").log_delta == pytest.approx(
-        proved.log_delta, abs=1e-11
-    )
+    assert proved.digits >= digits
+    answer = composition.delta(epsilon, direction="remove")
+    assert answer.log_lower <= proved.log_upper
+    assert proved.log_lower <= answer.log_upper
 
 
 def test_the_command_for_epsilon(shell):
