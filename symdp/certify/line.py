@@ -25,7 +25,7 @@ from symdp.errors import AccuracyError
 Walks = Sequence[tuple[Walk, int]]
 
 _LN10 = math.log(10)
-_MOST_NODES = 400_000
+_MOST_NODES = 40_000  # beyond, the mesh costs less
 _SPACING_BITS = 4  # of h, so that close ε share nodes
 
 
