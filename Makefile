@@ -1,25 +1,32 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow
+# make test-ROOM  the quick tests of one room: make test-exact, make test-derive, ...
 # make slow   the slow tests, an hour or two
 # make lint   ruff and mypy alone
-# make docs   the documentation, its pages executed, in out/docs/index.html
+# make docs   the documentation, its pages executed one by one, in out/docs/index.html
 # make figures  the published tables and figures computed anew, into docs/
 # make bench  symdp beside its peers, in an environment of their own, into docs/; a quarter of an hour
+# make integrations  the tests of the adapters beside Opacus, dp-accounting and Flower, in an
+#             environment of their own
 # make clean  removes what the others made
 
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+INTEGRATIONS := .venv-integrations
 PIP := -m pip --disable-pip-version-check --quiet
 SOURCES := symdp tests examples benchmarks
 
-.PHONY: run test slow lint docs figures bench clean
+.PHONY: run test slow lint docs figures bench integrations clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
 
 test: lint
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+
+test-%: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow" symdp/$* $(wildcard tests/$*)
 
 slow: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m slow
@@ -30,7 +37,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/mypy
 
 docs: $(VENV)/.docs
-	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs out/docs
+	$(VENV)/bin/python -m sphinx -W --keep-going -j auto -b html docs out/docs
 	@echo "documentation: out/docs/index.html"
 
 figures: $(VENV)/.plot
@@ -39,8 +46,11 @@ figures: $(VENV)/.plot
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.peers
 
+integrations: $(INTEGRATIONS)/.installed
+	$(INTEGRATIONS)/bin/python -m pytest tests/adapters
+
 clean:
-	rm -rf $(VENV) $(BENCH) out docs/derivations build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(INTEGRATIONS) out docs/derivations docs/examples build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find symdp tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is older than pyproject.toml when dependencies may have changed.
@@ -64,6 +74,12 @@ $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	@$(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python $(PIP) install --editable '.[plot]'
 	@$(BENCH)/bin/python $(PIP) install --requirement benchmarks/requirements.txt
+	@touch $@
+
+$(INTEGRATIONS)/.installed: pyproject.toml
+	@echo "installing symdp, Opacus with torch, dp-accounting and Flower into $(INTEGRATIONS); minutes"
+	@$(PYTHON) -m venv $(INTEGRATIONS)
+	@$(INTEGRATIONS)/bin/python $(PIP) install --editable '.[integrations]'
 	@touch $@
 
 $(VENV)/bin/python:

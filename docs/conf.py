@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,14 @@ from latex2mathml.converter import convert
 import symdp
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from gallery import folded, page_of  # noqa: E402
 
 project = "symdp"
 author = "the symdp developers"
 version = release = symdp.__version__
+copyright = f"2026, {author} (MIT license). This is symdp {version}"  # the footer of every page
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb"]
 root_doc = "index"
@@ -35,6 +39,8 @@ nb_execution_timeout = 300
 nb_execution_in_temp = False
 nb_output_stderr = "error"
 nb_merge_streams = True
+nb_code_prompt_show = "Show the steps and their checks"
+nb_code_prompt_hide = "Hide them"
 # Words such as "lower" in a type are prose, though several classes have an attribute of that name.
 suppress_warnings = ["ref.python"]
 
@@ -53,7 +59,7 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 
 html_theme = "furo"
-html_title = "symdp"
+html_title = f"symdp {version}"
 html_static_path = ["_static"]
 html_css_files = ["symdp.css"]
 html_copy_source = False
@@ -105,20 +111,30 @@ def displayed_formula(page: Any, node: Any) -> None:
     raise SkipNode
 
 
-def mirror_derivations() -> None:
-    """Copy the derivations below the source folder, outside of which Sphinx sees no page."""
-    shown = HERE / "derivations"
+def mirror(folder: str, pages: dict[str, str]) -> None:
+    """Write pages below the source folder, as Sphinx sees no others; unchanged ones stay."""
+    shown = HERE / folder
     shown.mkdir(exist_ok=True)
-    pages = {page.name: page for page in (HERE.parent / "derivations").glob("*.md")}
     for old in shown.iterdir():
         if old.name not in pages:
             old.unlink()
-    for name, page in pages.items():
-        shutil.copy2(page, shown / name)
+    for name, text in pages.items():
+        page = shown / name
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def mirror_all() -> None:
+    """Bring the derivations, their checks folded, and the gallery's programs among the pages."""
+    derivations = sorted((HERE.parent / "derivations").glob("*.md"))
+    mirror("derivations", {p.name: folded(p.read_text(encoding="utf-8")) for p in derivations})
+    programs = {p.stem: p.read_text("utf-8") for p in (HERE.parent / "examples").glob("*.py")}
+    shown = {name: text for name, text in programs.items() if text.startswith("# %%")}
+    mirror("examples", {f"{name}.md": page_of(text) for name, text in shown.items()})
 
 
 def setup(app: Any) -> None:
     """Bring the pages together, register formulas, and the hook that comes before napoleon's."""
-    mirror_derivations()
+    mirror_all()
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=1)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
+    from symdp.balls.tail_values import tail_value
     from symdp.derive.derivation import Derivation, derive
     from symdp.errors import AccuracyError, InputError, SymdpError
+    from symdp.law.standalone import to_c, to_python
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
     from symdp.questions.calibrate import Calibration, calibrate
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.sensitivities import sensitivities
+    from symdp.questions.sweep import Sweep, sweep
+    from symdp.questions.training import training
 
 from symdp.version import __version__
 
@@ -37,6 +42,7 @@ __all__ = [
     "InputError",
     "Ledger",
     "Mechanism",
+    "Sweep",
     "SymdpError",
     "__version__",
     "calibrate",
@@ -47,6 +53,12 @@ __all__ = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sensitivities",
+    "sweep",
+    "tail_value",
+    "to_c",
+    "to_python",
+    "training",
 ]
 
 # Public name -> the module that holds it. SymPy and NumPy are imported with the first use of one
@@ -61,6 +73,7 @@ _HOMES = {
     "InputError": "symdp.errors",
     "Ledger": "symdp.questions.ledger",
     "Mechanism": "symdp.model.mechanism",
+    "Sweep": "symdp.questions.sweep",
     "SymdpError": "symdp.errors",
     "calibrate": "symdp.questions.calibrate",
     "compose": "symdp.questions.composition",
@@ -68,6 +81,12 @@ _HOMES = {
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "sensitivities": "symdp.questions.sensitivities",
+    "sweep": "symdp.questions.sweep",
+    "tail_value": "symdp.balls.tail_values",
+    "to_c": "symdp.law.standalone",
+    "to_python": "symdp.law.standalone",
+    "training": "symdp.questions.training",
 }
 
 

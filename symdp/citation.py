@@ -133,6 +133,21 @@ _ALL = (
         ),
     ),
     Reference(
+        "FS", "misc", "feldman2025allocation",
+        "Privacy Amplification by Random Allocation",
+        ("Feldman, Vitaly", "Shenfeld, Moshe"),
+        2025, "arXiv 2502.08202, 2025", _arxiv("2502.08202"),
+    ),
+    Reference(
+        "BB", "misc", "chua2024balls",
+        "Balls-and-Bins Sampling for DP-SGD",
+        (
+            "Chua, Lynn", "Ghazi, Badih", "Harrison, Charlie", "Leeman, Ethan", "Kamath, Pritish",
+            "Kumar, Ravi", "Manurangsi, Pasin", "Sinha, Amer", "Zhang, Chiyuan",
+        ),
+        2024, "arXiv 2412.16802, 2024", _arxiv("2412.16802"),
+    ),
+    Reference(
         "Prawitz", "article", "prawitz1972limits",
         "Limits for a Distribution, if the Characteristic Function is Given in a Finite Domain",
         ("Prawitz, H.",),

@@ -9,7 +9,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.methods.moments import Moments
 from symdp.model.mechanism import Mechanism
 

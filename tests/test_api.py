@@ -20,6 +20,7 @@ PUBLIC = [
     "InputError",
     "Ledger",
     "Mechanism",
+    "Sweep",
     "SymdpError",
     "__version__",
     "calibrate",
@@ -30,6 +31,12 @@ PUBLIC = [
     "load_composition",
     "loads",
     "mechanisms",
+    "sensitivities",
+    "sweep",
+    "tail_value",
+    "to_c",
+    "to_python",
+    "training",
 ]
 
 ANSWER = """

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _MOST_CHECKED = 48  # densities of one formula
+_ENOUGH = 3  # values at which a formula was seen to have mass 1, for a quadrature to check others
+_PROPER: dict[str, set[tuple[tuple[str, object], ...]]] = {}  # those values, by the formula
 
 
-def with_mass_one(steps: Mapping[Mechanism, int]) -> dict[Mechanism, int]:
+def with_mass_one(steps: Mapping[Mechanism, int], for_proof: bool = False) -> dict[Mechanism, int]:
     """Return the steps, those whose densities carry a rounded constant divided by their masses.
 
     A mass that is off by 1e-12 makes δ wrong by n times as much, or by more: what P and Q mean
-    then depends on who reads them.
+    then depends on who reads them. What is for a proof leaves no mass to a quadrature.
 
     Raises
     ------
@@ -32,19 +34,23 @@ def with_mass_one(steps: Mapping[Mechanism, int]) -> dict[Mechanism, int]:
     for members in groups.values():
         proper = {
             _is_proper(replace(member, sampling=None, relation=None))
-            for member in _representatives(members)
+            for member in _representatives(members, for_proof)
         }
         if False in proper:
             rounded.update(members)
     return {m.normalized() if m in rounded else m: count for m, count in steps.items()}
 
 
-def _representatives(members: list[Mechanism]) -> list[Mechanism]:
+def _representatives(members: list[Mechanism], for_proof: bool) -> list[Mechanism]:
     """Return all mechanisms, or of many that share a formula those spread over their values.
 
     The mass of a density depends smoothly on its parameters, and the quadrature that every law is
-    built with finds one that is not 1.
+    built with finds one that is not 1: of a formula that was seen to have mass 1 at some values,
+    that is the check at others.
     """
+    template = members[0].template
+    if not for_proof and template is not None and len(_PROPER.get(template.key, ())) >= _ENOUGH:
+        return []
     if len(members) <= _MOST_CHECKED:
         return members
     members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
@@ -56,4 +62,7 @@ def _representatives(members: list[Mechanism]) -> list[Mechanism]:
 def _is_proper(mechanism: Mechanism) -> bool:
     from symdp.balls import check_densities
 
-    return check_densities(mechanism)
+    is_proper = check_densities(mechanism)
+    if is_proper and mechanism.template is not None:
+        _PROPER.setdefault(mechanism.template.key, set()).add(mechanism.bound)
+    return is_proper

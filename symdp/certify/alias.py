@@ -19,11 +19,11 @@ from typing import NamedTuple
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.certify.estimate import Steps as Pairs
+from symdp.certify.estimate import exponent
 from symdp.certify.step import TiltedStep
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
-from symdp.oracle.law import StepLaw
-from symdp.oracle.saddle import coarse
 
 Steps = Sequence[tuple[TiltedStep, int]]
 
@@ -134,18 +134,15 @@ class Height(NamedTuple):
     log_value: float
 
 
-def heights(laws: Sequence[tuple[StepLaw, int]], epsilon: float, tilt: float) -> tuple[Height, ...]:
+def heights(steps: Pairs, epsilon: float, tilt: float) -> tuple[Height, ...]:
     """Return about K(s) − sε on both sides of a tilt, as far as K is finite; they prove nothing."""
-    near = coarse(laws, tilt)
     found = []
     for power in _GRID:
         s = tilt * 2.0 ** (power / 2)
-        try:
-            *_, spread = near.cumulants(s)
-            local = near if abs(s - near.tilt) * spread < 1 else coarse(laws, s)
-        except AccuracyError:  # at the end of the domain of K
+        value = exponent(steps, epsilon, s)
+        if value is None:
             break
-        found.append(Height(s, local.cumulants(s)[0] - s * epsilon))
+        found.append(Height(s, value))
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ A row that refuses, as where a bound would take too much work, leaves the questi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +30,7 @@ from flint import arb, ctx, fmpq
 from symdp.balls.enclosure import cgf_ball
 from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.bracket import bracket_delta
+from symdp.certify.estimate import Saddle, find_saddle, largest_loss
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
@@ -40,9 +41,7 @@ from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
-from symdp.oracle.law import step_law
-from symdp.oracle.panels import DivergentError
-from symdp.oracle.saddle import Saddle, find_saddle
+from symdp.law.tilts import Strip
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -194,7 +193,7 @@ def _sharpened(finite: Callable[[_Question, arb, float], arb]) -> Callable[[_Que
 
 def _is_beyond(question: _Question) -> bool:
     """Whether ε is proved to be at least every finite loss; a look in numbers comes first."""
-    top, at = _top(question.steps), question.exact
+    top, at = largest_loss(question.steps), question.exact
     if top - float(at) > 1e-9 * abs(top):
         return False
     return is_beyond(question.steps, sp.Rational(at.numerator, at.denominator))
@@ -244,10 +243,10 @@ def _on_line(question: _Question, epsilon: arb, digits: float) -> arb:
 
 def _by_rule(question: _Question, epsilon: arb, digits: float, lattice: Lattice | None) -> arb:
     steps = question.steps
-    try:
-        about, saddle = _nearby(steps, _top(steps), float(epsilon))
-    except DivergentError:
-        raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite") from None
+    found = _nearby(steps, largest_loss(steps), float(epsilon))
+    if found is None:
+        raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
+    about, saddle = found
     if -saddle.log_size > _SMALLEST:
         raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
     # Tilt and width are rounded coarsely, so that close ε share nodes.
@@ -295,10 +294,9 @@ def _on_mesh(question: _Question, digits: int) -> arb:
     steps, few = question.steps, min(digits, _MESH_DIGITS)
     # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
     tilt, log_size = _LITTLE, -_LN10 * few
-    with suppress(DivergentError):
-        saddle = _saddle(steps, float(question.exact))
-        if saddle.tilt > _LEAST_TILT:
-            tilt, log_size = saddle.tilt, saddle.log_size
+    saddle = _saddle(steps, float(question.exact))
+    if saddle is not None and saddle.tilt > _LEAST_TILT:
+        tilt, log_size = saddle.tilt, saddle.log_size
     with ctx.workprec(_MESH_BITS):
         ball = mass_at_infinity(steps, arb(2) ** -_MESH_BITS)
         ball += bracket_delta(steps, question.ball(), tilt, log_size, few)
@@ -331,21 +329,15 @@ def estimate_log_delta(
     """
     steps = tuple(pairs)
     with suppress(AccuracyError):
-        top = _top(steps)
-        if top > epsilon:
-            return _nearby(steps, top, float(epsilon))[1].log_size
+        top = largest_loss(steps)
+        found = _nearby(steps, top, float(epsilon)) if top > epsilon else None
+        return None if found is None else found[1].log_size
     return None
-
-
-def _top(steps: Sequence[tuple[Pair, int]]) -> float:
-    """Return about the largest loss there is."""
-    with ctx.workprec(_BITS):
-        return float(sum((n * step_law(pair).loss_range()[1] for pair, n in steps), arb(0)))
 
 
 def _nearby(
     steps: tuple[tuple[Pair, int], ...], top: float, epsilon: float
-) -> tuple[float, Saddle]:
+) -> tuple[float, Saddle] | None:
     """Return an ε near by, which close ones share unless the largest loss is near, and its saddle.
 
     Of very many steps the deviation of the sum is small beside its mean.
@@ -354,9 +346,10 @@ def _nearby(
         for digits in _ROUNDED:
             about = float(f"{epsilon:.{digits}g}")
             saddle = _saddle(steps, about)
-            if saddle.tilt * abs(epsilon - about) < _CLOSE:
+            if saddle is not None and saddle.tilt * abs(epsilon - about) < _CLOSE:
                 return about, saddle
-    return epsilon, _saddle(steps, epsilon)
+    exact = _saddle(steps, epsilon)
+    return None if exact is None else (epsilon, exact)
 
 
 def _rounded(tilt: float, step: float) -> sp.Rational:
@@ -368,13 +361,11 @@ def _rounded(tilt: float, step: float) -> sp.Rational:
 @lru_cache(maxsize=128)
 def _profile(steps: tuple[tuple[Pair, int], ...], epsilon: float) -> tuple[Height, ...]:
     """Return K(s) − sε about the saddle point, which decides about costs alone."""
-    with ctx.workprec(_BITS):
-        laws = [(step_law(pair), n) for pair, n in steps]
-        return heights(laws, epsilon, _saddle(steps, epsilon).tilt)
+    saddle = _saddle(steps, epsilon)
+    return () if saddle is None else heights(steps, epsilon, saddle.tilt)
 
 
 @lru_cache(maxsize=128)
-def _saddle(steps: tuple[tuple[Pair, int], ...], epsilon: float) -> Saddle:
+def _saddle(steps: tuple[tuple[Pair, int], ...], epsilon: float) -> Saddle | None:
     """Return the saddle point, which decides about costs alone."""
-    with ctx.workprec(_BITS):
-        return find_saddle([(step_law(pair), n) for pair, n in steps], epsilon, 0.0, math.inf)
+    return find_saddle(steps, epsilon, Strip.RIGHT)

@@ -101,13 +101,7 @@ def finest_spacing(steps: Steps, aim: Aim) -> float:
 
 
 def compose_on_mesh(steps: Steps, aim: Aim, spacing: float) -> Composed:
-    """Return the sum of steps on a mesh about so wide, kept for close ε.
-
-    Raises
-    ------
-    AccuracyError
-        If the loss is not known to be monotone on its pieces, or a mass is not enclosed.
-    """
+    """Return the sum of steps on a mesh about so wide, kept for close ε."""
     return _composed(steps, aim, spacing, ctx.prec)
 
 

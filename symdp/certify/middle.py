@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx, fmpq
 
+from symdp.certify.estimate import find_saddle
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.step import tilted_step
 from symdp.errors import AccuracyError
-from symdp.oracle.law import step_law
-from symdp.oracle.saddle import find_saddle
+from symdp.law.tilts import Strip
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -50,8 +50,9 @@ def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: i
         If the line is refused, or stays too wide.
     """
     more = digits + _SPARE
-    with ctx.workprec(_BITS):
-        saddle = find_saddle([(step_law(p), n) for p, n in steps], float(exact), -1.0, 0.0)
+    saddle = find_saddle(steps, float(exact), Strip.MIDDLE)
+    if saddle is None:
+        raise AccuracyError("no saddle point was found between the poles")
     step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
     near = min(-saddle.tilt, 1 + saddle.tilt)
     unit = sp.Rational(min(step, 2.0 ** (math.floor(math.log2(near)) - _FEWEST_BITS)))
@@ -59,7 +60,7 @@ def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: i
     tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
     for _ in range(_TRIES):
         width = step * 2.0 ** round(2 + math.log2(_LN10 * more) / 2)
-        bits = 3.33 * more + max(saddle.log_height, 0.0) / math.log(2) + _BITS
+        bits = 3.33 * more + max(saddle.log_size, 0.0) / math.log(2) + _BITS
         with ctx.workprec(int(bits + math.log2(sum(n for _, n in steps)))):
             epsilon = arb(fmpq(exact.numerator, exact.denominator))
             ball = (1 + sum_line(tilted, tilt, epsilon, Goal(0.0, width, more))).min(arb(1))

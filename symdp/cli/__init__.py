@@ -19,6 +19,7 @@ from symdp.interrupt import is_interrupt, quiet_when_interrupted
 
 _PIPE_CLOSED = 141  # 128 + SIGPIPE
 _BUG = 1
+_COMPLETING = "_SYMDP_COMPLETE"  # set where a shell asks what may follow the words typed so far
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return _finished(list(arguments), debugging)
     words = sys.argv[1:]
-    if debugging:
+    if debugging or _COMPLETING in os.environ:
         return _finished(words, debugging)
     quiet_when_interrupted()
     return supervised(lambda: _finished(words, debugging), _complain)
@@ -87,10 +88,14 @@ def _run(words: list[str]) -> int:
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     command = typer.main.get_command(app)
     try:
+        if _COMPLETING in os.environ:
+            command.main(words, prog_name="symdp")  # ends by SystemExit
         with command.make_context("symdp", words or ["--help"]) as context:
             command.invoke(context)
     except typer.Exit as stop:
         return int(stop.exit_code)
+    except SystemExit as stop:
+        return int(stop.code or 0)
     except typer.Abort:
         return INTERRUPTED
     except usage_error as error:

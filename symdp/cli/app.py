@@ -8,14 +8,19 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.card import card
+from symdp.cli.examples import epilog
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
+from symdp.cli.ledger import ledger_app
+from symdp.cli.report import report
+from symdp.cli.tradeoff import tradeoff
+from symdp.cli.train import train
 from symdp.cli.working import working
 from symdp.errors import InputError
 
 app = typer.Typer(
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -40,7 +45,7 @@ def _root(
     pass
 
 
-@app.command("list")
+@app.command("list", epilog=epilog("list"))
 def list_mechanisms() -> None:
     """Show the built-in mechanisms with their parameters."""
     from symdp.cli.display import print_mechanisms
@@ -48,7 +53,7 @@ def list_mechanisms() -> None:
     print_mechanisms()
 
 
-@app.command()
+@app.command(epilog=epilog("derive"))
 def derive(
     *,
     mechanism: options.Mechanism = None,
@@ -71,6 +76,8 @@ def derive(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.OneDirection = "remove",
 ) -> None:
@@ -78,21 +85,12 @@ def derive(
     from symdp.cli import job as words
     from symdp.cli.derivation import print_derivation
 
-    job = Job(
-        mechanism,
-        values or [],
-        sampling=sampling,
-        rate=rate,
-        batch=batch,
-        records=records,
-        group=group,
-        relation=relation,
-    )
+    job = Job.of(locals())
     terms = words.whole(order, "--order", 1, 8)
     print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
 
 
-@app.command()
+@app.command(epilog=epilog("delta"))
 def delta(
     *,
     epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
@@ -105,6 +103,8 @@ def delta(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -117,9 +117,7 @@ def delta(
     from symdp.cli.display import print_answer
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
@@ -133,7 +131,7 @@ def delta(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("epsilon"))
 def epsilon(
     *,
     delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
@@ -146,6 +144,8 @@ def epsilon(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -158,9 +158,7 @@ def epsilon(
     from symdp.cli.display import print_answer
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     at = words.delta(delta)
     name = words.method(method)
@@ -174,7 +172,7 @@ def epsilon(
     print_answer(answer, as_json, explain=explain)
 
 
-@app.command()
+@app.command(epilog=epilog("curve"))
 def curve(
     *,
     mechanism: options.Mechanism = None,
@@ -199,6 +197,8 @@ def curve(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -210,9 +210,7 @@ def curve(
     from symdp.cli.curve import compute_curve, print_curve
     from symdp.cli.patience import in_time
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     ends = None
     if epsilon_range is not None:
@@ -229,7 +227,7 @@ def curve(
     print_curve(answers, side, seconds, as_json=as_json, plot=plot)
 
 
-@app.command()
+@app.command(epilog=epilog("verify"))
 def verify(
     *,
     mechanism: options.Mechanism = None,
@@ -246,6 +244,8 @@ def verify(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -257,9 +257,7 @@ def verify(
     from symdp.cli.patience import in_time
     from symdp.cli.verify import print_verification
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     precise = words.whole(digits, "--digits", 15, 200)
     chosen = None if method is None else [words.method(method)]
@@ -272,7 +270,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=epilog("certify"))
 def certify(
     *,
     epsilon: Annotated[
@@ -292,6 +290,8 @@ def certify(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     composition: options.CompositionFile = None,
@@ -302,16 +302,14 @@ def certify(
     from symdp.cli import job as words
     from symdp.cli.certify import prove
 
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
+    job = Job.of(locals())
     side = words.direction(direction)
     if (epsilon is None) == (delta is None):
         raise InputError("give --epsilon E or --delta D, one of the two")
     prove(job, epsilon, delta, words.whole(digits, "--digits", 1, 200), side, time_limit, as_json)
 
 
-@app.command()
+@app.command(epilog=epilog("calibrate"))
 def calibrate(
     *,
     parameter: Annotated[
@@ -320,14 +318,22 @@ def calibrate(
             "--parameter", metavar="NAME", help="A parameter, a sampling rate, or n: the steps."
         ),
     ],
-    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
-    delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="E", help="ε in nats.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")
+    ] = None,
+    advantage: options.Advantage = None,
+    tpr: options.TruePositiveRate = None,
+    fpr: options.FalsePositiveRate = None,
     mechanism: options.Mechanism = None,
     values: options.Values = None,
     count: options.Count = None,
     digits: Annotated[
-        str, typer.Option("--digits", metavar="K", help="Significant digits, 4 to 13.")
-    ] = "10",
+        str | None,
+        typer.Option("--digits", metavar="K", help="Significant digits, 4 to 13; 10, 6 of a rate."),
+    ] = None,
     between: Annotated[
         tuple[str, str] | None,
         typer.Option("--between", metavar="A B", help="Search between these two values only."),
@@ -338,26 +344,31 @@ def calibrate(
     batch: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.Direction = "both",
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
-    """Print the value of a parameter that just meets (ε, δ), rounded to the safe side."""
+    """Print the value of a parameter that just meets (ε, δ), rounded to the safe side.
+
+    Or the value that holds attacks down: --advantage A, or --tpr T at --fpr F.
+    """
     from symdp.cli import job as words
-    from symdp.cli.calibrate import run_calibration
+    from symdp.cli.calibrate import Target, run_calibration
     from symdp.cli.patience import in_time
 
-    job = Job(mechanism, values or [], count, None, sampling, rate, batch, records, group, relation)
+    job = Job.of(locals())
+    target = Target.of(epsilon, delta, advantage, tpr, fpr)
     in_time(
         time_limit,
         lambda: job,
         lambda asked: run_calibration(
             asked,
             parameter,
-            words.real(epsilon, "--epsilon"),
-            words.delta(delta),
-            digits=words.whole(digits, "--digits", 4, 13),
+            target,
+            digits=None if digits is None else words.whole(digits, "--digits", 4, 13),
             between=between,
             method=words.method(method),
             direction=words.direction(direction),
@@ -366,35 +377,10 @@ def calibrate(
     )
 
 
-@app.command()
-def report(
-    *,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
-    ],
-    mechanism: options.Mechanism = None,
-    values: options.Values = None,
-    count: options.Count = None,
-    delta: Annotated[
-        str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
-    ] = "1e-5",
-    sampling: options.Scheme = None,
-    rate: options.Rate = None,
-    batch: options.Batch = None,
-    records: options.Records = None,
-    group: options.Group = None,
-    relation: options.Relation = None,
-    composition: options.CompositionFile = None,
-) -> None:
-    """Write a report: what was derived, ε by every accountant, the privacy profile."""
-    from symdp.cli import job as words
-    from symdp.cli.report import write_report
-
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch, records, group, relation
-    )
-    write_report(job, words.delta(delta), output)
-
-
-app.command("individual")(individual)
-app.add_typer(filter_app, name="filter")
+app.command("train", epilog=epilog("train"))(train)
+app.command("card", epilog=epilog("card"))(card)
+app.command("tradeoff", epilog=epilog("tradeoff"))(tradeoff)
+app.add_typer(ledger_app, name="ledger", epilog=epilog("ledger"))
+app.command("report", epilog=epilog("report"))(report)
+app.command("individual", epilog=epilog("individual"))(individual)
+app.add_typer(filter_app, name="filter", epilog=epilog("filter"))

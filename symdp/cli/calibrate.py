@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
 from symdp.cli.display import console, meaning, print_json, print_protection, steps_of
 from symdp.cli.job import Job
 from symdp.cli.working import working
-from symdp.decimal_text import given
+from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.questions.calibrate import Calibration
+    from symdp.questions.calibrate_attack import AttackCalibration
     from symdp.questions.composition import Direction
+
+USUAL_METHOD = "contour"
+DIGITS, ATTACK_DIGITS = 10, 6  # significant, of the value: the search for a rate is dearer
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be met: (ε, δ), an attack's advantage, or its hits at a false alarm rate."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    advantage: float | None = None
+    true_positive_rate: float | None = None
+    false_positive_rate: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: str | None,
+        delta: str | None,
+        advantage: str | None,
+        tpr: str | None,
+        fpr: str | None,
+    ) -> Target:
+        """Return the target that the options name; InputError where they name none, or two."""
+        kinds = (epsilon, delta), (advantage,), (tpr, fpr)
+        named = [kind for kind in kinds if any(word is not None for word in kind)]
+        if len(named) != 1 or None in named[0]:
+            raise InputError(
+                "give --epsilon E and --delta D, or --advantage A, or --tpr T and --fpr F"
+            )
+        return cls(
+            None if epsilon is None else words.real(epsilon, "--epsilon"),
+            None if delta is None else words.delta(delta),
+            None if advantage is None else words.delta(advantage, "--advantage"),
+            None if tpr is None else words.delta(tpr, "--tpr"),
+            None if fpr is None else words.delta(fpr, "--fpr"),
+        )
 
 
 def run_calibration(
     job: Job,
     parameter: str,
-    epsilon: float,
-    delta: float,
+    target: Target,
     *,
-    digits: int,
+    digits: int | None,
     between: tuple[str, str] | None,
     method: str,
     direction: Direction,
@@ -39,6 +77,7 @@ def run_calibration(
     """
     with working(f"calibrating {parameter} of {job.subject}"):
         from symdp.questions.calibrate import COUNT, calibrate
+        from symdp.questions.calibrate_attack import calibrate_attack
 
         mechanism = _mechanism(job, parameter)
         count = None if job.count is None else words.whole(job.count, "-n")
@@ -48,13 +87,28 @@ def run_calibration(
         if between is not None:
             low, high = (words.number(end, "--between") for end in between)
             ends = (low, high)
+        if target.epsilon is None or target.delta is None:
+            if method != USUAL_METHOD or direction != "both":
+                raise InputError("attacks are counted in both directions, by the method contour")
+            held = calibrate_attack(
+                mechanism,
+                parameter,
+                count,
+                advantage=target.advantage,
+                true_positive_rate=target.true_positive_rate,
+                false_positive_rate=target.false_positive_rate,
+                digits=digits or ATTACK_DIGITS,
+                between=ends,
+            )
+            _print_attack(held, as_json)
+            return
         found = calibrate(
             mechanism,
             parameter,
             count,
-            epsilon=epsilon,
-            delta=delta,
-            digits=digits,
+            epsilon=target.epsilon,
+            delta=target.delta,
+            digits=digits or DIGITS,
             between=ends,
             method=method,
             direction=direction,
@@ -65,13 +119,39 @@ def run_calibration(
         _print(found)
 
 
+def _print_attack(found: AttackCalibration, as_json: bool) -> None:
+    from rich.text import Text
+
+    from symdp.questions.calibration_grid import decimal
+
+    if as_json:
+        print_json(found.to_json())
+        return
+    screen, alpha = console(), found.false_positive_rate
+    head = Text(f"{found.parameter} = ").append(decimal(found.value), style="bold")
+    screen.print(head, soft_wrap=True)
+    what = "advantage" if alpha is None else f"true positive rate at {alpha:g}"
+    held, missed = (rounded(rate, 9, "up") for rate in (found.rate, found.missed))
+    screen.print(f"  no attack has a higher {what} than {held} ≤ {found.target:g}", soft_wrap=True)
+    screen.print(f"  the next, {decimal(found.neighbour)}, allows {missed} and misses it")
+    screen.print(f"  both directions, {found.seconds:.2g} s", soft_wrap=True)
+
+
 def _mechanism(job: Job, parameter: str) -> Mechanism:
     """Return the mechanism; a sampling rate that is left out or named becomes the parameter."""
-    if job.sampling is None or job.rate not in {None, parameter}:
+    drawn = (job.sampling or "").replace("-", "_")
+    if drawn in {"", "random_allocation"} or job.rate not in {None, parameter}:
         return job.build_mechanism()
-    scheme = job.sampling.replace("-", "_")
+    scheme = drawn
     plain = replace(
-        job, sampling=None, rate=None, batch=None, records=None, group=None
+        job,
+        sampling=None,
+        rate=None,
+        batch=None,
+        records=None,
+        group=None,
+        steps=None,
+        participations=None,
     ).build_mechanism()
     if job.rate is None and parameter in {*plain.parameters, "n"}:
         raise InputError("--sampling needs --rate Q, as in --rate 0.01")

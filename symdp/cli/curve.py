@@ -33,7 +33,7 @@ def compute_curve(
     """Return the profile at evenly spaced ε and the seconds it took; draw it if a file is named."""
     with working(f"profile of {job.subject}") as work:
         if plot is not None:
-            _check_drawing(plot)
+            check_drawing(plot)
         composition = job.build()
         from symdp.report.profile import default_range, evenly
 
@@ -50,7 +50,7 @@ def compute_curve(
     return answers, seconds
 
 
-def _check_drawing(path: Path) -> None:
+def check_drawing(path: Path) -> None:
     """A wrong name, a missing folder and a missing Matplotlib are known before the work."""
     from symdp.report.plot import format_of, why_not_drawn
 

@@ -58,11 +58,23 @@ def _json(derivation: Derivation, order: int) -> str:
     return json.dumps(derivation.to_json(order), allow_nan=False, ensure_ascii=False) + "\n"
 
 
+def _python(derivation: Derivation, order: int) -> str:
+    from symdp.law.standalone import to_python
+
+    return to_python(derivation, order)
+
+
+def _c(derivation: Derivation, order: int) -> str:
+    from symdp.law.standalone import to_c
+
+    return to_c(derivation, order)
+
+
 _WRITERS: dict[str, Callable[[Derivation, int], str]] = {
     "text": _text,
     "latex": lambda d, order: d.to_latex(order) + "\n",
     "mathml": lambda d, order: d.to_mathml(order) + "\n",
-    "python": lambda d, order: d.to_python(order),
-    "c": lambda d, order: d.to_c(order),
+    "python": _python,
+    "c": _c,
     "json": _json,
 }

@@ -85,12 +85,14 @@ def print_routes(taken: str) -> None:
     """Print the ways by which the default method answers, the one that was taken marked."""
     from rich.table import Table
 
-    from symdp.exact.routes import ROUTES
+    from symdp.exact.route import ROUTES
 
-    table = Table("", "route", "tried for", "what it computes", "work grows", box=None)
+    table = Table(
+        "", "route", "applies to", "what it computes", "half width", "work grows", box=None
+    )
     for route in ROUTES:
         mark = "→" if route.name == taken else ""
-        table.add_row(mark, route.name, route.laws, route.how, route.cost)
+        table.add_row(mark, route.name, route.laws, route.how, route.promise, route.cost)
     console().print(table)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from symdp.cli import options
+from symdp.cli.examples import epilog
 from symdp.errors import InputError
 
 filter_app = typer.Typer(
@@ -20,7 +21,7 @@ Bound = Annotated[
 ]
 
 
-@filter_app.command("new")
+@filter_app.command("new", epilog=epilog("filter new"))
 def new(
     *,
     file: File,
@@ -53,7 +54,7 @@ def new(
     _show(create(file, made).status(), as_json)
 
 
-@filter_app.command("ask")
+@filter_app.command("ask", epilog=epilog("filter ask"))
 def ask(*, file: File, bound: Bound, as_json: options.Json = False) -> None:
     """Say whether a step fits; nothing changes.  Exit code 1 where it does not."""
     decision = _load(file).ask(_bound(bound))
@@ -62,7 +63,7 @@ def ask(*, file: File, bound: Bound, as_json: options.Json = False) -> None:
         raise typer.Exit(1)
 
 
-@filter_app.command("commit")
+@filter_app.command("commit", epilog=epilog("filter commit"))
 def commit(
     *,
     file: File,
@@ -80,7 +81,7 @@ def commit(
     _show({"allowed": True, "step": decision.step, "left": decision.left}, as_json)
 
 
-@filter_app.command("status")
+@filter_app.command("status", epilog=epilog("filter status"))
 def status(*, file: File, as_json: options.Json = False) -> None:
     """Show budget, steps and what is proved."""
     from symdp.individual import load_filter

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, cast
 
 from symdp.errors import InputError, suggestion
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
 
 DIRECTIONS = ("remove", "add", "both")
-SCHEMES = ("poisson", "without_replacement", "with_replacement", "truncated_poisson")
 _SAMPLING_OPTIONS = {
     "rate": "--rate", "batch": "--batch-size", "records": "--records", "group": "--group",
+    "steps": "--steps", "participations": "--participations",
 }  # fmt: skip
 _SMALLEST = 5e-324
 
@@ -38,6 +38,14 @@ class Job:
     records: str | None = None
     group: str | None = None
     relation: str | None = None
+    steps: str | None = None
+    participations: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Job:
+        """Return the job of a command's arguments by name; it leaves the others alone."""
+        own = {f.name: given[f.name] for f in fields(cls) if f.name in given}
+        return cls(**own | {"values": own["values"] or []})
 
     @property
     def subject(self) -> str:
@@ -68,15 +76,16 @@ class Job:
         mechanism = mechanisms.resolve(self.mechanism)
         mechanism = mechanism(**_bindings(self.values))
         if scheme is not None:
-            assert self.rate is not None
-            mechanism = self.subsampled(mechanism, scheme, number(self.rate, "--rate"))
+            rate = None if self.rate is None else number(self.rate, "--rate")
+            mechanism = self.subsampled(mechanism, scheme, rate)
         return mechanism if self.relation is None else mechanism.under(self._relation())
 
-    def subsampled(self, mechanism: Mechanism, scheme: str, rate: Number) -> Mechanism:
+    def subsampled(self, mechanism: Mechanism, scheme: str, rate: Number | None) -> Mechanism:
         """Return the mechanism sampled as the options say, at a rate of its own."""
         numbers = {
             name: None if text is None else whole(text, _SAMPLING_OPTIONS[name])
-            for name, text in (("batch", self.batch), ("records", self.records))
+            for name in ("batch", "records", "steps", "participations")
+            for text in (getattr(self, name),)
         }
         group = 1 if self.group is None else whole(self.group, "--group")
         return mechanism.subsample(scheme, rate, **numbers, group=group)
@@ -122,16 +131,20 @@ class Job:
         return Composition([(mechanism, count * times) for mechanism, times in steps])
 
     def _scheme(self) -> str | None:
+        from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED
+
         if self.sampling is None:
             for name, option in _SAMPLING_OPTIONS.items():
                 if getattr(self, name) is not None:
                     raise InputError(f"{option} needs --sampling SCHEME: {', '.join(SCHEMES)}")
             return None
         scheme = self.sampling.replace("-", "_")
-        if scheme not in SCHEMES:
+        if scheme not in (*SCHEMES, *UNPROVED):
             hint = suggestion(scheme, SCHEMES) or f"; there are {', '.join(SCHEMES)}"
             raise InputError(f"--sampling {self.sampling!r:.60} is unknown{hint}")
-        if self.rate is None:
+        if scheme == ALLOCATION and self.steps is None:
+            raise InputError("--sampling random_allocation needs --steps T, as in --steps 50")
+        if self.rate is None and scheme in SCHEMES and scheme != ALLOCATION:
             raise InputError("--sampling needs --rate Q, as in --rate 0.01")
         return scheme
 

@@ -6,9 +6,21 @@ from typing import Annotated
 
 import typer
 
+
+def _built_in(typed: str) -> list[str]:
+    """Return the built-in names that begin with what was typed, for a shell's completion."""
+    from symdp.mechanisms import names
+
+    return [name for name in names() if name.startswith(typed)]
+
+
 Mechanism = Annotated[
     str | None,
-    typer.Argument(metavar="MECHANISM", help="A built-in name (see 'symdp list') or a TOML file."),
+    typer.Argument(
+        metavar="MECHANISM",
+        help="A built-in name (see 'symdp list') or a TOML file.",
+        autocompletion=_built_in,
+    ),
 ]
 Values = Annotated[
     list[str] | None,
@@ -42,7 +54,8 @@ Scheme = Annotated[
     typer.Option(
         "--sampling",
         metavar="SCHEME",
-        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate.",
+        help="poisson, without_replacement, with_replacement or truncated_poisson; needs --rate. "
+        "Or random_allocation; needs --steps.",
     ),
 ]
 Rate = Annotated[
@@ -68,6 +81,22 @@ Group = Annotated[
     str | None,
     typer.Option("--group", metavar="K", help="Protect K records together; needs --sampling."),
 ]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        "--steps",
+        metavar="T",
+        help="random_allocation: the steps of an epoch; -n counts epochs.",
+    ),
+]
+Participations = Annotated[
+    str | None,
+    typer.Option(
+        "--participations",
+        metavar="K",
+        help="random_allocation: in how many of the steps a record takes part; 1 if left out.",
+    ),
+]
 Relation = Annotated[
     str | None,
     typer.Option(
@@ -81,6 +110,19 @@ Direction = Annotated[
 ]
 OneDirection = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove or add.")
+]
+Advantage = Annotated[
+    str | None,
+    typer.Option(
+        "--advantage", metavar="A", help="The largest advantage of an attack, instead of ε and δ."
+    ),
+]
+TruePositiveRate = Annotated[
+    str | None,
+    typer.Option("--tpr", metavar="T", help="Its largest true positive rate, at the rate --fpr."),
+]
+FalsePositiveRate = Annotated[
+    str | None, typer.Option("--fpr", metavar="F", help="The false positive rate for --tpr.")
 ]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ways of the default method, and the one taken.")

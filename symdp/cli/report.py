@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from symdp.cli import job as words
+from symdp.cli import options
 from symdp.cli.display import one_line, steps_of
 from symdp.cli.job import Job
 from symdp.cli.working import working
@@ -13,6 +18,32 @@ from symdp.errors import InputError, suggestion
 _ENDINGS = ("html", "md")
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
 _PATIENCE = 30.0  # seconds for the truth, and for the accountants
+
+
+def report(
+    *,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
+    ],
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    delta: Annotated[
+        str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
+    ] = "1e-5",
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
+    relation: options.Relation = None,
+    composition: options.CompositionFile = None,
+) -> None:
+    """Write a report: what was derived, ε by every accountant, the privacy profile."""
+    job = Job.of(locals())
+    write_report(job, words.delta(delta), output)
 
 
 def write_report(job: Job, delta: float, path: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sympy as sp
 
+from symdp.citation import bibtex
+from symdp.derive import present
 from symdp.derive.cgf import derive_cgf, tilt_symbol
 from symdp.derive.inverse import inverses, loss_symbol
 from symdp.derive.limits import loss_range
@@ -16,7 +18,6 @@ from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, Atom, Piece, Point
 from symdp.derive.series import Series, check_order
-from symdp.derive.shown import Shown
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock, attempt
@@ -82,7 +83,7 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
 
 
 @dataclass(frozen=True)
-class Derivation(Series, Shown):
+class Derivation(Series):
     """What `derive` found; each further part is computed when it is first asked for.
 
     Attributes
@@ -254,3 +255,36 @@ class Derivation(Series, Shown):
         from symdp.derive.tails import derive_tails
 
         return derive_tails(self)
+
+    def to_text(self, order: int = 2) -> str:
+        """Return the derivation as plain text, expansions up to `order`."""
+        return present.to_text(self, order)
+
+    def to_latex(self, order: int = 2) -> str:
+        """Return the derivation as LaTeX, an aligned display."""
+        return present.to_latex(self, order)
+
+    def to_mathml(self, order: int = 2) -> str:
+        """Return the derivation as MathML, one formula a line."""
+        return present.to_mathml(self, order)
+
+    def to_json(self, order: int = 2) -> dict[str, Any]:
+        """Return the derivation as JSON-ready data, which `derive.present.from_json` reads."""
+        return present.to_json(self, order)
+
+    def citation(self) -> str:
+        """Return BibTeX entries of what the derivation rests on.
+
+        Examples
+        --------
+        >>> import symdp
+        >>> print(symdp.derive(symdp.mechanisms.logistic).citation().splitlines()[0])
+        @misc{alghamdi2022saddlepoint,
+        """
+        return bibtex(present.citations(self))
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.to_latex(order=1)}\n$$"
+
+    def _repr_html_(self) -> str:
+        return present.to_html(self, 1)

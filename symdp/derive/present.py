@@ -353,6 +353,7 @@ _SCHEMES = {
     "without_replacement": ("BBG Thm 8", "ZDW"),
     "with_replacement": ("BBG Thm 10", "ZDW"),
     "truncated_poisson": ("ZDW",),
+    "random_allocation": ("FS", "BB"),
 }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.emit.numpy_operations import DOUBLES_ONLY, OPERATIONS
 from symdp.emit.program import Program, compile_program
 from symdp.errors import InputError
 
@@ -16,29 +18,40 @@ _Array = NDArray[Any]
 
 _DIGITS = 40
 _MODERATE = 10**150  # coefficients within [1/this, this] multiply and divide without overflow
-_UNDERFLOW = -660.0  # of e^{−x} I_ν(x)
-_MOST_TERMS = 256.0
-_ROUNDING = 1e-17
+EXTENDED_ROUNDING = 1.1e-19  # 2^−63, relative: the spacing of 64-bit mantissas
 _SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
 
 
 class NumpyFunction:
-    """A compiled expression; call it with arrays, which broadcast against each other."""
+    """A compiled expression; call it with arrays, which broadcast against each other.
 
-    def __init__(self, program: Program) -> None:
+    Parameters
+    ----------
+    program
+        What to compute.
+    extended
+        With 64-bit mantissas.
+    numbers
+        The program's constants, where they depend on parameters that have values here alone.
+    """
+
+    def __init__(
+        self, program: Program, extended: bool = False, numbers: Sequence[Any] | None = None
+    ) -> None:
         for step in program.steps:
-            if step.operation not in _OPERATIONS:
+            if step.operation not in OPERATIONS or (extended and step.operation in DOUBLES_ONLY):
                 raise InputError(f"the operation '{step.operation}' has no NumPy form")
-        self._program = program
-        extreme = _extreme_coefficients(program)
+        self._program, self._extended, self._numbers = program, extended, numbers
+        number = _long_double if extended else _double
+        extreme = _extreme_coefficients(program, number) if numbers is None else {}
         offset = len(program.symbols)
-        self._constants = [
-            1.0 if offset + i in extreme else _double(node)
+        self._constants = list(numbers or ()) or [
+            1.0 if offset + i in extreme else number(node)
             for i, node in enumerate(program.constants)
         ]
         self._steps = [
             (
-                _OPERATIONS[step.operation],
+                OPERATIONS[step.operation],
                 [extreme.get(slot) for slot in step.operands[::2]]
                 if step.operation in _SUMS_OF_EXPONENTIALS
                 else step.detail,
@@ -47,25 +60,50 @@ class NumpyFunction:
             for step in program.steps
         ]
 
-    def __reduce__(self) -> tuple[type[NumpyFunction], tuple[Program]]:
-        return NumpyFunction, (self._program,)
+    def __reduce__(self) -> tuple[type[NumpyFunction], tuple[Any, ...]]:
+        return type(self), (self._program, self._extended, self._numbers)
 
     def __call__(self, *arguments: ArrayLike) -> _Array:
-        """Return the values as float64, or complex128 where an argument is complex."""
+        """Return the values as float64, or complex128 where an argument is complex.
+
+        A function in extended precision takes real arguments and returns `numpy.longdouble`.
+        """
         if len(arguments) != len(self._program.symbols):
             names = ", ".join(symbol.name for symbol in self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
-        inputs = [_numbers(argument) for argument in arguments]
+        (result,) = self._run(arguments)
+        return result
+
+    def _run(self, arguments: Sequence[ArrayLike]) -> list[_Array]:
+        inputs = (
+            [np.asarray(argument, dtype=np.longdouble) for argument in arguments]
+            if self._extended
+            else [_numbers(argument) for argument in arguments]
+        )
         values: list[Any] = [*inputs, *self._constants]
         append = values.append
         with np.errstate(all="ignore"):
             for operation, detail, operands in self._steps:
                 append(operation(detail, *[values[slot] for slot in operands]))
-        result = np.asarray(values[self._program.result])
-        if result.dtype.kind != "c":
-            result = result.astype(np.float64, copy=False)
         shape = np.broadcast_shapes(*(array.shape for array in inputs))
-        return result if result.shape == shape else np.broadcast_to(result, shape).copy()
+        real = np.longdouble if self._extended else np.float64
+        results = []
+        for slot in self._program.results:
+            result = np.asarray(values[slot])
+            if result.dtype.kind != "c":
+                result = result.astype(real, copy=False)
+            if result.shape != shape:
+                result = np.broadcast_to(result, shape).copy()
+            results.append(result)
+        return results
+
+
+class NumpyFunctions(NumpyFunction):
+    """Several compiled expressions, what they have in common computed once."""
+
+    def __call__(self, *arguments: ArrayLike) -> tuple[_Array, ...]:  # type: ignore[override]
+        """Return the values of each, as `NumpyFunction` does of one."""
+        return tuple(self._run(arguments))
 
 
 def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFunction:
@@ -101,6 +139,42 @@ def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFun
     return NumpyFunction(compile_program(expression, symbols))
 
 
+def compile_extended(
+    expression: sp.Expr, symbols: Sequence[sp.Symbol]
+) -> Callable[..., NDArray[np.longdouble]] | None:
+    """Compile `expression` for arrays of 64-bit mantissas, as x86 processors have them.
+
+    Such values tell how doubles are rounded, at a thousandth of what ball arithmetic costs. None
+    is returned where `numpy.longdouble` is no wider than a double, or a function of the expression
+    is known in doubles only.
+
+    Parameters
+    ----------
+    expression, symbols
+        As for `compile_numpy`.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> f = compile_extended(sp.log(3 + x), [x])
+    >>> f is None or bool(abs(f([0.5])[0] - np.log(np.longdouble(3.5))) < 2e-19)
+    True
+    """
+    return extended_function(compile_program(expression, symbols))
+
+
+def extended_function(
+    program: Program, numbers: Sequence[Any] | None = None
+) -> NumpyFunction | None:
+    """Return a program for 64-bit mantissas, or None, as `compile_extended` does."""
+    if np.finfo(np.longdouble).eps > EXTENDED_ROUNDING:
+        return None
+    try:
+        return NumpyFunction(program, True, numbers)
+    except InputError:
+        return None
+
+
 def _numbers(argument: ArrayLike) -> _Array:
     array = np.asarray(argument)
     return array if array.dtype.kind == "c" else array.astype(np.float64, copy=False)
@@ -129,7 +203,33 @@ def _double(node: sp.Expr) -> Any:
         return number
 
 
-def _extreme_coefficients(program: Program) -> dict[int, float]:
+def _long_double(node: sp.Expr) -> Any:
+    """The nearest 64-bit mantissa to a real constant, or a truth value.
+
+    Raises
+    ------
+    InputError
+        For a complex constant, or one beyond the double range.
+    """
+    value = _double(node)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, complex):
+        raise InputError(f"the constant {sp.N(node, 5)} is not real")
+    if isinstance(node, sp.Rational):
+        rest = Fraction(int(node.p), int(node.q)) - Fraction(value)
+        return np.longdouble(value) + np.longdouble(float(rest))
+    import mpmath
+
+    from symdp.emit.mpmath import constant_value
+
+    with mpmath.workdps(_DIGITS):
+        exact = constant_value(node)
+        first = mpmath.mpf(value)
+        return np.longdouble(value) + np.longdouble(float(exact - first) if exact != first else 0.0)
+
+
+def _extreme_coefficients(program: Program, number: Callable[[sp.Expr], Any]) -> dict[int, float]:
     """Slots of rational coefficients that a double may not hold, with their logarithms.
 
     Binomial weights of a large batch are such; a slot counts if nothing but sums of exponentials
@@ -147,187 +247,4 @@ def _extreme_coefficients(program: Program) -> dict[int, float]:
         used = step.operands[1::2] if step.operation in _SUMS_OF_EXPONENTIALS else step.operands
         for slot in used:
             found.pop(slot, None)
-    return {slot: _double(sp.log(node)) for slot, node in found.items()}
-
-
-# Operations take (detail, *operands).
-
-
-def _integer_power(exponent: int, base: Any) -> Any:
-    if exponent == 2:
-        return base * base
-    return 1.0 / base if exponent == -1 else np.power(base, float(exponent))
-
-
-def _turn(value: Any) -> Any:
-    """exp(−i Im x): SciPy's scaled I carries exp(−|Re x|), and the branch wants exp(−x)."""
-    return np.exp(-1j * value.imag) if np.iscomplexobj(value) else 1.0
-
-
-def _log_bessel_i(order: Any, x: Any) -> Any:
-    """Log I_ν(x), by its series of positive terms where a large order leaves no double of I."""
-    from scipy import special
-
-    with np.errstate(divide="ignore"):
-        value = np.log(special.ive(order, x) * _turn(x)) + x
-    if np.iscomplexobj(x):
-        return value
-    order, x, value = np.broadcast_arrays(order, x, value)
-    square = 0.25 * x * x
-    tiny = (value - x < _UNDERFLOW) & (square < _MOST_TERMS * (order + 1.0))
-    if not tiny.any():
-        return value
-    nu, square = order[tiny], square[tiny]
-    term, total, k = np.ones(nu.size), np.ones(nu.size), 1
-    while (term > _ROUNDING * total).any():
-        term = term * square / (k * (nu + k))
-        total, k = total + term, k + 1
-    filled = np.array(value)
-    filled[tiny] = nu * np.log(0.5 * x[tiny]) - special.gammaln(nu + 1.0) + np.log(total)
-    return filled
-
-
-def _log1p(_detail: object, value: Any) -> Any:
-    # NumPy's own complex log1p loses small arguments; SciPy's does not.
-    return _of_scipy("log1p")(None, value) if np.iscomplexobj(value) else np.log1p(value)
-
-
-def _expm1(_detail: object, value: Any) -> Any:
-    return _of_scipy("expm1")(None, value) if np.iscomplexobj(value) else np.expm1(value)
-
-
-def _log(_detail: object, value: Any) -> Any:
-    return np.log(value)
-
-
-def _log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
-    """Log Σ c exp(a) around its largest term with a positive coefficient."""
-    exponents = [
-        a if log is None else a + log for a, log in zip(arguments[1::2], logs, strict=True)
-    ]
-    spread = np.broadcast_arrays(*arguments[::2], *exponents)
-    c, a = np.stack(spread[: len(logs)]), np.stack(spread[len(logs) :])
-    weights = np.where(c.real > 0, np.log(np.abs(c)) + a.real, -np.inf)
-    pivot = np.argmax(weights, axis=0)[np.newaxis]
-    top, peak = np.take_along_axis(c, pivot, 0), np.take_along_axis(a, pivot, 0)
-    shares = c * np.exp(a - peak) / top
-    np.put_along_axis(shares, pivot, 0.0, 0)
-    value = (peak + np.log(top))[0] + _log1p(None, shares.sum(axis=0))
-    # An infinite peak leaves inf − inf in the shares, though the answer is plain.
-    return np.where(np.isfinite(peak[0].real), value, peak[0])
-
-
-def _unit_log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
-    """Log Σ c exp(a) where Σ c = 1: log1p(Σ c expm1(a)) unless that sum is near −1 or overflows."""
-    total: Any = 0.0
-    for c, a, log in zip(arguments[::2], arguments[1::2], logs, strict=True):
-        if log is not None:
-            total = total + (np.exp(a + log) - np.exp(log))
-        elif not (isinstance(a, float) and a == 0.0):
-            total = total + c * _expm1(None, a)
-    near = (np.real(total) > -0.5) & np.isfinite(total)
-    if np.all(near):
-        return _log1p(None, total)
-    return np.where(near, _log1p(None, total), _log_sum_exp(logs, *arguments))
-
-
-def _log_ratio(_detail: object, difference: Any, a: Any, b: Any) -> Any:
-    near = np.abs(difference) < np.abs(b) / 2
-    return np.where(near, _log1p(None, difference / b), np.log(a) - np.log(b))
-
-
-def _piecewise(_detail: object, *branches: Any) -> Any:
-    result: Any = np.nan
-    for value, condition in reversed(list(zip(branches[::2], branches[1::2], strict=True))):
-        result = np.where(condition, value, result)
-    return result
-
-
-def _fold(function: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(_detail: object, first: Any, *rest: Any) -> Any:
-        for other in rest:
-            first = function(first, other)
-        return first
-
-    return operation
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda _detail, *operands: function(*operands)
-
-
-def _of_scipy(name: str) -> Callable[..., Any]:
-    """Return a special function, imported when it is called: most densities need none."""
-
-    def operation(_detail: object, *operands: Any) -> Any:
-        from scipy import special
-
-        return getattr(special, name)(*operands)
-
-    return operation
-
-
-def _incomplete_gamma(name: str) -> Callable[..., Any]:
-    ratio, gamma = _of_scipy(name), _of_scipy("gamma")
-    return lambda _detail, s, x: gamma(None, s) * ratio(None, s, x)
-
-
-def _log_gamma(_detail: object, value: Any) -> Any:
-    return _of_scipy("loggamma" if np.iscomplexobj(value) else "gammaln")(None, value)
-
-
-def _log_bessel_k(_detail: object, order: Any, x: Any) -> Any:
-    return np.log(_of_scipy("kve")(None, order, x)) - x
-
-
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "add": _fold(np.add),
-    "mul": _fold(np.multiply),
-    "integer_power": _integer_power,
-    "power": _plain(np.power),
-    "log": _log,
-    "log1p": _log1p,
-    "expm1": _expm1,
-    "log_ratio": _log_ratio,
-    "log_sum_exp": _log_sum_exp,
-    "unit_log_sum_exp": _unit_log_sum_exp,
-    "piecewise": _piecewise,
-    "abs": _plain(np.abs),
-    "asin": _plain(np.arcsin),
-    "acos": _plain(np.arccos),
-    "atan": _plain(np.arctan),
-    "asinh": _plain(np.arcsinh),
-    "acosh": _plain(np.arccosh),
-    "atanh": _plain(np.arctanh),
-    "ceiling": _plain(np.ceil),
-    "max": _fold(np.maximum),
-    "min": _fold(np.minimum),
-    "heaviside": lambda _, value: np.heaviside(value, 0.5),
-    "erf": _of_scipy("erf"),
-    "erfc": _of_scipy("erfc"),
-    "erfi": _of_scipy("erfi"),
-    "gamma": _of_scipy("gamma"),
-    "loggamma": _log_gamma,
-    "polygamma": _of_scipy("polygamma"),
-    "log_besselk": _log_bessel_k,
-    "log_besseli": _plain(_log_bessel_i),
-    "besseli": _of_scipy("iv"),
-    "besselk": _of_scipy("kv"),
-    "besselj": _of_scipy("jv"),
-    "bessely": _of_scipy("yv"),
-    "uppergamma": _incomplete_gamma("gammaincc"),
-    "lowergamma": _incomplete_gamma("gammainc"),
-    "lt": _plain(np.less),
-    "le": _plain(np.less_equal),
-    "gt": _plain(np.greater),
-    "ge": _plain(np.greater_equal),
-    "eq": _plain(np.equal),
-    "ne": _plain(np.not_equal),
-    "and": _fold(np.logical_and),
-    "or": _fold(np.logical_or),
-    "not": _plain(np.logical_not),
-    **{
-        name: _plain(getattr(np, name))
-        for name in ("exp", "sqrt", "sign", "floor", "sin", "cos", "tan", "sinh", "cosh", "tanh")
-    },
-}
+    return {slot: number(sp.log(node)) for slot, node in found.items()}

@@ -109,6 +109,17 @@ def compile_programs(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol
     return _build([recognise_log_sum_exp(e) for e in known], tuple(symbols), hoist=True)
 
 
+def compile_template(expressions: Sequence[sp.Expr], variables: Sequence[sp.Symbol]) -> Program:
+    """Compile expressions over their variables; what only other symbols make up is a constant.
+
+    Raises
+    ------
+    InputError
+        For a function that no backend knows.
+    """
+    return _build([recognise_log_sum_exp(e) for e in expressions], tuple(variables), hoist=True)
+
+
 def compile_constant(expression: sp.Expr) -> Program:
     """Compile an expression without variables down to numbers, sums and integrals."""
     return _build([expression], (), hoist=False)

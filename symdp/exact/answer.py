@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 Kind = Literal["exact", "bound", "estimate"]
+OUTSIDE = "outside_range"  # the row that answers beyond all finite losses, for every method
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Answer:
     `log_delta` is log δ (−inf where δ = 0); `log_lower` and `log_upper` are the method's own
     bounds on it, None where it has none; `advice` says what to do where the method left its regime.
     `log_complement` is log(1 − δ) where the method computes it without cancellation, and `slope`
-    is d log δ / dε where the method knows it. `route` names the row of `symdp.exact.routes`
+    is d log δ / dε where the method knows it. `route` names the row of `symdp.exact.route`
     that gave it, empty for a method asked for by name.
     """
 

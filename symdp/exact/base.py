@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from symdp.errors import InputError
-from symdp.exact.answer import Answer
-from symdp.exact.routes import OUTSIDE
+from symdp.exact.answer import OUTSIDE, Answer
 from symdp.law.tilts import log_one_minus_exp
 from symdp.law.total import CoarseError
 

@@ -101,7 +101,7 @@ def listed(law: SumLaw, tilts: Sequence[float]) -> Atoms | None:
     for part, count in law.parts:
         step = atoms_of(part, tilts[0])
         for tilt in tilts[1:]:
-            step = _united(step, atoms_of(part, tilt))
+            step = united(step, atoms_of(part, tilt))
         total = added(total, power(step, count, tilts), tilts)
     return total
 
@@ -240,7 +240,7 @@ def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
     return total
 
 
-def _united(first: Atoms, second: Atoms) -> Atoms:
+def united(first: Atoms, second: Atoms) -> Atoms:
     """Return the atoms that are in either list: of integer noise, each tilt has its own."""
     told_apart = [merged(*atoms) for atoms in (first, second)]
     assert told_apart[0] is not None

@@ -30,6 +30,7 @@ MAX_NODES = 1 << 20
 SETTLED = 1e-13  # relative change at which the sum counts as complete
 ROUNDING = 2.3e-16
 _FAR = 15.0
+_WORTHWHILE = 0.2  # of the best distance between tilts, for a step that costs no new node set
 _SOME_FREQUENCY = 1.0
 _SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to a tilt whose law may be out of reach
 
@@ -170,6 +171,11 @@ def _spacing(
     else:
         below = tilt - np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), 1.0 + tilt)
         above = tilt + np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), -tilt)
+    low, high = law.window(tilt)
+    if high - tilt > _WORTHWHILE * natural:
+        above = np.minimum(above, high)
+    if tilt - low > _WORTHWHILE * natural:
+        below = np.maximum(below, low)
     steps = []
     for asked in (below, above):
         side, bound = _near_enough(law, epsilon, asked, tilt)

@@ -8,34 +8,23 @@ that suits its middle. The cells do not depend on what was asked before, and nei
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Literal
 
-import numpy as np
-
 from symdp.errors import AccuracyError
-from symdp.exact.line import (
-    SETTLED,
-    Line,
-    continuous_kernel,
-    first_line,
-    longer,
-    plain_sum,
-    tilted_laws,
-)
-from symdp.exact.quiet import is_assured, silence
-from symdp.exact.returns import sparing_tilt, with_returns
+from symdp.exact.line import Line
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
 _NEAR = 0.02  # standard deviations of the integrand
-_HALF = 0.6  # half a cell, in the same unit: off the saddle point by this costs e^0.18
+HALF_CELL = 0.6  # half a cell, in the same unit: off the saddle point by this costs e^0.18
 _FINEST = 5  # halvings of the first cells: closer to the end of the range, lines are not shared
 _FROM_END = 0.5  # next to the end of the range the integrand is about as wide as it is far from it
 _MOST_KEPT = 2048
-_MOST_NODES = 1 << 20  # of all lines together, 24 bytes each
-_LONGEST = 1 << 15
+_MOST_NODES = 1 << 22  # of all lines together, 24 bytes each
+
+Trace = Callable[[SumLaw, float, float, float], Line | Literal[True] | None]
 
 
 class _Lines:
@@ -56,7 +45,7 @@ class _Lines:
         self.nodes += size
 
 
-def kept_line(law: SumLaw, epsilon: float, strip: Strip) -> Line | None:
+def shared_line(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Line | None:
     """Return the line of a strip that serves ε, or None where no line can be kept.
 
     Parameters
@@ -65,6 +54,8 @@ def kept_line(law: SumLaw, epsilon: float, strip: Strip) -> Line | None:
         The total loss, not on a lattice, and ε.
     strip
         RIGHT or MIDDLE.
+    trace
+        Makes the line of a cell.
     """
     lines: _Lines | None = law.kept.get(_Lines)
     if lines is None:
@@ -75,63 +66,24 @@ def kept_line(law: SumLaw, epsilon: float, strip: Strip) -> Line | None:
         cell = (strip, level, index)
         found = lines.cells.get(cell, False)
         if found is False:
-            found = _line(law, strip, (index + 0.5) * width, 0.5 * width)
+            found = _line(law, strip, (index + 0.5) * width, 0.5 * width, trace)
             lines.keep(cell, found)
         if found is not True:
             return found
     return None
 
 
-def _line(law: SumLaw, strip: Strip, centre: float, half: float) -> Line | Literal[True] | None:
+def _line(
+    law: SumLaw, strip: Strip, centre: float, half: float, trace: Trace
+) -> Line | Literal[True] | None:
     """Return the line of a cell, None where it does not settle, or True if the cell is too wide."""
     lower, upper = law.loss_bounds
     if not half < _FROM_END * min(centre - lower, upper - centre):
         return True
     try:
         saddle = saddle_point(law, centre, strip, settled=_NEAR)
-        if saddle is None or half > _HALF * math.sqrt(saddle.curvature):
+        if saddle is None or half > HALF_CELL * math.sqrt(saddle.curvature):
             return True
-        tilt = saddle.tilt
-        if not law.is_spread:
-            tilt = sparing_tilt(law, centre, tilt)
-            if half * abs(saddle.tilt - tilt) > _HALF:
-                return True
-        elif not is_assured(law, tilt):
-            return None
-        return _trace(law, centre, tilt, half)
+        return trace(law, centre, saddle.tilt, half)
     except AccuracyError:
         return None
-
-
-def _trace(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | None:
-    """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or None where none will do.
-
-    Its values must die out, which excludes lattices and few steps that are partly atoms, and what
-    lies beyond them must be shown to be negligible, or where all are atoms be bounded.
-
-    Raises
-    ------
-    AccuracyError
-        If the law cannot be evaluated so far out.
-    """
-    tilted = tilted_laws(law, tilt)
-    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
-    gap = line.distance(epsilon) + line.shift
-    if not law.is_spread:
-        return with_returns(line, tilted, [weight for _, weight in law.terms], gap)
-    while line.places.size <= _LONGEST:
-        size, reach = line.places.size, line.step * line.places.size
-        total = plain_sum((line.values * np.exp(1j * line.places * gap)).real)
-        wanted = 2.0 * size
-        if 4.0 * size * line.last <= SETTLED * abs(total):
-            heard = silence(law, tilt, reach)
-            if not heard.assured:
-                return None
-            if heard.start > reach:
-                wanted = heard.start / line.step + 1.0
-            elif heard.beyond(line) <= SETTLED * abs(total):
-                return replace(line, assured=True)
-        if wanted > 2 * _LONGEST:
-            return None
-        line = longer(law, line, math.ceil(wanted), continuous_kernel)
-    return None

@@ -12,11 +12,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from symdp.errors import AccuracyError
 from symdp.exact.angles import Angles, audible
-from symdp.exact.line import Kernel, Line, longer, loss_size, with_places
+from symdp.exact.answer import Answer
+from symdp.exact.finite_sum import count_sums
+from symdp.exact.lattice import find_lattice, lattice_kernel
+from symdp.exact.line import (
+    Kernel,
+    Line,
+    StripValue,
+    first_line,
+    longer,
+    loss_size,
+    tilted_laws,
+    with_places,
+)
+from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.law.loss import Tilted
 from symdp.law.step import Array
+from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
 _FEW_NODES = 1 << 7  # all of which are evaluated
@@ -25,10 +38,42 @@ _MOST_WORK = 1 << 25  # nodes times atoms
 _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all together that is never evaluated
 
 
+def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) of losses on a lattice, None where there is none, or it is too fine to sum over.
+
+    Parameters
+    ----------
+    law
+        The total loss.
+    epsilon
+        Between the least and the largest loss, in nats.
+    """
+    lattice = find_lattice(law)
+    if lattice is None:
+        return None
+    # A lattice finer than the sums are many has no sum near most of its points.
+    width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    if count_sums(law) < width / float(lattice.spacing):
+        return None
+    kernel = lattice_kernel(lattice, epsilon)
+    period = 2.0 * math.pi / float(lattice.spacing)
+
+    def value(strip: Strip) -> StripValue | None:
+        tilt = line_tilt(law, epsilon, strip)
+        tilted = tilted_laws(law, tilt)
+        first, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
+        line = with_period(law, epsilon, first, tilted, kernel, limit)
+        return None if line is None else line.value(epsilon)
+
+    return answer_from_strips(law, value)
+
+
 def with_period(
     law: SumLaw, epsilon: float, line: Line, tilted: Sequence[Tilted], kernel: Kernel, limit: int
-) -> Line:
+) -> Line | None:
     """Return a line with all values of half a period that may count, and a bound of the others.
+
+    None is returned where too many of them count.
 
     Parameters
     ----------
@@ -36,11 +81,6 @@ def with_period(
         Its first nodes, of a law all of whose losses lie on a lattice.
     limit
         The number of nodes from 0 to the middle of the period.
-
-    Raises
-    ------
-    AccuracyError
-        If too many of them count.
     """
     first = line.places.size
     if first < limit <= _FEW_NODES:
@@ -53,10 +93,7 @@ def with_period(
     found = audible(angles, line.step, first, limit, level)
     if found is None:
         if limit > _MOST_NODES or limit * angles.atoms > _MOST_WORK:
-            raise AccuracyError(
-                f"the losses of {law.count} steps lie on a lattice too fine for one period of "
-                "their characteristic function; the method prv gives proved bounds"
-            )
+            return None
         return replace(longer(law, line, limit, kernel), last=0.0)
     size = abs(epsilon) + loss_size(tilted, counts)
     # |G| is largest at y = 0, and so is the modulus of every value.

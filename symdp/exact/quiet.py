@@ -26,6 +26,7 @@ _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never lo
 _AUDIBLE = 33.0  # the same for what is
 _RISE = 0.5  # above the last values of the line
 _HALFWAY = 0.5  # what is heard beyond this part of all that is looked at may go on for ever
+_MOST_KNOWN = 256
 _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
 _FINEST = 0.25
@@ -134,6 +135,19 @@ def _farthest(law: SumLaw, tilt: float) -> float:
 
 def _last_audible(law: SumLaw, tilt: float, most: float) -> float | None:
     """Return the y beyond which the variation of the densities leaves nothing, at most `most`."""
+    known: dict[float, float | None] = law.kept.setdefault(_Known, {})
+    if tilt not in known:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[tilt] = _found_audible(law, tilt, most)
+    return known[tilt]
+
+
+class _Known:
+    """The key under which a law keeps these, by the tilt."""
+
+
+def _found_audible(law: SumLaw, tilt: float, most: float) -> float | None:
     places = np.geomspace(1e-3 * most, most, 60)
     bound = law.upper_sum([decay(part).log_bound(places) for part in law.tilted(tilt)])
     beyond = np.flatnonzero(bound < -_NEGLIGIBLE)

@@ -12,11 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.answer import Answer
+from symdp.exact.exact import ROUNDED, exact_answer
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import inner_place, integer_nodes
 from symdp.law.outline import Outline
 from symdp.law.panels import build_rule
 from symdp.law.step import Array, SmoothPiece
+from symdp.law.tilts import log_add_exp
+from symdp.law.total import SumLaw
 
 _LOG_SMALL = math.log(1e-3)
 _SAME_TOP = 1e-14  # of the largest loss: what differs by less is the largest loss
@@ -33,6 +37,30 @@ class Profile(NamedTuple):
     log_complement: float
     error: float
     log_rounded: float
+
+
+def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) of a single step, None for several.
+
+    Parameters
+    ----------
+    law
+        The total loss.
+    epsilon
+        Between the least and the largest loss, in nats.
+    """
+    if law.count > 1:
+        return None
+    part = law.parts[0][0]
+    finite, complement, missing, rounded = log_profile(part, epsilon)
+    # Far in a tail the density is e to a large negative number, whose rounding counts.
+    error = 4e-15 + part.base.error + missing + 4e-16 * min(abs(finite), 1e6)
+    # Next to the largest loss the rounding of others is not small beside their distance from ε.
+    top = law.loss_bounds[1]
+    if math.isfinite(top) and rounded > -math.inf:
+        error += ROUNDED * abs(top) / law.below_top(epsilon) * math.exp(rounded - finite)
+    log_delta = log_add_exp(finite, law.log_mass_at_infinity)
+    return exact_answer(log_delta, complement, error, epsilon=epsilon)
 
 
 def log_profile(law: LossLaw, epsilon: float) -> Profile:

@@ -18,7 +18,6 @@ from symdp.exact.lattice import find_lattice
 from symdp.exact.line import (
     MAX_NODES,
     SETTLED,
-    Kernel,
     Line,
     StripValue,
     continuous_kernel,
@@ -29,15 +28,12 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.period import with_period
 from symdp.exact.quiet import Silence, is_assured, silence
-from symdp.exact.returns import with_returns
 from symdp.law.elementary import Complex
 from symdp.law.loss import Tilted
 from symdp.law.step import Array
 from symdp.law.total import CoarseError, SumLaw
 
-_SCATTERED = 1e-7  # the largest share of what may come back that is still reported
 _SILENT = 1e-17  # what comes back to this again and again is none
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
 _TOO_OFTEN = (
@@ -51,19 +47,8 @@ _SHORTER = (1.0, 1.19, 1.41, 1.68, 2.0)  # times shorter than Y
 _TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y
 
 
-def integrate(
-    law: SumLaw,
-    epsilon: float,
-    tilt: float,
-    kernel: Kernel = continuous_kernel,
-    period: float = math.inf,
-) -> StripValue:
-    """Return log |I(t)| on the line Re z = `tilt`.
-
-    Parameters
-    ----------
-    kernel, period
-        G, and for a lattice of losses the length 2π/Δ after which the integrand repeats.
+def integrate(law: SumLaw, epsilon: float, tilt: float) -> StripValue:
+    """Return log |I(t)| of a law with a density on the line Re z = `tilt`.
 
     Raises
     ------
@@ -71,16 +56,8 @@ def integrate(
         If the integrand has not died out after 2^20 nodes, or comes back after it had.
     """
     tilted = tilted_laws(law, tilt)
-    line, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
-    if law.is_spread:
-        return _spread(law, epsilon, line, tilted)
-    if not math.isinf(period):
-        return with_period(law, epsilon, line, tilted, kernel, limit).value(epsilon)
-    gap = line.distance(epsilon) + line.shift
-    found = with_returns(line, tilted, [count for _, count in law.terms], gap).value(epsilon)
-    if not found.relative_error < _SCATTERED:
-        raise AccuracyError(_TOO_OFTEN.format(law.count))
-    return found
+    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0)
+    return _spread(law, epsilon, line, tilted)
 
 
 def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> StripValue:

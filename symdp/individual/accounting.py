@@ -28,7 +28,7 @@ ADAPTIVE = (
     "the steps were chosen after outputs were seen: exact for this sequence of contributions had "
     "it been fixed, an estimate for an adaptive run; a filter gives a proved bound"
 )
-_MOST_STEPS = 1 << 40
+_MOST_STEPS = 1 << 40  # more steps than any run has; counts stay exact in doubles
 
 
 @dataclass(frozen=True)

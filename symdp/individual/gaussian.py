@@ -16,7 +16,7 @@ from scipy.special import erfcx, log_ndtr
 from symdp.individual.subsampled_gaussian import Array
 
 NAME = __name__.rpartition(".")[2]  # of the method: this file's, which no mechanism's file decides
-_NEWTON = 60
+_NEWTON = 60  # iterations; quadratic from a bracket, so far fewer are needed
 _ROOT_HALF = math.sqrt(0.5)
 
 

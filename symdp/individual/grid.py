@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from symdp.errors import InputError
 from symdp.individual.subsampled_gaussian import Array
 
-MOST_EDGES = 4096
+MOST_EDGES = 4096  # kinds of steps that are told apart
 _SLACK = 2.0**-22  # two units in the last place of a single-precision norm
-_GEOMETRIC_SPAN = 300.0
+_GEOMETRIC_SPAN = 300.0  # largest over smallest noise multiplier of a geometric grid
 
 
 @dataclass(frozen=True)

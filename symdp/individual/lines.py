@@ -23,11 +23,11 @@ from symdp.individual.subsampled_gaussian import Array, Complex, powers_less_one
 _ORDER = 10  # terms of the Taylor polynomial
 _TRUST = 1.6  # y·(ε step) of the polynomial, y where the values have fallen to e^-4.5
 _SETTLED = 2e-15  # relative size of the last Taylor terms that ends the steps
-_ROUNDS = 40
+_ROUNDS = 40  # Newton steps in ε for all records at once
 _FADE, _CUTS = 13.0, (0.55, 0.43)  # erfc(13 × 0.43) = 3e-15
 _TAIL_TERMS = 8.0  # how many terms like the last ones may have been left out
 _BLOCK = 1 << 18  # node values of one block: they stay in the cache
-_ROUNDING = 2.3e-16
+_ROUNDING = 2.3e-16  # of a double
 
 
 class LossTable(Protocol):

@@ -35,8 +35,8 @@ METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
 _MOST_SINGLE = 50  # records that are worth a contour of their own where no shared line serves
 _MOST_KINDS = 16  # of steps of such a record: each kind costs a law of its own
 _FEWEST_A_PART = 2_000  # records that are worth a task of an executor
-_TASKS = 16
-_ULPS = 4.0 * 2.3e-16
+_TASKS = 16  # parts of the records, for an executor
+_ULPS = 4.0 * 2.3e-16  # relative: the rounding of ε itself
 _EXACT, _BOUND, _ESTIMATE = 0, 1, 2
 
 

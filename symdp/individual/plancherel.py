@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from symdp.individual.subsampled_gaussian import Array
 
-POINTS = 1 << 20
+POINTS = 1 << 20  # of the transform; the paper takes as many
 REACH = 20.0  # L: losses from −L to L are told apart
 
 

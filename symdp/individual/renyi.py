@@ -17,7 +17,7 @@ from symdp.individual.shared import CHUNK, tilts_for
 from symdp.individual.subsampled_gaussian import Array
 
 _FINER = 33  # tilts between two neighbours, at each refinement
-_REFINEMENTS = 2
+_REFINEMENTS = 2  # of the orders around the best one
 _SLACK = 1e-13  # of the terms: rounding must not make a bound too small
 
 

@@ -26,9 +26,9 @@ from symdp.individual.subsampled_gaussian import Array
 CHUNK = 1 << 14  # records planned at once
 _SLAB = 1 << 13  # records of a group read at once
 _TAIL = 3e-13  # relative to δ: more than this, and the line is taken again with more nodes
-_MOST_TAIL = 2e-11
-_ALIAS = 3e-13
-_RETRIES = 7
+_MOST_TAIL = 2e-11  # relative: what may lie beyond the end of a line
+_ALIAS = 3e-13  # relative: what the spacing of a line may add
+_RETRIES = 7  # halvings of a spacing
 _FEWEST = 400  # records that are worth a line of their own
 _MORE_NODES = 2  # places on the ladder: twice as many
 

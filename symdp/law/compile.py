@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,26 +18,29 @@ from symdp.derive.limits import limit_at, loss_range
 from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
-from symdp.errors import AccuracyError, InputError
+from symdp.emit.numpy import compile_extended
+from symdp.errors import InputError
 from symdp.interrupt import generation
+from symdp.law.accurate import Accurate
+from symdp.law.formula import law_of_formula
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
 from symdp.law.step import Array, RealFunction, SmoothPiece, Step
 from symdp.law.stretch import EndFunction, Stretch
+from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 _BITS = 110
-_MOST_BITS = 4_000
 _MANY_BITS = 1_000
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
 _AROUND = 1e-12
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
 _SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
-_FEW = 6_000  # beyond this many nodes, correctly rounded values cost more than they bring
 
 
 def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
@@ -52,17 +55,39 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     return _loss_law(mechanism.require_concrete(), side, generation())
 
 
+def pair_law(pair: Pair) -> LossLaw:
+    """Return the numeric law of a dominating pair without free parameters, compiled once."""
+    return _pair_law(pair, generation())
+
+
 @lru_cache(maxsize=256)
 def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
-    pair = mechanism.pair(direction)
+    allocated = _allocated_law(mechanism, direction)
+    if allocated is not None:
+        return allocated
+    if direction == "add":
+        other = _loss_law(mechanism, "remove", generation())
+        if other.is_reversible:
+            return other.reversed()
+    formula = law_of_formula(mechanism, direction)
+    return formula or _compiled(mechanism.pair(direction), mechanism.name)
+
+
+@lru_cache(maxsize=256)
+def _pair_law(pair: Pair, _: int) -> LossLaw:
+    return _compiled(pair, "the pair")
+
+
+def _compiled(pair: Pair, name: str) -> LossLaw:
+    """Return the law of a pair from a derivation of its own."""
     variable = pair.variable
     if pair.support.kind == "points":
-        step, bounds = _finite_step(mechanism.name, points(pair))
+        step, bounds = _finite_step(name, points(pair))
         return LossLaw(step, bounds)
     derived = pieces(pair)
     integer = pair.is_discrete
     smooth = [_smooth_piece(p, variable, integer) for p in derived if p.log_p is not None]
-    step = Step(mechanism.name, tuple(smooth))
+    step = Step(name, tuple(smooth))
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
     bounds = (
@@ -70,6 +95,31 @@ def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
         if found is None
         else (_outward(found[0], -1), _outward(found[1], 1))
     )
+    is_reversible = not integer and len(charged) == len(derived)
+    return LossLaw(step, bounds, is_reversible)
+
+
+def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
+    """Return the law of random allocation, None for other schemes and for a single step."""
+    steps = allocated_steps(mechanism)
+    if steps is None or steps == 1:
+        return None
+    from symdp.law.allocation import AllocatedLaw, listed_step
+
+    own = replace(mechanism, sampling=None)
+    if own.support.kind != "points":
+        return AllocatedLaw(loss_law(own, "remove"), steps, direction)
+    pair = own.pair()
+    if outcomes(pair, steps) > MOST_OUTCOMES:
+        raise InputError(
+            f"{mechanism.summary}: {outcomes(pair, steps)} numbers of outcomes; at most "
+            f"{MOST_OUTCOMES} are listed: fewer steps or fewer points are needed"
+        )
+    with ctx.workprec(_BITS):
+        p, q = ([compile_arb(mass, [])().real for mass in law] for law in (pair.P, pair.Q))
+    step = listed_step(mechanism.name, p, q, steps, direction)
+    finite = step.point_loss[np.isfinite(step.point_loss)]
+    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     return LossLaw(step, bounds)
 
 
@@ -92,7 +142,14 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         log_p=log_p,
         log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
         loss=loss or _constant(math.inf),
-        accurate=_Accurate(ball_log_p, ball_loss, log_p, loss),
+        accurate=Accurate(
+            ball_log_p,
+            ball_loss,
+            log_p,
+            loss,
+            compile_extended(piece.log_p, [variable]),
+            None if infinite else compile_extended(piece.loss, [variable]),
+        ),
         log_terms=tuple(compile_numpy(term, [variable]) for term in _terms(piece)),
         flat=infinite or piece.slope == "constant",
         integer=integer,
@@ -148,7 +205,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         log_p=fast_log_p,
         log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
         loss=loss or _constant(math.inf),
-        accurate=_Accurate(
+        accurate=Accurate(
             stretch.in_balls([end.balls[0] for end in singular], True),
             stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
             fast_log_p,
@@ -252,53 +309,6 @@ def _constant(value: float) -> RealFunction:
         return np.full(np.shape(x), value)
 
     return function
-
-
-class _Accurate:
-    """log P and ℓ at given places, rounded correctly to doubles from ball arithmetic."""
-
-    def __init__(
-        self,
-        log_p: Callable[[arb], arb],
-        loss: Callable[[arb], arb] | None,
-        fast_log_p: RealFunction,
-        fast_loss: RealFunction | None,
-    ) -> None:
-        self._log_p, self._loss = log_p, loss
-        self._fast_log_p, self._fast_loss = fast_log_p, fast_loss
-
-    def ball(self, x: arb) -> tuple[arb, arb]:
-        """Return balls around log P and ℓ at the working precision."""
-        return self._log_p(x), arb(math.inf) if self._loss is None else self._loss(x)
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        if x.size > _FEW:
-            loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
-            return self._fast_log_p(x), loss - origin
-        log_p = _rounded(self._log_p, x)
-        if self._loss is None:
-            return log_p, np.full(x.shape, math.inf)
-        return log_p, _rounded(self._loss, x, origin)
-
-
-def _rounded(function: Callable[[arb], arb], x: Array, origin: float = 0.0) -> Array:
-    """Return the function less `origin`, each value from a ball no wider than its rounding."""
-    values = np.empty(x.shape)
-    for i, place in enumerate(x.tolist()):
-        bits = _BITS
-        while True:
-            with ctx.workprec(bits):
-                ball = function(arb(place)) - origin
-                if ball.is_finite() and (ball.rel_accuracy_bits() >= 54 or ball == 0):
-                    values[i] = float(ball.mid())
-                    break
-                if ball.is_finite() and float(ball.rad()) < 1e-300:
-                    values[i] = float(ball.mid())
-                    break
-            bits *= 2
-            if bits > _MOST_BITS:
-                raise AccuracyError(f"the density or loss has no accurate value at {place!r}")
-    return values
 
 
 def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[float, float]]:

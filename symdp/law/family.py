@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symdp.model.allocation import allocated_steps
+
 if TYPE_CHECKING:
     import sympy as sp
 
@@ -103,8 +105,8 @@ def _is_abrupt(template: Mechanism, names: Iterable[str]) -> bool:
 
 
 def _key(mechanism: Mechanism) -> object:
-    """Return what steps of one family share, or None for a step that has no template."""
-    if mechanism.template is None:
+    """Return what steps of one family share, or None for a step that belongs to none."""
+    if mechanism.template is None or allocated_steps(mechanism) is not None:
         return None
     sampling = mechanism.sampling
     own = None if sampling is None else vars(sampling) | {"rate": None}

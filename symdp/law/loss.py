@@ -14,7 +14,7 @@ from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
 from symdp.law.domain import tilt_domain
 from symdp.law.elementary import exponential_remainder
-from symdp.law.mean import precise_losses, precise_mean, precise_top
+from symdp.law.mean import extended_mean, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes
 from symdp.law.outline import Outline
 from symdp.law.step import Array, Step
@@ -24,6 +24,12 @@ _LARGE = 30.0
 _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _SLOW = 0.25  # the frequency of band 0
+_MOST_COMMON = 3  # the level of the widest window that one node set may serve
+_HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
+_INNER = 0.25  # of the way to the end of the domain, for tilts of that window
+_BEYOND = 64.0  # times the frequency asked for, at most
+_MOST_TILTED = 8  # tilted laws that are kept: a line asks for the same one again and again
+_FREQUENT = 2.0  # its frequency, in standard deviations⁻¹ of the loss
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
@@ -93,12 +99,36 @@ class LossLaw:
     Node sets are built once for each window of tilts and band of frequencies, and kept.
     """
 
-    def __init__(self, step: Step, loss_bounds: tuple[float, float]) -> None:
-        self.step = step
-        self.domain = tilt_domain(step)
-        self.outlines = [Outline(piece) for piece in step.pieces]
-        self.loss_bounds = _widened(loss_bounds, self.outlines)
-        self._sets: dict[tuple[int, int, int | None], NodeSet] = {}
+    def __init__(
+        self,
+        step: Step,
+        loss_bounds: tuple[float, float],
+        is_reversible: bool = False,
+        other: LossLaw | None = None,
+    ) -> None:
+        self.step, self.is_reversible, self._other = step, is_reversible, other
+        if other is None:
+            self.domain = tilt_domain(step)
+            self.loss_bounds = _widened(loss_bounds, self.outlines)
+        else:
+            self.domain = -1.0 - other.domain[1], -1.0 - other.domain[0]
+            self.loss_bounds = loss_bounds
+        self._sets: dict[tuple[int, int, float], NodeSet] = {}
+        self._tilted: dict[float, Tilted] = {}
+
+    def reversed(self) -> LossLaw:
+        """Return the law with P and Q exchanged, K(−1 − z), where neither vanishes on a piece.
+
+        One node set serves the usual tilts of both.
+        """
+        low, high = self.loss_bounds
+        pieces = tuple(piece.reversed() for piece in self.step.pieces)
+        return LossLaw(Step(self.step.name, pieces), (-high, -low), True, self)
+
+    @cached_property
+    def outlines(self) -> list[Outline]:
+        """Where the mass of every piece lies."""
+        return [Outline(piece) for piece in self.step.pieces]
 
     @cached_property
     def base(self) -> NodeSet:
@@ -114,6 +144,15 @@ class LossLaw:
     def precise_mean(self) -> Fraction:
         """E L, given that L is finite, beyond double precision."""
         return precise_mean(self.step, self.outlines, self.base.mean)
+
+    @cached_property
+    def extended_mean(self) -> Fraction:
+        """E L, given that L is finite, to 18 digits of E|L − E L| or more."""
+        base, pieces = self.base, self.step.pieces
+        found = None
+        if len(base.panels) == sum(not escapes(piece) for piece in pieces) > 0:
+            found = None if self.step.point_loss.size else extended_mean(base.panels, base.mean)
+        return self.precise_mean if found is None else found
 
     @cached_property
     def precise_losses(self) -> tuple[Fraction, ...]:
@@ -135,6 +174,33 @@ class LossLaw:
         """Whether some single loss value has positive probability."""
         pieces = self.step.pieces
         return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
+
+    @cached_property
+    def _common(self) -> tuple[int, float] | None:
+        """The level and the frequency of the one node set that serves all usual tilts, or None.
+
+        Sums of many steps tilt each of them by a small part of 1/σ, and turn it by little more
+        than that: where tilts up to ±3 or more hardly change the moments, one set serves them all.
+        """
+        if self._other is not None:
+            return self._other._common
+        outlines = [o for o in self.outlines if not escapes(o.piece)]
+        if not self.is_spread or not outlines or self.step.point_loss.size:
+            return None
+        mass, first, second = np.sum([o.rough_moments() for o in outlines], axis=0).tolist()
+        if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
+            return None
+        mean, size = first / mass, math.sqrt(second / mass)
+        nearest = min(self.domain[1], -1.0 - self.domain[0])
+        for level in range(_MOST_COMMON, 1, -1):
+            tilts = [self._edge(level, upper=False), self._edge(level, upper=True)]
+            if not tilts[1] < _INNER * nearest:
+                continue
+            rows = np.stack([o.rough_log_masses(tilts) for o in outlines])
+            growth = np.logaddexp.reduce(rows, axis=0) - np.asarray(tilts) * mean
+            if float(growth.max()) < _HARDLY:
+                return level, _FREQUENT / size
+        return None
 
     def _edge(self, level: int, upper: bool) -> float:
         """Return the tilt at the end of window `level`, always inside the domain."""
@@ -168,29 +234,53 @@ class LossLaw:
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
-        lower, upper = self._level(tilt)
-        # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
-        band = None
-        if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
-            band = math.ceil(math.log(frequency / _SLOW, 4.0))
-        key = (lower, upper, band)
+        common = self._common_window(tilt, frequency)
+        key = common or self._window(tilt, frequency)
         found = self._sets.get(key)
+        if found is None and common is not None and self._other is not None:
+            found = self._sets[key] = self._other.nodes(-0.5, key[2]).reversed()
         if found is None:
+            lower, upper, highest = key
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
             reference, origin = None, None
             far, level = upper > lower, max(lower, upper)
             local = sorted(self._edge(k, upper=far) for k in (level - 1, level))
-            turning = band is not None
+            turning = highest > 0
             if level > _FAR_LEVEL and (turning or self._log_moment(local) > _WORTHWHILE):
                 # At far tilts most of P has no weight, and would oscillate too fast to resolve.
                 ends = local
                 reference, bound = self.base, self.loss_bounds[int(far)]
                 reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
                 origin = bound if turning and _WORTHWHILE < reach < math.inf else None
-            highest = 0.0 if band is None else _SLOW * 4.0**band
             found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
             self._sets[key] = found
         return found
+
+    def _window(self, tilt: float, frequency: float) -> tuple[int, int, float]:
+        """Return the levels of the window around a tilt, and the frequency of a band."""
+        levels = self._level(tilt)
+        # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
+        if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
+            # What asks for a frequency soon asks for a few σ⁻¹ more: one set serves all of them.
+            likely = _FREQUENT / max(math.sqrt(self.tilted(tilt).variance), 1e-300)
+            highest = max(frequency, min(likely, _BEYOND * frequency))
+            return *levels, _SLOW * 4.0 ** math.ceil(math.log(highest / _SLOW, 4.0))
+        return *levels, 0.0
+
+    def _common_window(self, tilt: float, frequency: float) -> tuple[int, int, float] | None:
+        """Return the same for the window of usual tilts, or None for a tilt beyond."""
+        if self._common is None:
+            return None
+        level, highest = self._common
+        if not self._edge(level, upper=False) <= tilt <= self._edge(level, upper=True):
+            return None
+        bands = math.ceil(math.log(frequency / highest, 4.0)) if frequency > highest else 0
+        return level, level, highest * 4.0**bands
+
+    def window(self, tilt: float) -> tuple[float, float]:
+        """Return between which tilts the node set around a tilt serves at no further cost."""
+        lower, upper, _ = self._common_window(tilt, 0.0) or self._window(tilt, 0.0)
+        return self._edge(lower, upper=False), self._edge(upper, upper=True)
 
     def _turns(self, tilt: float, frequency: float) -> bool:
         """Return whether a frequency turns losses that count under a tilt by more than a little."""
@@ -228,6 +318,14 @@ class LossLaw:
             If no loss can be seen so far out.
         """
         nodes = self.nodes(tilt, frequency)
+        found = self._tilted.get(tilt)
+        if found is None or found.nodes is not nodes:
+            if len(self._tilted) >= _MOST_TILTED:
+                self._tilted.clear()
+            found = self._tilted[tilt] = self._tilted_by(nodes, tilt)
+        return found
+
+    def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
         if not nodes.loss.size:
             raise AccuracyError(
                 f"no loss of {self.step.name} is seen at the tilt {tilt:.6g}: doubles cannot tell "

@@ -16,16 +16,21 @@ import numpy as np
 from flint import arb, ctx
 
 from symdp.errors import AccuracyError
+from symdp.law.accurate import extended_number
 from symdp.law.nodes import escapes, inner_place, integer_nodes
 from symdp.law.outline import Outline, covering_tilts
-from symdp.law.panels import build_panels
-from symdp.law.step import SmoothPiece, Step
+from symdp.law.panels import ORDER, build_panels
+from symdp.law.step import Array, Extended, SmoothPiece, Step
+
+PanelledPiece = tuple[SmoothPiece, Array, Array]
 
 BITS = 140
 _ORDER = 24
 _FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
 _RELATIVE = 1e-22
 _FAINT = 1e-9
+_EXTENDED = 1e-18  # of E|L − near|: how far apart two sums of 64-bit mantissas may be
+_CANCELLED = 1e-11  # of E|L − near|: where doubles are off by more, the loss has cancelled
 _SAME_TOP = 1e-14
 _MOST_PANELS = 20_000
 _BESIDE = 8  # integers on each side of the likeliest
@@ -122,6 +127,71 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
             else:
                 waiting += [left, right]
         raise AccuracyError(f"the mean of the loss of {step.name} could not be summed precisely")
+
+
+def extended_mean(pieces: Sequence[PanelledPiece], near: float) -> Fraction | None:
+    """Return E L given that L is finite, to about 18 digits of E|L − near|, by 64-bit mantissas.
+
+    Parameters
+    ----------
+    pieces
+        Every piece with a finite loss, and the panels that settled on it.
+    near
+        About the mean.
+
+    Returns
+    -------
+    The mean, or None where a piece has no such values, or where halves of the panels give another
+    mean: what is less than a double's rounding has not been resolved there.
+    """
+    means = []
+    for parts in (2, 4):
+        mass = first = size = np.longdouble(0.0)
+        for piece, lower, upper in pieces:
+            x, weight = _split(piece, lower, upper, parts)
+            values = piece.accurate.extended(x)
+            if values is None:
+                return None
+            with np.errstate(all="ignore"):
+                share = weight * np.exp(values[0])
+                # Where the density underflows, a loss may be anything.
+                gap = np.where(share > 0, values[1] - near, 0.0)
+                plain = piece.loss(x.astype(np.float64)) - near
+                doubtful = np.abs(gap - np.where(share > 0, plain, 0.0))
+            mass, first = mass + share.sum(), first + (share * gap).sum()
+            size += (share * np.abs(gap)).sum()
+            if not (share * doubtful).sum() <= _CANCELLED * (share * np.abs(gap)).sum():
+                return None
+        means.append(first / mass)
+    if not abs(means[1] - means[0]) <= _EXTENDED * size:
+        return None
+    rest = float(means[1])
+    return Fraction(near) + Fraction(rest) + Fraction(float(means[1] - np.longdouble(rest)))
+
+
+def _split(piece: SmoothPiece, lower: Array, upper: Array, parts: int) -> tuple[Extended, Extended]:
+    """Return Gauss–Legendre nodes and weights on equal parts of every panel."""
+    exact = {float(end): extended_number(end) for end in piece.ends}
+    low, high = (
+        np.asarray([exact.get(end, np.longdouble(end)) for end in ends.tolist()])
+        for ends in (lower, upper)
+    )
+    half = (high - low) / (2 * parts)
+    middle = low[:, None] + np.multiply.outer(half, np.arange(1, 2 * parts, 2))
+    nodes, weights = _extended_rule()
+    x = middle[..., None] + half[:, None, None] * nodes
+    weight = np.broadcast_to(half[:, None, None] * weights, x.shape)
+    return x.ravel(), weight.ravel()
+
+
+@cache
+def _extended_rule() -> tuple[Extended, Extended]:
+    with ctx.workprec(BITS):
+        pairs = [arb.legendre_p_root(ORDER, k, weight=True) for k in range(ORDER)]
+    nodes, weights = zip(*pairs, strict=True)
+    return np.asarray([extended_number(x) for x in nodes]), np.asarray(
+        [extended_number(w) for w in weights]
+    )
 
 
 def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.law.edges import NEGLIGIBLE
 from symdp.law.outline import Outline, covering_tilts, tilted_log_density
-from symdp.law.panels import NEGLIGIBLE, ORDER, Index, build_rule
+from symdp.law.panels import ORDER, Index, build_rule
 from symdp.law.step import Array, SmoothPiece, Step
 
 MAX_INTEGERS = 2_000_000
@@ -32,7 +33,7 @@ class NodeSet:
     when built around the mean. Far tilts see only losses next to the end of the range, whose
     distance from it a difference from the mean would lose: their `origin` is that end, and `loss`
     and `centred` are ℓⱼ − origin. Such sets are `partial`: they leave out what only tilts nearer to
-    0 see.
+    0 see. `panels` are the pieces with a finite loss that is not on integers, each with its panels.
     """
 
     loss: Array
@@ -48,6 +49,48 @@ class NodeSet:
     origin: float | None = None
     partial: bool = False
     beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
+
+    def reversed(self) -> NodeSet:
+        """Return the node set of −ℓ under Q, where all losses are finite.
+
+        Raises
+        ------
+        AccuracyError
+            If the weights under Q do not add up to one.
+        """
+        loss, log_weight = -self.loss[::-1], (self.log_weight - self.loss)[::-1]
+        log_weight, weight, mean, _ = _normalised(log_weight, loss, 0.0, "Q")
+        return replace(
+            self,
+            loss=loss,
+            log_weight=log_weight,
+            weight=weight,
+            mean=mean,
+            centred=loss - mean,
+            atomic=self.atomic[::-1],
+            number=self.number[::-1],
+            log_spread=self.log_spread[::-1],
+            beyond=self.beyond_reversed,
+            beyond_reversed=self.beyond,
+            panels=tuple((piece.reversed(), a, b) for piece, a, b in self.panels),
+        )
+
+
+def _normalised(
+    log_weight: Array, loss: Array, escaped: float, name: str
+) -> tuple[Array, Array, float, float]:
+    """Return log weights and weights that add up to one, the mean, and what they added up to."""
+    total = float(np.exp(log_weight).sum()) + escaped
+    if not abs(total - 1.0) < 1e-9:
+        raise AccuracyError(f"the density of {name} integrates numerically to {total!r}, not 1")
+    log_weight = log_weight - np.log(total)
+    weight = np.exp(log_weight)
+    inside = weight.sum()
+    mean = float(weight @ loss / inside) if inside > 0 else 0.0
+    mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
+    return log_weight, weight, mean, total
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
@@ -104,6 +147,8 @@ class _PieceNodes:
     log_spread: Array
     error: float
     beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[Array, Array] | None = None
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
 
 
 def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
@@ -124,8 +169,17 @@ def _piece_nodes(
     if piece.flat and loss.size:
         top = log_weight.max()
         merged = _atoms(loss[:1], np.asarray([top + np.log(np.exp(log_weight - top).sum())]))
-        return replace(merged, error=rule.error)
-    return _PieceNodes(loss, log_weight, rule.number, rule.log_spread, rule.error, rule.beyond)
+        return replace(merged, error=rule.error, panels=rule.panels)
+    return _PieceNodes(
+        loss,
+        log_weight,
+        rule.number,
+        rule.log_spread,
+        rule.error,
+        rule.beyond,
+        rule.panels,
+        rule.beyond_reversed,
+    )
 
 
 def build_nodes(
@@ -186,16 +240,7 @@ def build_nodes(
             partial=True,
             beyond=(0.0, 0.0),
         )
-    total = float(np.exp(log_weight).sum()) + escaped
-    if not abs(total - 1.0) < 1e-9:
-        raise AccuracyError(
-            f"the density of {step.name} integrates numerically to {total!r}, not 1"
-        )
-    log_weight = log_weight - np.log(total)
-    weight = np.exp(log_weight)
-    inside = weight.sum()
-    mean = float(weight @ loss / inside) if inside > 0 else 0.0
-    mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
+    log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, step.name)
     return NodeSet(
         loss,
         log_weight,
@@ -207,8 +252,19 @@ def build_nodes(
         number,
         log_spread,
         error,
-        beyond=(sum(n.beyond[0] for n in found), sum(n.beyond[1] for n in found)),
+        beyond=_added(n.beyond for n in found),
+        beyond_reversed=_added(n.beyond_reversed for n in found),
+        panels=tuple(
+            (outline.piece, *nodes.panels)
+            for outline, out, nodes in zip(outlines, escaping, found[1:], strict=True)
+            if nodes.panels is not None and not out
+        ),
     )
+
+
+def _added(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    first, second = zip(*pairs, strict=True)
+    return sum(first), sum(second)
 
 
 def _numbered(counts: Sequence[Index]) -> Index:

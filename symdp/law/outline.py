@@ -7,6 +7,7 @@ the ends of a window of tilts misses the mass that moves between them; an outlin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from symdp.law.step import Array, SmoothPiece
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0
 MAX_TILTS = 400
+_HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
 _FAR_OFFSETS = np.exp2(np.arange(-60.0, LARGEST_EXPONENT))
 _NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))
 _ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10
@@ -26,7 +28,7 @@ _FLAT = 1e-6  # of log densities
 def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
     """Return log P(x) + t·ℓ(x), one row for each tilt; −inf where the density vanishes."""
     with np.errstate(all="ignore"):
-        return tilted(piece.log_p(x), piece.log_q(x), np.asarray(piece.loss(x)), tilts)
+        return tilted(*piece.values(x), tilts)
 
 
 def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> Array:
@@ -105,6 +107,7 @@ class Outline:
             self._roots.append(0.5 * (ends[0] + ends[1]))
         self.anchors = sorted(self._roots)
         self._see()
+        self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
             for term in piece.log_terms:
                 seen = _finite(term, self.x)
@@ -125,8 +128,7 @@ class Outline:
         self.x = x
         self.spacing = np.log(np.gradient(x)) if x.size > 1 else np.zeros(x.size)
         with np.errstate(all="ignore"):
-            self.log_p, self.log_q = self.piece.log_p(x), self.piece.log_q(x)
-            self.loss = np.asarray(self.piece.loss(x), dtype=np.float64)
+            self.log_p, self.log_q, self.loss = self.piece.values(x)
 
     def _look(self, function: Callable[[Array], Array], seen: Array, most: int) -> None:
         """Add the modes of a function that is known on the grid to the anchors."""
@@ -152,12 +154,32 @@ class Outline:
 
     def look(self, tilt: float) -> None:
         """Find the modes of P·e^{tℓ}."""
+        key = tilt, len(self.anchors)
+        if key in self._looked:
+            return
+        self._looked.add(key)
         seen = tilted(self.log_p, self.log_q, self.loss, [tilt])[0]
         self._look(lambda y: tilted_log_density(self.piece, y, [tilt])[0], seen, 6)
 
     def shells(self, tilts: Sequence[float]) -> Array:
         """Return the log of density times spacing on the grid: one row for each tilt."""
         return tilted(self.log_p, self.log_q, self.loss, tilts) + self.spacing
+
+    def rough_moments(self) -> tuple[float, float, float]:
+        """Return ∫ P, ∫ Pℓ and ∫ Pℓ² to within a factor of about two."""
+        with np.errstate(all="ignore"):
+            mass = np.exp(self.shells([0.0])[0])
+            rows = [mass * np.where(mass > 0, self.loss, 0.0) ** k for k in range(3)]
+            zeroth, first, second = (float(np.nansum(row)) for row in rows)
+        return zeroth, first, second
+
+    def rough_log_masses(self, tilts: Sequence[float]) -> Array:
+        """Return log ∫ P e^{tℓ} for several tilts to within a few units, far peaks left out."""
+        shells = self.shells(tilts)
+        top = shells.max(axis=1, initial=-np.inf)
+        with np.errstate(all="ignore"):
+            total = np.log(np.exp(shells - top[:, None]).sum(axis=1))
+        return np.where(np.isfinite(top), top + total, -np.inf)
 
     def log_mass(self, tilt: float) -> float:
         """Return log ∫ P e^{tℓ} to within a few units."""
@@ -173,6 +195,14 @@ def _finite(function: Callable[[Array], Array], x: Array) -> Array:
     return np.where(np.isfinite(values), values, -np.inf)
 
 
+def _are_joined(
+    outlines: Sequence[Outline], left: float, right: float, first: float, last: float
+) -> bool:
+    """Return whether K hardly bends between two tilts, as far as grids tell."""
+    middle = [o.rough_log_masses([0.5 * (left + right)])[0] for o in outlines]
+    return 0.5 * (first + last) - float(np.logaddexp.reduce(middle)) < _HARDLY_BENT
+
+
 def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[float, float]:
     """Return tilts between the ends, so close that their masses overlap, each with its log mass.
 
@@ -186,7 +216,11 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
         return top + float(np.log(sum(np.exp(v - top) for v in values)))
 
     known = {t: log_mass(t) for t in sorted(set(ends))}
-    waiting = list(zip(sorted(known), sorted(known)[1:], strict=False))
+    waiting = [
+        (left, right)
+        for left, right in pairwise(sorted(known))
+        if not _are_joined(outlines, left, right, known[left], known[right])
+    ]
     while waiting and len(known) < MAX_TILTS:
         left, right = waiting.pop()
         middle = 0.5 * (left + right)

@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
-from symdp.law.outline import Outline, tilted_log_density
-from symdp.law.step import Array, SmoothPiece
+from symdp.law.edges import NEGLIGIBLE, first_edges
+from symdp.law.outline import Outline, tilted, tilted_log_density
+from symdp.law.step import Array, RealFunction, SmoothPiece
 
 Index = NDArray[np.intp]
 ORDER = 16
 NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
-NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest shell is far below a double's rounding
 ROUNDS = 120
 MAX_NODES = 4_000_000
 PANEL_TOLERANCE = 1e-16
-_DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
-_FINEST = -119  # log₂ of the smallest shell, as a share of a piece
 _LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _REMEDY = "use the method moments, or ask for another epsilon or delta"
-SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
+
+
+_NONE: Array = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Rule:
 
     `number` counts nodes from left to right, ORDER to a panel, those left out included, and
     `log_spread` is the log of the stretch of losses a node stands for: its weight times |ℓ′|.
-    `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off.
+    `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off, `beyond_reversed` the same
+    under Q, and `panels` are the ends of the panels, whose halves have the nodes.
     """
 
     x: Array
@@ -51,6 +52,8 @@ class Rule:
     log_spread: Array
     error: float
     beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[Array, Array] = (_NONE, _NONE)
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
 
 
 def _derivative() -> Array:
@@ -62,76 +65,6 @@ def _derivative() -> Array:
 
 
 DERIVATIVE = _derivative()
-
-
-def _edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array:
-    """Return the first panels' edges: geometric shells around each anchor where some mass lies."""
-    piece, anchors, grid = outline.piece, outline.anchors, outline.x
-    if grid.size < 3:
-        return np.asarray([piece.lower, piece.upper])
-    mass = outline.shells(tilts)
-    essential = np.flatnonzero((mass > log_masses[:, None] - NEGLIGIBLE).any(axis=0))
-    if essential.size == 0:
-        return np.empty(0)
-    if (essential[0] == 0 and not np.isfinite(piece.lower)) or (
-        essential[-1] == grid.size - 1 and not np.isfinite(piece.upper)
-    ):
-        raise AccuracyError(
-            "the tail of the tilted density is too heavy to integrate: the tilt is too close to "
-            "the end of the domain on which the moment generating function is finite"
-        )
-    low = piece.lower if essential[0] == 0 else float(grid[essential[0] - 1])
-    high = piece.upper if essential[-1] == grid.size - 1 else float(grid[essential[-1] + 1])
-    edges = [np.asarray([low, high])]
-    sides: list[tuple[float, float, Array]] = []
-    places = []
-    for anchor in anchors:
-        if not low <= anchor <= high:
-            continue
-        # Down to the rounding of the anchor, too, however far a heavy tail reaches.
-        finest = _FINEST
-        if anchor != 0:
-            finest = min(finest, math.floor(math.log2(abs(anchor) / (high - low))) - 52)
-        elif _is_heavy(piece, math.ldexp(high - low, finest), tilts, log_masses):
-            finest = -_DEEPEST - math.ceil(math.log2(high - low))
-        # No power of two by itself may vanish.
-        offsets = np.ldexp(high - low, np.arange(finest, 1))
-        edges.append(np.asarray([anchor]))
-        inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
-        for side in (-1.0, 1.0):
-            x = anchor + side * offsets
-            within = (x > low) & (x < high)
-            if within.any():
-                sides.append((anchor, side, offsets[within]))
-                places += [np.asarray([inside]), x[within]]
-    # The density at all of them at once: a call of it costs more than a place.
-    seen = tilted_log_density(piece, np.concatenate(places), tilts) if places else np.empty(0)
-    first = 0
-    for anchor, side, offsets in sides:
-        here, away = seen[:, first : first + 1], seen[:, first + 1 : first + 1 + offsets.size]
-        first += 1 + offsets.size
-        with np.errstate(invalid="ignore"):
-            drop = np.abs(away - here).max(axis=0)
-        wide = np.flatnonzero(~(drop < 1.0))
-        narrowest = offsets[wide[0]] if wide.size else offsets[-1]
-        doublings = math.log2(high - low) - math.log2(narrowest)
-        count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
-        shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
-        edges.append(shells[(shells > low) & (shells < high)])
-    merged = np.unique(np.concatenate(edges))
-    keep = np.ones(merged.size, dtype=bool)
-    keep[1:-1] = np.diff(merged)[:-1] > 1e-13 * np.abs(merged[1:-1])
-    return merged[keep]
-
-
-def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:
-    """Return whether there is mass still closer to 0 than a place near it."""
-    places = np.asarray([x for x in (-near, near) if piece.lower < x < piece.upper])
-    if places.size == 0:
-        return False
-    with np.errstate(invalid="ignore"):
-        log_size = tilted_log_density(piece, places, tilts) + math.log(near)
-    return bool((log_size > log_masses[:, None] - NEGLIGIBLE).any())
 
 
 def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -196,9 +129,10 @@ class _Probe:
         x, weight = gauss_legendre(lower, upper)
         places = x.ravel()
         with np.errstate(all="ignore"):
-            rows = tilted_log_density(self.piece, places, self.tilts)
+            log_p, log_q, loss = self.piece.values(places)
+            rows = tilted(log_p, log_q, loss, self.tilts)
             density = np.exp(rows - self.tops[:, None])
-            loss = np.asarray(self.piece.loss(places)).reshape(x.shape)
+        loss = loss.reshape(x.shape)
         loss = np.where(np.isfinite(loss), loss, 0.0)
         values = density.reshape(len(self.tilts), *x.shape) * weight
         tests = [values, values * loss / (1.0 + np.abs(loss) / _LARGE_LOSS)]
@@ -242,8 +176,11 @@ def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
     leftover = np.zeros(len(probe.tilts))
     for _ in range(ROUNDS):
         middle = 0.5 * (trial.lower + trial.upper)
-        left = probe.evaluate(trial.lower, middle)
-        right = probe.evaluate(middle, trial.upper)
+        halves = probe.evaluate(
+            np.concatenate([trial.lower, middle]), np.concatenate([middle, trial.upper])
+        )
+        first = np.arange(middle.size)
+        left, right = halves.take(first), halves.take(first + middle.size)
         good, difference = _agree(trial, left.integrals + right.integrals, totals)
         good |= (middle <= trial.lower) | (middle >= trial.upper)
         good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
@@ -305,7 +242,7 @@ def build_panels(
     there; those of less than a `faint` share of the mass stay as small as they were at first.
     """
     tilts, log_masses = list(masses), np.asarray(list(masses.values()))
-    edges = _edges(outline, tilts, log_masses)
+    edges = first_edges(outline, tilts, log_masses)
     if edges.size == 0:
         return None, np.zeros(1)
     probe = _Probe(outline.piece, tilts, log_masses, frequency)
@@ -351,14 +288,20 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     if not np.isposinf(loss).all():
         keep &= np.isfinite(loss.ravel())
     number = np.flatnonzero(keep)
-    beyond = (0.0, 0.0)
+    beyond = swapped = (0.0, 0.0)
     if number.size:
         first, last = number[0] // ORDER, number[-1] // ORDER
-        below = _beyond(outline.piece, float(lower[first]), float(upper[first]))
-        above = _beyond(outline.piece, float(upper[last]), float(lower[last]))
-        beyond = (below[0] + above[0], below[1] + above[1])
+        edges = [
+            (float(lower[first]), float(upper[first])),
+            (float(upper[last]), float(lower[last])),
+        ]
+        beyond, swapped = (
+            _beyond(outline.piece, density, edges)
+            for density in (outline.piece.log_p, outline.piece.log_q)
+        )
     error = float(leftover.max())
-    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond)
+    ends = panels.lower, panels.upper
+    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond, ends, swapped)
 
 
 def _is_seen(
@@ -374,13 +317,21 @@ def _is_seen(
     return seen
 
 
-def _beyond(piece: SmoothPiece, edge: float, inner: float) -> tuple[float, float]:
-    """Return about ∫ P|ℓ| and ∫ Pℓ² beyond an edge, P falling there as from an inner place."""
-    room = edge - piece.lower if edge < inner else piece.upper - edge
-    places = np.asarray([edge, inner])
+def _beyond(
+    piece: SmoothPiece, density: RealFunction, edges: Sequence[tuple[float, float]]
+) -> tuple[float, float]:
+    """Return about ∫ P|ℓ| and ∫ Pℓ² beyond edges, P falling there as from an inner place."""
+    total = np.zeros(2)
+    places = np.asarray(edges)
     with np.errstate(all="ignore"):
-        log_p = np.asarray(piece.log_p(places), dtype=np.float64)
-        loss = abs(float(np.asarray(piece.loss(places))[0]))
-        length = abs(edge - inner) / max(float(log_p[1] - log_p[0]), 0.5)
-        first = math.exp(log_p[0]) * min(room, length) * loss if room > 0 else 0.0
-    return (first, first * loss) if math.isfinite(first * loss) else (0.0, 0.0)
+        logs = density(places.ravel()).reshape(places.shape)
+        falls = np.nan_to_num(logs[:, 1] - logs[:, 0])
+        losses = np.abs(np.asarray(piece.loss(places[:, 0])))
+    rows = zip(edges, logs[:, 0].tolist(), falls.tolist(), losses.tolist(), strict=True)
+    for (edge, inner), log_p, fall, loss in rows:
+        room = edge - piece.lower if edge < inner else piece.upper - edge
+        length = abs(edge - inner) / max(0.5, fall)
+        first = math.exp(min(log_p, 700.0)) * min(room, length) * loss if room > 0 else 0.0
+        if math.isfinite(first * loss):
+            total += first, first * loss
+    return float(total[0]), float(total[1])

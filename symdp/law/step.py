@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +11,9 @@ from flint import arb
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Extended = NDArray[np.longdouble]
 RealFunction = Callable[[Array], Array]
+ExtendedFunction = Callable[[Extended], Extended]
 
 
 class Accurate(Protocol):
@@ -23,6 +25,10 @@ class Accurate(Protocol):
 
     def ball(self, x: arb) -> tuple[arb, arb]:
         """Return balls around both at the working precision."""
+        ...
+
+    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
+        """Return both with 64-bit mantissas, None where the platform or a formula has none."""
         ...
 
 
@@ -46,6 +52,8 @@ class SmoothPiece:
         The same two functions beyond double precision.
     ends
         Balls around the finite ends, which a double may have rounded.
+    joint
+        log P, log Q and ℓ at once, where that is cheaper.
     """
 
     lower: float
@@ -58,6 +66,48 @@ class SmoothPiece:
     flat: bool = False
     integer: bool = False
     ends: tuple[arb, ...] = ()
+    joint: Callable[[Array], tuple[Array, ...]] | None = None
+
+    def values(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return log P, log Q and ℓ."""
+        if self.joint is None:
+            return self.log_p(x), self.log_q(x), np.asarray(self.loss(x), dtype=np.float64)
+        log_p, log_q, loss = self.joint(x)
+        return log_p, log_q, loss
+
+    def reversed(self) -> SmoothPiece:
+        """Return the piece with P and Q exchanged, neither of which vanishes on it."""
+        return replace(
+            self,
+            log_p=self.log_q,
+            log_q=self.log_p,
+            loss=_negative(self.loss),
+            accurate=_Reversed(self.accurate),
+            joint=None,
+        )
+
+
+def _negative(function: RealFunction) -> RealFunction:
+    return lambda x: -function(x)
+
+
+class _Reversed:
+    """log Q and −ℓ of a piece beyond double precision."""
+
+    def __init__(self, accurate: Accurate) -> None:
+        self._accurate = accurate
+
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        log_p, loss = self._accurate(x, -origin)
+        return log_p - loss + origin, -loss
+
+    def ball(self, x: arb) -> tuple[arb, arb]:
+        log_p, loss = self._accurate.ball(x)
+        return log_p - loss, -loss
+
+    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
+        values = self._accurate.extended(x)
+        return None if values is None else (values[0] - values[1], -values[1])
 
 
 @dataclass(frozen=True)

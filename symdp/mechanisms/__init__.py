@@ -1,6 +1,7 @@
 """The mechanisms that come with symdp: TOML files such as anybody may write.
 
-Each is an attribute of this module; calling it binds its parameters.
+Each is an attribute of this module; calling it binds its parameters. `from_trade_off` and
+`from_profile`, also of points, make the mechanism of a curve instead.
 
 >>> import symdp.mechanisms
 >>> symdp.mechanisms.gaussian(sigma=1.5)
@@ -11,13 +12,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
+_CURVES = ("from_profile", "from_profile_points", "from_trade_off", "from_trade_off_points")
 __all__ = ["load_builtin", "names", "resolve"]
 
 _FOLDER = Path(__file__).parent
@@ -98,9 +100,13 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def __getattr__(name: str) -> Mechanism:
+def __getattr__(name: str) -> Any:
+    if name in _CURVES:
+        from symdp.model import tradeoff_pair
+
+        return getattr(tradeoff_pair, name)
     return load_builtin(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_names()]
+    return [*__all__, *_CURVES, *_names()]

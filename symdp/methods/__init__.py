@@ -8,7 +8,7 @@ from functools import lru_cache
 from symdp.errors import InputError, suggestion
 from symdp.exact.answer import Accountant, Answer
 from symdp.exact.base import HIGHEST_ORDER
-from symdp.exact.contour import Contour
+from symdp.exact.route import Contour
 from symdp.methods.central_limit import CentralLimit, TiltedEdgeworth
 from symdp.methods.edgeworth import Edgeworth
 from symdp.methods.eeai import EdgeworthInterval

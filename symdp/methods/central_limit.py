@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # A tilted law that has all but collapsed on its largest loss is treated as if its deviation were
 # this fraction of its distance from ε: Gaussians so narrow cannot be told from a point.
-_NARROWEST = 1e-6
+_NARROWEST = 1e-6  # of the distance to the mean: the least deviation that a normal law is given
 
 
 def log_central_limit(law: SumLaw, epsilon: float, tilt: float) -> float:

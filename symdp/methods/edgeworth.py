@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # Every other order may vanish, and far out under Q, where e^ε multiplies the tail, they first grow.
-_NEXT_TERMS = 3
+_NEXT_TERMS = 3  # orders beyond the last one, whose size is the yardstick of what is left out
 
 
 @dataclass(frozen=True, slots=True)

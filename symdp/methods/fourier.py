@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from symdp.law.step import Array
 
 _WANTED = 1e-6  # relative, by the method's own estimate
-_FIRST_POINTS = 1 << 13
-_MOST_POINTS = 1 << 22
+_FIRST_POINTS = 1 << 13  # doubled until two grids agree
+_MOST_POINTS = 1 << 22  # 32 MB a transform
 _HOPELESS = 1.0  # e-folds of mass that the steps' grids gained or lost
 _KEPT = 8  # grids that are remembered with a law
 _FOR_POINT = 26.0  # numbers held for a point of the grid, remembered ones included; measured
 _LEFT_OUT = 20.0  # e^-20 of δ lies beyond an automatic grid
 _LOG_ROUND = 5.0  # so that nearby ε share a grid
-_LEAST_SHARE = -45.0
+_LEAST_SHARE = -45.0  # log: a tail of e^−45 is below the rounding of any δ that a grid can give
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from symdp.law.elementary import Complex
 from symdp.law.step import Array
 
 _UNIT = 1.1e-16  # rounding of a double
-_ROUNDED = 1e-6
+_ROUNDED = 1e-6  # of a spacing: a point that lies on the end but for rounding is counted in
 _STAGES = 16.0  # roundings of a mass and of a power, beside the log₂ N stages of the transform
 
 

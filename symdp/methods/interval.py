@@ -13,7 +13,7 @@ from symdp.methods.regime import REMEDY
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_SLACK = 1e-12
+_SLACK = 1e-12  # of log δ: what the rounding of the sums in it may be, many times over
 
 
 def least_log_delta(law: SumLaw, epsilon: float) -> float:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SETTLED = 1e-12  # of a standard deviation of the tilted loss
 _CUMULANTS = 12  # how far the series around a removable singularity goes
-_ROUNDING = 1e-15
+_ROUNDING = 1e-15  # a difference of doubles is no better
 
 
 @dataclass(frozen=True, slots=True)

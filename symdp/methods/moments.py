@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # The bound holds at every tilt, so the optimum need not be exact, but the rounding of its terms
 # must not push it below δ: K is relied on to twelve digits of the largest term.
-_SLACK = 1e-12
-_CLOSE = 1e-6
+_SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
+_CLOSE = 1e-6  # of a standard deviation: any tilt gives a bound, one so near the best loses 1e-12
 _ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
 
 

@@ -19,17 +19,17 @@ from symdp.methods.grid_reach import reach
 from symdp.methods.grid_sum import GridSum, Lumps, grid_sum
 from symdp.methods.moments import Moments, proved_instead
 
-_FEW_POINTS, _POINTS = 1 << 20, 1 << 22
+_FEW_POINTS, _POINTS = 1 << 20, 1 << 22  # the second where bounds from the first are wide
 _NARROW = 0.05  # wider intervals are worth four times the points
-_FEWEST, _MOST = 1 << 10, 1 << 23
+_FEWEST, _MOST = 1 << 10, 1 << 23  # 0.2 GB
 _MISSED = math.log(1e-5)  # of the answer: what the coupling's failure may cost
 _LOG_ROUND = 3.0  # so that nearby ε share a mesh
 _LEAST_SHARE, _LARGEST_SHARE = -36.0, -9.0  # below the first, rounding is larger
 _FINEST = 1e-12  # mesh, of the largest loss
 _SLACK = 1e-12  # of the terms of a logarithm, as far as K is relied on
-_LOSS_ROUNDING = 1e-15
-_WIDE = 2.0
-_KEPT = 4
+_LOSS_ROUNDING = 1e-15  # of the largest loss, for each step
+_WIDE = 2.0  # ratio of the bounds at which a finer grid is tried
+_KEPT = 4  # laws on grids that are kept, 32 MB each
 _FOR_SUM, _FOR_STEP = 10.0, 25.0  # numbers held for a point, and for a cell of a step; measured
 
 

@@ -23,14 +23,14 @@ Array = NDArray[np.float64]
 
 # An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
 # leaves not one decimal digit to rely on.
-LARGEST_ERROR = 0.1
+LARGEST_ERROR = 0.1  # relative: a series is out of its regime where the next term says more
 # The first omitted term of a sum of one or two losses that are not normal may say little of those
 # beyond it: of lugannani-rice, errors of eight times its size were seen.
-FEW_STEPS = 2
-_LARGEST_ERROR_OF_FEW = 0.01
+FEW_STEPS = 2  # for which a series in 1/√n promises nothing
+_LARGEST_ERROR_OF_FEW = 0.01  # for so few steps the next term says little of the rest
 REMEDY = "use the method contour"
 _GRID = np.geomspace(1.0, 10.0, 40)
-_FARTHEST = 1000.0
+_FARTHEST = 1000.0  # standard deviations: the line beyond is smaller than what is sampled
 _NOISE = 1e-6  # a far tail divides by its own e^{−x²/2}: rounding must not pass for a signal
 _SPACING = math.log(float(_GRID[1] / _GRID[0]))
 

@@ -15,8 +15,8 @@ from symdp.law.tilts import Probe, increasing_root, log_add_exp
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_SLACK = 1e-12
-_CLOSE = 1e-6
+_SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
+_CLOSE = 1e-6  # of a standard deviation: any order gives a bound
 
 
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:

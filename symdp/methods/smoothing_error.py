@@ -41,7 +41,7 @@ _CELL = 0.1  # width of cells where y times a step's deviation is one or more; i
 _FARTHEST, _PER_ROOT = 4096.0, 4.0  # largest y of one deviation of a step, and how it grows with √n
 _TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
 _NEARER = 8.0  # where the loss turns too fast to be integrated so far out
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _HALF_NORMAL = math.sqrt(0.5 * math.pi)
 
 _known: WeakKeyDictionary[SumLaw, dict[float, float]] = WeakKeyDictionary()

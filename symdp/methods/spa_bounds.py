@@ -21,11 +21,11 @@ from symdp.methods.standard_moments import summands
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_GOLDEN = 0.5 * (3.0 - math.sqrt(5.0))
+_GOLDEN = 0.5 * (3.0 - math.sqrt(5.0))  # section of the search
 _FIRST_STEP = 0.4  # in the logarithm of the tilt
-_WIDENINGS = 4
-_REFINEMENTS = 6
-_FAR = 1e3
+_WIDENINGS = 4  # of a bracket that does not hold the optimum yet
+_REFINEMENTS = 6  # sections: any tilt gives a bound, the best is flat
+_FAR = 1e3  # a tilt that is large for any loss
 _NEAR = 0.05  # standard deviations: the place of the saddle point is only a start
 _SLACK = 1e-9  # far above rounding in the Gaussian integral, far below any Berry-Esseen error
 

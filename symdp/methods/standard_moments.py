@@ -26,13 +26,12 @@ Array = NDArray[np.float64]
 _ROUNDED_KINK = 0.05  # h
 _BLUR = 0.12  # s
 _LEAST_VARIANCE = 1e-80  # below this, powers of it leave the range of doubles
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _UNIT = 2.3e-16  # of distances from a mean, relative to the largest
 _CLEAR = 1e10  # how far a variance must be above the square of their rounding
 
-# Constants of the Berry-Esseen inequality for identical and for merely independent summands.
-IDENTICAL_CONSTANT = 0.4690
-INDEPENDENT_CONSTANT = 0.56
+IDENTICAL_CONSTANT = 0.4690  # Shevtsova 2013, identically distributed terms
+INDEPENDENT_CONSTANT = 0.56  # Shevtsova 2010, independent terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from symdp.law.tilts import Probe, increasing_root
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_SLACK = 1e-12
+_SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
 _CLOSE = 1e-4  # standard deviations of the best tilt, where the bound is flat
 
 

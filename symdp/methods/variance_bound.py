@@ -17,11 +17,11 @@ from symdp.methods.moments import Moments
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_SLACK = 1e-12
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+_SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)  # section of the search
 _NEAR = 0.05  # standard deviations: the saddle point only begins the search
 _WIDTHS = (0.25, 3.0)  # of the saddle point's tilt, where the best one is looked for
-_OUTER, _INNER = 16, 20
+_OUTER, _INNER = 16, 20  # sections of the two searches: any place gives a bound
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ hockey-stick divergence at any order; then it composes, adaptively too [Zhu, Don
   published. If not, the Poisson pair; if so (probability p) the record displaces another, a shift
   of 2D at most and at the rate q′ = B·Pr[Bin(N, q) > B]/(N p).
 
+- random allocation, one of t steps: `symdp.model.allocation`.
+
 *Substituting a record*, a symmetric relation:
 
 - no sampling: (f(x − 2D), f) for symmetric f;
@@ -46,10 +48,12 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.errors import InputError
+from symdp.model.allocation import allocated_pair
 from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support
 from symdp.model.relation import SUBSTITUTION
-from symdp.model.sampling import Laws, Noise, Sampling, Source
+from symdp.model.sampling import Laws, Noise, Source
+from symdp.model.schemes import ALLOCATION, Sampling
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -74,6 +78,9 @@ def dominating_pair(
     ------
     InputError : no pair is known, or proved, for this noise, scheme and relation.
     """
+    if sampling is not None and sampling.scheme == ALLOCATION:
+        own = dominating_pair(source, variable, support, None, relation)
+        return allocated_pair(own, sampling)
     if isinstance(source, Laws):
         return _of_laws(source, variable, support, sampling)
     noise = _Shifts(source, variable, support)
@@ -93,6 +100,8 @@ def dominating_pair(
 def is_attained(mechanism: Mechanism) -> bool:
     """Whether data sets are known that are as far apart as the pair, which is a bound otherwise."""
     sampling, source = mechanism.sampling, mechanism.source
+    if sampling is not None and sampling.scheme == ALLOCATION:
+        return sampling.participations == 1
     if sampling is None or isinstance(source, Laws):
         return True
     if sampling.scheme != "poisson":

@@ -13,16 +13,8 @@ from symdp.model.guarded import substitute
 from symdp.model.intake import Intake
 from symdp.model.pair import Component, Pair, Support, normalized
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
-from symdp.model.sampling import (
-    Laws,
-    Noise,
-    Number,
-    Parameter,
-    Sampling,
-    Source,
-    declare,
-    exact,
-)
+from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact
+from symdp.model.schemes import ALLOCATION, Sampling, allocation
 
 __all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
 
@@ -51,6 +43,8 @@ class Mechanism:
     title: str = ""
     description: str = ""
     citation: str = ""
+    family: str = ""
+    protects: str = ""
     template: Mechanism | None = None
 
     def __post_init__(self) -> None:
@@ -241,26 +235,49 @@ class Mechanism:
         """
         return replace(self, relation=checked(relation))
 
+    def moved_by(self, sensitivity: Number) -> Mechanism:
+        """Return the same noise on a query that one record moves by another sensitivity.
+
+        Raises
+        ------
+        InputError : a pair of laws, which has no sensitivity, or a number that is not above 0.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> mechanisms.discrete_laplace(b=2).moved_by(3).source.sensitivity
+        3
+        """
+        if not isinstance(self.source, Noise):
+            raise InputError(f"{self.name} is a pair of laws and has no sensitivity to change")
+        size = exact(sensitivity, "the sensitivity")
+        source = Noise(self.source.density, size).checked(self.support)
+        return replace(self, source=source, template=None)
+
     def subsample(
         self,
         scheme: str,
-        rate: Number,
+        rate: Number | None = None,
         batch: int | None = None,
         *,
         records: int | None = None,
         group: int = 1,
+        steps: int | None = None,
+        participations: int | None = None,
     ) -> Mechanism:
         """Return the mechanism run on a random part of the records.
 
         Parameters
         ----------
-        scheme : "poisson", "without_replacement", "with_replacement" or "truncated_poisson"; see
-            `Sampling`, and `symdp.model.dominating` for the pair of each
+        scheme : "poisson", "without_replacement", "with_replacement", "truncated_poisson" or
+            "random_allocation"; see `Sampling`, and `symdp.model.dominating` for the pair of each
         rate : probability from 0 to 1, a number or an expression of parameters; a name or symbol
             on its own that is no parameter yet becomes one, a probability
         batch : number of draws with replacement, or the most records that a Poisson batch keeps
         records : number of all records, for truncated_poisson and for groups without replacement
         group : number of records that are protected together
+        steps, participations : of random_allocation, which takes no rate: a record takes part in
+            so many (1 where left out) of so many steps
 
         Raises
         ------
@@ -276,13 +293,20 @@ class Mechanism:
         """
         if self.sampling is not None:
             raise InputError(f"{self.name} already has {self.sampling.scheme} sampling")
+        if scheme == ALLOCATION:
+            if rate is not None:
+                raise InputError("random_allocation takes no rate: steps and participations say it")
+            return replace(self, sampling=allocation(steps, participations))
+        if rate is None:
+            Sampling(scheme, sp.Integer(1), batch, records, group, steps, participations)
+            raise InputError(f"{scheme} sampling needs a rate")
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
         new = alone and str(rate) not in {parameter.name for parameter in self.declared}
         rates = (declare(str(rate), "probability"),) if new else ()
         intake = Intake(self.variable, self.support, None, (*self.declared, *rates))
         expr = intake.formula(rate, "the sampling rate")
         expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
-        sampling = Sampling(scheme, expr, batch, records, group)
+        sampling = Sampling(scheme, expr, batch, records, group, steps, participations)
         return replace(self, sampling=sampling, declared=intake.declared)
 
     def normalized(self) -> Mechanism:
@@ -357,6 +381,8 @@ class Mechanism:
         values = {name: f"={value}" for name, value in self.bound}
         names = (p.name + values.get(p.name, "") for p in self.declared)
         text = f"{self.name}({', '.join(names)})"
+        if isinstance(self.source, Noise) and self.source.sensitivity.is_Integer:
+            text += "" if (size := self.source.sensitivity) == 1 else f", sensitivity {size}"
         if self.sampling:
             text += f", {self.sampling.describe()}"
         return text + ("" if self.relation is None else f", {self.relation.replace('_', ' ')}")

@@ -69,7 +69,7 @@ def check_relation(mechanism: Mechanism) -> None:
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
-    if mechanism.is_given and scheme != "poisson":
+    if mechanism.is_given and scheme not in {"poisson", "random_allocation"}:
         raise InputError(f"{scheme} sampling needs additive noise; {name} is a pair")
     if mechanism.is_given and group > 1:
         raise InputError(f"groups need additive noise; {name} is a pair of two laws")
@@ -87,7 +87,7 @@ def check_relation(mechanism: Mechanism) -> None:
             f"{name}: what a sampled pair of laws protects is known for one record added or "
             "removed, not for substitution"
         )
-    if scheme == "truncated_poisson" or group > 1:
+    if scheme in {"truncated_poisson", "random_allocation"} or group > 1:
         what = scheme if group == 1 else f"a group of {group} under {scheme} sampling"
         raise InputError(f"{what}: no pair is proved for substitution; use add_remove")
 
@@ -123,7 +123,10 @@ class Protection:
         text = protects(self.relation, self.group)
         if self.is_attained:
             return text
-        what = "truncated batches" if "truncated" in self.sampling else "fixed batches"
+        if "random_allocation" in self.sampling:
+            what = "several steps for one record"
+        else:
+            what = "truncated batches" if "truncated" in self.sampling else "fixed batches"
         return f"{text}; {what}: an upper bound that no known data attain"
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -24,16 +24,6 @@ from symdp.model.parser import CONSTANTS, parse_value, shorten
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
 
-SCHEMES = ("poisson", "without_replacement", "with_replacement", "truncated_poisson")
-LARGEST_BATCH = 10**12
-LARGEST_GROUP = 64
-_BATCH = {
-    "poisson": "",
-    "without_replacement": "",
-    "with_replacement": "the number of draws",
-    "truncated_poisson": "the most records that are kept",
-}
-_WITH_BATCH = ("with_replacement", "truncated_poisson")
 _MOST_VALUE_BITS = 4_000
 
 
@@ -60,6 +50,9 @@ _DOMAINS = {
     ),
     "positive integer": _Domain(
         ("integer", "positive"), "1, 2, 3 or more", lambda v: _whole(v) and sign_of(v) > 0
+    ),
+    "integer above 1": _Domain(
+        ("integer", "positive"), "2, 3, 4 or more", lambda v: _whole(v) and sign_of(v - 1) > 0
     ),
     "natural": _Domain(
         ("integer", "nonnegative"), "0, 1, 2 or more", lambda v: _whole(v) and sign_of(v) >= 0
@@ -293,81 +286,3 @@ class Laws:
 
 
 Source: TypeAlias = Noise | Laws
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How a step draws its records: a scheme, its rate q, and what else the scheme needs.
-
-    - poisson: every record takes part with probability q, each on its own;
-    - without_replacement: a batch of fixed size, a share q of all records;
-    - with_replacement: `batch` draws, each of them a given record with probability q;
-    - truncated_poisson: a Poisson batch of which `batch` records, drawn at random, are kept where
-      there are more; `records` is the number of all records.
-
-    `group` is the number of records that are protected together; groups without replacement need
-    `records` too. The pairs that follow stand in `symdp.model.dominating`.
-
-    Raises
-    ------
-    InputError : an unknown scheme, a rate outside [0, 1], a missing or superfluous number.
-
-    Examples
-    --------
-    >>> Sampling("poisson", sp.Rational(1, 100)).describe()
-    'poisson sampling at rate 1/100'
-    >>> Sampling("truncated_poisson", sp.Rational(1, 100), batch=32, records=2000).describe()
-    'truncated_poisson sampling at rate 1/100, batch 32, 2000 records'
-    """
-
-    scheme: str
-    rate: sp.Expr
-    batch: int | None = None
-    records: int | None = None
-    group: int = 1
-
-    def __post_init__(self) -> None:
-        if self.scheme not in SCHEMES:
-            raise InputError(
-                f"unknown sampling scheme {self.scheme!r}{suggestion(str(self.scheme), SCHEMES)}"
-                f" (known are {', '.join(SCHEMES)})"
-            )
-        if not self.rate.free_symbols and (sign_of(self.rate) < 0 or sign_of(self.rate - 1) > 0):
-            raise InputError(f"the sampling rate must be a probability, 0 to 1, not {self.rate}")
-        if type(self.group) is not int or not 1 <= self.group <= LARGEST_GROUP:
-            raise InputError(
-                f"the group must be a whole number from 1 to {LARGEST_GROUP}, not {self.group!r}"
-            )
-        if self.group > 1 and self.scheme == "truncated_poisson":
-            raise InputError("no pair is proved for groups under truncated_poisson; use group 1")
-        self._check_number("batch", self.scheme in _WITH_BATCH, _BATCH[self.scheme])
-        self._check_number("records", self._needs_records, "how many there are in all")
-        if self.records is not None and self.records < self.group:
-            raise InputError(f"a group of {self.group} out of {self.records} records is too large")
-
-    @property
-    def _needs_records(self) -> bool:
-        grouped = self.scheme == "without_replacement" and self.group > 1
-        return grouped or self.scheme == "truncated_poisson"
-
-    def _check_number(self, name: str, needed: bool, what: str) -> None:
-        value = getattr(self, name)
-        if value is None and needed:
-            raise InputError(f"{self.scheme} sampling needs {name}: {what}")
-        if value is not None and not needed:
-            raise InputError(f"{self.scheme} sampling takes no {name}; leave it out")
-        if value is not None and (type(value) is not int or not 1 <= value <= LARGEST_BATCH):
-            raise InputError(
-                f"{name} must be a whole number from 1 to {LARGEST_BATCH}, not {value!r:.40}"
-            )
-
-    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Sampling:
-        """Return the sampling with values in place of symbols."""
-        return replace(self, rate=substitute(self.rate, values))
-
-    def describe(self) -> str:
-        """Return scheme and numbers in words."""
-        text = f"{self.scheme} sampling at rate {self.rate}"
-        text += f", batch {self.batch}" if self.batch else ""
-        text += f", {self.records} records" if self.records else ""
-        return text + (f", groups of {self.group}" if self.group > 1 else "")

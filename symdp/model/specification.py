@@ -21,10 +21,20 @@ from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse, shorten
 from symdp.model.sampling import variable_symbol
+from symdp.model.schemes import ALLOCATION
+from symdp.model.tradeoff_pair import (
+    from_profile,
+    from_profile_points,
+    from_trade_off,
+    from_trade_off_points,
+)
 
 _LARGEST_FILE = 1_000_000  # bytes
-_TEXTS = ("title", "description", "citation")
-_CONTENT = ("variable", "support", "parameters", "noise", "pair", "sampling", "relation")
+_TEXTS = ("title", "description", "citation", "family", "protects")
+_CURVES = ("trade_off", "profile")
+_CONTENT = (
+    "variable", "support", "parameters", "noise", "pair", *_CURVES, "sampling", "relation"
+)  # fmt: skip
 _TOP = ("name", *_TEXTS, *_CONTENT)
 _WORDS = {
     str: "text",
@@ -82,6 +92,18 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     name = take(document, "name", str, required=True)
     if not name or len(name) > 60 or not name.isprintable():
         raise InputError(f"name must be 1 to 60 printable characters, not {shorten(name)}")
+    made = _of_curve if any(key in document for key in _CURVES) else _of_densities
+    mechanism = made(document)
+    texts = {key: take(document, key, str, default="") for key in _TEXTS}
+    mechanism = replace(mechanism, name=name, **texts)
+    mechanism = with_sampling(mechanism, take(document, "sampling", dict))
+    mechanism = with_relation(mechanism, take(document, "relation", str))
+    _refuse_unused(mechanism)
+    return mechanism
+
+
+def _of_densities(document: dict[str, Any]) -> Mechanism:
+    """Return the mechanism of a [noise] or a [pair] table."""
     with at("support"):
         support = take(document, "support", object, required=True)
         kind = kind_of(support)
@@ -105,13 +127,41 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     with at("support"):
         ends = _support(support, symbols)
     read = _additive if noise is not None else _from_pair
-    mechanism = read(noise or laws or {}, {**symbols, variable: symbol}, symbol, ends, words)
-    texts = {key: take(document, key, str, default="") for key in _TEXTS}
-    mechanism = replace(mechanism, name=name, **texts)
-    mechanism = with_sampling(mechanism, take(document, "sampling", dict))
-    mechanism = with_relation(mechanism, take(document, "relation", str))
-    _refuse_unused(mechanism)
-    return mechanism
+    return read(noise or laws or {}, {**symbols, variable: symbol}, symbol, ends, words)
+
+
+def _of_curve(document: dict[str, Any]) -> Mechanism:
+    """Return the mechanism of a [trade_off] or a [profile] table: a formula, or points."""
+    present = [key for key in (*_CURVES, "noise", "pair") if key in document]
+    if len(present) > 1:
+        raise InputError(f"a mechanism has one of [{'], ['.join(present)}], not several")
+    for key in ("variable", "support"):
+        if key in document:
+            raise InputError(f"[{present[0]}] fixes the {key}; leave it out")
+    key, table = present[0], take(document, present[0], dict)
+    words = take(document, "parameters", dict, default={})
+    formula, variable, other = (
+        ("f", "alpha", "between") if key == "trade_off" else ("delta", "epsilon", "both")
+    )
+    with at(f"[{key}]"):
+        ranged = key == "profile" and formula in table
+        refuse_unknown(table, (formula, "support") if ranged else (formula, "points", other))
+        if (formula in table) == ("points" in table):
+            raise InputError(f"give {formula}, a formula of {variable}, or points, not both")
+        if "points" in table:
+            listed = take(table, "points", list)
+            if key == "profile":
+                return from_profile_points(listed, both=take(table, "both", bool, default=True))
+            return from_trade_off_points(listed, take(table, "between", str, default="unknown"))
+        x = variable_symbol(variable, "interval")
+        symbols = {name: declare(name, word).symbol for name, word in words.items()}
+        with at(formula):
+            curve = parse(take(table, formula, str), {**symbols, variable: x})
+        if key == "trade_off":
+            return from_trade_off(curve, x, parameters=words)
+        with at("support"):
+            ends = _support(take(table, "support", list, default=["-oo", "oo"]), symbols)
+        return from_profile(curve, x, ends, parameters=words)
 
 
 def _additive(
@@ -169,10 +219,12 @@ def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechani
     if table is None:
         return mechanism
     with at("[sampling]"):
-        refuse_unknown(table, ("scheme", "rate", "batch", "records", "group"))
+        refuse_unknown(
+            table, ("scheme", "rate", "batch", "records", "group", "steps", "participations")
+        )
         scheme = take(table, "scheme", str, required=True)
-        rate = take(table, "rate", object, required=True)
-        if not isinstance(rate, str):
+        rate = take(table, "rate", object, required=scheme != ALLOCATION)
+        if rate is not None and not isinstance(rate, str):
             rate = exact(rate, "rate")
         return mechanism.subsample(
             scheme,
@@ -180,6 +232,8 @@ def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechani
             take(table, "batch", int),
             records=take(table, "records", int),
             group=take(table, "group", int, default=1),
+            steps=take(table, "steps", int),
+            participations=take(table, "participations", int),
         )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from symdp.law.total import SumLaw
     from symdp.questions.composition import Composition
 
-_DIGITS = 30
+_DIGITS = 30  # of the method truth
 
 
 @dataclass(frozen=True)

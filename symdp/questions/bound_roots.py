@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from symdp.exact.answer import Accountant
     from symdp.law.total import SumLaw
 
-_CLOSE = 1e-10
-_MOST = 60
+_CLOSE = 1e-10  # relative: the ε of a bound needs no more
+_MOST = 60  # halvings
 
 
 def proved_lower_epsilon(

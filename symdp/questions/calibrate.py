@@ -135,9 +135,8 @@ def calibrate(
     start = time.perf_counter()
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-    if isinstance(digits, bool) or not _LEAST_DIGITS <= digits <= _MOST_DIGITS:
-        raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
-    task = _task(mechanism, parameter, count)
+    checked_digits(digits)
+    task = task_of(mechanism, parameter, count)
     # One ulp below, so that the rounding of the logarithm is on the safe side too.
     limit = math.nextafter(math.log(delta), -math.inf)
 
@@ -146,7 +145,7 @@ def calibrate(
 
     grid = grid_of(task.domain, digits)
     if between is not None:
-        grid = _narrowed(grid, between, parameter)
+        grid = narrowed(grid, between, parameter)
     target = f"δ({epsilon:g}) ≤ {delta:g}"
     what = f"{task.name}: {parameter}"
     leading = _Leading(task, epsilon, method, direction)
@@ -174,6 +173,13 @@ def _plain(value: sp.Rational) -> int | float:
     return int(value.p) if value.q == 1 else float(value)
 
 
+def checked_digits(digits: int) -> int:
+    """Return a number of significant digits of a grid; InputError outside 4 to 13."""
+    if isinstance(digits, bool) or not _LEAST_DIGITS <= digits <= _MOST_DIGITS:
+        raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
+    return digits
+
+
 @dataclass(frozen=True)
 class _Task:
     """What is calibrated: the domain of its values, and the composition at one of them."""
@@ -193,7 +199,7 @@ class _Task:
         return Composition([(self.mechanism(**{self.parameter: value}), self.count)])
 
 
-def _task(mechanism: Mechanism, parameter: str, count: int | None) -> _Task:
+def task_of(mechanism: Mechanism, parameter: str, count: int | None) -> _Task:
     """Return the task; raise InputError where the mechanism leaves too much or nothing free."""
     free = mechanism.parameters
     if parameter not in free:
@@ -221,7 +227,8 @@ def _task(mechanism: Mechanism, parameter: str, count: int | None) -> _Task:
     return _Task(mechanism, parameter, domain, count)
 
 
-def _narrowed(grid: Grid, between: tuple[Number, Number], parameter: str) -> Grid:
+def narrowed(grid: Grid, between: tuple[Number, Number], parameter: str) -> Grid:
+    """Return the grid between two values; InputError where they are not two numbers in order."""
     from symdp.model.sampling import exact
 
     low, high = (exact(end, parameter) for end in between)

@@ -6,15 +6,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 import sympy as sp
 
 from symdp.arguments import MOST_STEPS
 from symdp.errors import AccuracyError, InputError
-
-if TYPE_CHECKING:
-    from symdp.questions.guarantee import Guarantee
 
 _NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
 _SATURATED = 35.0  # normal quantiles beyond this tell nothing about where the root is
@@ -22,6 +19,21 @@ _APART = 1  # places on the coarse list between a bracket and the probes beyond 
 _WIDE = 8  # a bracket with ends of a larger ratio is halved on the logarithmic scale
 _POINTS = 4  # of the inverse interpolation
 _LEAST, _LARGEST = -6, 9  # decimal exponents of the coarse list
+
+
+class Bounded(Protocol):
+    """What a search compares with its limit: a logarithm from above."""
+
+    @property
+    def log_upper(self) -> float | None:
+        """The upper bound's logarithm."""
+
+    @property
+    def delta(self) -> float:
+        """The value itself, for messages."""
+
+
+B = TypeVar("B", bound=Bounded)
 
 
 @dataclass(frozen=True)
@@ -106,23 +118,23 @@ def grid_of(domain: str, digits: int) -> Grid:
 
 
 @dataclass(frozen=True)
-class Found:
+class Found(Generic[B]):
     """Two neighbours on the fine grid: one meets the target, the other does not."""
 
     safe: sp.Rational
     unsafe: sp.Rational
     step: sp.Rational
-    guarantee: Guarantee
-    missed: Guarantee
+    guarantee: B
+    missed: B
 
 
 def search(
     grid: Grid,
-    guarantee: Callable[[sp.Rational], Guarantee],
+    guarantee: Callable[[sp.Rational], B],
     limit: float,
     what: str,
     target: str,
-) -> Found:
+) -> Found[B]:
     """Return the neighbours between which the upper bound on log δ crosses `limit`.
 
     Parameters
@@ -159,18 +171,18 @@ def search(
     return Found(safe, unsafe, step, walk.known[safe], walk.known[unsafe])
 
 
-class _Walk:
+class _Walk(Generic[B]):
     """Every value that was visited, and the choice of the next."""
 
     def __init__(
         self,
         grid: Grid,
-        guarantee: Callable[[sp.Rational], Guarantee],
+        guarantee: Callable[[sp.Rational], B],
         limit: float,
         what: str,
         target: str,
     ) -> None:
-        self.known: dict[sp.Rational, Guarantee] = {}
+        self.known: dict[sp.Rational, B] = {}
         self._grid, self._guarantee, self._limit = grid, guarantee, limit
         self._coarse = list(grid.coarse)
         self._what, self._target = what, target

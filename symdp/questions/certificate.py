@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flint import arb, ctx
 
+from symdp.balls.masses import with_mass_one
 from symdp.certify.larger import larger_delta, larger_epsilon
 from symdp.decimal_text import nearest_scientific, scientific
 from symdp.errors import AccuracyError, InputError
@@ -19,10 +20,11 @@ from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
     from symdp.questions.composition import Composition, Direction
 
 CITATIONS = ("SPA (28)", "SPA (43)")
-_MORE_DIGITS = 3
+_MORE_DIGITS = 3  # of the printed ends than are asked for
 _LEAST_DOUBLE = 2.3e-308  # below it, doubles lose digits
 
 
@@ -135,10 +137,16 @@ def certify_delta(
         If no proof is found for this mechanism at so many digits.
     """
     start = time.perf_counter()
-    pairs = {side: [(m.pair(side), n) for m, n in steps] for side in directions}
+    pairs = {side: _proved_pairs(steps, side) for side in directions}
     side, largest = larger_delta(pairs, epsilon, digits)
     count = sum(n for _, n in steps)
     return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
+
+
+def _proved_pairs(steps: Sequence[tuple[Mechanism, int]], side: str) -> list[tuple[Pair, int]]:
+    """Return the pairs of all steps, their masses proved to be one."""
+    proved = with_mass_one(dict(steps), for_proof=True)
+    return [(mechanism.pair(side), count) for mechanism, count in proved.items()]
 
 
 def certify_epsilon(
@@ -156,7 +164,7 @@ def certify_epsilon(
         If the sign of δ(ε) − δ is not proved on both sides of ε.
     """
     start = time.perf_counter()
-    pairs = {side: [(m.pair(side), n) for m, n in composition.steps] for side in directions}
+    pairs = {side: _proved_pairs(composition.steps, side) for side in directions}
     about = {side: _estimate(composition, delta, side) for side in directions}
     side, (low, high) = larger_epsilon(pairs, delta, digits, about)
     shown = _proved(low, high, digits) + _MORE_DIGITS

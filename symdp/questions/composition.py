@@ -23,6 +23,8 @@ from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.guarantee import Curve, Guarantee
+from symdp.questions.steps import listed_steps
+from symdp.questions.sums import Summed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Composition", "Direction", "compose"]
 
 
-class Composition:
+class Composition(Summed):
     """Independent (or adaptively composed) steps of mechanisms: distinct ones, each with a count.
 
     Parameters
@@ -63,17 +65,14 @@ class Composition:
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
         from symdp.balls.masses import with_mass_one
         from symdp.model.protection import protection_of
+        from symdp.questions.steps import merged_steps, of_independent_steps
 
-        merged: dict[Mechanism, int] = {}
-        for mechanism, count in steps:
-            concrete = mechanism.require_concrete()
-            merged[concrete] = merged.get(concrete, 0) + checked_count(count)
-        if not merged:
-            raise InputError("a composition needs at least one step")
-        self.protection = protection_of(list(merged))
+        asked = merged_steps(steps)
+        self.protection = protection_of(list(asked))
+        merged = merged_steps(of_independent_steps(asked))
         self.steps = tuple(with_mass_one(merged).items())
         self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
-        self.count = sum(merged.values())
+        self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
 
     def __repr__(self) -> str:
@@ -260,9 +259,8 @@ class Composition:
         epsilon
             Any real number in nats, taken exactly, or an array of them.
         digits
-            Significant digits to which the ends should agree, 1 to 1000.  For few steps and for
-            atoms off any lattice fewer are proved, six as a rule and four at least: the record's
-            `digits` says how many.
+            Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
+            any lattice get about six, four at least: the record's `digits` says how many.
         direction
             As for `delta`.
 
@@ -313,9 +311,8 @@ class Composition:
         delta
             A number strictly between 0 and 1, taken exactly, or an array of them.
         digits
-            Significant digits to which the ends should agree, 1 to 1000.  For few steps and for
-            atoms off any lattice fewer are proved, six as a rule and four at least: the record's
-            `digits` says how many.
+            Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
+            any lattice get about six, four at least: the record's `digits` says how many.
         direction
             As for `delta`.
 
@@ -347,8 +344,8 @@ class Composition:
         with within_capacity("certify"):
             return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
 
-    def trade_off(self, alpha: float, direction: Direction = "both") -> float:
-        """Return the least miss rate at false alarm rate α."""
+    def trade_off(self, alpha: Any, direction: Direction = "both") -> Any:
+        """Return the least miss rate at false alarm rate α, an array of them for an array."""
         from symdp.questions.tradeoff import trade_off
 
         return trade_off(self, alpha, direction)
@@ -375,8 +372,7 @@ def compose(
     Parameters
     ----------
     steps
-        A mechanism; or a list of mechanisms, each of which counts once, and of pairs
-        (mechanism, count).
+        A mechanism; or a list of mechanisms, each once, and of pairs (mechanism, count).
     count
         How often one mechanism is taken, once if left out; a float must be whole.
 
@@ -395,7 +391,6 @@ def compose(
     True
     """
     from symdp.model.mechanism import Mechanism
-    from symdp.questions.steps import listed_steps
 
     if isinstance(steps, Mechanism):
         return Composition([(steps, checked_count(1 if count is None else count))])

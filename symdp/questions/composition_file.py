@@ -20,7 +20,7 @@ from symdp.model.specification import (
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
-_LARGEST_COUNT = 10**12
+_LARGEST_COUNT = 10**12  # steps of one [[step]] table
 
 
 def load_composition(path: str | Path) -> list[tuple[Mechanism, int]]:

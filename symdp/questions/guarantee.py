@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from symdp.decimal_text import (
@@ -18,7 +20,7 @@ from symdp.decimal_text import (
     rounded,
     rounded_exponential,
 )
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 # A value and the ends of its interval are rounded apart; by more than this, relatively to their
 # size and to one, they do not differ by rounding.
-_ROUNDING = 1e-13
+_ROUNDING = 1e-13  # relative: ends that passed the value by rounding are moved onto it
+_COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Guarantee:
     protection
         The neighbouring relation and the sampling: whose privacy this is.
     route
-        The row of `symdp.exact.routes.ROUTES` by which the default method answered.
+        The row of `symdp.exact.route.ROUTES` by which the default method answered.
     asked
         "delta" or "epsilon".
     kind
@@ -313,6 +316,56 @@ class Curve(Sequence[Guarantee]):
         from symdp.questions.notebook import curve_html
 
         return curve_html(self)
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the points as CSV with a header, written into a file too where one is named.
+
+        Every number is a full double, or a decimal text below the double range; a bound that is
+        not known is an empty field.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> curve = compose(mechanisms.gaussian(sigma=2), 3).delta([0.5, 1.5])
+        >>> [line[:12] for line in curve.to_csv().splitlines()]
+        ['epsilon,delt', '0.5,0.185151', '1.5,0.028882']
+        """
+        lines = [",".join(_COLUMNS)]
+        for answer in self:
+            values = answer.to_json()
+            cells = ("" if values[name] is None else str(values[name]) for name in _COLUMNS)
+            lines.append(",".join(cells))
+        text = "\n".join(lines) + "\n"
+        if path is not None:
+            try:
+                Path(path).write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        return text
+
+    def plot(self, ax: Any, **style: Any) -> Any:
+        """Draw δ over ε into Matplotlib axes, log δ upwards and bounds shaded; return the axes.
+
+        Parameters
+        ----------
+        ax
+            The axes, as `matplotlib.pyplot.subplots` returns them.
+        style
+            What `Axes.plot` takes, such as a label or a colour.
+        """
+        (line,) = ax.plot(self.epsilon, self.delta, **style)
+        lower, upper = self.lower, self.upper
+        if lower is not None and upper is not None and self[0].asked == "delta":
+            ax.fill_between(self.epsilon, lower, upper, color=line.get_color(), alpha=0.2)
+        ax.set_yscale("log")
+        ax.set_xlabel("ε (nats)")
+        ax.set_ylabel("δ(ε)")
+        return ax
 
     def to_json(self) -> dict[str, Any]:
         """Return the points as JSON values."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from symdp.exact.answer import Accountant, Answer
     from symdp.law.total import SumLaw
 
-_RELATIVE = 4e-15
-_ITERATIONS = 100
+_RELATIVE = 4e-15  # of ε; its own rounding is a tenth of that
+_ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
 

@@ -16,15 +16,19 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from symdp.model.mechanism import Mechanism
-    from symdp.model.sampling import Laws, Noise, Number, Sampling
+    from symdp.model.sampling import Laws, Noise, Number
+    from symdp.model.schemes import Sampling
     from symdp.questions.composition import Direction
     from symdp.questions.guarantee import Guarantee
 
-_VERSION = 3  # one: the formulas without parameters; two: no relation, fixed batches too cheap
-_READ = (1, 2, 3)
+# One: the formulas without parameters; two: no relation, fixed batches too cheap; three: no texts.
+_VERSION = 4
+_READ = (1, 2, 3, 4)
 _KEYS = {"format", "version", "steps"}
 _SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
-_SAMPLING = ("scheme", "batch", "records", "group")
+_SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
+_TEXTS = ("title", "description", "citation")
+_LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
 _WHICH = (
     "say how the batches were drawn: scheme='poisson' (every record on its own; protects one "
     "record added or removed), 'truncated_poisson', or 'without_replacement' or 'with_replacement' "
@@ -281,6 +285,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         formulas["rate"] = sampling.rate
     return {
         "name": mechanism.name,
+        **{name: getattr(mechanism, name) for name in _TEXTS},
         "support": support.kind,
         "source": kind,
         "parameters": {p.name: p.domain for p in mechanism.declared},
@@ -300,13 +305,18 @@ def _read(written: object) -> Mechanism:
     from symdp.emit.json import read_expressions
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Support
-    from symdp.model.sampling import Sampling, declare, variable_symbol
+    from symdp.model.sampling import declare, variable_symbol
+    from symdp.model.schemes import Sampling
 
-    keys = {"name", "support", "source", "parameters", "relation", *_SAMPLING, "formulas"}
+    keys = {"name", "support", "source", "parameters", "relation", "formulas", *_SAMPLING, *_TEXTS}
     if not isinstance(written, dict):
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     if not {"relation", "records", "group"} & set(written):  # as earlier versions wrote it
         written = {**written, "relation": None, "records": None, "group": 1}
+    if not set(_TEXTS) & set(written):
+        written = {**written, **dict.fromkeys(_TEXTS, "")}
+    if not {"steps", "participations"} & set(written):  # as versions before random allocation
+        written = {**written, "steps": None, "participations": None}
     if set(written) != keys:
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     name, kind, words = (written[key] for key in ("name", "support", "parameters"))
@@ -315,6 +325,9 @@ def _read(written: object) -> Mechanism:
         raise InputError(f"support {kind!r:.40} is unknown")
     if source_kind not in tuple(_SOURCES) or not isinstance(name, str) or len(name) > 60:
         raise InputError("'source' must be noise or pair, and 'name' a short text")
+    texts = {name: written[name] for name in _TEXTS}
+    if any(not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts.values()):
+        raise InputError(f"{', '.join(_TEXTS)} must be texts of at most {_LONGEST_TEXT} characters")
     if not isinstance(words, dict):
         raise InputError("'parameters' must be an object of name and domain")
     formulas = read_expressions(written["formulas"])
@@ -327,7 +340,7 @@ def _read(written: object) -> Mechanism:
     support = Support(kind, *ends, _all(formulas, "point"))
     sampling: Sampling | None = None
     if written["scheme"] is not None:
-        own = {name: written[name] for name in ("batch", "records", "group")}
+        own = {name: written[name] for name in _SAMPLING if name != "scheme"}
         sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")
@@ -337,7 +350,7 @@ def _read(written: object) -> Mechanism:
     if free:
         raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
     made = replace(
-        Mechanism(name, variable, support, source, declared)(**values), sampling=sampling
+        Mechanism(name, variable, support, source, declared, **texts)(**values), sampling=sampling
     )
     return made if written["relation"] is None else made.under(written["relation"])
 

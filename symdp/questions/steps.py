@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from symdp.arguments import checked_count
 from symdp.errors import InputError
+from symdp.model.allocation import independent_steps
 from symdp.model.mechanism import Mechanism
 
 
@@ -22,3 +24,29 @@ def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
             raise InputError(f"step {place}: {pair[0]!r:.60} is no mechanism")
         pairs.append((pair[0], pair[1]))
     return pairs
+
+
+def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]:
+    """Return distinct concrete mechanisms, each with its whole count.
+
+    Raises
+    ------
+    InputError
+        If there are none, a parameter is missing, or a count is no positive whole number.
+    """
+    merged: dict[Mechanism, int] = {}
+    for mechanism, count in steps:
+        concrete = mechanism.require_concrete()
+        merged[concrete] = merged.get(concrete, 0) + checked_count(count)
+    if not merged:
+        raise InputError("a composition needs at least one step")
+    return merged
+
+
+def of_independent_steps(steps: Mapping[Mechanism, int]) -> list[tuple[Mechanism, int]]:
+    """Return the steps, each that is a composition itself as those that it is made of."""
+    return [
+        (step, times * count)
+        for mechanism, count in steps.items()
+        for step, times in independent_steps(mechanism)
+    ]

@@ -5,21 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
+from symdp.arguments import flat, is_array
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
     from symdp.questions.composition import Composition, Direction
 
-_LEAST_DELTA = 1e-12
+_LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
-_TOLERANCE = 1e-11
+_TOLERANCE = 1e-11  # of the interval in which the optimum is sought
 _KINK = 1e-5  # how far from a kink the parabolas may have stopped
-_NARROWINGS = 50
+_NARROWINGS = 50  # halvings
 
 
-def trade_off(composition: Composition, alpha: float, direction: Direction = "both") -> float:
+@overload
+def trade_off(composition: Composition, alpha: float, direction: Direction = ...) -> float: ...
+@overload
+def trade_off(
+    composition: Composition, alpha: ArrayLike, direction: Direction = ...
+) -> NDArray[np.float64]: ...
+def trade_off(
+    composition: Composition, alpha: ArrayLike, direction: Direction = "both"
+) -> float | NDArray[np.float64]:
     """Return f(α): the least miss rate of any attack whose false alarms have rate α.
 
     f(α) = sup over all real ε of 1 − δ(ε) − e^ε α, which for two directions together is
@@ -32,7 +44,7 @@ def trade_off(composition: Composition, alpha: float, direction: Direction = "bo
     composition
         The steps.
     alpha
-        The type I error, from 0 to 1.
+        The type I error, from 0 to 1, or an array of them.
     direction
         "remove", "add" or "both".
 
@@ -49,8 +61,16 @@ def trade_off(composition: Composition, alpha: float, direction: Direction = "bo
     >>> print(f"{trade_off(compose(mechanisms.gaussian(sigma=1), 1), 0.1):.9f}")
     0.610856308
     """
-    alpha = _probability(alpha, "alpha")
     complement = _Complement(composition, direction)
+    if is_array(alpha):
+        import numpy as np
+
+        return np.asarray([_miss_rate(complement, one) for one in flat(alpha)])
+    return _miss_rate(complement, alpha)
+
+
+def _miss_rate(complement: _Complement, alpha: object) -> float:
+    alpha = _probability(alpha, "alpha")
     if alpha == 0.0:
         return math.exp(min(law.log_finite_mass for law in complement.laws))
     if alpha == 1.0:
@@ -370,7 +390,7 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> tup
     return float(found.x), -float(found.fun)
 
 
-def _probability(value: float, name: str) -> float:
+def _probability(value: object, name: str) -> float:
     from symdp.arguments import real
 
     number = real(value, name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.balls.tail_values import tail_value
 from symdp.decimal_text import Side, rounded
 from symdp.errors import AccuracyError, InputError
 from symdp.model.protection import protection_of
@@ -163,7 +164,7 @@ def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: 
         return "not evaluated: the constants before it took the time"
     try:
         with within(deadline):
-            ball = constant.evaluate(**values)
+            ball = tail_value(constant, **values)
     except (AccuracyError, InputError) as error:
         reason = str(error)
         return "" if constant.reason and constant.reason in reason else f"no number: {reason}"

@@ -93,7 +93,7 @@ def save(
         If the name's ending is unknown, the file cannot be written, or Matplotlib is missing.
     """
     kind = format_of(path)
-    with _settings():
+    with settings():
         figure = _figure(series, "black", title, of_errors=of_errors, beside=beside)
         metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
         try:
@@ -116,7 +116,7 @@ def embedded(
     of_errors, beside
         Whether the curves are relative errors, and whether the legend stands outside.
     """
-    with _settings():
+    with settings():
         target = StringIO()
         figure = _figure(series, _INK, "", of_errors=of_errors, beside=beside)
         figure.savefig(target, format="svg", transparent=True)
@@ -225,7 +225,7 @@ def _plain_tick(decades: float, _: int) -> str:
     return rounded(10.0**decades, 2) if decades > -300 else f"$10^{{{decades:.4g}}}$"
 
 
-def _settings() -> Any:
+def settings() -> Any:
     """Return Matplotlib's settings for the drawing, restored afterwards."""
     if reason := why_not_drawn():
         raise InputError(reason)

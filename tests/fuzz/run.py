@@ -18,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from cases import Case, cases
+from fuzz.cases import Case, cases
 
 LIMIT = 2.0  # seconds of --time-limit
 PATIENCE = 60.0  # seconds until a case counts as hung: the bound instead may take 5, a busy machine

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from cases import cases
-from run import judged, run
+from fuzz.cases import cases
+from fuzz.run import judged, run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits of memory and time are POSIX")
 

@@ -11,8 +11,7 @@ import sympy as sp
 from symdp.derive import tidy
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.signs import compare
-from symdp.derive.tails import evaluate
-from symdp.derive.tails.records import COUNT, EPSILON, TailConstant, Tails
+from symdp.derive.tails.records import COUNT, EPSILON, Rule, TailConstant, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
 from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula
 from symdp.errors import InputError
@@ -48,8 +47,6 @@ def derive_tails(derivation: Derivation) -> Tails:
     >>> tails = derive_tails(derive(symdp.mechanisms.laplace))
     >>> tails["loss_width"].expression, tails["sub_gaussian_q"].expression
     (2/b, b**(-2))
-    >>> tails["chernoff_p"].evaluate(epsilon=2, count=5, b=2).str(5, radius=False)
-    '-1.2911'
     """
     # First what they rest on: asked for within a formula's time it would have that alone.
     _ = derivation.cgf, derivation.loss_range
@@ -69,11 +66,11 @@ def _sums(d: Derivation) -> Iterator[TailConstant]:
     drift = means["Q"]
     yield TailConstant(
         "loss_width", r"\tau", "sup ℓ − inf ℓ of the finite loss", *tau, (),
-        evaluate.FromFormula(d),
+        Rule("formula"), d,
     )  # fmt: skip
     eta = (None if drift is None else -drift, "" if drift is not None else _NO_CLOSED)
     yield TailConstant(
-        "loss_drift", r"\eta", "−E_Q ℓ of the finite loss", *eta, (), evaluate.Drift(d)
+        "loss_drift", r"\eta", "−E_Q ℓ of the finite loss", *eta, (), Rule("drift"), d
     )
     bounded = width is not None and not width.is_infinite
     for under in ("P", "Q"):
@@ -83,7 +80,8 @@ def _sums(d: Derivation) -> Iterator[TailConstant]:
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ min_s nK(s) − sε, ε above the mean",
             *_tried(d, partial(_legendre, d, under), _LATE),
             ("epsilon", "count"),
-            evaluate.Chernoff(d, under),
+            Rule("chernoff", under),
+            d,
         )
         square = width**2 / 4 if bounded and width is not None else None
         yield TailConstant(
@@ -92,7 +90,8 @@ def _sums(d: Derivation) -> Iterator[TailConstant]:
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ −2(ε − n E_{under} ℓ)²/(nτ²), ε above the mean",
             *_quadratic(square, means[under], under, "the loss is unbounded"),
             ("epsilon", "count"),
-            evaluate.QuadraticTail(d, under, square, under),
+            Rule("quadratic", under, square, under),
+            d,
         )
 
 
@@ -108,7 +107,7 @@ def _squares(d: Derivation) -> Iterator[TailConstant]:
             f"sub_gaussian_{low}",
             rf"s^2_{under}",
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for every real u",
-            square, reason, (), evaluate.FromFormula(d),
+            square, reason, (), Rule("formula"), d,
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
         known = "Q" if crossed else under
@@ -123,7 +122,8 @@ def _squares(d: Derivation) -> Iterator[TailConstant]:
             formula,
             why,
             ("epsilon", "count"),
-            evaluate.QuadraticTail(d, under, squares[known][0], known),
+            Rule("quadratic", under, squares[known][0], known),
+            d,
         )
         yield TailConstant(
             f"sub_gaussian_within_{low}",
@@ -131,7 +131,8 @@ def _squares(d: Derivation) -> Iterator[TailConstant]:
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]",
             *_everywhere(variance),
             ("low", "high"),
-            evaluate.Within(d, under),
+            Rule("sub-gaussian within", under),
+            d,
         )
 
 
@@ -150,7 +151,7 @@ def _exponential(d: Derivation) -> Iterator[TailConstant]:
             rf"\alpha_{under}",
             "twice the inverse distance from the base tilt to the nearer end of the CGF's domain, "
             "1 where there is no end",
-            scale, reason, (), evaluate.FromFormula(d),
+            scale, reason, (), Rule("formula"), d,
         )  # fmt: skip
         yield TailConstant(
             f"sub_exponential_{under.lower()}",
@@ -158,7 +159,8 @@ def _exponential(d: Derivation) -> Iterator[TailConstant]:
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α",
             *(_everywhere(variance) if scale is not None else (None, reason)),
             (),
-            evaluate.SubExponential(d, under, scale),
+            Rule("sub-exponential", under, scale),
+            d,
         )
 
 
@@ -185,11 +187,11 @@ def _of_one_tilt(d: Derivation) -> Iterator[TailConstant]:
     ratio, why = (None, reason) if third is None else _standardised(third, d.cumulant(2))
     yield TailConstant(
         "third_moment", "P_t", "E_t|ℓ − E_t ℓ|³ under dP_t ∝ e^(tℓ)dP", third, reason, ("t",),
-        evaluate.Tilted(d, "third"),
+        Rule("third moment"), d,
     )  # fmt: skip
     yield TailConstant(
         "berry_esseen", r"P_t/K''(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, why,
-        ("t",), evaluate.Tilted(d, "ratio"),
+        ("t",), Rule("berry-esseen"), d,
     )  # fmt: skip
     for order in ORDERS:
         yield TailConstant(
@@ -198,13 +200,14 @@ def _of_one_tilt(d: Derivation) -> Iterator[TailConstant]:
             f"|φ_t(y) − Σ atoms| ≤ V/|y|^{order}; values are proved for 0 < |y| ≤ 2⁴⁰",
             *_tried(d, partial(van_der_corput_formula, d, order), _LATE),
             ("t",),
-            evaluate.Tilted(d, "variation", order),
+            Rule("van der corput", order=order),
+            d,
         )
     why = DISCRETE if d.pair.is_discrete else "what is left out around turning points depends on y"
     yield TailConstant(
         "van_der_corput_split", r"V_{\mathrm{split}}(y)",
         "|φ_t(y) − Σ atoms| at one frequency y, also where the loss turns", None, why,
-        ("t", "frequency"), evaluate.Tilted(d, "split"),
+        ("t", "frequency"), Rule("split"), d,
     )  # fmt: skip
 
 

@@ -1,21 +1,49 @@
-"""A tail constant: what it bounds, its formula or why there is none, and its proved value."""
+"""A tail constant: what it bounds, its formula or why there is none, what kind of bound it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from flint import arb
+    from symdp.derive.derivation import Derivation
 
 EPSILON = sp.Symbol("epsilon", real=True)
 COUNT = sp.Symbol("n", integer=True, positive=True)
 FREQUENCY = sp.Symbol("y", positive=True)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What kind of bound a constant is, for whoever evaluates it (`symdp.tail_value`).
+
+    Attributes
+    ----------
+    kind
+        "formula", "drift", "chernoff", "quadratic", "sub-gaussian within", "sub-exponential",
+        "third moment", "berry-esseen", "van der corput" or "split".
+    under
+        The law, "P" or "Q", of the tail.
+    formula
+        Of a quadratic bound s² under `known`, of a sub-exponential one its scale α; None where it
+        is not known.
+    known
+        The law under which s² holds; where it is Q and the bound is one under P,
+        P(ΣL ≥ ε) ≤ E_Q e^{sΣL} e^{(1−s)ε} with s ≥ 1 is used.
+    order
+        k of V_k.
+    """
+
+    kind: str
+    under: str = "P"
+    formula: sp.Expr | None = None
+    known: str = "P"
+    order: int = 1
 
 
 @dataclass(frozen=True)
@@ -35,7 +63,11 @@ class TailConstant:
     reason
         Why there is no formula; empty where there is one.
     arguments
-        The names that `evaluate` needs beside parameters.
+        The names that `symdp.tail_value` needs beside parameters.
+    rule
+        What kind of bound it is.
+    derivation
+        What it belongs to.
     """
 
     name: str
@@ -44,32 +76,8 @@ class TailConstant:
     expression: sp.Expr | None
     reason: str
     arguments: tuple[str, ...]
-    evaluator: Callable[..., arb] = field(repr=False, compare=False)
-
-    def evaluate(self, **values: Any) -> arb:
-        """Return a ball around the value; of a bound, a number that is proved to be one.
-
-        Parameters
-        ----------
-        **values
-            `arguments`, and values for parameters that are still free; numbers are exact.
-
-        Raises
-        ------
-        InputError
-            For a missing or an unknown name, or a value outside its domain.
-        AccuracyError
-            Where the constant does not exist or could not be enclosed; the line says which.
-
-        Examples
-        --------
-        >>> import symdp
-        >>> from symdp.derive import derive
-        >>> tails = derive(symdp.mechanisms.gaussian).tails
-        >>> tails["third_moment"].evaluate(t=1, sigma=2).str(6, radius=False)
-        '0.199471'
-        """
-        return self.evaluator(self, values)
+    rule: Rule = field(repr=False)
+    derivation: Derivation = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,382 @@
+"""From dp-accounting's `DpEvent`s to steps, and from steps to events.
+
+An event says what was run, not whose privacy is counted: the neighbouring relation belongs to the
+accountant. Numbers of an event are taken as the decimals that they print. Events are known by the
+name of their class, so that those of later releases are read where they are present.
+
+Noise multipliers are noise over the bound on a record's norm: under REPLACE_ONE a sum moves by up
+to twice that bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+try:
+    from dp_accounting import NeighboringRelation, dp_event
+except ImportError as error:
+    raise ImportError(
+        "symdp.adapters.dp_accounting needs dp-accounting: pip install dp-accounting"
+    ) from error
+
+import sympy as sp
+
+from symdp import mechanisms
+from symdp.errors import InputError
+from symdp.model.mechanism import Mechanism
+from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
+from symdp.model.sampling import exact
+from symdp.model.schemes import SCHEMES
+
+if TYPE_CHECKING:
+    from symdp.questions.composition import Composition
+
+RELATIONS = {
+    NeighboringRelation.ADD_OR_REMOVE_ONE: ADD_REMOVE,
+    NeighboringRelation.REPLACE_ONE: SUBSTITUTION,
+    NeighboringRelation.REPLACE_SPECIAL: ZERO_OUT,
+}
+_NAMES = {relation: name for name, relation in RELATIONS.items()}
+# One step: a mechanism and its count. None in a mechanism's place: a release without any privacy.
+Step = tuple[Mechanism | None, int]
+
+_ADD_OR_REMOVE = (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SPECIAL)
+_REPLACE = (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL)
+_ALLOCATED = "RandomAllocationDpEvent"
+_X = sp.Symbol("x")
+
+
+class EventError(InputError):
+    """An event that symdp cannot represent; `event` is the one that is to blame."""
+
+    def __init__(self, event: Any, why: str) -> None:
+        super().__init__(f"{event!r:.200}: {why}")
+        self.event = event
+        self.why = why
+
+
+def steps_of(event: Any, relation: NeighboringRelation, count: int = 1) -> Iterator[Step]:
+    """Yield the steps of an event under a neighbouring relation.
+
+    Raises
+    ------
+    EventError
+        If an event, or one inside it, cannot be represented.
+    """
+    if relation not in RELATIONS:
+        raise EventError(event, f"unknown neighbouring relation {relation!r}")
+    kind = type(event).__name__
+    if kind == "NoOpDpEvent":
+        return
+    if kind == "NonPrivateDpEvent":
+        yield None, count
+    elif kind == "SelfComposedDpEvent":
+        yield from steps_of(event.event, relation, count * event.count)
+    elif kind == "ComposedDpEvent":
+        for part in event.events:
+            yield from steps_of(part, relation, count)
+    else:
+        yield from _single(event, kind, relation, count)
+
+
+def _single(event: Any, kind: str, relation: NeighboringRelation, count: int) -> Iterator[Step]:
+    sampled, noise = _SAMPLED.get(kind), _NOISE.get(kind)
+    read = sampled or noise or _PAIRS.get(kind)
+    if read is None:
+        raise EventError(event, "symdp cannot represent this event")
+    try:
+        made = read(event, relation)
+        if made is None:
+            return
+        if isinstance(made, Mechanism) and not made.is_given:
+            made = made.under(RELATIONS[relation])
+            # Whether there is a proved pair is known now, not at the first question.  An allocation
+            # has none of one variable, and asks for that of its noise.
+            (replace(made, sampling=None) if kind == _ALLOCATED else made).pair()
+    except EventError:
+        raise
+    except InputError as error:
+        raise EventError(event, str(error)) from None
+    yield (None if isinstance(made, _NonPrivate) else made), count
+
+
+class _NonPrivate:
+    """A release without noise."""
+
+
+Read = Callable[[Any, NeighboringRelation], "Mechanism | _NonPrivate | None"]
+
+
+def _normal(sigma: object, sensitivity: object = 1) -> Mechanism | _NonPrivate:
+    return _noise(mechanisms.gaussian, exact(sigma) / exact(sensitivity))
+
+
+def _noise(mechanism: Mechanism, value: sp.Expr) -> Mechanism | _NonPrivate:
+    """Return noise of one free parameter at a value; none at 0."""
+    (parameter,) = mechanism.parameters
+    return _NonPrivate() if value == 0 else mechanism(**{parameter: value})
+
+
+def _discrete_laplace(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate:
+    rate = exact(event.noise_parameter)
+    if rate == 0:
+        return _NonPrivate()
+    made = _noise(mechanisms.discrete_laplace, 1 / rate)
+    assert isinstance(made, Mechanism)
+    return _moved_by(made, event.sensitivity)
+
+
+def _discrete_gaussian(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate:
+    if event.dimension != 1:
+        raise EventError(event, "discrete normal noise is known in one dimension only")
+    made = _noise(mechanisms.discrete_gaussian, exact(event.sigma))
+    return made if isinstance(made, _NonPrivate) else _moved_by(made, event.sensitivity)
+
+
+def _moved_by(noise: Mechanism, sensitivity: object) -> Mechanism:
+    """Return noise on a query of another sensitivity."""
+    size = exact(sensitivity)
+    if size == 1:
+        return noise
+    density = getattr(noise.source, "density")  # noqa: B009  # a pair of laws has none
+    return Mechanism.additive(
+        density, noise.variable, size, noise.support.kind, f"{noise.name}_{size}"
+    )
+
+
+_NOISE: dict[str, Read] = {
+    "GaussianDpEvent": lambda event, _: _normal(event.noise_multiplier),
+    "LaplaceDpEvent": lambda event, _: _noise(mechanisms.laplace, exact(event.noise_multiplier)),
+    "PermuteAndFlipDpEvent": lambda event, _: _noise(mechanisms.laplace, 1 / exact(event.epsilon)),
+    "DiscreteLaplaceDpEvent": _discrete_laplace,
+    "DiscreteGaussianDpEvent": _discrete_gaussian,
+}
+
+
+def _inner(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate:
+    """Return the noise that is added to a sample."""
+    inner = getattr(event, "event", event)
+    read = _NOISE.get(type(inner).__name__)
+    if read is None:
+        raise EventError(inner, "inside a sample symdp knows additive noise only")
+    made = read(inner, relation)
+    assert made is not None
+    return made
+
+
+def _poisson(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    rate, noise = exact(event.sampling_probability), _inner(event, relation)
+    if rate == 0:
+        return None
+    if rate == 1 or isinstance(noise, _NonPrivate):
+        return noise
+    return noise.subsample("poisson", rate)
+
+
+def _without_replacement(
+    event: Any, relation: NeighboringRelation
+) -> Mechanism | _NonPrivate | None:
+    _require(event, relation, (NeighboringRelation.REPLACE_ONE,))
+    share, noise = Fraction(event.sample_size, event.source_dataset_size), _inner(event, relation)
+    if share == 0:
+        return None
+    if share == 1 or isinstance(noise, _NonPrivate):
+        return noise
+    return noise.subsample("without_replacement", share)
+
+
+def _with_replacement(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    _require(event, relation, (NeighboringRelation.REPLACE_ONE,))
+    noise = _inner(event, relation)
+    if event.sample_size == 0:
+        return None
+    if isinstance(noise, _NonPrivate):
+        return noise
+    share = Fraction(1, event.source_dataset_size)
+    return noise.subsample("with_replacement", share, event.sample_size)
+
+
+def _truncated(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    rate, noise = exact(event.sampling_probability), _normal(event.noise_multiplier)
+    if rate == 0 or event.truncated_batch_size == 0 or event.dataset_size == 0:
+        return None
+    if isinstance(noise, _NonPrivate):
+        return noise
+    return noise.subsample(
+        "truncated_poisson", rate, event.truncated_batch_size, records=event.dataset_size
+    )
+
+
+def _random_allocation(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    scheme = "random_allocation"
+    if scheme not in SCHEMES:
+        raise EventError(event, f"this symdp has no sampling {scheme}")
+    noise = _inner(event, relation)
+    if event.num_selected == 0:
+        return None
+    if isinstance(noise, _NonPrivate):
+        return noise
+    drawn: dict[str, Any] = {"steps": event.num_steps, "participations": event.num_selected}
+    return noise.subsample(scheme, **drawn)
+
+
+_SAMPLED: dict[str, Read] = {
+    "PoissonSampledDpEvent": _poisson,
+    "SampledWithoutReplacementDpEvent": _without_replacement,
+    "SampledWithReplacementDpEvent": _with_replacement,
+    "TruncatedSubsampledGaussianDpEvent": _truncated,
+    _ALLOCATED: _random_allocation,
+}
+
+
+def _mixture(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    _require(event, relation, _ADD_OR_REMOVE)
+    sizes, shares = event.sensitivities, event.sampling_probs
+    if len(sizes) != len(shares) or not len(sizes):
+        raise EventError(event, "as many probabilities as sensitivities are needed, one or more")
+    moved = [(exact(size), exact(share)) for size, share in zip(sizes, shares, strict=True)]
+    if all(size == 0 for size, share in moved if share != 0):
+        return None
+    sigma = exact(event.standard_deviation)
+    if sigma == 0:
+        return _NonPrivate()
+    with_record = [share * _bell(size, sigma) for size, share in moved]
+    P = sp.Add(*with_record)
+    return Mechanism.from_pair(P, _bell(sp.S.Zero, sigma), _X, name="normal_mixture")
+
+
+def _bell(centre: sp.Expr, sigma: sp.Expr) -> sp.Expr:
+    return sp.exp(-((_X - centre) ** 2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+
+
+def _randomized_response(
+    event: Any, relation: NeighboringRelation
+) -> Mechanism | _NonPrivate | None:
+    _require(event, relation, _REPLACE)
+    buckets, noise = event.num_buckets, exact(event.noise_parameter)
+    if buckets == 1:
+        return None
+    if noise == 0:
+        return _NonPrivate()
+    truth, other = 1 - noise + noise / buckets, noise / buckets
+    if relation is NeighboringRelation.REPLACE_ONE:
+        rest = [(buckets - 2) * other] if buckets > 2 else []
+        P, Q = [truth, other, *rest], [other, truth, *rest]
+    else:  # against an answer that is uniform over the buckets
+        share = sp.Rational(1, buckets)
+        P, Q = [truth, 1 - truth], [share, 1 - share]
+    return _on_points(P, Q, "response")
+
+
+def _epsilon_delta(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    return _pure(event, exact(event.epsilon), exact(event.delta))
+
+
+def _exponential(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    return _pure(event, exact(event.epsilon), sp.S.Zero)
+
+
+def _pure(event: Any, epsilon: sp.Expr, delta: sp.Expr) -> Mechanism | _NonPrivate | None:
+    """Return the pair that dominates every (ε, δ) mechanism: δ without an answer, the rest a coin.
+
+    P puts δ where Q has no mass; elsewhere the two differ by the factors e^ε and e^{−ε}.
+    """
+    if not (epsilon >= 0 and 0 <= delta <= 1):
+        raise EventError(event, "ε must be 0 or more, and δ a probability")
+    if delta == 1:
+        return _NonPrivate()
+    if epsilon == 0 == delta:
+        return None
+    likely = (1 - delta) * sp.exp(epsilon) / (1 + sp.exp(epsilon))
+    unlikely = (1 - delta) / (1 + sp.exp(epsilon))
+    if epsilon == 0:
+        lost = [1 - delta]
+        return _on_points([delta, *lost, 0], [0, *lost, delta], "lost")
+    if delta == 0:
+        return _on_points([likely, unlikely], [unlikely, likely], "coin")
+    P = [delta, likely, unlikely, sp.S.Zero]
+    return _on_points(P, P[::-1], "coin_or_lost")
+
+
+def _on_points(P: list[Any], Q: list[Any], name: str) -> Mechanism:
+    return Mechanism.from_pair(P, Q, _X, {"points": list(range(len(P)))}, name)
+
+
+_PAIRS: dict[str, Read] = {
+    "MixtureOfGaussiansDpEvent": _mixture,
+    "RandomizedResponseDpEvent": _randomized_response,
+    "EpsilonDeltaDpEvent": _epsilon_delta,
+    "ExponentialMechanismDpEvent": _exponential,
+}
+
+
+def _require(event: Any, relation: NeighboringRelation, allowed: tuple[Any, ...]) -> None:
+    if relation not in allowed:
+        names = " or ".join(f"`{one.name}`" for one in allowed)
+        raise EventError(
+            event,
+            f"neighboring_relation must be {names} for `{type(event).__name__}`. Found {relation}.",
+        )
+
+
+def event_of(composition: Composition) -> tuple[Any, NeighboringRelation]:
+    """Return a composition as a `DpEvent`, and the neighbouring relation to account for it under.
+
+    A number that no double holds is rounded to the side that costs no privacy: noise down, rates
+    up.
+
+    Raises
+    ------
+    InputError
+        If a step has no event: its noise, its sampling or its relation is unknown there.
+    """
+    name, group = composition.protection.relation, composition.protection.group
+    if name not in _NAMES or group != 1:
+        raise InputError(f"{composition!r:.200}: dp-accounting has no relation {name}, {group}")
+    relation = _NAMES[name]
+    events = []
+    for mechanism, count in composition.steps:
+        event = _event(mechanism)
+        events.append(event if count == 1 else dp_event.SelfComposedDpEvent(event, count))
+    return (events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)), relation
+
+
+def _event(mechanism: Mechanism) -> Any:
+    template = mechanism.template or mechanism
+    known = {
+        mechanisms.gaussian: lambda v: dp_event.GaussianDpEvent(_double(v, up=False)),
+        mechanisms.laplace: lambda v: dp_event.LaplaceDpEvent(_double(v, up=False)),
+        mechanisms.discrete_laplace: lambda v: dp_event.DiscreteLaplaceDpEvent(
+            _double(1 / v, up=True), 1
+        ),
+    }
+    values = list(mechanism.values.values())
+    if template not in known or len(values) != 1:
+        raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
+    event, sampling = known[template](values[0]), mechanism.sampling
+    if sampling is None:
+        return event
+    rate = sp.Rational(sampling.rate)
+    if sampling.scheme == "poisson":
+        return dp_event.PoissonSampledDpEvent(_double(rate, up=True), event)
+    if sampling.scheme == "without_replacement":
+        return dp_event.SampledWithoutReplacementDpEvent(int(rate.q), int(rate.p), event)
+    if sampling.scheme == "with_replacement" and rate.p == 1:
+        return dp_event.SampledWithReplacementDpEvent(int(rate.q), sampling.batch, event)
+    if sampling.scheme == "truncated_poisson" and hasattr(event, "noise_multiplier"):
+        return dp_event.TruncatedSubsampledGaussianDpEvent(
+            sampling.records, _double(rate, up=True), sampling.batch, event.noise_multiplier
+        )
+    raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
+
+
+def _double(value: sp.Expr, *, up: bool) -> float:
+    """Return a double whose decimal is the value, or lies on the side asked for."""
+    found = float(value)
+    while (exact(found) < value) if up else (exact(found) > value):
+        found = math.nextafter(found, math.inf if up else 0.0)
+    return found

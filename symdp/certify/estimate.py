@@ -1,0 +1,82 @@
+"""Estimates in doubles that decide what a proof costs, never what it says.
+
+Where a line crosses the real axis and how fine its nodes are changes the width of a proved ball,
+not whether it contains δ.  So K, its saddle point and the largest loss come from the numeric law:
+F(t) = K(t) − εt − log|t(1+t)| is smallest at the saddle point, and e^F/√(2πF″) [SPA (60)] is the
+size of δ that digits are counted from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.law.compile import pair_law
+from symdp.law.saddle_point import saddle_point
+from symdp.law.tilts import Strip
+from symdp.law.total import SumLaw
+
+if TYPE_CHECKING:
+    from symdp.model.pair import Pair
+
+Steps = Sequence[tuple["Pair", int]]
+
+_SETTLED = 0.02  # of the saddle point's own width: its place changes cost, not value
+_BEYOND_LOSSES = 1e300  # in place of an unbounded largest loss, nats
+# Of the way to the end of K's domain, where K′ stays below ε up to that end.
+_NEAR_END = (0.9995, 0.99, 0.9, 0.5)
+
+
+class Saddle(NamedTuple):
+    """The saddle point of one strip: its tilt, F″ there, and the log of e^F/√(2πF″)."""
+
+    tilt: float
+    curvature: float
+    log_size: float
+
+
+@lru_cache(maxsize=64)
+def _law(steps: tuple[tuple[Pair, int], ...]) -> SumLaw:
+    return SumLaw([(pair_law(pair), count) for pair, count in steps])
+
+
+def largest_loss(steps: Steps) -> float:
+    """Return about the largest loss there is, a huge number where it is unbounded."""
+    return min(_law(tuple(steps)).loss_bounds[1], _BEYOND_LOSSES)
+
+
+def find_saddle(steps: Steps, epsilon: float, strip: Strip) -> Saddle | None:
+    """Return about the saddle point of a strip, None where K is finite nowhere in it.
+
+    Where F falls up to the end of K's domain, a tilt near that end serves.
+    """
+    law = _law(tuple(steps))
+    found = saddle_point(law, epsilon, strip, _SETTLED)
+    if found is not None:
+        return Saddle(found.tilt, found.curvature, found.log_leading)
+    end = strip.width(law)
+    if not 0 < end < math.inf:
+        return None
+    for share in _NEAR_END:
+        tilt, tilt_plus_one = strip.position(share * end)
+        try:
+            variance = float(law.cumulants(tilt, 2)[1])
+            height = law.cgf(tilt) - epsilon * tilt - math.log(abs(tilt * tilt_plus_one))
+        except AccuracyError:  # too close to the end for doubles
+            continue
+        curvature = variance + tilt**-2 + tilt_plus_one**-2
+        return Saddle(tilt, curvature, height - math.log(2 * math.pi * curvature) / 2)
+    return None
+
+
+def exponent(steps: Steps, epsilon: float, tilt: float) -> float | None:
+    """Return about K(s) − sε at one tilt, None where K is infinite there, or nearly so."""
+    try:
+        return float(_law(tuple(steps)).log_transform(np.asarray([tilt]), epsilon)[0])
+    except AccuracyError:  # outside the domain of K, or at its end
+        return None

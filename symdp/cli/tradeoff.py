@@ -1,0 +1,107 @@
+"""`symdp tradeoff`: what the best attack on one record's presence reaches, listed or drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from symdp.cli import job as words
+from symdp.cli import options
+from symdp.cli.job import Job
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.questions.composition import Composition, Direction
+
+_RATES = "0.001,0.01,0.05,0.1,0.5"
+_MOST_RATES = 1000
+_DRAWN = 101  # false positive rates of a figure, on the unit interval
+
+
+def tradeoff(
+    *,
+    mechanism: options.Mechanism = None,
+    values: options.Values = None,
+    count: options.Count = None,
+    alpha: Annotated[
+        str, typer.Option("--alpha", metavar="A,…", help="False positive rates, 0 to 1.")
+    ] = _RATES,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .pdf or .png."),
+    ] = None,
+    sampling: options.Scheme = None,
+    rate: options.Rate = None,
+    batch: options.Batch = None,
+    records: options.Records = None,
+    group: options.Group = None,
+    steps: options.Steps = None,
+    participations: options.Participations = None,
+    relation: options.Relation = None,
+    direction: options.Direction = "both",
+    composition: options.CompositionFile = None,
+    time_limit: options.TimeLimit = "60",
+    as_json: options.Json = False,
+) -> None:
+    """Print the least miss rate of any attack at its false positive rate, and draw it."""
+    from symdp.cli.patience import in_time
+    from symdp.cli.working import working
+
+    job = Job.of(locals())
+    side = words.direction(direction)
+    rates = [words.real(word, "--alpha") for word in alpha.split(",")]
+    if len(rates) > _MOST_RATES or not all(0.0 <= one <= 1.0 for one in rates):
+        raise InputError(f"--alpha {alpha:.40}: at most {_MOST_RATES} rates, each from 0 to 1")
+    if plot is not None:
+        from symdp.cli.curve import check_drawing
+
+        check_drawing(plot)
+    with working(f"trade-off of {job.subject}"):
+        in_time(time_limit, job.build, lambda steps: _tell(steps, rates, side, plot, as_json))
+
+
+def _tell(
+    steps: Composition, rates: list[float], side: Direction, plot: Path | None, as_json: bool
+) -> None:
+    from rich.table import Table
+
+    from symdp.cli.display import console, print_json
+    from symdp.decimal_text import rounded
+    from symdp.questions.tradeoff import membership_advantage, trade_off
+
+    misses = [float(miss) for miss in trade_off(steps, rates, side)]
+    advantage = membership_advantage(steps)
+    if plot is not None:
+        from symdp.report.tradeoff_plot import save_trade_off
+
+        grid = [place / (_DRAWN - 1) for place in range(_DRAWN)]
+        save_trade_off(grid, [float(miss) for miss in trade_off(steps, grid, side)], plot)
+    points = list(zip(rates, misses, strict=True))
+    if as_json:
+        print_json(
+            {
+                "points": [
+                    {"alpha": one, "beta": miss, "true_positive_rate": 1.0 - miss}
+                    for one, miss in points
+                ],
+                "advantage": advantage,
+                "direction": side,
+                "count": steps.count,
+                **steps.protection.to_json(),
+            }
+        )
+        return
+    screen = console()
+    table = Table(box=None, pad_edge=False)
+    for name in ("false positive rate", "miss rate, at least", "true positive rate, at most"):
+        table.add_column(name, justify="right")
+    for one, miss in points:
+        shown = rounded(miss, 8, "down"), rounded(1.0 - miss, 8, "up")
+        table.add_row(f"{one:.12g}", *shown)
+    screen.print(table)
+    screen.print(f"advantage over guessing at most {rounded(advantage, 8, 'up')}", soft_wrap=True)
+    screen.print(f"protects {steps.protection.sentence}", soft_wrap=True)
+    if plot is not None:
+        screen.print(f"drawn: {plot}", soft_wrap=True)

@@ -1,0 +1,216 @@
+"""`symdp train`: what a training run costs, in the words of whoever trains."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from symdp.cli import job as words
+from symdp.cli import options
+from symdp.cli.train_job import (
+    BatchSize,
+    Epochs,
+    Examples,
+    LargestBatch,
+    Noise,
+    Steps,
+    TrainingJob,
+)
+from symdp.errors import InputError, SymdpError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import sympy as sp
+
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
+    from symdp.questions.training import TrainingRun
+
+# What Opacus, TensorFlow Privacy and Flower use unless they are told otherwise.
+PEERS_METHOD = "renyi"
+_COLUMNS = (
+    "sampling", "protects", "noise", "steps", "rate", "delta", "epsilon", "lower", "upper",
+    PEERS_METHOD, "error",
+)  # fmt: skip
+
+TrainSampling = Annotated[
+    str | None,
+    typer.Option(
+        "--sampling",
+        metavar="SCHEME",
+        help="How batches are drawn: poisson (default), without_replacement, with_replacement or "
+        "truncated_poisson.",
+    ),
+]
+
+
+def train(
+    *,
+    examples: Examples = None,
+    batch: BatchSize = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    noise: Noise = None,
+    target_epsilon: Annotated[
+        str | None,
+        typer.Option("--target-epsilon", metavar="E", help="Find the noise for this ε instead."),
+    ] = None,
+    delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
+    sampling: TrainSampling = None,
+    largest_batch: LargestBatch = None,
+    relation: options.Relation = None,
+    time_limit: options.TimeLimit = "60",
+    as_json: options.Json = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print one line for each sampling, with a header.")
+    ] = False,
+) -> None:
+    """Print ε of a training run with noisy gradients, or the noise that it needs for an ε."""
+    from symdp.cli.patience import in_time
+    from symdp.cli.working import working
+
+    if (noise is None) == (target_epsilon is None):
+        raise InputError("give --noise Z or --target-epsilon E, one of the two")
+    if as_json and as_csv:
+        raise InputError("--json and --csv: one of the two")
+    job = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation)
+    at = words.delta(delta)
+    goal = None if target_epsilon is None else words.real(target_epsilon, "--target-epsilon")
+    given = None if noise is None else words.number(noise, "--noise")
+    with working(f"ε(δ = {delta}) of {job.subject}") as work:
+        plan = in_time(time_limit, job.build, lambda run: _planned(run, given, goal, at, work.say))
+    show = _print_json if as_json else _print_csv if as_csv else _print
+    show(plan)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One way of drawing batches: ε, and by the peers' usual method; or why there is none."""
+
+    sampling: str
+    protects: str
+    answer: Guarantee | None
+    peers: Guarantee | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A training run at a noise multiplier, and the same run under the other samplings."""
+
+    run: TrainingRun
+    noise: sp.Expr
+    target_epsilon: float | None
+    delta: float
+    rows: list[_Row]  # the one that was asked for first
+
+    @property
+    def answer(self) -> Guarantee:
+        """ε of what was asked for."""
+        found = self.rows[0].answer
+        assert found is not None
+        return found
+
+
+def _planned(
+    run: TrainingRun,
+    noise: sp.Expr | None,
+    goal: float | None,
+    delta: float,
+    say: Callable[[str], None],
+) -> _Plan:
+    from symdp.questions.training import samplings
+
+    if noise is None:
+        assert goal is not None
+        say("looking for the noise")
+        noise = run.calibrated(goal, delta).value
+    rows = [_row(run.sampling, run.composition(noise), delta)]
+    for other in samplings(run.largest_batch):
+        if other != run.sampling:
+            say(f"the same run, {other}")
+            try:
+                rows.append(_row(other, run.drawn(other).composition(noise), delta))
+            except SymdpError as error:
+                rows.append(_Row(other, "", None, None, str(error)))
+    return _Plan(run, noise, goal, delta, rows)
+
+
+def _row(sampling: str, composition: Composition, delta: float) -> _Row:
+    answer = composition.epsilon(delta)
+    peers = composition.epsilon(delta, PEERS_METHOD)
+    return _Row(sampling, composition.protection.sentence, answer, peers)
+
+
+def _records(plan: _Plan) -> list[dict[str, Any]]:
+    """Return the rows as JSON values, all with the same keys."""
+    found = []
+    for row in plan.rows:
+        answer, peers = row.answer, row.peers
+        values = (
+            row.sampling,
+            row.protects,
+            float(plan.noise),
+            plan.run.steps,
+            str(plan.run.rate),
+            plan.delta,
+            *((None,) * 3 if answer is None else (answer.epsilon, answer.lower, answer.upper)),
+            None if peers is None else peers.epsilon,
+            row.error,
+        )
+        found.append(dict(zip(_COLUMNS, values, strict=True)))
+    return found
+
+
+def _print_json(plan: _Plan) -> None:
+    from symdp.cli.display import print_json
+
+    run = plan.run
+    facts = {
+        "examples": run.examples,
+        "batch": run.batch,
+        "steps": run.steps,
+        "rate": str(run.rate),
+        "noise": float(plan.noise),
+        "target_epsilon": plan.target_epsilon,
+    }
+    print_json({**plan.answer.to_json(), "training": facts, "samplings": _records(plan)})
+
+
+def _print_csv(plan: _Plan) -> None:
+    writer = csv.DictWriter(sys.stdout, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_records(plan))
+
+
+def _print(plan: _Plan) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from symdp.cli.display import console, print_answer, steps_of
+    from symdp.questions.calibration_grid import decimal
+
+    screen, run = console(), plan.run
+    if plan.target_epsilon is not None:
+        screen.print(Text("noise multiplier = ").append(decimal(plan.noise), style="bold"))
+    print_answer(plan.answer, as_json=False)
+    screen.print(
+        f"  {steps_of(run.steps)}, batches of {run.batch} out of {run.examples} examples (rate "
+        f"{float(run.rate):.6g}), noise multiplier {float(plan.noise):.10g}",
+        soft_wrap=True,
+    )
+    screen.print("the same run, by how its batches are drawn:")
+    table = Table("sampling", "ε", "from", "to", "Rényi", "protects", box=None)
+    for row in plan.rows:
+        if row.answer is None or row.peers is None:
+            table.add_row(row.sampling, "–", "", "", "", row.error)
+            continue
+        low, high = row.answer.bound_texts(10)
+        shown = row.answer.epsilon_text(8), low or "", high or "", row.peers.epsilon_text(8)
+        table.add_row(row.sampling, *shown, row.protects)
+    screen.print(table)

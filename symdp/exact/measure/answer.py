@@ -1,0 +1,41 @@
+"""δ from the density of the total loss, where it can be had by adding densities."""
+
+from __future__ import annotations
+
+import math
+
+from symdp.errors import AccuracyError
+from symdp.exact.answer import Answer
+from symdp.exact.exact import exact_answer
+from symdp.exact.measure.added import convolved
+from symdp.law.tilts import log_add_exp
+from symdp.law.total import SumLaw
+
+_MOST_DOUBLED = 2_000_000  # steps: rounding grows with each doubling
+_WIDEST = 1e-8  # relative error of δ beyond which the mesh is no worse
+
+
+def measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε), or None where the densities cannot be added, or not to eight digits.
+
+    Parameters
+    ----------
+    law
+        The total loss.
+    epsilon
+        Between the least and the largest loss, in nats.
+    """
+    if not law.is_spread or law.is_condensed or law.is_mixed or law.count > _MOST_DOUBLED:
+        return None
+    try:
+        found = convolved(law, epsilon)
+    except AccuracyError:
+        return None
+    if not found.error <= _WIDEST:
+        return None
+    log_delta = log_add_exp(found.log_delta, law.log_mass_at_infinity)
+    slope = (
+        found.slope * math.exp(found.log_delta - log_delta) if log_delta > -math.inf else math.nan
+    )
+    complement = min(found.log_complement, 0.0)
+    return exact_answer(min(log_delta, 0.0), complement, found.error, slope)

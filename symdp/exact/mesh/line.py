@@ -1,0 +1,157 @@
+"""The integrand on a mesh of frequencies: atoms are spread over a fine grid and transformed.
+
+Near y = 0, where |φ|ⁿ is large, each value is a plain sum, accurate relative to 1 − φ. Beyond, an
+FFT gives all values of φ_t at once to 1e-14 of Σ pⱼ, so that φ_tⁿ is wrong by n·1e-14·|φ_t|ⁿ⁻¹,
+and the rounding of y·ℓ turns it by n·y·E|ℓ|·2e-16. Both are added up as they occur.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.exact.line import (
+    ROUNDING,
+    Line,
+    StripValue,
+    continuous_kernel,
+    first_line,
+    loss_size,
+    plain_sum,
+    tilted_laws,
+)
+from symdp.exact.mesh.smoothed import FAR_ABOVE, Smoothed, majorant_transform, smoothed
+from symdp.law.elementary import Complex
+from symdp.law.nufft import uniform_sum
+from symdp.law.step import Array
+from symdp.law.total import SumLaw
+
+MOST_NODES = 1 << 20  # of a line: about a second
+_FEWEST_NODES = 1 << 12  # of a line: about ten milliseconds
+_MOST_SPREAD = 1 << 16  # of a line of losses with a density, which have more nodes the farther out
+WANTED = 1e-9  # what the cut-off may change, relative to the integral
+_TRANSFORMED = 2e-14  # what the FFT's kernel changes in φ, relative to Σ pⱼ = 1
+_LOG_ZERO = -600.0  # stands for log 0, so that n of it is no overflow
+_LARGEST = float(majorant_transform(np.zeros(1))[0])  # ∫M
+_DIRECT_WORK = 1 << 18  # exponentials below which a plain sum is faster than an FFT
+
+
+def mesh_value(law: SumLaw, epsilon: float, tilt: float, wanted: float = WANTED) -> StripValue:
+    """Return log |I(t)| at one ε, with an error that counts the cut-off, the FFT and rounding."""
+    return mesh_line(law, epsilon, tilt, 0.0, wanted).value(epsilon)
+
+
+def mesh_line(
+    law: SumLaw, epsilon: float, tilt: float, beside: float, wanted: float = WANTED
+) -> Smoothed:
+    """Return a line that serves every ε' with |ε' − ε| ≤ `beside`.
+
+    Parameters
+    ----------
+    law, epsilon
+        The total loss, of any kind, and ε in nats.
+    tilt
+        Where the line crosses the real axis; its place changes the cost and the rounding only.
+    beside
+        In nats.
+    wanted
+        What the cut-off may change, relative to the integral, where that is to be had.
+
+    Raises
+    ------
+    AccuracyError
+        If the mesh does not reach far enough beyond the tilt to bound anything.
+    """
+    tilted = tilted_laws(law, tilt)
+    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
+    gap = line.distance(epsilon) + line.shift
+    most = _MOST_SPREAD if law.is_spread else MOST_NODES
+    if most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
+        raise AccuracyError(
+            "too few values of the characteristic function tell what single values of the "
+            "loss add up to; the method prv gives proved bounds"
+        )
+    size = abs(gap) + loss_size(tilted, [weight for _, weight in law.terms])
+    nodes = _nodes_wanted(line, gap, wanted, most)
+    while True:
+        made = _up_to(law, line, nodes, size)
+        total, _, change = made.sums(gap)
+        short = change > 2.0 * wanted * abs(total) and made.left_out < change
+        if nodes >= most or not short:
+            return made
+        nodes = min(most, 8 * nodes)
+
+
+def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
+    """Return about the relative error of a line at a tilt, as its first nodes tell.
+
+    It is large where no tilt makes ε a typical sum: the integral cancels there.
+    """
+    tilted = tilted_laws(law, tilt)
+    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0)
+    reach = MOST_NODES * line.step
+    if reach < FAR_ABOVE * (1.0 + abs(tilt)):
+        return math.inf
+    total, mass, modulus = _first_sums(line, line.distance(epsilon) + line.shift)
+    if not total > 0:
+        return math.inf
+    rounded = ROUNDING * line.rounding * modulus
+    return (_LARGEST * mass / reach**2 + rounded) / total
+
+
+def _first_sums(line: Line, gap: float) -> tuple[float, float, float]:
+    """Return the sum of the first nodes, that of the density near ε, and that of the moduli."""
+    turned = line.values * np.exp(1j * gap * line.places)
+    z = line.tilt + 1j * line.places
+    mass = abs(plain_sum((turned * z * (1.0 + z)).real))
+    return abs(plain_sum(turned.real)), mass, 2.0 * float(np.abs(turned).sum())
+
+
+def _nodes_wanted(line: Line, gap: float, wanted: float, most: int) -> int:
+    """Return how many nodes bound the change by what is wanted, as far as the first ones tell."""
+    total, mass, _ = _first_sums(line, gap)
+    reach = math.sqrt(_LARGEST * mass / (wanted * total)) if total > 0 else math.inf
+    reach = max(reach, 1.01 * FAR_ABOVE * (1.0 + abs(line.tilt)))
+    needed = min(max(reach / line.step, 4.0 * line.places.size, _FEWEST_NODES), float(most))
+    return min(most, 1 << math.ceil(math.log2(needed)))
+
+
+def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
+    """Return the line with values at so many nodes, cut off smoothly at the last."""
+    start, step = line.places.size, line.step
+    if nodes <= start:
+        return smoothed(line, np.empty(0), np.empty(0, dtype=np.complex128), step * start, 0.0)
+    places: Array = step * np.arange(start, nodes, dtype=np.float64)
+    exponent = np.zeros(places.size, dtype=np.complex128)
+    unsure = np.zeros(places.size)
+    tilted = law.tilted(line.tilt, step * nodes)
+    logs = []
+    for part, (_, weight) in zip(tilted, law.terms, strict=True):
+        log = _log_transform(part.weight, part.deviation, step, start, nodes)
+        width = ROUNDING * math.sqrt(part.variance)
+        unsure += abs(weight) * (_TRANSFORMED + width * places) * np.exp(-log.real)
+        exponent += weight * log
+        logs.append(log)
+    values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * places))
+    modulus = np.abs(values)
+    wrong = law.assure(tilted, places, logs, modulus / abs(line.values[0]))
+    left_out = 2.0 * float(modulus @ (np.minimum(unsure, 1e9) + wrong))
+    left_out += 2.0 * ROUNDING * size * float(modulus @ places)
+    left_out += 2.0 * max(part.error for part in tilted) * float(modulus.sum())
+    return smoothed(line, places, values, step * nodes, left_out)
+
+
+def _log_transform(weight: Array, deviation: Array, step: float, first: int, last: int) -> Complex:
+    """Return log Σ wⱼ e^{ikhdⱼ} for k = first, …, last − 1."""
+    if (last - first) * weight.size <= _DIRECT_WORK:
+        y = step * np.arange(first, last, dtype=np.float64)
+        value = np.asarray(np.exp(1j * np.multiply.outer(y, deviation)) @ weight, complex)
+    else:
+        value = uniform_sum(weight, np.fmod(step * deviation, 2.0 * np.pi), first, last)
+    log = np.empty(value.size, dtype=np.complex128)
+    with np.errstate(divide="ignore"):
+        log.real = np.maximum(np.log(np.abs(value)), _LOG_ZERO)
+    log.imag = np.angle(value)
+    return log

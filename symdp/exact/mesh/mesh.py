@@ -1,0 +1,155 @@
+"""δ of any law from lines that are cut off smoothly: by one line, or given the large losses."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from symdp.exact.answer import Answer
+from symdp.exact.base import outside_range
+from symdp.exact.exact import SAFETY, exact_answer, margin
+from symdp.exact.finite_sum import log_total
+from symdp.exact.line import Line, StripValue, log_payoff_bound
+from symdp.exact.lines import HALF_CELL, shared_line
+from symdp.exact.mesh.large_losses import conditioned
+from symdp.exact.mesh.line import WANTED, mesh_line, mesh_value, predicted_error
+from symdp.exact.strips import answer_from_strips, line_tilt
+from symdp.law.tilts import Strip, log_one_minus_exp
+from symdp.law.total import SumLaw
+
+_WIDE = 1e-8  # relative half width of δ that is worth conditioning on large losses
+_SHARES = (0.8, 0.6, 0.4, 0.25, 0.15)  # of the saddle point
+_LESS = 0.7  # of an error is worth another tilt
+_DEEPEST = 3  # times that a law is conditioned again
+_TERM = 5e-9  # what the cut-off may change in one of several terms
+_NEGLIGIBLE = 25.0  # e-folds below δ of all terms that are left out
+_MOST_TERMS = 40  # each is a line of its own
+
+
+def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
+    """Return δ(ε) with a two-sided error.
+
+    Parameters
+    ----------
+    law
+        The total loss, of any kind.
+    epsilon
+        Between the least and the largest loss, in nats.
+
+    Raises
+    ------
+    AccuracyError
+        If no line bounds δ at all.
+    """
+    return _answer(law, epsilon, _DEEPEST)
+
+
+def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = WANTED) -> Answer:
+    if not law.is_spread and law.domain[1] > 0:
+        tilt = line_tilt(law, epsilon, Strip.RIGHT)
+        error = best_tilt(law, epsilon, tilt)[1]
+        terms = conditioned(law, tilt) if depth and error > _WIDE else None
+        found = None if terms is None else _summed(terms, epsilon, depth - 1)
+        if found is not None:
+            return found
+        if depth == _DEEPEST and error <= _WIDE:
+            shared = _on_shared_lines(law, epsilon)
+            if shared is not None and margin(shared) <= _WIDE:
+                return shared
+
+    def value(strip: Strip) -> StripValue:
+        tilt = best_tilt(law, epsilon, line_tilt(law, epsilon, strip))[0]
+        return mesh_value(law, epsilon, tilt, wanted)
+
+    found = answer_from_strips(law, value)
+    assert found is not None
+    return found
+
+
+def _on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return the answer from lines that serve other ε as well, None where there are none."""
+    if law.is_spread:
+        return None
+
+    def value(strip: Strip) -> StripValue | None:
+        line = shared_line(law, epsilon, strip, _traced)
+        return None if line is None else line.value(epsilon)
+
+    return answer_from_strips(law, value)
+
+
+def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Line | Literal[True] | None:
+    tilt, error = best_tilt(law, centre, saddle)
+    if half * abs(saddle - tilt) > HALF_CELL:
+        return True
+    return mesh_line(law, centre, tilt, half) if error <= _WIDE else None
+
+
+def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]:
+    """Return the tilt, at the saddle point or nearer to 0, with the least predicted error.
+
+    Tilts nearer to 0 allow wider steps between frequencies, and so a cut-off farther out; but the
+    sum cancels to a smaller share of its terms, which are rounded.
+    """
+    found = saddle, predicted_error(law, epsilon, saddle)
+    for share in _SHARES if saddle > 0 else ():
+        if found[1] <= WANTED:
+            break
+        error = predicted_error(law, epsilon, share * saddle)
+        if error < _LESS * found[1]:
+            found = share * saddle, error
+    return found
+
+
+def _summed(terms: list[tuple[float, SumLaw]], epsilon: float, depth: int) -> Answer | None:
+    """Return Σ e^{wⱼ} δⱼ(ε), None where too many terms count."""
+    bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
+    order = np.argsort(-bounds, kind="stable")
+    gains: list[float] = []
+    error, slope, total, asked = -math.inf, -math.inf, -math.inf, 0
+    for done, place in enumerate(order.tolist()):
+        weight, law = terms[place]
+        if bounds[place] < total - _NEGLIGIBLE:
+            left = _log_sum(bounds[order[done:]].tolist())
+            error = float(np.logaddexp(error, left))
+            break
+        answer = outside_range(law, epsilon)
+        if answer is None:
+            asked += 1
+            if asked > _MOST_TERMS:
+                return None
+            answer = _answer(law, epsilon, depth, _TERM)
+        if answer.log_delta == -math.inf:
+            continue
+        assert answer.log_upper is not None
+        assert answer.log_lower is not None
+        gains.append(weight + answer.log_delta)
+        half = max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
+        half += 1e-15 * (1.0 + abs(weight))
+        error = float(np.logaddexp(error, gains[-1] + math.log(math.expm1(min(half, 700.0)))))
+        if answer.slope is not None:
+            slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))
+        total = _log_sum(gains)
+    if total == -math.inf:
+        return None
+    relative = math.exp(min(error - total, 0.0)) / SAFETY
+    known = -math.exp(min(slope - total, 700.0))
+    return exact_answer(total, log_one_minus_exp(total), relative, known)
+
+
+def _log_bound(law: SumLaw, epsilon: float) -> float:
+    """Bound log δ by Chernoff's bound [SPA (43)] at the saddle point and others around it."""
+    lower, upper = law.loss_bounds
+    if epsilon >= upper:
+        return -math.inf
+    if epsilon <= lower or epsilon <= law.mean:
+        return 0.0
+    tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
+    bound = law.transform_bound(tilts, epsilon) + log_payoff_bound(tilts)
+    return min(0.0, float(bound.min()))
+
+
+def _log_sum(values: list[float]) -> float:
+    return log_total(np.asarray(values))

@@ -1,0 +1,139 @@
+"""Which method answers which question: one table, whose first row that applies answers.
+
+A row's method returns δ(ε), or None where the row does not apply. No row is chosen for the width of
+another one's bounds, and none for what was asked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from symdp.exact.answer import OUTSIDE, Answer
+from symdp.exact.base import FloatAccountant, outside_range
+from symdp.exact.contour import contour_answer
+from symdp.exact.enumeration import listed_answer
+from symdp.exact.measure.answer import measure_answer
+from symdp.exact.mesh.mesh import mesh_answer
+from symdp.exact.period import lattice_answer
+from symdp.exact.single_step import single_step_answer
+from symdp.law.total import SumLaw
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way to δ.
+
+    Attributes
+    ----------
+    name
+        As `Guarantee.route` has it.
+    laws
+        For which sums of losses it applies.
+    how
+        What it computes.
+    promise
+        The relative half width of δ, where rounding of the losses allows it.
+    cost
+        How the work grows.
+    answer
+        Returns δ(ε), None where the row does not apply.
+    """
+
+    name: str
+    laws: str
+    how: str
+    promise: str
+    cost: str
+    answer: Callable[[SumLaw, float], Answer | None]
+
+
+ROUTES = (
+    Route(
+        OUTSIDE,
+        "ε beyond all finite losses",
+        "δ = δ∞, or 1 − e^{ε+K(−1)}",
+        "1e-14",
+        "none",
+        outside_range,
+    ),
+    Route(
+        "single_step",
+        "n = 1",
+        "P(L > ε) − e^ε Q(L > ε) at the roots of ℓ = ε",
+        "1e-13",
+        "one quadrature",
+        single_step_answer,
+    ),
+    Route(
+        "finite_sum",
+        "atoms with at most 2·10⁶ sums, or few above ε",
+        "every sum",
+        "1e-13",
+        "the number of sums",
+        listed_answer,
+    ),
+    Route(
+        "lattice",
+        "atoms on a lattice",
+        "the trapezoid over one period",
+        "1e-13",
+        "not on n",
+        lattice_answer,
+    ),
+    Route(
+        "contour",
+        "losses with a density whose characteristic function dies out",
+        "the trapezoid on one line",
+        "1e-12",
+        "not on n",
+        contour_answer,
+    ),
+    Route(
+        "measure",
+        "losses with a density and its atoms, few steps or a rare large loss",
+        "atoms and density, step by step",
+        "1e-12",
+        "on log n",
+        measure_answer,
+    ),
+    Route(
+        "mesh",
+        "atoms off any lattice, mixed losses, anything left",
+        "the trapezoid, cut off smoothly with a bound",
+        "1e-8",
+        "one FFT, not on n",
+        mesh_answer,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Contour(FloatAccountant):
+    """The default method: the first row of `ROUTES` that applies answers.
+
+    The answer is an exact formula evaluated in double precision; its bounds count quadrature,
+    truncation and rounding, what is estimated of them widened by a factor of four.
+    """
+
+    name: str = "contour"
+    citations: tuple[str, ...] = ("SPA",)
+
+    @property
+    def is_exact(self) -> bool:
+        """True: it is the profile, but for rounding."""
+        return True
+
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.
+
+        Raises
+        ------
+        AccuracyError
+            If the last row bounds nothing.
+        """
+        for route in ROUTES[1:-1]:
+            answer = route.answer(law, epsilon)
+            if answer is not None:
+                return replace(answer, route=route.name)
+        return replace(mesh_answer(law, epsilon), route=ROUTES[-1].name)

@@ -1,0 +1,71 @@
+"""δ from integrals on lines right of both poles and, where δ is large, between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from symdp.errors import AccuracyError
+from symdp.exact.answer import Answer
+from symdp.exact.exact import exact_answer
+from symdp.exact.line import StripValue
+from symdp.law.saddle_point import saddle_point
+from symdp.law.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp
+from symdp.law.total import SumLaw
+
+_LARGE_DELTA = math.log(0.25)  # log δ from which 1 − δ is worth a line of its own
+_NEAR_SADDLE = 0.02  # standard deviations of the integrand: closer costs more than it saves
+_COMPLEMENT_ALONE = 2e-11  # relative error of δ with which 1 − δ alone may answer
+
+
+def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
+    """Return the tilt of a line near the saddle point, whose place changes only the cost."""
+    saddle = saddle_point(law, epsilon, strip, settled=_NEAR_SADDLE)
+    return far_tilt(law, strip) if saddle is None else saddle.tilt
+
+
+def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:
+    """Return δ from the integrals of two strips, None where one has no value.
+
+    Parameters
+    ----------
+    law
+        The total loss.
+    value
+        Returns the integral of a strip.
+    """
+    log_escaped = law.log_mass_at_infinity
+    above: StripValue | None = None
+    refused: AccuracyError | None = None
+    try:
+        above = value(Strip.RIGHT) if law.domain[1] > 0 else None
+    except AccuracyError as failure:  # far below the mean 1 − δ is all that there is to know
+        refused = failure
+    log_delta = math.nan
+    if law.domain[1] > 0 and refused is None:
+        if above is None:
+            return None
+        log_delta = log_add_exp(above.log_value, log_escaped)
+        if log_delta < _LARGE_DELTA:
+            slope = above.slope * math.exp(above.log_value - log_delta)
+            complement = log_one_minus_exp(log_delta)
+            return exact_answer(log_delta, complement, above.relative_error, slope)
+    below = value(Strip.MIDDLE)
+    if below is None:
+        return None
+    complement = min(below.log_value, 0.0)
+    through_complement = log_one_minus_exp(complement)
+    if above is not None and not (
+        through_complement > -math.inf
+        and below.relative_error * math.exp(complement - through_complement) < above.relative_error
+    ):
+        error = max(above.relative_error, below.relative_error)
+        slope = above.slope * math.exp(above.log_value - log_delta)
+        return exact_answer(min(log_delta, 0.0), complement, error, slope)
+    # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
+    log_delta = through_complement
+    scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
+    if refused is not None and not below.relative_error * scale <= _COMPLEMENT_ALONE:
+        raise refused
+    slope = -below.slope * scale
+    return exact_answer(log_delta, complement, below.relative_error * scale, slope)

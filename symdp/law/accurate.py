@@ -1,0 +1,97 @@
+"""Losses and log densities rounded correctly to doubles, by 64-bit mantissas or by balls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from flint import arb, ctx
+
+from symdp.errors import AccuracyError
+from symdp.law.step import Array, Extended, ExtendedFunction, RealFunction
+
+_BITS, _MOST_BITS = 110, 4_000
+_FEW = 6_000  # beyond this many nodes, correctly rounded values cost more than they bring
+_CANCELLED = 2.0**-43  # relative: where doubles are off by more, 64-bit mantissas may be, too
+
+
+class Accurate:
+    """log P and ℓ at given places, rounded correctly to doubles.
+
+    Values with 64-bit mantissas say how to round; ball arithmetic says it where there are none, or
+    where these differ from doubles by so much that the expression must have cancelled.
+    """
+
+    def __init__(
+        self,
+        log_p: Callable[[arb], arb],
+        loss: Callable[[arb], arb] | None,
+        fast_log_p: RealFunction,
+        fast_loss: RealFunction | None,
+        extended_log_p: ExtendedFunction | None = None,
+        extended_loss: ExtendedFunction | None = None,
+    ) -> None:
+        self._log_p, self._loss = log_p, loss
+        self._fast_log_p, self._fast_loss = fast_log_p, fast_loss
+        self._extended_log_p, self._extended_loss = extended_log_p, extended_loss
+
+    def ball(self, x: arb) -> tuple[arb, arb]:
+        """Return balls around log P and ℓ at the working precision."""
+        return self._log_p(x), arb(math.inf) if self._loss is None else self._loss(x)
+
+    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
+        """Return log P and ℓ with 64-bit mantissas, None where there are none."""
+        if self._extended_log_p is None or self._extended_loss is None:
+            return None
+        return self._extended_log_p(x), self._extended_loss(x)
+
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        """Return log P and ℓ − origin, rounded."""
+        if x.size > _FEW:
+            loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
+            return self._fast_log_p(x), loss - origin
+        log_p = _rounded(self._log_p, self._fast_log_p, self._extended_log_p, x)
+        if self._loss is None or self._fast_loss is None:
+            return log_p, np.full(x.shape, math.inf)
+        return log_p, _rounded(self._loss, self._fast_loss, self._extended_loss, x, origin)
+
+
+def _rounded(
+    ball: Callable[[arb], arb],
+    fast: RealFunction,
+    extended: ExtendedFunction | None,
+    x: Array,
+    origin: float = 0.0,
+) -> Array:
+    """Return the function less `origin`, each value as close as its rounding."""
+    values = np.empty(x.shape)
+    doubtful = np.ones(x.shape, dtype=bool)
+    if extended is not None:
+        with np.errstate(all="ignore"):
+            values = (extended(x.astype(np.longdouble)) - origin).astype(np.float64)
+            doubtful = ~(np.abs(values - (fast(x) - origin)) <= _CANCELLED * np.abs(values))
+    for i in np.flatnonzero(doubtful).tolist():
+        values[i] = _rounded_ball(ball, float(x[i]), origin)
+    return values
+
+
+def _rounded_ball(function: Callable[[arb], arb], place: float, origin: float) -> float:
+    """Return the function less `origin`, from a ball no wider than its rounding."""
+    bits = _BITS
+    while bits <= _MOST_BITS:
+        with ctx.workprec(bits):
+            ball = function(arb(place)) - origin
+            if ball.is_finite() and (ball.rel_accuracy_bits() >= 54 or ball == 0):
+                return float(ball.mid())
+            if ball.is_finite() and float(ball.rad()) < 1e-300:
+                return float(ball.mid())
+        bits *= 2
+    raise AccuracyError(f"the density or loss has no accurate value at {place!r}")
+
+
+def extended_number(ball: arb) -> np.longdouble:
+    """Return the middle of a ball with a 64-bit mantissa."""
+    middle = ball.mid()
+    first = float(middle)
+    return np.longdouble(first) + np.longdouble(float((middle - arb(first)).mid()))

@@ -1,0 +1,213 @@
+"""The loss of random allocation, log(Y/t): a law with a tabulated density."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from flint import arb, ctx
+
+from symdp.law.allocation_density import tabulate
+from symdp.law.likelihood_ratio import RatioLaw
+from symdp.law.log_density_table import LogDensityTable
+from symdp.law.loss import LossLaw
+from symdp.law.nodes import NodeSet
+from symdp.law.step import Array, Extended, SmoothPiece, Step
+from symdp.model.allocation import split_counts
+
+_NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
+_PLACES = 2000  # at which a tilted density is looked at
+_MOST_TILT = 1e6
+_BITS = 160  # precision of the probabilities of a list
+
+
+class AllocatedLaw(LossLaw):
+    """The privacy loss of one of t steps drawn at random, in one direction.
+
+    Parameters
+    ----------
+    base
+        The loss of one step in the remove direction.
+    steps
+        t, 2 or more.
+    direction
+        "remove" or "add".
+
+    Raises
+    ------
+    AccuracyError
+        If the density of Y does not come out to nine digits.
+    """
+
+    def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
+        table, ratios = table_of(base, steps)
+        sign = 1.0 if direction == "remove" else -1.0
+        self._table, self._sign = table, sign
+        self._with_errors: dict[int, NodeSet] = {}
+        step = _step(table, sign, base.step.name, _infinite(base, ratios, steps, sign))
+        low, high = base.loss_bounds
+        super().__init__(step, (low, high) if sign > 0 else (-high, -low))
+        self.domain = _domain(table, sign)
+
+    def nodes(self, tilt: float, frequency: float) -> NodeSet:
+        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+        found = super().nodes(tilt, frequency)
+        known = self._with_errors.get(id(found))
+        if known is None:
+            known = replace(found, error=found.error + self._error_of(found, tilt))
+            self._with_errors[id(found)] = known
+        return known
+
+    def _error_of(self, nodes: NodeSet, tilt: float) -> float:
+        """Return the mean error of the table under the tilts at the ends of a window."""
+        place = self._sign * (nodes.loss + (nodes.origin or 0.0))
+        error = self._table.error[self._table.panel(place)]
+        worst = 0.0
+        lower, upper = self._level(tilt)
+        for end in (self._edge(lower, False), self._edge(upper, True)):
+            exponent = nodes.log_weight + end * nodes.loss
+            weight = np.where(nodes.atomic, 0.0, np.exp(exponent - exponent.max(initial=-np.inf)))
+            worst = max(worst, float(weight @ error) / max(float(weight.sum()), 1e-300))
+        return worst
+
+    @cached_property
+    def precise_mean(self) -> Fraction:
+        """E L as a double knows it: the density is known no better."""
+        return Fraction(self.base.mean)
+
+
+def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:
+    """Return the step of random allocation on a finite list, from its probabilities.
+
+    The numbers n of outcomes have the multinomial law under Q; under P one of the t outputs has
+    the law P: Σ_j p_j·Multinomial(n − e_j; t − 1).
+    """
+    with ctx.workprec(_BITS):
+        whole = [_powers(mass, steps) for mass in q]
+        factorials = [arb(n).fac() for n in range(steps + 1)]
+        log_p, loss, balls = [], [], []
+        for counts in split_counts(len(q), steps):
+            terms = [whole[j][n] / factorials[n] for j, n in enumerate(counts)]
+            likely = _product(terms) * factorials[steps]
+            with_record = arb(0)
+            for j, n in enumerate(counts):
+                if n:
+                    rest = _product([*terms[:j], *terms[j + 1 :]])
+                    with_record += p[j] * rest * whole[j][n - 1] / factorials[n - 1]
+            with_record *= factorials[steps - 1]
+            first, second = (
+                (with_record, likely) if direction == "remove" else (likely, with_record)
+            )
+            if first == 0:
+                continue
+            log_p.append(float(first.log().mid()))
+            if second == 0:
+                loss.append(math.inf)
+                continue
+            balls.append((first, (first / second).log()))
+            loss.append(float(balls[-1][1].mid()))
+    return Step(name, (), np.asarray(loss), np.asarray(log_p), tuple(balls))
+
+
+def _powers(mass: arb, most: int) -> list[arb]:
+    found = [arb(1)]
+    for _ in range(most):
+        found.append(found[-1] * mass)
+    return found
+
+
+def _product(factors: Iterable[arb]) -> arb:
+    return math.prod(factors, start=arb(1))
+
+
+_TABLES: dict[tuple[int, int], tuple[LossLaw, LogDensityTable, RatioLaw]] = {}
+_MOST_TABLES = 64
+
+
+def table_of(base: LossLaw, steps: int) -> tuple[LogDensityTable, RatioLaw]:
+    """Return the table of one law and number of steps, which both directions share."""
+    key = id(base), steps
+    found = _TABLES.get(key)
+    if found is None or found[0] is not base:
+        ratios = RatioLaw(base)
+        found = base, tabulate(ratios, steps), ratios
+        if len(_TABLES) >= _MOST_TABLES:
+            _TABLES.pop(next(iter(_TABLES)))
+        _TABLES[key] = found
+    return found[1], found[2]
+
+
+def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float) -> float:
+    """Return the log of the mass at infinity: Q = 0 somewhere, or P = 0 in every step."""
+    if sign > 0:
+        mass = base.mass_at_infinity
+        return math.log(mass) if mass > 0 else -math.inf
+    mass = ratios.mass_at_zero
+    return steps * math.log(mass) if mass > 0 else -math.inf
+
+
+def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -> Step:
+    def loss(x: Array) -> Array:
+        return np.asarray(sign * x)
+
+    def log_with(x: Array) -> Array:
+        return table(x) + x
+
+    log_p, log_q = (log_with, table) if sign > 0 else (table, log_with)
+    piece = SmoothPiece(
+        float(table.edges[0]),
+        float(table.edges[-1]),
+        log_p,
+        log_q,
+        loss,
+        _Tabulated(table, sign),
+        log_terms=(log_p, log_q),
+    )
+    if log_infinite == -math.inf:
+        return Step(name, (piece,))
+    return Step(name, (piece,), np.asarray([math.inf]), np.asarray([log_infinite]))
+
+
+class _Tabulated:
+    """log P and ℓ of the table, in doubles."""
+
+    def __init__(self, table: LogDensityTable, sign: float) -> None:
+        self._table, self._sign = table, sign
+
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        x = np.asarray(x, dtype=np.float64)
+        log_p = self._table(x) + (x if self._sign > 0 else 0.0)
+        return log_p, self._sign * x - origin
+
+    def extended(self, x: Extended) -> None:
+        """There are no 64-bit mantissas of a table in doubles."""
+
+    def ball(self, x: arb) -> tuple[arb, arb]:
+        place = float(x.mid())
+        (log_p,), _ = self(np.asarray([place]))
+        return arb(float(log_p)), int(self._sign) * x
+
+
+def _domain(table: LogDensityTable, sign: float) -> tuple[float, float]:
+    """Return the tilts at which the density ends below 2^−63 of the tilted maximum."""
+    x = np.linspace(table.edges[0], table.edges[-1], _PLACES)
+    log_q = table(x)
+
+    def holds(tilt: float) -> bool:
+        exponent = log_q + (1.0 + tilt) * x if sign > 0 else log_q - tilt * x
+        return bool(max(exponent[0], exponent[-1]) < exponent.max() - _NEGLIGIBLE)
+
+    ends = []
+    for start, way in ((-1.0, -1.0), (0.0, 1.0)):
+        near, far = 0.0, 1.0
+        while far < _MOST_TILT and holds(start + way * far):
+            near, far = far, 2.0 * far
+        for _ in range(30):
+            middle = 0.5 * (near + far)
+            near, far = (middle, far) if holds(start + way * middle) else (near, middle)
+        ends.append(start + way * near)
+    return ends[0], ends[1]

@@ -1,0 +1,229 @@
+"""The law of a formula as a function of its parameters: derived and compiled once, then evaluated.
+
+The pieces of a pair are derived with its positive parameters left as symbols. Values put numbers in
+for what depends on them alone, and nothing is derived again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+from flint import arb, ctx, fmpq
+
+from symdp.derive.limits import loss_range
+from symdp.derive.pieces import pieces
+from symdp.emit.arb import compile_arb, compile_arb_together
+from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
+from symdp.emit.program import Program, compile_template
+from symdp.errors import InputError
+from symdp.interrupt import generation
+from symdp.law.accurate import Accurate, extended_number
+from symdp.law.loss import LossLaw
+from symdp.law.step import SmoothPiece, Step
+
+if TYPE_CHECKING:
+    from symdp.derive.records import Piece
+    from symdp.emit.arb import ArbFunction
+    from symdp.model.mechanism import Mechanism
+
+_BITS = 200
+_LEAST_BITS = 120  # of a constant that is to be rounded to 64 or to 53
+_MOST = 1e150  # of a constant, and one over it the least: products of some are doubles, too
+_AROUND = 1e-12  # an end where the functions are holomorphic that far around needs no stretching
+_RATE = "sampling_rate"
+
+
+def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
+    """Return the law of one step from the formula of its mechanism, None where that has none.
+
+    Parameters
+    ----------
+    mechanism
+        A concrete mechanism.
+    direction
+        "remove" or "add".
+    """
+    template = mechanism.template
+    if template is None or template.support.kind != "interval":
+        return None
+    names = {p.name for p in template.declared}
+    values = {name: value for name, value in mechanism.bound if name in names}
+    free = {p.name for p in template.declared if p.symbol.is_positive and not p.symbol.is_integer}
+    fixed = tuple((name, value) for name, value in values.items() if name not in free)
+    numbers = {name: value for name, value in values.items() if name in free}
+    sampling = mechanism.sampling
+    if sampling is not None:
+        numbers[_RATE] = sampling.rate
+    if not numbers or not all(value.is_Rational for value in numbers.values()):
+        return None
+    if sampling is not None and not 0 < sampling.rate < 1:
+        return None
+    scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(_RATE))
+    formula = _formula(template, fixed, scheme, mechanism.relation, direction, generation())
+    if formula is None:
+        return None
+    exact = {name: Fraction(int(value.p), int(value.q)) for name, value in numbers.items()}
+    return formula.at([exact[name] for name in formula.names], mechanism.name)
+
+
+@lru_cache(maxsize=64)
+def _formula(
+    template: Mechanism,
+    fixed: tuple[tuple[str, sp.Expr], ...],
+    sampling: Any,
+    relation: str | None,
+    direction: str,
+    _: int,
+) -> _Formula | None:
+    try:
+        made = template(**dict(fixed))
+        if sampling is not None:
+            held = {"records": sampling.records, "group": sampling.group}
+            made = made.subsample(sampling.scheme, _RATE, sampling.batch, **held)
+        made = replace(made, relation=relation)
+        pair = made.pair(direction)
+        return _Formula(pieces(pair), pair.variable, made.parameters)
+    except (InputError, NotImplementedError, TypeError):
+        return None  # values may decide what symbols do not
+
+
+class _Formula:
+    """The pieces of a formula, compiled.
+
+    Raises
+    ------
+    InputError
+        If they have no range or no numeric form while the parameters have no values.
+    """
+
+    def __init__(
+        self, derived: Sequence[Piece], x: sp.Symbol, parameters: dict[str, sp.Symbol]
+    ) -> None:
+        found = loss_range([p for p in derived if p.log_p is not None], x)
+        if found is None or any(p.log_p is None or p.log_q is None for p in derived):
+            raise InputError("the pieces of the loss depend on values")
+        self.names = tuple(sorted(parameters))
+        symbols = [parameters[name] for name in self.names]
+        self._pieces = [_PieceFormula(piece, x, symbols) for piece in derived]
+        self._range = found
+        wanted: list[sp.Expr] = [*found]
+        for piece in self._pieces:
+            wanted += [piece.lower, piece.upper, *piece.constants]
+        self._constants = list(dict.fromkeys(e for e in wanted if not e.is_infinite))
+        self._balls = compile_arb_together(self._constants, symbols) if self._constants else None
+
+    def at(self, values: Sequence[Fraction], name: str) -> LossLaw | None:
+        """Return the law at some values, None where these need a derivation of their own."""
+        exact = [fmpq(value.numerator, value.denominator) for value in values]
+        with ctx.workprec(_BITS):
+            balls = self._balls(*map(arb, exact)) if self._balls is not None else ()
+        known = dict(zip(self._constants, balls, strict=True))
+        if not all(_is_usable(ball) for ball in balls):
+            return None
+        smooth: list[SmoothPiece] = []
+        for piece in self._pieces:
+            made = piece.at(exact, known)
+            if made is None or (smooth and made.lower < smooth[-1].upper):
+                return None
+            smooth.append(made)
+        bounds = tuple(_outward(e, known, s) for e, s in zip(self._range, (-1, 1), strict=True))
+        return LossLaw(Step(name, tuple(smooth)), (bounds[0], bounds[1]), is_reversible=True)
+
+
+class _PieceFormula:
+    """One piece of a formula."""
+
+    def __init__(self, piece: Piece, x: sp.Symbol, parameters: list[sp.Symbol]) -> None:
+        self.lower, self.upper = piece.lower, piece.upper
+        self._flat = piece.slope == "constant"
+        terms = dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms))
+        own = piece.log_p, piece.log_q, piece.loss
+        listed = [[expression] for expression in (*own, *terms)]
+        self._programs = [compile_template(some, [x]) for some in (list(own), *listed)]
+        self._balls = [compile_arb(e, [x, *parameters]) for e in (piece.log_p, piece.loss)]
+        self.constants = [c for program in self._programs for c in program.constants]
+        if any(not isinstance(c, sp.Expr) for c in self.constants):
+            raise InputError("which branch of the density holds depends on values")
+
+    def at(self, values: list[fmpq], known: dict[sp.Expr, arb]) -> SmoothPiece | None:
+        """Return the piece at some values, None where an end of it is singular."""
+        balls = [_Bound(ball, values) for ball in self._balls]
+        ends = [known[end] for end in (self.lower, self.upper) if not end.is_infinite]
+        if not all(_continues(ball, end) for ball in balls for end in ends):
+            return None
+        lower, upper = (
+            float(end) if end.is_infinite else float(known[end].mid())
+            for end in (self.lower, self.upper)
+        )
+        if not lower < upper:
+            return None
+        whole, *single = self._programs
+        log_p, log_q, loss, *terms = (_doubles(program, known) for program in single)
+        extended = [_extended(single[k], known) for k in (0, 2)]
+        return SmoothPiece(
+            lower=lower,
+            upper=upper,
+            log_p=log_p,
+            log_q=log_q,
+            loss=loss,
+            accurate=Accurate(balls[0], balls[1], log_p, loss, *extended),
+            log_terms=tuple(terms),
+            flat=self._flat,
+            ends=tuple(ends),
+            joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
+        )
+
+
+class _Bound:
+    """A function in ball arithmetic at some values of its parameters."""
+
+    def __init__(self, function: ArbFunction, values: list[fmpq]) -> None:
+        self._function, self._values = function, values
+
+    def __call__(self, x: Any, analytic: bool = False) -> Any:
+        return self._function(x, *map(arb, self._values), analytic=analytic)
+
+
+def _continues(ball: _Bound, end: arb) -> bool:
+    """Return whether a function is seen to be holomorphic around an end."""
+    from flint import acb
+
+    with ctx.workprec(_BITS):
+        place = end + acb(arb(0, _AROUND), arb(0, _AROUND))
+        return bool(ball(place, analytic=True).is_finite())
+
+
+def _is_usable(ball: arb) -> bool:
+    """Return whether a constant is known to more than 64 bits, and moderate."""
+    if not ball.is_finite():
+        return False
+    if ball == 0:
+        return True
+    size = abs(float(ball.mid()))
+    return bool(ball.rel_accuracy_bits() >= _LEAST_BITS) and 1.0 / _MOST < size < _MOST
+
+
+def _numbers(program: Program, known: dict[sp.Expr, arb]) -> list[float]:
+    return [float(known[c].mid()) for c in program.constants]
+
+
+def _doubles(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction:
+    return NumpyFunction(program, numbers=_numbers(program, known))
+
+
+def _extended(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction | None:
+    return extended_function(program, [extended_number(known[c]) for c in program.constants])
+
+
+def _outward(end: sp.Expr, known: dict[sp.Expr, arb], sign: int) -> float:
+    """Return an end of the range as a double on its outer side, or as it is where it is one."""
+    if end.is_infinite:
+        return float(end)
+    number = float(known[end].mid())
+    return number if known[end] == number else math.nextafter(number, sign * math.inf)

@@ -1,0 +1,136 @@
+r"""The pair of random allocation: a record takes part in one of t steps, drawn uniformly.
+
+Let (P, Q) dominate one step with the record and without it. Then
+
+.. math::
+
+   P_t = \frac{1}{t} \sum_{i=1}^{t} Q^{i-1} \times P \times Q^{t-i}, \qquad Q_t = Q^t
+
+dominates the t steps, for adding or removing a record. Proof: whatever the outputs so far were, a
+random map that looks at them takes P and Q of one step to its output laws with and without the
+record [Blackwell]. Applied one after the other to outputs of P_t or Q_t these maps give the
+outputs of the t steps, with the record or without it; no map knows which step the record drew.
+Records draw their steps independently, so that what the others drew may be taken as known.
+
+The loss of (P_t, Q_t) is log(Y/t), Y the sum of the t likelihood ratios P/Q. On a finite list Y
+depends on how often each outcome came: those numbers are a finite list again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.errors import InputError
+from symdp.model.pair import Pair, Support
+from symdp.model.schemes import Sampling, allocation
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+
+MOST_FORMULAS = 64  # of a pair on a finite list: each probability is a formula
+MOST_OUTCOMES = 20_000  # of the same in numbers
+
+
+def allocated_pair(pair: Pair, sampling: Sampling) -> Pair:
+    """Return the pair of one epoch of random allocation from the pair of one step.
+
+    Raises
+    ------
+    InputError
+        If it is no pair of one variable, or a composition of several.
+    """
+    steps = sampling.steps
+    assert steps is not None
+    if sampling.participations != 1:
+        raise InputError(
+            f"{sampling.describe()}: a composition of one-of-several pairs, not one pair; compose "
+            "it, and ask that"
+        )
+    if steps == 1:
+        return pair
+    if pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS:
+        raise InputError(
+            f"{sampling.describe()}: the pair lives on {steps} outputs at once, and its loss "
+            "log(Y/t) has no density in closed form; composed, it is accounted for in numbers"
+        )
+    return _on_counts(pair, steps)
+
+
+def outcomes(pair: Pair, steps: int) -> int:
+    """Return how many numbers of outcomes of t steps there are on a finite list."""
+    return math.comb(steps + len(pair.support.points) - 1, steps)
+
+
+def _on_counts(pair: Pair, steps: int) -> Pair:
+    """Return the pair on the numbers of outcomes: multinomial under Q, times Y/t under P."""
+    p, q = pair.P, pair.Q
+    assert isinstance(p, tuple)
+    assert isinstance(q, tuple)
+    zero = sp.Integer(0)
+    listed: list[tuple[sp.Expr, sp.Expr]] = []
+    for counts in split_counts(len(q), steps):
+        likely = _multinomial(counts, q)
+        # One of the t outputs follows P: the one that is outcome j does in n_j/t of all cases.
+        with_record = zero
+        for j, number in enumerate(counts):
+            if number:
+                fewer = [n - (i == j) for i, n in enumerate(counts)]
+                with_record += p[j] * _multinomial(fewer, q)
+        listed.append((with_record, likely))
+    places = tuple(sp.Integer(i) for i in range(len(listed)))
+    P, Q = (tuple(one) for one in zip(*listed, strict=True))
+    support = Support("points", -sp.oo, sp.oo, places)
+    return Pair(pair.variable, support, (Q, P), (zero, sp.Integer(1)), (sp.Integer(1), zero))
+
+
+def _multinomial(counts: list[int], masses: tuple[sp.Expr, ...]) -> sp.Expr:
+    total, chances, left = sp.Integer(1), 1, sum(counts)
+    for number, mass in zip(counts, masses, strict=True):
+        chances *= math.comb(left, number)
+        left -= number
+        total *= mass**number
+    return sp.Integer(chances) * total
+
+
+def split_counts(outcomes: int, steps: int) -> Iterator[list[int]]:
+    """Yield every way to split a number of steps over outcomes."""
+    if outcomes == 1:
+        yield [steps]
+        return
+    for first in range(steps, -1, -1):
+        for rest in split_counts(outcomes - 1, steps - first):
+            yield [first, *rest]
+
+
+def allocated_steps(mechanism: Mechanism) -> int | None:
+    """Return over how many steps random allocation draws one, None for any other sampling."""
+    own = mechanism.sampling
+    return own.steps if own is not None and own.participations == 1 else None
+
+
+def independent_steps(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:
+    """Return the mechanisms, with counts, whose composition this one is; itself as a rule.
+
+    k of t steps: split at random into k blocks, of t/k steps rounded down or up, and a record takes
+    part in one step of each. Every set of k steps comes out equally likely. The blocks of a split
+    compose, and it is drawn without a look at the data: an upper bound.
+
+    >>> from symdp import mechanisms
+    >>> three = mechanisms.gaussian.subsample("random_allocation", steps=10, participations=3)
+    >>> [(step.sampling.describe(), count) for step, count in independent_steps(three)]
+    [('random allocation, 1 of 3 steps', 2), ('random allocation, 1 of 4 steps', 1)]
+    """
+    sampling = mechanism.sampling
+    if sampling is None or sampling.steps is None or sampling.participations in {None, 1}:
+        return [(mechanism, 1)]
+    assert sampling.participations is not None
+    least, longer = divmod(sampling.steps, sampling.participations)
+    blocks = [(least, sampling.participations - longer), (least + 1, longer)]
+    return [
+        (replace(mechanism, sampling=allocation(size, 1)), count) for size, count in blocks if count
+    ]

@@ -1,0 +1,250 @@
+"""A training run in the words of whoever trains: examples, batch, epochs, noise multiplier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from symdp import mechanisms
+from symdp.arguments import checked_count
+from symdp.errors import InputError, suggestion
+from symdp.model.sampling import Number, exact
+from symdp.model.schemes import SCHEMES
+from symdp.questions.composition import Composition, compose
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.calibrate import Calibration
+
+DEFAULT_SAMPLING = "poisson"
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """What is fixed about a training run before its noise multiplier is known.
+
+    Attributes
+    ----------
+    examples, batch
+        How many examples there are, and how many a batch holds, in expectation where batches are
+        drawn example by example.
+    steps
+        The number of steps.
+    sampling
+        How batches are drawn, one of `samplings`.
+    largest_batch
+        The most examples that a truncated batch keeps.
+    noise
+        Noise of sensitivity 1 with one free parameter, the multiplier: noise over clip norm.
+    relation
+        The neighbouring relation; that of the sampling if None.
+    """
+
+    examples: int
+    batch: int
+    steps: int
+    sampling: str
+    largest_batch: int | None
+    noise: Mechanism
+    relation: str | None = None
+
+    @property
+    def rate(self) -> sp.Rational:
+        """The share of the examples in a batch."""
+        return sp.Rational(self.batch, self.examples)
+
+    @property
+    def multiplier(self) -> str:
+        """The name of the noise's free parameter."""
+        (name,) = self.noise.parameters
+        return str(name)
+
+    @property
+    def repeats(self) -> int:
+        """How often `step` is taken: every step, or every epoch where an epoch is drawn at once."""
+        if self.sampling not in _BY_EPOCH or self.batch == self.examples:
+            return self.steps
+        # A run of so many epochs has this many steps, its last batch among them.
+        epochs = self.steps * self.batch // self.examples
+        if epochs < 1 or self.steps != -(-epochs * self.examples // self.batch):
+            raise InputError(
+                f"{self.sampling} draws whole epochs; {self.steps} steps of {self.batch} out of "
+                f"{self.examples} examples are none"
+            )
+        return epochs
+
+    def step(self) -> Mechanism:
+        """Return what is repeated, its multiplier free."""
+        step = self.noise
+        if self.batch < self.examples:  # else every step sees all the data
+            step = step.subsample(self.sampling, **_DRAWS[self.sampling](self))
+        return step if self.relation is None else step.under(self.relation)
+
+    def composition(self, multiplier: Number) -> Composition:
+        """Return all steps at a noise multiplier."""
+        return compose(self.step()(**{self.multiplier: multiplier}), self.repeats)
+
+    def calibrated(self, epsilon: float, delta: float) -> Calibration:
+        """Return the least multiplier that meets (ε, δ), see `symdp.calibrate`."""
+        from symdp.questions.calibrate import calibrate
+
+        return calibrate(self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta)
+
+    def drawn(self, sampling: str) -> TrainingRun:
+        """Return the same run under another sampling and the relation that it admits."""
+        return replace(self, sampling=sampling, relation=None)
+
+
+def _share(run: TrainingRun) -> Mapping[str, Any]:
+    return {"rate": run.rate}
+
+
+def _draws(run: TrainingRun) -> Mapping[str, Any]:
+    return {"rate": sp.Rational(1, run.examples), "batch": run.batch}
+
+
+def _truncated(run: TrainingRun) -> Mapping[str, Any]:
+    if run.largest_batch is None:
+        raise InputError("truncated batches need the most examples that one keeps: largest_batch")
+    return {"rate": run.rate, "batch": run.largest_batch, "records": run.examples}
+
+
+def _allocated(run: TrainingRun) -> Mapping[str, Any]:
+    """Every example takes part in one step of each epoch, drawn for it alone."""
+    return {"steps": -(-run.examples // run.batch), "participations": 1}
+
+
+_BY_EPOCH = ("random_allocation",)
+# What a scheme of `symdp.model.sampling` is told about a batch; one that it has not is not offered.
+_DRAWS: dict[str, Callable[[TrainingRun], Mapping[str, Any]]] = {
+    "poisson": _share,
+    "without_replacement": _share,
+    "with_replacement": _draws,
+    "truncated_poisson": _truncated,
+    "random_allocation": _allocated,
+}
+
+
+def samplings(largest_batch: int | None = None) -> tuple[str, ...]:
+    """Return the samplings that a training run may have, those of truncated batches with a size.
+
+    >>> samplings()
+    ('poisson', 'without_replacement', 'with_replacement')
+    """
+    known = (scheme for scheme in SCHEMES if scheme in _DRAWS)
+    return tuple(s for s in known if largest_batch or _DRAWS[s] is not _truncated)
+
+
+def training_run(
+    examples: int,
+    batch: int,
+    epochs: Number | None = None,
+    *,
+    steps: int | None = None,
+    sampling: str = DEFAULT_SAMPLING,
+    largest_batch: int | None = None,
+    noise: Mechanism | None = None,
+    relation: str | None = None,
+) -> TrainingRun:
+    """Return a training run whose noise multiplier is open, see `training`.
+
+    Raises
+    ------
+    InputError
+        If a number breaks a rule, or the sampling is unknown.
+
+    Examples
+    --------
+    >>> run = training_run(60000, 256, 60)
+    >>> run.steps, run.rate
+    (14063, 8/1875)
+    """
+    examples, batch = checked_count(examples), checked_count(batch)
+    if batch > examples:
+        raise InputError(f"a batch of {batch} out of {examples} examples: it is too large")
+    if (epochs is None) == (steps is None):
+        raise InputError("give epochs or steps, one of the two")
+    if steps is None:
+        many = exact(epochs, "epochs")
+        if not (many.is_Rational and many > 0):
+            raise InputError(f"epochs must be a number above 0, not {epochs!r:.40}")
+        steps = int(sp.ceiling(many * examples / batch))
+    if sampling not in _DRAWS or sampling not in SCHEMES:
+        known = [scheme for scheme in SCHEMES if scheme in _DRAWS]
+        hint = suggestion(str(sampling), known) or f"; there are {', '.join(known)}"
+        raise InputError(f"unknown sampling {sampling!r:.60}{hint}")
+    if largest_batch is not None:
+        largest_batch = checked_count(largest_batch)
+    law = mechanisms.gaussian if noise is None else noise
+    if len(law.parameters) != 1:
+        raise InputError(
+            f"{law.name} has {len(law.parameters)} free parameters; one is needed, the multiplier"
+        )
+    count = checked_count(steps)
+    return TrainingRun(examples, batch, count, sampling, largest_batch, law, relation)
+
+
+def training(
+    examples: int,
+    batch: int,
+    epochs: Number | None = None,
+    *,
+    noise: Number,
+    steps: int | None = None,
+    sampling: str = DEFAULT_SAMPLING,
+    largest_batch: int | None = None,
+    mechanism: Mechanism | None = None,
+    relation: str | None = None,
+) -> Composition:
+    """Return the composition of a training run with clipped, noisy gradients (DP-SGD).
+
+    Every step draws a batch, clips each example's gradient to a norm C, adds them and adds noise.
+
+    Parameters
+    ----------
+    examples
+        How many examples there are.
+    batch
+        How many a batch holds: in expectation for Poisson sampling, exactly for batches of one
+        size.
+    epochs, steps
+        One of the two. Steps are epochs times examples over batch, rounded up: a last batch that
+        is begun counts.
+    noise
+        The noise multiplier, the standard deviation of the noise over C.
+    sampling
+        "poisson", "without_replacement", "with_replacement" or "truncated_poisson". Shuffled
+        passes have no known pair; they are none of these.
+    largest_batch
+        The most examples that a batch keeps, for "truncated_poisson".
+    mechanism
+        The noise, additive and with one free parameter that takes the multiplier; normal noise if
+        left out, which alone fits gradients of any length.
+    relation
+        The neighbouring relation, see `Mechanism.under`; that of the sampling if left out.
+
+    Raises
+    ------
+    InputError
+        If a number breaks a rule, or no pair is proved for noise, sampling and relation together.
+
+    Examples
+    --------
+    >>> run = training(60000, 256, 60, noise=1.12)
+    >>> print(run.count, f"{run.epsilon(1e-5).epsilon:.9f}")
+    14063 2.310184135
+    """
+    run = training_run(
+        examples,
+        batch,
+        epochs,
+        steps=steps,
+        sampling=sampling,
+        largest_batch=largest_batch,
+        noise=mechanism,
+        relation=relation,
+    )
+    return run.composition(noise)

@@ -1,0 +1,268 @@
+"""A privacy card: what a guarantee says and what it rests on, as JSON values, and checked again.
+
+The names are those of NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees:
+privacy parameters, unit of privacy, neighboring datasets, mechanism, composition. What that text
+asks besides (trust model, exposure, access, bias) no computation knows; the card lists it as open.
+
+A card holds its own inputs, every number exact, and their SHA-256. `differences` computes all of it
+anew from them; nothing in a card is trusted, and no text in it is run.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from symdp.errors import InputError
+from symdp.questions.ledger import Ledger
+from symdp.questions.ledger_file import checksum
+from symdp.version import __version__
+
+if TYPE_CHECKING:
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
+
+FORMAT = "symdp privacy card"
+_VERSION = 1
+DELTAS = (1e-5, 1e-6, 1e-8)
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+# Two computations of one number may differ by this, relatively: a thousand times the width of an
+# exact answer's interval, and less than any digit that a card shows.
+SAME = 1e-9
+_MOST_DELTAS = 20
+_LONGEST_TITLE = 200
+_LIBRARIES = ("numpy", "scipy", "sympy", "mpmath", "python-flint")
+NOT_COVERED = (
+    "trust model: who sees the data before noise is added",
+    "exposure of the data while they are collected and stored, and access control",
+    "side channels of the running system, floating-point noise among them",
+    "whether the implementation is the mechanism that is described here",
+    "utility and bias of what is released",
+)
+_INPUTS = {"title", "deltas", "proved_digits", "ledger"}
+_RELATIONS = {
+    "add_remove": "unbounded: they differ by the presence of the unit",
+    "substitution": "bounded: they have one size and differ in the unit's value",
+    "zero_out": "one has the unit's contribution set to zero",
+    "pair": "those that the given pair of laws stands for, which its author knows",
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A place of a card whose content is not what its inputs give."""
+
+    place: str
+    found: Any
+    recomputed: Any
+
+    def __str__(self) -> str:
+        return f"{self.place}: the card has {self.found!r:.60}, computed is {self.recomputed!r:.60}"
+
+
+def make_card(
+    composition: Composition,
+    *,
+    title: str,
+    deltas: Sequence[float] = DELTAS,
+    proved_digits: int | None = None,
+) -> dict[str, Any]:
+    """Return the card of a composition as JSON values.
+
+    Parameters
+    ----------
+    composition
+        The steps.
+    title
+        What the card is about, in a line.
+    deltas
+        δ at which ε is given, 1 to 20 numbers strictly between 0 and 1.
+    proved_digits
+        How many digits of the first ε are proved, floating point included; none if left out.
+
+    Raises
+    ------
+    InputError
+        If a number breaks a rule.
+    AccuracyError
+        If an accuracy cannot be reached.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> card = make_card(compose(mechanisms.gaussian(sigma=4), 1), title="a count", deltas=[1e-5])
+    >>> card["unit_of_privacy"], round(card["privacy_parameters"][0]["epsilon"], 6)
+    ('one record', 0.926342)
+    >>> differences(card)
+    []
+    """
+    inputs = {
+        "title": _title(title),
+        "deltas": _deltas(deltas),
+        "proved_digits": proved_digits,
+        "ledger": Ledger(composition.steps).state_dict(),
+    }
+    return _computed(inputs)
+
+
+def differences(card: object) -> list[Difference]:
+    """Return where a card is not what its inputs give, software versions apart; [] for a true one.
+
+    Raises
+    ------
+    InputError
+        If it is no card, or its inputs break a rule.
+    AccuracyError
+        If what it promises cannot be computed again.
+    """
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise InputError(f"this is no privacy card: its 'format' must be {FORMAT!r}")
+    if card.get("version") != _VERSION:
+        raise InputError(f"a card of version {card.get('version')!r:.20}; known is {_VERSION}")
+    inputs = card.get("inputs")
+    if not isinstance(inputs, dict) or set(inputs) != _INPUTS:
+        raise InputError(f"a card's 'inputs' must be {', '.join(sorted(_INPUTS))}")
+    found = {key: value for key, value in card.items() if key != "software"}
+    again = {key: value for key, value in _computed(inputs).items() if key != "software"}
+    return list(_compared("", found, again))
+
+
+def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the card of some inputs, which are checked here as a stranger's."""
+    title, deltas = _title(inputs["title"]), _deltas(inputs["deltas"])
+    digits = inputs["proved_digits"]
+    if digits is not None and (type(digits) is not int or not 1 <= digits <= 15):
+        raise InputError(f"proved_digits = {digits!r:.20}: a whole number from 1 to 15")
+    composition = Ledger.from_state_dict(inputs["ledger"]).composition()
+    whose = composition.protection
+    answers = [composition.epsilon(delta) for delta in deltas]
+    cited = dict.fromkeys(tag for answer in answers for tag in answer.citations)
+    from symdp.citation import bibtex
+
+    cited |= dict.fromkeys(m.citation for m, _ in composition.steps if m.citation)
+    return {
+        "format": FORMAT,
+        "version": _VERSION,
+        "title": title,
+        "differential_privacy_variant": "approximate differential privacy, (ε, δ)",
+        "privacy_parameters": [_parameters(answer) for answer in answers],
+        "unit_of_privacy": "one record" if whose.group == 1 else f"{whose.group} records",
+        "neighboring_datasets": {
+            "relation": whose.relation,
+            "kind": _RELATIONS[whose.relation],
+            "protects": whose.sentence,
+            "is_attained": whose.is_attained,
+        },
+        "mechanism": [
+            {
+                "name": mechanism.name,
+                "title": mechanism.title,
+                "description": mechanism.description,
+                "parameters": {name: str(value) for name, value in mechanism.bound},
+                "sampling": None if mechanism.sampling is None else mechanism.sampling.describe(),
+                "count": count,
+            }
+            for mechanism, count in composition.steps
+        ],
+        "composition": {"steps": composition.count, "distinct": len(composition.steps)},
+        "attack": _attack(composition),
+        "proof": _proof(composition, deltas[0], digits),
+        "not_covered": list(NOT_COVERED),
+        "citation": bibtex(cited),
+        "software": _software(),
+        "inputs": dict(inputs),
+        "sha256": checksum(dict(inputs)),
+    }
+
+
+def _parameters(answer: Guarantee) -> dict[str, Any]:
+    """Return one (ε, δ) with its interval and where it comes from."""
+    return {
+        "epsilon": answer.epsilon,
+        "delta": answer.delta,
+        "lower": answer.lower,
+        "upper": answer.upper,
+        "kind": answer.kind,
+        "method": answer.method,
+        "direction": answer.direction,
+        **({"advice": answer.advice} if answer.advice else {}),
+    }
+
+
+def _attack(composition: Composition) -> dict[str, Any]:
+    """Return what the best attack on the presence of one unit reaches."""
+    from symdp.questions.tradeoff import membership_advantage, trade_off
+
+    curve = [
+        {"false_positive_rate": alpha, "true_positive_rate": 1.0 - trade_off(composition, alpha)}
+        for alpha in FALSE_POSITIVE_RATES
+    ]
+    return {"advantage": membership_advantage(composition), "trade_off": curve}
+
+
+def _proof(composition: Composition, delta: float, digits: int | None) -> dict[str, Any]:
+    if digits is None:
+        return {
+            "status": "not proved: the exact formula in floating point, with an error estimate",
+        }
+    proved = composition.certify_epsilon(delta, digits)
+    return {
+        "status": "proved in ball arithmetic, floating point included",
+        "delta": delta,
+        "epsilon_lower": proved.lower_decimal,
+        "epsilon_upper": proved.upper_decimal,
+    }
+
+
+def _software() -> dict[str, str]:
+    found = {"symdp": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # another way of installing it
+            continue
+    return found
+
+
+def _title(title: object) -> str:
+    if not isinstance(title, str) or not title.strip() or len(title) > _LONGEST_TITLE:
+        raise InputError(f"a card's title must be a text of 1 to {_LONGEST_TITLE} characters")
+    return title
+
+
+def _deltas(deltas: object) -> list[float]:
+    """Return the δ of a card as doubles."""
+    if not isinstance(deltas, list | tuple) or not 1 <= len(deltas) <= _MOST_DELTAS:
+        raise InputError(f"a card's deltas must be a list of 1 to {_MOST_DELTAS} numbers")
+    for delta in deltas:
+        number = isinstance(delta, int | float) and not isinstance(delta, bool)
+        if not number or not 0.0 < delta < 1.0:
+            raise InputError(f"delta = {delta!r:.40}: it must lie strictly between 0 and 1")
+    return [float(delta) for delta in deltas]
+
+
+def _compared(place: str, found: Any, again: Any) -> Iterator[Difference]:
+    """Yield the places where two JSON values differ by more than rounding."""
+    if isinstance(found, dict) and isinstance(again, dict):
+        for key in dict.fromkeys((*again, *found)):
+            inner = f"{place}.{key}" if place else str(key)
+            if key not in found or key not in again:
+                yield Difference(inner, found.get(key, "nothing"), again.get(key, "nothing"))
+            else:
+                yield from _compared(inner, found[key], again[key])
+    elif isinstance(found, list) and isinstance(again, list) and len(found) == len(again):
+        for number, (one, other) in enumerate(zip(found, again, strict=True)):
+            yield from _compared(f"{place}[{number}]", one, other)
+    elif not _is_same(found, again):
+        yield Difference(place, found, again)
+
+
+def _is_same(found: Any, again: Any) -> bool:
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (found, again))
+    if not numbers:
+        return type(found) is type(again) and bool(found == again)
+    return math.isfinite(found) and abs(found - again) <= SAME * abs(again)

@@ -1,0 +1,208 @@
+"""The load-time check of densities, and enclosures of the CGF."""
+
+import math
+
+import mpmath
+import pytest
+import sympy as sp
+from catalogue import ALL
+from certified_values import assert_certified, epsilon_at
+from flint import acb, arb, ctx
+
+from symdp import compose, mechanisms
+from symdp.balls import cgf_ball, check_densities
+from symdp.errors import InputError
+from symdp.model.mechanism import Mechanism
+
+x = sp.Symbol("x", real=True)
+y = sp.Symbol("y", positive=True)
+R = sp.Rational
+
+
+def normal(mean, sigma):
+    return sp.exp(-((x - mean) ** 2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+
+
+GOOD = [
+    mechanisms.gaussian(sigma="1/1000"),
+    mechanisms.gaussian(sigma=1000),
+    mechanisms.laplace(b=2),
+    mechanisms.logistic(s=1),
+    mechanisms.gumbel(b=1),
+    mechanisms.student_t(nu=1, s=1),
+    mechanisms.randomized_response(epsilon_0=1),
+    mechanisms.discrete_laplace(b=2),
+    mechanisms.discrete_gaussian(sigma=3),
+    mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"),
+    Mechanism.additive(normal(0, 1) / 2 + normal(300, R(1, 100)) / 2, x, name="far peaks"),
+    Mechanism.from_pair(
+        normal(0, R(1, 10)) / 2 + normal(10, R(1, 10)) / 3 + normal(20, R(1, 10)) / 6,
+        normal(0, R(1, 10)) / 6 + normal(10, R(1, 10)) / 3 + normal(20, R(1, 10)) / 2,
+        x,
+        name="three narrow peaks",
+    ),
+    Mechanism.additive(sp.sech(x), x, normalize=True, name="hyperbolic secant"),
+    Mechanism.additive(sp.exp(-(x**4)), x, normalize=True, name="quartic"),
+    Mechanism.additive(sp.exp(-x), x, support=(0, sp.oo), name="exponential"),
+    Mechanism.additive(R(1, 4), x, support=(-2, 2), name="uniform"),
+    Mechanism.additive(x**2 * normal(0, 1), x, name="with a zero"),
+    Mechanism.additive(
+        R(9, 5) * sp.sqrt(x) * (1 - x ** R(3, 2)) ** R(1, 5),
+        x,
+        support=(0, 1),
+        name="fractional powers that vanish at both ends",
+    ),
+]
+
+
+@pytest.mark.slow_cases("three narrow peaks")
+@pytest.mark.parametrize("mechanism", GOOD, ids=lambda m: m.name)
+def test_densities_pass(mechanism):
+    assert check_densities(mechanism)
+
+
+BAD = [
+    (Mechanism.additive(sp.exp(-(x**2)), x, name="m"), r"integrates to 1.77245, not 1"),
+    (Mechanism.additive(normal(0, 1) * (1 + 2 * sp.sin(5 * x)), x, name="m"), "negative at x"),
+    (Mechanism.additive(sp.exp(x**2), x, name="m"), "could not be shown"),
+    (Mechanism.additive(1 / (1 + sp.Abs(x)), x, name="m"), "could not be shown"),
+    (
+        Mechanism.from_pair([R(1, 2)] * 2, [R(1, 2), R(1, 3)], x, {"points": [0, 1]}, name="m"),
+        "Q of m sums to 0.833333",
+    ),
+    (
+        Mechanism.from_pair([R(3, 2), -R(1, 2)], [R(1, 2)] * 2, x, {"points": [0, 1]}, name="m"),
+        "negative probability",
+    ),
+    (Mechanism.additive(R("0.39894228") * sp.exp(-(x**2) / 2), x), r"to 0\.99999999899\d, not 1"),
+    (Mechanism.from_pair(normal(0, 1), normal(0, 2) * R(9, 10), x, name="m"), "Q of m .* 0.9,"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "message"), BAD)
+def test_wrong_densities_are_named(mechanism, message):
+    with pytest.raises(InputError, match=message):
+        check_densities(mechanism)
+
+
+@pytest.mark.parametrize("z", [R(1, 2), R(-1, 3), R(3), R(1, 4) + 3 * sp.I])
+def test_cgf_balls_contain_closed_forms(z):
+    with ctx.workprec(150):
+        t = acb(arb(sp.re(z).p) / int(sp.re(z).q), arb(sp.im(z).p) / int(sp.im(z).q))
+        gaussian = cgf_ball(mechanisms.gaussian(sigma=2).pair(), z, 25)
+        assert gaussian.contains(t * (t + 1) / 8)
+        laplace = cgf_ball(mechanisms.laplace(b=1).pair(), z, 25).exp()
+        closed = ((t + 1) * t.exp() + t * (-t - 1).exp()) / (2 * t + 1)
+        assert laplace.contains(closed)
+        logistic = cgf_ball(mechanisms.logistic(s=1).pair(), z, 25).exp()
+        half = acb(1) / 2
+        assert logistic.contains((t + half).sinh() / ((2 * t + 1) * half.sinh()))
+        assert gaussian.rad() < 1e-20
+        assert logistic.rad() < 1e-20
+
+
+def test_cgf_ball_of_a_subsampled_gaussian_against_binomial_sum():
+    """At t = 2, M = Σ C(3,k) (1−q)^{3−k} q^k e^{k(k−1)/(2σ²)} exactly [order 3 Rényi]."""
+    ball = cgf_ball(
+        mechanisms.gaussian(sigma=2).subsample("poisson", "1/10").pair(), sp.Integer(2), 30
+    )
+    with mpmath.workdps(45):
+        q = mpmath.mpf(1) / 10
+        terms = [
+            mpmath.binomial(3, k)
+            * (1 - q) ** (3 - k)
+            * q**k
+            * mpmath.exp(mpmath.mpf(k * (k - 1)) / 8)
+            for k in range(4)
+        ]
+        exact = mpmath.nstr(mpmath.log(mpmath.fsum(terms)), 40)
+    with ctx.workprec(150):
+        assert ball.real.overlaps(arb(exact + " +/- 1e-38"))
+        assert ball.rad() < 1e-25
+
+
+ESSENTIAL = {
+    "inverse gamma": {"a": 2, "b": 1, "c": 3},
+    "frechet scales": {"k": 2, "a": 1, "c": 3},
+    "levy scales": {"a": 2, "c": 1},
+    "inverse gaussian means": {"a": 1, "c": 2},
+}
+
+
+@pytest.mark.slow_cases("inverse gamma", "frechet scales")
+@pytest.mark.parametrize("name", ESSENTIAL)
+def test_densities_with_an_essential_singularity_pass(name):
+    """e^{−1/x} has no value on any ball around 0, and its mass is one all the same."""
+    mechanism = ALL[name].mechanism(name)(**ESSENTIAL[name])
+    check_densities(mechanism)
+    steps, epsilon = [(mechanism, 1)], 0.2
+    if name == "inverse gaussian means":
+        steps = [(mechanism.subsample("poisson", "1/100"), 1000)]
+        epsilon = epsilon_at(steps, 1.5, "remove")
+    assert_certified(steps, epsilon, "remove", accuracy=1e-12, width=1e-11)
+
+
+def test_a_mass_that_is_off_next_to_an_essential_singularity_is_found():
+    wrong = Mechanism.from_pair(
+        sp.exp(-1 / (2 * y)) * y ** sp.Rational(-3, 2) / 2,
+        sp.exp(-1 / y) * y ** sp.Rational(-3, 2) / sp.sqrt(sp.pi),
+        y,
+        support=(0, sp.oo),
+        name="off",
+    )
+    with pytest.raises(InputError, match=r"P of off integrates to 1\.25331, not 1"):
+        check_densities(wrong)
+
+
+ROUNDED = {
+    "noise": Mechanism.additive(R("0.1994711402") * sp.exp(-(x**2) / 8), x, name="noise"),
+    "integers": Mechanism.additive(
+        sp.exp(-(x**2) / 8) / R("5.0132565493"), x, support="integers", name="integers"
+    ),
+    "of unequal masses": Mechanism.from_pair(
+        R("0.1994711402") * sp.exp(-((x - 1) ** 2) / 8),
+        R("0.1994711403") * sp.exp(-(x**2) / 8),
+        x,
+        name="of unequal masses",
+    ),
+    "points": Mechanism.from_pair(
+        [0.7310585786, 0.2689414214], [0.2689414213, 0.7310585786], x, {"points": [0, 1]}
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_sampled"),
+    [
+        ("noise", False),
+        pytest.param("noise", True, marks=pytest.mark.slow),
+        ("integers", False),  # whose sums are too many when they are sampled
+        pytest.param("of unequal masses", False, marks=pytest.mark.slow),
+        pytest.param("of unequal masses", True, marks=pytest.mark.slow),
+        ("points", False),
+        ("points", True),
+    ],
+)
+def test_a_rounded_constant_is_made_up_for(name, is_sampled):
+    """Else δ of many steps depends on who reads the density, far beyond the bounds."""
+    rounded = ROUNDED[name]
+    assert not check_densities(rounded)
+    assert check_densities(rounded.normalized())
+    steps = compose(rounded.subsample("poisson", "1/10") if is_sampled else rounded, 2000)
+    law = steps.law("remove")
+    epsilon = law.mean + math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    proved = steps.certify(epsilon, digits=12, direction="remove")
+    found = steps.delta(epsilon, direction="remove")
+    assert found.log_lower <= proved.log_upper
+    assert proved.log_lower <= found.log_upper
+    assert found.log_upper - found.log_lower < 1e-10
+
+
+def test_families_of_rounded_constants_are_made_up_for():
+    sigma = sp.Symbol("sigma", positive=True)
+    density = R("0.3989422804") * sp.exp(-(x**2) / (2 * sigma**2)) / sigma
+    rounded = Mechanism.additive(density, x, name="rounded")
+    sizes = [2 + R(k, 16) for k in range(8)]
+    found = compose([(rounded(sigma=s), 3) for s in sizes]).delta(4.0)
+    exact = compose([(mechanisms.gaussian(sigma=s), 3) for s in sizes]).delta(4.0)
+    assert found.log_delta == pytest.approx(exact.log_delta, abs=1e-12)

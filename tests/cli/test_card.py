@@ -1,0 +1,147 @@
+"""`symdp card`: written in four forms, computed again by --check, nothing in it trusted."""
+
+import json
+
+import pytest
+from shell import Shell
+
+import symdp
+from symdp import mechanisms
+
+HOSTILE = r"100% <b>\input{x}</b> $y_1$ | # [a](b)"
+
+
+@pytest.fixture
+def shell(capsys):
+    return Shell(capsys)
+
+
+@pytest.fixture
+def card(shell, tmp_path):
+    path = tmp_path / "card.json"
+    ran = shell("card gaussian sigma=4 -n 10 --delta 1e-5,1e-6 -o", str(path))
+    assert (ran.code, ran.out) == (0, f"{path}\n")
+    return path
+
+
+def test_a_card_says_what_the_library_says(card):
+    held = json.loads(card.read_text(encoding="utf-8"))
+    steps = symdp.compose(mechanisms.gaussian(sigma=4), 10)
+    assert [row["epsilon"] for row in held["privacy_parameters"]] == [
+        steps.epsilon(delta).epsilon for delta in (1e-5, 1e-6)
+    ]
+    assert held["neighboring_datasets"]["protects"] == steps.protection.sentence
+    rates = {row["false_positive_rate"]: row["true_positive_rate"]
+             for row in held["attack"]["trade_off"]}  # fmt: skip
+    assert rates[0.01] == 1 - steps.trade_off(0.01)
+    assert held["attack"]["advantage"] == steps.delta(0.0).delta
+    assert held["composition"] == {"steps": 10, "distinct": 1}
+    assert held["software"]["symdp"] == symdp.__version__
+    assert "EUROCRYPT 2006" in held["citation"]
+    assert held["proof"]["status"].startswith("not proved")
+
+
+def test_a_true_card_passes(shell, card):
+    ran = shell("card --check", str(card))
+    assert (ran.code, ran.out) == (0, f"{card}: computed again, everything agrees\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda c: c["privacy_parameters"][1].update(epsilon=0.1), "privacy_parameters[1].epsilon"),
+        (lambda c: c.update(unit_of_privacy="one company"), "unit_of_privacy"),
+        (lambda c: c["attack"].update(advantage=0), "attack.advantage"),
+        (lambda c: c["inputs"].update(title="another"), "title"),
+        (lambda c: c.update(audited=True), "audited"),
+        (lambda c: c.update(sha256="0"), "sha256"),
+    ],
+)
+def test_a_changed_card_is_told_where(shell, card, change, place):
+    held = json.loads(card.read_text(encoding="utf-8"))
+    change(held)
+    card.write_text(json.dumps(held), encoding="utf-8")
+    ran = shell("card --json --check", str(card))
+    assert (ran.code, ran.err) == (1, "")
+    answer = json.loads(ran.out)
+    assert not answer["agrees"]
+    assert place in [one["place"] for one in answer["differences"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no privacy card"),
+        ('{"format": "symdp privacy card", "version": 2}', "version 2"),
+        ('{"format": "symdp privacy card", "version": 1, "inputs": {}}', "inputs"),
+        ('{"format": "symdp privacy card", "version": NaN}', "NaN"),
+        (
+            '{"format": "symdp privacy card", "version": 1, "inputs": {"title": "t", "deltas": '
+            '[1e-5], "proved_digits": 900, "ledger": {}}}',
+            "proved_digits",
+        ),
+        (
+            '{"format": "symdp privacy card", "version": 1, "inputs": {"title": "t", "deltas": '
+            '[1e-5], "proved_digits": null, "ledger": {}}}',
+            "no ledger",
+        ),
+    ],
+)
+def test_what_is_no_card(shell, tmp_path, text, words):
+    path = tmp_path / "card.json"
+    path.write_text(text, encoding="utf-8")
+    ran = shell("card --check", str(path))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    ("ending", "kept"),
+    [
+        ("md", r"# 100% \<b\>\\input\{x\}\</b\> \$y\_1\$ \| \# \[a\](b)"),
+        ("html", r"100% &lt;b&gt;\input{x}&lt;/b&gt; $y_1$ | # [a](b)"),
+        (
+            "tex",
+            r"\section{100\% \textless{}b\textgreater{}\textbackslash{}input\{x\}\textless{}/b"
+            r"\textgreater{} \$y\_1\$ \textbar{} \# [a](b)}",
+        ),
+    ],
+)
+def test_text_is_escaped(shell, tmp_path, ending, kept):
+    path = tmp_path / f"card.{ending}"
+    ran = shell("card gaussian sigma=4 -n 1 --delta 1e-5 -o", str(path), "--title", HOSTILE)
+    assert ran.code == 0, ran.err
+    text = path.read_text(encoding="utf-8")
+    assert kept in text
+    assert "<b>" not in text
+    assert "0.926342" in text  # ε, rounded up
+
+
+def test_a_training_run_and_a_proof(shell, tmp_path):
+    path = tmp_path / "card.json"
+    line = "card --examples 9 --batch 9 --steps 3 --noise 2 --delta 1e-5 --prove 4 --json -o"
+    held = shell(line, str(path)).json
+    assert held["inputs"]["proved_digits"] == 4
+    low, high = (float(held["proof"][f"epsilon_{end}"]) for end in ("lower", "upper"))
+    assert low <= held["privacy_parameters"][0]["epsilon"] <= high < low * 1.001
+    assert json.loads(path.read_text(encoding="utf-8")) == held
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("card gaussian sigma=4 -n 1", "-o FILE is missing"),
+        ("card gaussian sigma=4 -n 1 -o card.pdf", "must end in"),
+        ("card gaussian sigma=4 -n 1 -o nowhere/card.md", "no folder"),
+        ("card --examples 10 --batch 1 --steps 1 -o card.md", "--noise Z is missing"),
+        ("card gaussian --examples 10 --batch 1 --steps 1 --noise 1 -o card.md", "no MECHANISM"),
+        ("card gaussian --check card.json", "stands alone"),
+        ("card --check missing.json", "cannot be read"),
+        ("card gaussian sigma=4 -n 1 --delta 1e-5,2 -o card.md", "--delta 2"),
+    ],
+)
+def test_one_line_and_code_two(shell, line, words):
+    ran = shell(line)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert words in ran.err

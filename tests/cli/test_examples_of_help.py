@@ -1,0 +1,88 @@
+"""The examples that end every command's help are run, in a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import typer
+from pages import ROOT
+
+from symdp.cli.app import app
+from symdp.cli.examples import EXAMPLES
+
+IN_ORDER = ("filter", "ledger", "card")  # whose examples go on with the file of the one before
+SLOW = ("symdp calibrate", "symdp report", "symdp train", "symdp card")
+LINES = [
+    pytest.param(line, id=line, marks=[pytest.mark.slow] * line.startswith(SLOW))
+    for command, lines in EXAMPLES.items()
+    for line in lines
+    if command.split()[0] not in IN_ORDER
+]
+SERIES = {
+    "filter": [EXAMPLES[f"filter {name}"][0] for name in ("new", "ask", "commit", "status")],
+    "ledger": [EXAMPLES[f"ledger {name}"][0] for name in ("add", "epsilon", "show")],
+    "card": EXAMPLES["card"],
+}
+
+
+def help_of(command, path):
+    """Yield (path, help) of a command and of all below it."""
+    context = typer.main.get_command(app).make_context("symdp", [], resilient_parsing=True)
+    with context:
+        yield path, command.get_help(context)
+    for name, one in getattr(command, "commands", {}).items():
+        yield from help_of(one, f"{path} {name}".strip())
+
+
+def test_every_help_ends_with_an_example():
+    found = dict(help_of(typer.main.get_command(app), ""))
+    found.pop("")
+    assert set(found) == set(EXAMPLES)
+    for path, text in found.items():
+        for example in EXAMPLES[path]:
+            assert example.startswith(f"symdp {path}")
+            assert f"  {example}\n" in text + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    np.save(tmp_path / "norms.npy", np.full((4, 3), 0.5))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("line", LINES)
+def test_examples_run(shell, line):
+    ran = shell("", *shlex.split(line)[1:])
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", IN_ORDER)
+@pytest.mark.slow_cases("card")
+def test_examples_run_one_after_another(shell, name):
+    for line in SERIES[name]:
+        ran = shell("", *shlex.split(line)[1:])
+        assert (ran.code, ran.err) == (0, ""), line
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("symdp cer", "certify"), ("symdp delta ga", "gaussian"), ("symdp delta --ep", "--epsilon")],
+)
+def test_a_shell_is_told_what_may_follow(words, offered):
+    asking = {"_SYMDP_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    asking["COMP_CWORD"] = str(len(words.split()) - 1)
+    ran = subprocess.run(
+        [sys.executable, "-m", "symdp"],
+        env={**os.environ, **asking}, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert ran.stdout.split() == [offered]

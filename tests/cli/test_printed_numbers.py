@@ -1,0 +1,212 @@
+"""What is printed: bounds on their safe side, and every value between its own bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+
+import pytest
+
+from symdp import AccuracyError, Guarantee, InputError, Ledger, compose, mechanisms
+from symdp.decimal_text import (
+    exponential,
+    formatted,
+    given,
+    rounded,
+    rounded_exponential,
+    scientific,
+)
+from symdp.methods import names
+from symdp.questions.certificate import Certificate
+
+COMPOSED = {
+    "gaussian": (mechanisms.gaussian(sigma=2), 5),
+    "sampled gaussian": (mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000),
+    "laplace": (mechanisms.laplace(b=2), 1),
+}
+SIDES = ("remove", "add", "both")
+DECIMAL = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+@cache
+def composed(name):
+    return compose(*COMPOSED[name])
+
+
+def answers(name, method):
+    """Answers in each direction to δ in the bulk, and in both to δ far out and to ε."""
+    steps = composed(name)
+    target = 0.05 if name == "laplace" else 1e-5
+    asked = [(steps.delta, 0.4, side) for side in SIDES]
+    asked += [(steps.delta, 4.0, "both"), (steps.epsilon, target, "both")]
+    for ask, value, side in asked:
+        try:
+            yield ask(value, method=method, direction=side)
+        except (AccuracyError, InputError):  # no answer prints nothing
+            continue
+
+
+def exact(number):
+    return Decimal(number) if isinstance(number, str) else Decimal(repr(number))
+
+
+@pytest.mark.slow_cases(
+    "prv-sampled gaussian",
+    "tilted-prv-laplace",
+    "tilted-prv-sampled gaussian",
+    "tilted-prv-gaussian",
+)
+@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("method", names())
+def test_every_value_lies_between_its_bounds(name, method):
+    seen = 0
+    for answer in answers(name, method):
+        seen += 1
+        own = json.loads(json.dumps(answer.to_json()), parse_float=Decimal)
+        value = Decimal(own[answer.asked])
+        low, high = own["lower"], own["upper"]
+        assert low is None or Decimal(low) <= value
+        assert high is None or value <= Decimal(high)
+        _check_text(answer)
+        assert answer.lower is None or answer.lower <= answer.value
+        assert answer.upper is None or answer.value <= answer.upper
+    assert seen or method in {"clt", "eeai", "gdp-e", "gaussian", "edgeworth:1"}
+
+
+def _check_text(answer):
+    """The text's value lies between the text's bounds, and is no smaller than a bound."""
+    shown = answer.delta_text() if answer.asked == "delta" else answer.epsilon_text()
+    low, high = answer.bound_texts()
+    assert low is None or Decimal(low) <= Decimal(shown)
+    assert high is None or Decimal(shown) <= Decimal(high)
+    assert f"{shown}" in str(answer)
+    if answer.kind == "bound":
+        for text in (shown, f"{answer:.3g}", f"{answer:.9e}", f"{answer:.25f}"):
+            if answer.asked == "epsilon":
+                assert Fraction(text) >= Fraction(answer.epsilon)
+            elif answer.log_delta > -math.inf:
+                size = Decimal(answer.log_delta).exp()
+                assert Decimal(text) >= size * (1 - Decimal(10) ** -20)
+    if high is not None and answer.asked == "delta" and answer.log_upper > -math.inf:
+        assert Decimal(high) >= Decimal(answer.log_upper).exp() * (1 - Decimal(10) ** -20)
+
+
+@pytest.mark.slow_cases("40")
+@pytest.mark.parametrize("digits", [3, 40])
+def test_a_certificate_prints_its_value_between_its_ends(digits):
+    steps = composed("gaussian")
+    for proved in (
+        steps.certify(4.0, digits=digits, direction="remove"),
+        steps.certify(90.0, digits=digits, direction="remove"),
+        steps.certify_epsilon(1e-5, digits=digits, direction="remove"),
+    ):
+        own = proved.to_json()
+        assert Decimal(own["lower"]) <= exact(own[proved.asked]) <= Decimal(own["upper"])
+        assert proved.lower <= proved.value <= proved.upper
+
+
+def test_the_certificate_that_was_outside(shell):
+    command = "certify gaussian sigma=2 --sampling poisson --rate 0.01 -n 2000 --epsilon 4 --json"
+    own = shell(command).json
+    assert own["lower"] == "1.18009148605221418e-50"
+    assert Decimal(own["lower"]) <= exact(own["delta"]) <= Decimal(own["upper"])
+
+
+def test_a_bound_is_printed_rounded_up(shell):
+    line = "epsilon gaussian sigma=1.12 --sampling poisson --rate 256/60000 -n 14063 --delta 1e-5"
+    own = shell(f"{line} --method moments --json").json
+    text = shell(f"{line} --method moments").out
+    printed = DECIMAL.findall(text.splitlines()[0])[-1]
+    assert Decimal(printed) >= Decimal(own["epsilon"])
+    assert Decimal(printed) - Decimal(own["epsilon"]) < Decimal("1e-11")
+
+
+def test_a_table_rounds_its_bounds_outwards(shell):
+    line = "curve gaussian sigma=2 -n 5 --epsilon-range 0 4 --points 5 --method eeai"
+    points = shell(f"{line} --json").json["points"]
+    rows = [row.split() for row in shell(line).out.splitlines()[1 : len(points) + 1]]
+    assert len(rows) == len(points)
+    for row, point in zip(rows, points, strict=True):
+        if point["kind"] == "bound":
+            assert Decimal(row[1]) >= Decimal(repr(point["delta"])) * (1 - Decimal("1e-15"))
+            assert Decimal(row[0]) >= Decimal(repr(point["epsilon"]))
+
+
+def test_a_value_off_by_rounding_is_put_back_and_any_other_refused():
+    made = {"kind": "exact", "method": "contour", "direction": "add", "count": 1}
+    put = Guarantee(1.0, -9.0, log_lower=-9.0 + 1e-15, log_upper=-8.0, **made)
+    assert put.log_delta == -9.0 + 1e-15
+    for log_delta, lower, upper in (
+        (-9.0, -8.9, -8.0),
+        (-9.0, -10.0, -9.1),
+        (-9.0, -8.0, -10.0),
+        (math.nan, -10.0, -8.0),
+        (math.nan, None, None),
+    ):
+        with pytest.raises(AccuracyError, match="please report it"):
+            Guarantee(1.0, log_delta, log_lower=lower, log_upper=upper, **made)
+    with pytest.raises(AccuracyError, match="please report it"):
+        Guarantee(1.0, -9.0, asked="epsilon", epsilon_lower=2.0, epsilon_upper=3.0, **made)
+
+
+def test_decimals_lie_on_the_side_asked_for():
+    chance = random.Random(7)
+    for _ in range(500):
+        x = chance.uniform(-1, 1) * 10.0 ** chance.randint(-30, 30)
+        digits = chance.randint(1, 17)
+        low, near, high = (rounded(x, digits, side) for side in ("down", "nearest", "up"))
+        assert Fraction(low) <= Fraction(x) <= Fraction(high)
+        assert Fraction(low) <= Fraction(near) <= Fraction(high)
+        assert near == f"{x:.{digits}g}"
+        assert Fraction(high) - Fraction(low) <= abs(Fraction(x)) / 10 ** (digits - 1)
+        for specification in (".3g", ".7e", ".4f", "14.2g", ".20e", ".30f"):
+            low, high = (formatted(x, specification, side) for side in ("down", "up"))
+            assert Fraction(low.strip()) <= Fraction(x) <= Fraction(high.strip())
+        log = chance.uniform(-2000, 0)
+        low, high = (rounded_exponential(log, digits, side) for side in ("down", "up"))
+        assert Decimal(low) <= Decimal(log).exp() <= Decimal(high)
+        low, high = (exact(exponential(log, side)) for side in ("down", "up"))
+        assert low < Decimal(log).exp() < high
+
+
+def test_what_was_given_is_printed_as_it_was_given():
+    for x in (1e-5, 0.1, 0.1 + 0.2, 0.499999999999999, 1.0, 1e-300, 12345678.9):
+        assert float(given(x)) == x
+    assert (given(1e-5), given(2.0)) == ("1e-05", "2")
+    assert "ε(δ = 1e-05)" in composed("gaussian").epsilon(1e-5)._repr_html_()
+
+
+def test_scientific_ends_of_powers_of_ten():
+    assert scientific(Fraction(1, 1000), 4, up=True) == "1.000e-3"
+    assert scientific(Fraction(9999, 10**6), 2, up=True) == "1.0e-2"
+    assert scientific(Fraction(0), 4, up=False) == "0"
+
+
+def test_formats_and_pictures_for_notebooks():
+    steps = composed("gaussian")
+    answer = steps.delta(1.0, method="moments")
+    assert f"{answer}" == str(answer)
+    assert float(f"{answer:.2e}") >= float(answer) > float(f"{float(answer):.17g}") * (1 - 1e-15)
+    tiny = steps.delta(100.0)
+    assert Decimal(f"{tiny:.3e}") > 0
+    assert float(tiny) == 0.0
+    curve = steps.delta([1.0, 2.0])
+    assert repr(curve).startswith("Curve(2 points from ε = 1, δ = ")
+    assert repr(curve[:0]) == "Curve(no points)"
+    ledger = Ledger([(mechanisms.laplace(b=2), 3)])
+    assert repr(ledger) == "Ledger(1 distinct steps, 3 in all)"
+    many = compose([(mechanisms.laplace(b=b), 1) for b in range(1, 60)])
+    assert repr(many).endswith("56 more distinct steps, 59 steps in all)")
+    for thing in (answer, tiny, curve, ledger, many, steps, steps.certify(1.0)):
+        html = thing._repr_html_()
+        assert html.count("<") == html.count(">")
+    assert "&lt;" in Guarantee(1.0, -9.0, "estimate", "clt", "add", 1, advice="a < b")._repr_html_()
+    assert "… and 19 more" in many._repr_html_()
+    assert isinstance(steps.certify(1.0), Certificate)
+    with pytest.raises(ValueError, match="format"):
+        format(answer, "nonsense")

@@ -1,0 +1,87 @@
+"""`symdp train`: the numbers of the library, in text, JSON and CSV; one-line errors."""
+
+import csv
+import io
+
+import pytest
+from shell import Shell
+
+import symdp
+
+RUN = "train --examples 100 --batch 1 --epochs 5 --delta 1e-5"
+
+
+@pytest.fixture
+def shell(capsys):
+    return Shell(capsys)
+
+
+def test_json_is_what_the_library_says(shell):
+    answer = shell(f"{RUN} --noise 2 --json").json
+    run = symdp.training(100, 1, 5, noise=2)
+    assert answer["epsilon"] == run.epsilon(1e-5).epsilon
+    assert answer["lower"] <= answer["epsilon"] <= answer["upper"]
+    assert answer["protects"] == run.protection.sentence
+    assert answer["training"] == {
+        "examples": 100, "batch": 1, "steps": 500, "rate": "1/100", "noise": 2.0,
+        "target_epsilon": None,
+    }  # fmt: skip
+    first, *others = answer["samplings"]
+    assert first["sampling"] == "poisson"
+    assert first["epsilon"] == answer["epsilon"]
+    assert first["renyi"] == run.epsilon(1e-5, "renyi").epsilon > first["upper"]
+    assert [row["sampling"] for row in others] == ["without_replacement", "with_replacement"]
+    assert all(row["lower"] <= row["epsilon"] <= row["upper"] for row in others)
+
+
+def test_text_says_what_is_protected(shell):
+    ran = shell(f"{RUN} --noise 2 --sampling without-replacement")
+    assert ran.code == 0
+    assert "protects one record's value changed" in ran.out
+    assert "500 steps, batches of 1 out of 100 examples (rate 0.01), noise multiplier 2" in ran.out
+    assert "Rényi" in ran.out
+
+
+def test_csv_has_a_line_for_each_sampling(shell):
+    ran = shell(f"{RUN} --noise 2 --csv --largest-batch 4")
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert len(rows) == 4
+    assert float(rows[0]["epsilon"]) == symdp.training(100, 1, 5, noise=2).epsilon(1e-5).epsilon
+    assert all(row["error"] == "" and float(row["steps"]) == 500 for row in rows)
+
+
+def test_the_noise_for_an_epsilon(shell):
+    answer = shell(f"{RUN} --target-epsilon 1 --json").json
+    assert 1 - 1e-6 < answer["epsilon"] <= 1
+    assert answer["training"]["target_epsilon"] == 1
+    again = shell(f"{RUN} --noise {answer['training']['noise']} --json").json
+    assert again["epsilon"] == answer["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("train --batch 5 --epochs 1 --noise 1 --delta 1e-5", "--examples N is missing"),
+        ("train --examples 10 --epochs 1 --noise 1 --delta 1e-5", "--batch B is missing"),
+        ("train --examples 10 --batch 5 --noise 1 --delta 1e-5", "--epochs E or --steps T"),
+        ("train --examples 10 --batch 5 --epochs 1 --delta 1e-5", "--noise Z or --target-epsilon"),
+        ("train --examples 10 --batch 5 --epochs 1 --noise 1 --delta 2", "--delta 2"),
+        ("train --examples ten --batch 5 --epochs 1 --noise 1 --delta 1e-5", "--examples"),
+        ("train --examples 10 --batch 50 --epochs 1 --noise 1 --delta 1e-5", "too large"),
+        (
+            "train --examples 10 --batch 5 --epochs 1 --noise 1 --delta 1e-5 --json --csv",
+            "one of the two",
+        ),
+        (
+            "train --examples 10 --batch 5 --epochs 1 --noise 1 --delta 1e-5 --sampling poison",
+            "did you mean 'poisson'",
+        ),
+        ("train --examples 10 --batch 5 --epochs 1 --noise 1", "--delta"),
+    ],
+)
+def test_one_line_and_code_two(shell, line, words):
+    ran = shell(line)
+    assert ran.code == 2
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+    assert not ran.out

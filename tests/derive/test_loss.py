@@ -1,0 +1,134 @@
+"""Inverse, distribution and dominating direction of the loss, and Rényi orders, against numbers."""
+
+from __future__ import annotations
+
+import mpmath
+import pytest
+import sympy as sp
+from catalogue import ALL
+from derive_examples import R
+
+import symdp
+from symdp.derive import derive
+from symdp.derive.pieces import pieces, points
+from symdp.derive.quadrature import moment
+from symdp.errors import InputError
+from symdp.model.mechanism import Mechanism
+
+M = symdp.mechanisms
+
+
+@pytest.fixture(autouse=True)
+def _cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMDP_CACHE", "off")
+
+
+CASES: dict[str, tuple[Mechanism, dict[str, sp.Rational]]] = {
+    "gaussian": (M.gaussian, {"sigma": R(4, 3)}),
+    "laplace": (M.laplace, {"b": R(3, 4)}),
+    "logistic": (M.logistic, {"s": R(2, 3)}),
+    "gumbel": (M.gumbel, {"b": R(5, 4)}),
+    "subsampled gaussian": (M.gaussian.subsample("poisson", "q"), {"sigma": R(4, 3), "q": R(1, 7)}),
+    "subsampled laplace": (M.laplace.subsample("poisson", "q"), {"b": R(3, 4), "q": R(1, 7)}),
+    "triangles": (ALL["triangles"].mechanism(), {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_distribution_of_the_loss_against_quadrature_over_x(name: str) -> None:
+    mechanism, values = CASES[name]
+    found, bound = derive(mechanism), derive(mechanism(**values))
+    put = {mechanism.parameters[n]: v for n, v in values.items()}
+    density, cdf = found.pld_density, found.pld_cdf
+    assert density.expression is not None, density.reason
+    assert cdf.expression is not None, cdf.reason
+    x = bound.variable
+    for piece in bound.pieces:
+        if piece.slope == "constant":
+            continue
+        at = R(1, 3)
+        level = piece.loss.subs(x, at)
+        wanted = sp.N((sp.exp(piece.log_p) / sp.Abs(sp.diff(piece.loss, x))).subs(x, at), 30)
+        mine = sp.N(density.expression.subs(put).subs(density.loss, level), 30)
+        assert abs(mine - wanted) < 1e-20
+        p = sp.lambdify(x, sp.exp(piece.log_p), "mpmath")
+        with mpmath.workdps(30):
+            low = max(piece.lower, -R(40) if name != "gumbel" else -R(6))
+            marks = [low, *(m for m in (-9, -3, -1, 0) if low < m), at]
+            below = mpmath.quad(p, [mpmath.mpf(str(sp.N(m, 30))) for m in marks])
+            share = mpmath.mpmathify(sp.N(cdf.expression.subs(put).subs(cdf.loss, level), 30))
+            assert abs(share - below) < 1e-15
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inverse_undoes_the_loss(name: str) -> None:
+    mechanism, values = CASES[name]
+    put = {mechanism.parameters[n]: v for n, v in values.items()}
+    found = derive(mechanism)
+    moving = [(p, b) for p, b in found.inverse if p.slope != "constant"]
+    assert moving
+    for piece, back in moving:
+        assert back is not None
+        level = piece.loss.subs(put).subs(found.variable, R(2, 7))
+        assert abs(sp.N(back.subs(put).subs(found.pld_density.loss, level) - R(2, 7), 30)) < 1e-25
+
+
+def test_what_has_no_closed_distribution_says_why() -> None:
+    noise = derive(M.student_t)
+    assert (noise.pld_cdf.expression, bool(noise.pld_cdf.reason)) == (None, True)
+    lattice = derive(M.discrete_laplace)
+    assert "atoms" in lattice.pld_density.reason
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "direction"),
+    [
+        (M.gaussian, "both"),
+        (M.laplace, "both"),
+        (M.logistic, "both"),
+        (M.student_t, "both"),
+        (M.discrete_laplace, "both"),
+        (M.randomized_response, "both"),
+        (M.gumbel, "unknown"),
+        (M.gaussian.subsample("poisson", "q"), "remove"),
+        (M.laplace.subsample("poisson", R(1, 10)), "remove"),
+        (M.gumbel.subsample("poisson", "q"), "unknown"),
+        (M.gaussian.subsample("without_replacement", "q"), "both"),
+        (ALL["asymmetric laplace"].mechanism(), "unknown"),
+        (ALL["gaussian, two variances"].mechanism(), "unknown"),
+        (ALL["exponential noise"].mechanism(), "unknown"),
+        (ALL["uniform noise"].mechanism(), "both"),
+    ],
+)
+def test_dominating_direction(mechanism: Mechanism, direction: str) -> None:
+    found = derive(mechanism).dominating_direction
+    assert found.value == direction
+    assert found.proof
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("order", [2, 5])
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "gumbel"])
+def test_renyi_of_subsampled_pairs_against_integrals(name: str, order: int, direction: str) -> None:
+    mechanism = getattr(M, name)
+    (parameter,) = mechanism.parameters
+    value = R(7, 5)
+    sampled = mechanism.subsample("poisson", "q")
+    tilt = order - 1 if direction == "remove" else -order
+    found = derive(sampled, direction).cgf_at(tilt)
+    put = {sampled.parameters[parameter]: value, sampled.parameters["q"]: R(2, 9)}
+    pair = sampled(**{parameter: value, "q": R(2, 9)}).pair(direction)
+    ball = moment(sp.Integer(tilt), pieces(pair), points(pair), pair.variable)
+    direct = sp.Float(ball.real.str(25, radius=False), 25)
+    assert abs(sp.N(sp.exp(found.subs(put)), 25) / direct - 1) < 1e-18
+
+
+def test_renyi_of_closed_forms_and_refusals() -> None:
+    sigma = M.gaussian.parameters["sigma"]
+    assert sp.simplify(derive(M.gaussian).renyi(4) - 2 / sigma**2) == 0
+    with pytest.raises(InputError, match="whole number"):
+        derive(M.gaussian).renyi(1)
+    with pytest.raises(InputError, match="no closed form"):
+        derive(M.student_t).renyi(2)
+    with pytest.raises(InputError, match="whole number"):
+        derive(M.gaussian).cgf_at(0.5)  # type: ignore[arg-type]

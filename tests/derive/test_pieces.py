@@ -1,0 +1,295 @@
+"""Pieces against P and Q themselves, at 50 digits, at rational points of every piece."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+from itertools import pairwise
+
+import mpmath
+import pytest
+import sympy as sp
+from derive_examples import (
+    PAIRS,
+    R,
+    additive,
+    gaussian,
+    laplace,
+    plain,
+    poisson,
+    randomized_response,
+    shifted,
+    student,
+    x,
+)
+
+from symdp.derive.pieces import pieces, points
+from symdp.derive.records import Piece
+from symdp.derive.shapes import occurrences
+from symdp.derive.turning import monotone_cuts
+from symdp.errors import InputError
+from symdp.model.pair import Pair, Support
+
+DIGITS = 50
+
+
+def inner_points(piece: Piece, count: int, seed: int) -> list[sp.Rational]:
+    """Rational points of a piece, near its ends and far out."""
+    chance = random.Random(seed)
+    low, high = piece.lower, piece.upper
+    if low == high:
+        return [low]
+    found = []
+    for _ in range(count):
+        share = R(chance.randint(1, 10**6), 10**6 + 1)
+        if low == -sp.oo and high == sp.oo:
+            point = 12 * share - 6
+        elif low == -sp.oo:
+            point = high - 8 * share
+        elif high == sp.oo:
+            point = low + 8 * share
+        else:
+            point = low + (high - low) * share
+        found.append(R(str(sp.N(point, 20))))
+    return found
+
+
+@lru_cache
+def found_pieces(name: str) -> tuple[Piece, ...]:
+    return pieces(PAIRS[name]())
+
+
+def value(expression: sp.Expr, variable: sp.Symbol, at: sp.Expr) -> mpmath.mpf:
+    number = expression.subs(variable, at).xreplace(
+        {total: _summed(total) for total in expression.atoms(sp.Sum)}
+    )
+    return mpmath.mpf(sp.N(number, DIGITS)._to_mpmath(200))
+
+
+def _summed(total: sp.Sum) -> sp.Expr:
+    (index, *_), term = total.limits[0], total.function
+    return sp.Add(*(term.subs(index, j).evalf(DIGITS + 10) for j in range(-50, 51)))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_loss_and_log_densities_agree_with_the_pair(name: str) -> None:
+    pair = PAIRS[name]()
+    variable = pair.variable
+    found = found_pieces(name)
+    assert found
+    with mpmath.workdps(DIGITS):
+        for index, piece in enumerate(found):
+            ats = inner_points(piece, 4, index)
+            if variable.is_integer:
+                ats = sorted({sp.floor(at) for at in ats if at >= piece.lower})
+            for at in ats:
+                p, q = value(pair.P, variable, at), value(pair.Q, variable, at)
+                close = {"rel_eps": mpmath.mpf(10) ** (8 - DIGITS)}
+                for density, log in ((p, piece.log_p), (q, piece.log_q)):
+                    if log is None:
+                        assert density == 0
+                    else:
+                        assert mpmath.almosteq(
+                            mpmath.exp(value(log, variable, at)), density, **close
+                        )
+                if p and q:
+                    loss = value(piece.loss, variable, at)
+                    assert mpmath.almosteq(mpmath.exp(loss), p / q, **close)
+                else:
+                    assert piece.loss == (sp.oo if p else -sp.oo)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_terms_add_up_to_their_density(name: str) -> None:
+    pair = PAIRS[name]()
+    with mpmath.workdps(DIGITS):
+        for index, piece in enumerate(found_pieces(name)):
+            at = inner_points(piece, 1, index)[0]
+            at = sp.floor(at) if pair.variable.is_integer and at != piece.lower else at
+            for terms, density in ((piece.log_p_terms, pair.P), (piece.log_q_terms, pair.Q)):
+                total = sum(mpmath.exp(value(term, pair.variable, at)) for term in terms)
+                wanted = value(density, pair.variable, at)
+                assert mpmath.almosteq(total, wanted, rel_eps=mpmath.mpf(10) ** (8 - DIGITS))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_slopes_are_those_of_the_loss(name: str) -> None:
+    pair = PAIRS[name]()
+    for index, piece in enumerate(found_pieces(name)):
+        if piece.slope == "constant":
+            assert pair.variable not in piece.loss.free_symbols
+            continue
+        assert piece.slope in {"increasing", "decreasing"}
+        ats = sorted(inner_points(piece, 12, 7 + index))
+        if pair.variable.is_integer:
+            ats = sorted({sp.floor(at) for at in ats if at >= piece.lower})
+        with mpmath.workdps(DIGITS):
+            losses = [value(piece.loss, pair.variable, at) for at in ats]
+        steps = [b - a for a, b in pairwise(losses)]
+        assert all(step > 0 if piece.slope == "increasing" else step < 0 for step in steps)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pieces_tile_the_support(name: str) -> None:
+    pair = PAIRS[name]()
+    found = found_pieces(name)
+    gap = 1 if pair.variable.is_integer else 0
+    assert (found[0].lower, found[-1].upper) == (pair.support.lower, pair.support.upper)
+    for left, right in pairwise(found):
+        assert left.upper + gap == right.lower
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_no_kinked_function_is_left(name: str) -> None:
+    for piece in found_pieces(name):
+        for expression in (piece.log_p, piece.log_q, piece.loss, *piece.log_p_terms):
+            if expression is not None:
+                assert not expression.has(sp.Abs, sp.sign, sp.Max, sp.Min, sp.Piecewise)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("gaussian", 1),
+        ("gaussian poisson", 1),
+        ("gaussian without", 2),
+        ("laplace poisson", 1),
+        ("logistic", 1),
+        ("logistic by sech", 1),
+        ("logistic poisson", 1),
+        ("sech", 1),
+        ("gumbel", 1),
+        ("two variances", 1),
+        ("own mixture", 1),
+        ("quartic", 2),
+        ("student", 2),
+        ("mixed noise", 3),
+        ("asymmetric laplace", 1),
+        ("discrete gaussian poisson", 1),
+        ("poisson counts", 1),
+    ],
+)
+def test_variable_occurs_rarely(name: str, most: int) -> None:
+    pair = PAIRS[name]()
+    assert max(occurrences(piece.loss, pair.variable) for piece in found_pieces(name)) <= most
+
+
+def test_subsampled_gaussian_keeps_the_shape_that_targets_recognise() -> None:
+    sigma, q = sp.symbols("sigma q", positive=True)
+    (piece,) = pieces(poisson(additive(gaussian(sigma)), q))
+    assert piece.loss == sp.log(1 - q + q * sp.exp((2 * x - 1) / (2 * sigma**2)))
+    assert piece.slope == "increasing"
+
+
+def test_symbolic_laplace_has_its_three_pieces() -> None:
+    b, delta = sp.symbols("b Delta", positive=True)
+    found = pieces(additive(laplace(b), delta))
+    assert [(p.lower, p.upper) for p in found] == [(-sp.oo, 0), (0, delta), (delta, sp.oo)]
+    assert [p.loss for p in found] == [-delta / b, (2 * x - delta) / b, delta / b]
+
+
+def test_symbolic_student_turns_where_the_formula_says() -> None:
+    nu, delta = sp.symbols("nu Delta", positive=True)
+    first, second, third = pieces(additive(student(nu), delta))
+    assert sp.simplify(first.upper - (delta - sp.sqrt(delta**2 + 4 * nu)) / 2) == 0
+    assert [first.slope, second.slope, third.slope] == ["decreasing", "increasing", "decreasing"]
+
+
+def test_reversing_a_pair_negates_the_loss() -> None:
+    for name in ("gaussian poisson", "laplace without", "student"):
+        pair = PAIRS[name]()
+        forth, back = pieces(pair), pieces(pair.reversed())
+        assert [sp.simplify(a.loss + b.loss) for a, b in zip(forth, back, strict=True)] == [
+            0
+        ] * len(forth)
+
+
+def test_equal_densities_have_no_loss() -> None:
+    (piece,) = pieces(plain(gaussian(sp.S.One), gaussian(sp.S.One)))
+    assert (piece.loss, piece.slope) == (0, "constant")
+
+
+def test_mass_at_infinity_is_marked() -> None:
+    low, middle, high = pieces(PAIRS["uniform"]())
+    assert (low.loss, low.log_p) == (-sp.oo, None)
+    assert middle.loss == 0
+    assert (high.loss, high.log_q) == (sp.oo, None)
+
+
+def test_randomized_response_is_a_list_of_points() -> None:
+    pair = randomized_response(R(3, 4))
+    assert pieces(pair) == ()
+    assert [(p.value, p.loss) for p in points(pair)] == [(0, -sp.log(3)), (1, sp.log(3))]
+    assert points(PAIRS["gaussian"]()) == ()
+
+
+def test_points_without_q_carry_infinite_loss() -> None:
+    support = Support("points", sp.S.Zero, R(3), tuple(map(sp.Integer, range(4))))
+    half = R(1, 2)
+    masses = ((half, half, sp.S.Zero, sp.S.Zero), (half, sp.S.Zero, half, sp.S.Zero))
+    found = points(Pair(x, support, masses, (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero)))
+    assert [point.loss for point in found] == [0, -sp.oo, sp.oo]
+
+
+@pytest.mark.parametrize(
+    ("density", "word"),
+    [
+        (sp.exp(-sp.Abs(sp.sin(x)) - x**2), "infinitely many kinks"),
+        (sp.exp(-(sp.floor(x) ** 2)), "floor"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(density: sp.Expr, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        pieces(plain(density, density.subs(x, x - 1)))
+
+
+def test_kinks_in_an_open_order_ask_for_values() -> None:
+    width, shift = sp.symbols("w D", positive=True)
+    line = Support("interval", sp.S.Zero, width + shift)
+    pair = plain(shifted(1 / width, x <= width), shifted(1 / width, x >= shift), line)
+    with pytest.raises(InputError, match="give values to D, w"):
+        pieces(pair)
+
+
+def test_finitely_many_waves_are_fine() -> None:
+    density = sp.exp(-sp.Abs(sp.sin(x)))
+    found = pieces(plain(density, density.subs(x, x - 1), Support("interval", -R(3), R(3))))
+    assert any(piece.upper == 0 for piece in found) or any(
+        abs(sp.N(piece.upper, 30)) < R(1, 10**25) for piece in found
+    )
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        -sp.log(x**2 + 1),
+        sp.log(1 + 1 / (x**2 + 1)),
+        -sp.log(sp.Rational(99, 100) + 1 / (50 * (x**2 + 1))),
+        sp.log(sp.Rational(1, 2) + (x**2 + 1) ** -2),
+        sp.log(1 + x**2 * sp.exp(-x)),
+        sp.log(2 + x**3 * sp.exp(-(x**2))),
+        sp.log(3 + x / (1 + x**2)),
+        sp.log(1 + (x - 1) ** 4) - x,
+        sp.log(sp.exp(x) + sp.exp(-2 * x)),
+        sp.log(sp.Rational(1, 3) + sp.exp(-((x - 1) ** 2)) * 2 / 3),
+    ],
+)
+def test_named_slopes_are_what_numbers_show(loss):
+    """Between the cuts of (−∞, ∞) the loss moves the way that its name says."""
+    parts = monotone_cuts(loss, x, -sp.oo, sp.oo)
+    assert [low for low, _, _ in parts[1:]] == [high for _, high, _ in parts[:-1]]
+    function = sp.lambdify(x, loss, "mpmath")
+    for lower, upper, slope in parts:
+        low, high = max(float(lower), -9.0), min(float(upper), 9.0)
+        with mpmath.workdps(60):
+            values = [function(low + (high - low) * mpmath.mpf(k) / 40) for k in range(1, 40)]
+            moves = [after - before for before, after in pairwise(values)]
+        if slope != "unknown":
+            assert all(move > 0 if slope == "increasing" else move < 0 for move in moves)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_example_is_a_pair(name: str) -> None:
+    pair = PAIRS[name]()
+    assert sum(pair.p_weights) == 1
+    assert sp.expand(sum(pair.q_weights) - 1) == 0

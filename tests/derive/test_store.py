@@ -1,0 +1,163 @@
+"""The store of closed forms: round trips, corrupted files, and texts that must not be run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import sympy as sp
+from derive_examples import PAIRS, R, additive, gaussian, poisson
+
+from symdp.derive import cgf as cgf_module
+from symdp.derive import cgf_check, store
+from symdp.derive.cgf import derive_cgf
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("SYMDP_CACHE", raising=False)
+    derive_cgf.cache_clear()
+
+
+def refuse(*_: object) -> None:
+    raise AssertionError("derived again")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gumbel", "two variances", "logistic poisson"])
+def test_a_second_session_reads_what_the_first_found(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = PAIRS[name]()
+    first = derive_cgf(pair)
+    derive_cgf.cache_clear()
+    monkeypatch.setattr(cgf_module, "_derived", refuse)
+    assert derive_cgf(pair) == first
+    derive_cgf.cache_clear()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"tilt": "t"}', "\x00", '{"tilt": 3}' * 3])
+def test_a_corrupted_file_is_written_anew(text: str) -> None:
+    pair = additive(gaussian(R(9, 7)))
+    first = derive_cgf(pair)
+    path = store.entry(pair, ())
+    assert path is not None
+    path.write_text(text, encoding="utf-8")
+    assert store.recall(path) is None
+    derive_cgf.cache_clear()
+    assert derive_cgf(pair) == first
+    assert store.recall(path) == first
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "exec('1')",
+        "Symbol('x').func",
+        "Lambda(Symbol('x'), Symbol('x'))",
+        "Pow(Integer(9), Integer(999999999))",
+        "factorial(Integer(999999999))",
+        "Symbol('x', evil=True)",
+        "Symbol(Symbol('x'))",
+        "Integer('9')",
+        "Float('0.5', precision=53)",
+        "exp(Integer(1), evaluate=False)",
+        "(" * 500 + ")" * 500,
+        "[Integer(1)]",
+        "x",
+    ],
+)
+def test_only_listed_calls_are_read(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        store.read_expression(text)
+
+
+def test_off_means_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMDP_CACHE", "off")
+    assert store.folder() is None
+    derive_cgf(additive(gaussian(R(11, 7))))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    assert derive_cgf(additive(gaussian(R(13, 7)))).form == "closed"
+
+
+def test_a_form_that_failed_its_check_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = additive(gaussian(R(15, 7)))
+    monkeypatch.setattr(cgf_check, "agrees", lambda *_: False)
+    assert derive_cgf(pair).form == "numeric"
+    path = store.entry(pair, ())
+    assert path is not None
+    assert not path.exists()
+    derive_cgf.cache_clear()
+
+
+def test_keys_tell_pairs_apart() -> None:
+    pair = additive(gaussian(R(9, 7)))
+    others = (pair.reversed(), poisson(pair, R(1, 10)), additive(gaussian(R(9, 7)), 2))
+    paths = {store.entry(p, ()) for p in (pair, *others)}
+    assert len(paths) == 4
+    symbol = sp.Symbol("q", positive=True)
+    assert store.entry(poisson(pair, symbol), ("q",)) != store.entry(poisson(pair, symbol), ())
+
+
+def _forged(path: Path, change: dict[str, object]) -> None:
+    """Write other contents into an entry, with the checksum that belongs to them."""
+    sealed = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(store._sealed(sealed["cgf"] | change)), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gumbel", "two variances", "logistic poisson"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"expression": "Mul(Integer(2), Symbol('t', real=True))"},
+        {"expression": "Symbol('t', real=True)", "tilt": "Symbol('x', real=True)"},
+        {"expression": "true"},
+        {"expression": "oo"},
+        {"expression": "Pow(Integer(0), Symbol('t', real=True))"},
+    ],
+)
+def test_a_wrong_form_that_reads_well_is_derived_anew(name: str, change: dict[str, str]) -> None:
+    pair = PAIRS[name]()
+    first = derive_cgf(pair)
+    path = store.entry(pair, ())
+    assert path is not None
+    _forged(path, change)
+    derive_cgf.cache_clear()
+    assert derive_cgf(pair) == first
+    assert store.recall(path) == first
+
+
+def test_a_form_that_is_nearly_right_is_derived_anew() -> None:
+    pair = PAIRS["gaussian"]()
+    first = derive_cgf(pair)
+    path = store.entry(pair, ())
+    assert path is not None
+    assert first.expression is not None
+    wrong = sp.srepr(first.expression + sp.Rational(1, 10**15) * first.tilt)
+    _forged(path, {"expression": wrong})
+    derive_cgf.cache_clear()
+    assert derive_cgf(pair) == first
+
+
+@pytest.mark.parametrize("change", [{"versions": ["0", "0"]}, {"layout": 1}, {"more": 1}])
+def test_an_entry_of_other_versions_or_changed_by_hand_is_a_miss(change: dict[str, object]) -> None:
+    pair = PAIRS["gaussian"]()
+    derive_cgf(pair)
+    path = store.entry(pair, ())
+    assert path is not None
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(json.dumps(json.loads(whole) | change), encoding="utf-8")
+    assert store.recall(path) is None
+    path.write_text(whole.replace("Rational(2, 9)", "Rational(1, 9)"), encoding="utf-8")
+    assert store.recall(path) is None

@@ -1,0 +1,397 @@
+"""Tail constants: valid against quadrature that knows nothing of them, and not absurdly loose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from flint import arb
+
+import symdp
+from symdp.balls.jets import Jet
+from symdp.balls.tail_values import tail_value
+from symdp.derive import derive
+from symdp.errors import AccuracyError, InputError
+from symdp.model.mechanism import Mechanism
+
+R = sp.Rational
+X = sp.Symbol("x", real=True)
+BUILT = symdp.mechanisms
+
+
+def normal(at: sp.Expr, sigma: sp.Expr = sp.S.One) -> sp.Expr:
+    return sp.exp(-(at**2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+
+
+def two_variances() -> Mechanism:
+    return Mechanism.from_pair(normal(X), normal(X, sp.Integer(2)), X, name="two variances")
+
+
+def mixture() -> Mechanism:
+    noise = R(3, 4) * normal(X) + R(1, 4) * normal(X, sp.Integer(3))
+    return Mechanism.additive(noise, X, name="mixture of normals")
+
+
+def truncated() -> Mechanism:
+    one = sp.S.One
+    rising = 2 * sp.exp(2 * X) / (sp.exp(2 * one) - 1)
+    falling = sp.exp(-X) / (1 - sp.exp(-one))
+    return Mechanism.from_pair(rising, falling, X, support=(0, 1), name="truncated")
+
+
+def one_sided() -> Mechanism:
+    return Mechanism.from_pair(
+        2 * sp.exp(-2 * X), sp.exp(-X) * X / 2 + sp.exp(-X) / 2, X, support=(0, sp.oo),
+        name="one-sided",
+    )  # fmt: skip
+
+
+# name -> mechanism, and the range of x outside of which nothing of it is left
+CASES: dict[str, tuple[Callable[[], Mechanism], tuple[float, float]]] = {
+    "gaussian": (lambda: BUILT.gaussian(sigma=R(3, 2)), (-25, 30)),
+    "subsampled gaussian": (
+        lambda: BUILT.gaussian(sigma=R(3, 2)).subsample("poisson", R(1, 20)), (-20, 25),
+    ),
+    "fixed batches": (
+        lambda: BUILT.gaussian(sigma=1).under("substitution").subsample("poisson", R(1, 10)),
+        (-16, 18),
+    ),
+    "laplace": (lambda: BUILT.laplace(b=2), (-70, 70)),
+    "subsampled laplace": (
+        lambda: BUILT.laplace(b=1).subsample("poisson", R(1, 10)), (-36, 36),
+    ),
+    "logistic": (lambda: BUILT.logistic(s=1), (-36, 38)),
+    "gumbel": (lambda: BUILT.gumbel(b=2), (-10, 70)),
+    "student t": (lambda: BUILT.student_t(nu=7, s=1), (-60, 60)),
+    "mixture": (mixture, (-36, 38)),
+    "two variances": (two_variances, (-22, 22)),
+    "truncated": (truncated, (0, 1)),
+    "one-sided": (one_sided, (0, 40)),
+}  # fmt: skip
+TILTS = (R(-1, 2), R(1, 2), R(2))
+FREQUENCIES = (0.5, 2.0, 8.0, 30.0, 120.0)
+TURNING = {"student t", "mixture", "two variances"}
+SMOOTH = {"gaussian", "subsampled gaussian", "fixed batches"}
+
+
+@cache
+def derivation(name: str):
+    return derive(CASES[name][0]())
+
+
+@cache
+def grid(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes' weights under P and losses, straight from P and Q; kinks at 0 and 1 end panels."""
+    pair = derivation(name).pair
+    low, high = CASES[name][1]
+    edges = np.unique(np.concatenate([np.linspace(low, high, 2001), [0.0, 0.5, 1.0, -1.0]]))
+    edges = edges[(edges >= low) & (edges <= high)]
+    nodes, weights = np.polynomial.legendre.leggauss(10)
+    half = np.diff(edges)[:, None] / 2
+    x = ((edges[:-1] + edges[1:])[:, None] / 2 + half * nodes).ravel()
+    p, q = (sp.lambdify(pair.variable, law, "numpy")(x) for law in (pair.P, pair.Q))
+    keep = (p > 0) & (q > 0)
+    return (half * weights).ravel()[keep] * p[keep], np.log(p[keep] / q[keep]), x[keep]
+
+
+def tilted(name: str, tilt: float) -> tuple[np.ndarray, np.ndarray]:
+    mass, loss, _ = grid(name)
+    weight = mass * np.exp(tilt * loss)
+    return weight / weight.sum(), loss
+
+
+def continuous_part(name: str, tilt: float, y: float) -> float:
+    """|φ_t(y)| without atoms."""
+    weight, loss = tilted(name, tilt)
+    values = np.exp(1j * y * loss)
+    smooth = np.ones(len(loss), dtype=bool)
+    for atom in derivation(name).atoms:
+        smooth &= np.abs(loss - float(atom.loss)) > 1e-12
+    return abs(np.sum(weight[smooth] * values[smooth]))
+
+
+def upper(ball: arb) -> float:
+    assert ball.is_finite()
+    return float(ball.upper())
+
+
+def test_the_grid_agrees_with_arbitrary_precision():
+    pair = derivation("subsampled gaussian").pair
+    p, q = (sp.lambdify(pair.variable, law, "mpmath") for law in (pair.P, pair.Q))
+    with mpmath.workdps(30):
+
+        def moment(z: mpmath.mpc) -> mpmath.mpc:
+            return mpmath.quad(
+                lambda x: p(x) * mpmath.exp(z * mpmath.log(p(x) / q(x))), range(-20, 26)
+            )
+
+        true = abs(moment(mpmath.mpc(2, 8)) / moment(mpmath.mpf(2)))
+    assert continuous_part("subsampled gaussian", 2.0, 8.0) == pytest.approx(float(true), rel=1e-9)
+
+
+@pytest.mark.slow_cases("logistic")
+@pytest.mark.parametrize("name", [name for name in CASES if name not in TURNING])
+def test_van_der_corput_constants_bound_the_characteristic_function(name):
+    tails = derivation(name).tails
+    for tilt in TILTS:
+        closest = 0.0
+        for order in (1, 2, 3) if name in SMOOTH else (1,):
+            constant = upper(tail_value(tails[f"van_der_corput_{order}"], t=tilt))
+            for y in FREQUENCIES:
+                found, bound = continuous_part(name, float(tilt), y), constant / y**order
+                assert found <= bound + 1e-13
+                closest = max(closest, min(found / bound, 1.0))
+        assert closest > 0.02  # some frequency comes near to the bound
+
+
+@pytest.mark.slow_cases("mixture")
+@pytest.mark.parametrize("name", sorted(TURNING))
+def test_where_the_loss_turns_the_split_bound_holds(name):
+    tails = derivation(name).tails
+    for tilt in TILTS[1:]:
+        with pytest.raises(AccuracyError, match="turns at"):
+            tail_value(tails["van_der_corput_1"], t=tilt)
+        for y in FREQUENCIES:
+            bound = upper(tail_value(tails["van_der_corput_split"], t=tilt, frequency=y))
+            found = continuous_part(name, float(tilt), y)
+            assert found <= bound
+        assert bound < 40 * max(found, 1 / y)  # of order |y|^(−1/2), not of order 1
+    assert derivation(name).tails["van_der_corput_1"].expression is None
+    assert "turns at" in derivation(name).tails["van_der_corput_1"].reason
+
+
+@pytest.mark.parametrize("name", ["laplace", "logistic", "truncated"])
+def test_constants_that_do_not_exist_say_so(name):
+    with pytest.raises(AccuracyError, match="boundary terms remain"):
+        tail_value(derivation(name).tails["van_der_corput_2"], t=1)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_formulas_of_a_normal_loss_are_met_within_a_thousandth(order):
+    constant = derive(BUILT.gaussian).tails[f"van_der_corput_{order}"]
+    sigma = next(iter(constant.expression.free_symbols))
+    exact = float(constant.expression.subs(sigma, R(3, 2)))
+    proved = upper(tail_value(constant, t=R(1, 3), sigma=R(3, 2)))
+    assert exact * (1 - 1e-12) <= proved <= exact * 1.001
+
+
+def test_a_unimodal_density_has_the_formula_that_is_proved():
+    constant = derive(BUILT.laplace).tails["van_der_corput_1"]
+    (b,) = (s for s in constant.expression.free_symbols if s.name == "b")
+    (t,) = (s for s in constant.expression.free_symbols if s.name == "t")
+    for tilt in (R(-2), R(1, 3), R(3)):
+        exact = float(constant.expression.subs({b: R(3, 2), t: tilt}))
+        proved = upper(tail_value(constant, t=tilt, b=R(3, 2)))
+        assert exact * (1 - 1e-12) <= proved <= exact * 1.001
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_third_moments_and_their_ratio(name):
+    tails = derivation(name).tails
+    for tilt in TILTS:
+        weight, loss = tilted(name, float(tilt))
+        mean = np.sum(weight * loss)
+        third = np.sum(weight * np.abs(loss - mean) ** 3)
+        variance = np.sum(weight * (loss - mean) ** 2)
+        proved = tail_value(tails["third_moment"], t=tilt)
+        assert float(proved.rad()) < 1e-9 * float(proved)
+        # The kink of |ℓ − mean|³ lies inside a panel: the rule has about six digits there.
+        assert float(proved) == pytest.approx(third, rel=1e-6)
+        ratio = tail_value(tails["berry_esseen"], t=tilt)
+        assert float(ratio) == pytest.approx(third / variance**1.5, rel=1e-6)
+
+
+def sums(name: str, under: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The law of a sum, each loss rounded down to a grid: tails are not overstated."""
+    mass, loss, _ = grid(name)
+    mass = mass * np.exp(-loss) if under == "Q" else mass
+    step = 1e-3
+    kept = (loss > -40) & (mass > 1e-300)
+    cells = np.floor(loss[kept] / step).astype(int)
+    first = cells.min()
+    law = np.bincount(cells - first, weights=mass[kept])
+    total = law
+    for _ in range(count - 1):
+        total = np.convolve(total, law) if len(law) < 20000 else _fast(total, law)
+    return (first * count + np.arange(len(total))) * step, np.maximum(total, 0.0)
+
+
+def _fast(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    size = len(a) + len(b) - 1
+    return np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)
+
+
+@pytest.mark.slow_cases("fixed batches-P", "fixed batches-Q", "logistic-Q", "student t-P")
+@pytest.mark.parametrize("under", ["P", "Q"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "mixture" else name for name in CASES],
+)
+def test_tail_bounds_hold_for_sums(name, under):
+    tails, count = derivation(name).tails, 3
+    values, masses = sums(name, under, count)
+    mean = float(np.sum(values * masses))
+    spread = math.sqrt(np.sum((values - mean) ** 2 * masses))
+    low = under.lower()
+    tried = 0
+    for share in (0.7, 2.0, 3.5):
+        epsilon = R(str(round(mean + share * spread, 3)))
+        true = float(masses[values >= float(epsilon)].sum())
+        if true < 1e-10:  # a convolution in double precision knows no less
+            continue
+        for kind in ("chernoff", "hoeffding", "sub_gaussian_tail"):
+            constant = tails[f"{kind}_{low}"]
+            try:
+                log_bound = upper(tail_value(constant, epsilon=epsilon, count=count))
+            except AccuracyError:
+                assert kind != "chernoff"
+                assert constant.reason
+                continue
+            tried += 1
+            assert math.log(true) <= log_bound + 1e-9
+            if kind == "chernoff":
+                assert log_bound <= max(0.6 * math.log(true) + 3, 0) + 1e-9
+    assert tried
+
+
+@pytest.mark.slow_cases("laplace-Q")
+@pytest.mark.parametrize("under", ["P", "Q"])
+@pytest.mark.parametrize("name", ["gaussian", "subsampled gaussian", "laplace", "gumbel"])
+def test_sub_gaussian_constants_hold_on_their_interval(name, under):
+    tails = derivation(name).tails
+    low = under.lower()
+    within = upper(tail_value(tails[f"sub_gaussian_within_{low}"], low=R(-1, 4), high=R(1, 2)))
+    exponential = upper(tail_value(tails[f"sub_exponential_{low}"]))
+    scale = float(tail_value(tails[f"sub_exponential_scale_{low}"]))
+    mass, loss, _ = grid(name)
+    mass = mass * np.exp(-loss) if under == "Q" else mass
+    mean = np.sum(mass * loss)
+
+    def needed(u: float) -> float:
+        return 2 * math.log(np.sum(mass * np.exp(u * (loss - mean)))) / u**2
+
+    worst = max(needed(u) for u in np.linspace(-0.25, 0.5, 31) if abs(u) > 1e-9)
+    assert worst * (1 - 1e-9) <= within <= 1.1 * worst
+    for u in np.linspace(-1 / scale, 1 / scale, 21):
+        if abs(u) > 1e-9:
+            assert needed(u) <= exponential * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("direction", "rate"), [("remove", R(1, 100)), ("add", R(1, 3))])
+def test_the_subsampled_normal_loss_is_sub_gaussian_with_one_over_sigma_squared(rate, direction):
+    d = derive(BUILT.gaussian.subsample("poisson", rate), direction)
+    sigma = d.mechanism.parameters["sigma"]
+    base = "q" if direction == "remove" else "p"  # the law that is one normal density
+    assert d.tails[f"sub_gaussian_{base}"].expression == sigma**-2
+    value = R(4, 5)
+    concrete = derive(BUILT.gaussian(sigma=value).subsample("poisson", rate), direction)
+    within = concrete.tails[f"sub_gaussian_within_{base}"]
+    # No interval of tilts needs more than the global constant (and 1.3 % of the chords).
+    assert upper(tail_value(within, low=-4, high=4)) <= 1.014 / float(value) ** 2
+    # It cannot be improved: far out the CGF is that of one shifted normal law.
+    sign = 1 if direction == "remove" else -1
+    far = {"low": 0, "high": 40} if sign > 0 else {"low": -40, "high": 0}
+    assert 0.7 < upper(tail_value(within, **far)) * float(value) ** 2 <= 1.014
+
+
+def test_finite_lists_have_formulas_that_match_their_values():
+    tails = derive(BUILT.randomized_response).tails
+    point = {"epsilon_0": R(3, 2)}
+    for name in ("third_moment", "berry_esseen"):
+        constant = tails[name]
+        symbols = {s.name: s for s in constant.expression.free_symbols}
+        exact = constant.expression.subs({symbols["t"]: R(1, 2), symbols["epsilon_0"]: R(3, 2)})
+        ball = tail_value(constant, t=R(1, 2), **point)
+        assert float(ball) == pytest.approx(float(exact), rel=1e-12)
+    legendre = tails["chernoff_p"]
+    symbols = {s.name: s for s in legendre.expression.free_symbols}
+    exact = legendre.expression.subs(
+        {symbols["epsilon"]: 6, symbols["n"]: 5, symbols["epsilon_0"]: R(3, 2)}
+    )
+    proved = upper(tail_value(legendre, epsilon=6, count=5, **point))
+    assert float(exact) <= proved + 1e-12
+    assert proved == pytest.approx(float(exact), rel=1e-4)
+    with pytest.raises(AccuracyError, match="does not decay"):
+        tail_value(tails["van_der_corput_1"], t=1, **point)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gumbel"])
+def test_legendre_transforms_by_formula_are_the_chernoff_exponents(name):
+    tails = derivation(name).tails
+    for low in ("p", "q"):
+        constant = tails[f"chernoff_{low}"]
+        symbols = {s.name: s for s in constant.expression.free_symbols}
+        exact = float(constant.expression.subs({symbols["epsilon"]: R(1, 2), symbols["n"]: 2}))
+        proved = upper(tail_value(constant, epsilon=R(1, 2), count=2))
+        assert exact <= proved + 1e-12
+        assert proved == pytest.approx(exact, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("mechanism", ["discrete_laplace", "discrete_gaussian"])
+def test_whole_valued_mechanisms(mechanism):
+    free = BUILT.load_builtin(mechanism)
+    d = derive(free(**dict.fromkeys(free.parameters, 2)))
+    k = np.arange(-200, 202)
+    noise = np.exp(-np.abs(k) / 2.0) if mechanism == "discrete_laplace" else np.exp(-(k**2) / 8.0)
+    noise = noise / noise.sum()
+    q, p = noise[1:], noise[:-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.log(p / q)
+    weight = np.where(p > 1e-280, p * np.exp(0.5 * loss), 0.0)
+    loss = np.where(p > 1e-280, loss, 0.0)
+    weight = weight / weight.sum()
+    mean = np.sum(weight * loss)
+    third = float(tail_value(d.tails["third_moment"], t=R(1, 2)))
+    assert third == pytest.approx(np.sum(weight * np.abs(loss - mean) ** 3), rel=1e-9)
+    assert d.tails["van_der_corput_1"].reason.endswith("does not decay")
+
+
+def test_wrong_requests_say_what_is_wrong():
+    tails = derive(BUILT.gumbel).tails
+    with pytest.raises(InputError, match="did you mean 'van_der_corput_1'"):
+        tails["van_der_corput1"]
+    with pytest.raises(InputError, match="needs t"):
+        tail_value(tails["third_moment"], b=1)
+    with pytest.raises(InputError, match="neither an argument"):
+        tail_value(tails["third_moment"], t=1, beta=1)
+    with pytest.raises(InputError, match="outside"):
+        tail_value(tails["third_moment"], t=-2, b=1)
+    with pytest.raises(InputError, match="leaves the domain"):
+        tail_value(tails["sub_gaussian_within_p"], low=-3, high=1, b=1)
+    with pytest.raises(InputError, match="hold 0"):
+        tail_value(tails["sub_gaussian_within_p"], low=R(1, 2), high=1, b=1)
+    with pytest.raises(InputError, match="whole number"):
+        tail_value(tails["chernoff_p"], epsilon=1, count=0, b=1)
+    with pytest.raises(AccuracyError, match="unbounded"):
+        tail_value(tails["sub_gaussian_p"], b=1)
+    with pytest.raises(AccuracyError, match="infinite"):
+        tail_value(tails["loss_width"], b=1)
+
+
+def test_every_constant_has_a_formula_or_a_reason():
+    for name in CASES:
+        for constant in derivation(name).tails:
+            assert (constant.expression is None) == bool(constant.reason)
+    data = derive(BUILT.gaussian).to_json(order=1)["tails"]
+    assert [entry["name"] for entry in data][:2] == ["loss_width", "loss_drift"]
+    assert all(isinstance(entry["bounds"], str) for entry in data)
+
+
+def test_jets_are_the_derivatives():
+    smooth = sp.log(R(9, 10) + sp.exp(X) / 10) + sp.sqrt(1 + X**2) * sp.tanh(X) + sp.sinh(X) ** -2
+    jet = Jet(smooth, X)(arb(2), 5)
+    for k, value in enumerate(jet):
+        exact = (sp.diff(smooth, X, k) / sp.factorial(k)).subs(X, 2).evalf(20)
+        assert abs(float(value) - float(exact)) < 1e-12
+    wide = Jet(smooth, X)(arb(2, 0.25), 3)
+    for place in np.linspace(1.75, 2.25, 9):
+        for ball, value in zip(wide, Jet(smooth, X)(arb(place), 3), strict=True):
+            assert ball.contains(value)
+    assert Jet(1 / X, X)(arb(0, 1), 2)[0].is_nan()
+    with pytest.raises(InputError, match="no series form"):
+        Jet(sp.besselk(1, X), X)

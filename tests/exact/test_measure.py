@@ -1,0 +1,398 @@
+"""Adding densities: against truth where the contour cancels, else against the contour."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from catalogue import ALL
+from certified_values import assert_certified
+
+from symdp import compose, mechanisms
+from symdp.errors import AccuracyError
+from symdp.exact.contour import on_own_lines
+from symdp.exact.measure.added import convolved
+from symdp.exact.measure.density import interpolate
+from symdp.methods import accountant
+from symdp.model.mechanism import Mechanism
+from symdp.oracle.quadrature import privacy_profile
+
+
+def rare(rate, sigma):
+    return mechanisms.gaussian(sigma=sigma).subsample("poisson", rate)
+
+
+FEW = [
+    ("a sum of atoms", mechanisms.laplace(b=2), 3, "1/2"),
+    ("between atoms", mechanisms.laplace(b=2), 3, "3/10"),
+    ("below the mean", mechanisms.laplace(b=2), 3, "-1/2"),
+    ("subsampled atoms", mechanisms.laplace(b=2).subsample("poisson", "1/10"), 4, "1/10"),
+    ("bounded", mechanisms.logistic(s=2), 3, "7/10"),
+    ("one-sided bound", mechanisms.gumbel(b=2), 2, "7/10"),
+    ("valley", rare("1/100", 5), 2, "1/20"),
+]
+
+
+@pytest.mark.parametrize(("name", "mechanism", "count", "epsilon"), FEW, ids=[c[0] for c in FEW])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.slow
+def test_few_steps_against_truth(name, mechanism, count, epsilon, direction):
+    exact = sp.Rational(epsilon)
+    law = compose(mechanism, count).law(direction)
+    found = accountant("contour").log_delta(law, float(exact))
+    truth = privacy_profile([(mechanism.pair(direction), count)], float(exact), digits=14)
+    if truth == 0:
+        assert found.log_delta == -math.inf
+        return
+    error = float(mpmath.expm1(mpmath.mpf(found.log_delta) - mpmath.log(truth)))
+    assert abs(error) < 1e-13
+    assert found.log_lower < float(mpmath.log(truth)) < found.log_upper
+
+
+@pytest.mark.parametrize("count", [2, 7, 40, 300])
+@pytest.mark.parametrize("deviations", [1.0, 6.0, 14.0])
+def test_gaussian_sums_are_gaussian(count, deviations):
+    law = compose(mechanisms.gaussian(sigma=5), count).law("remove")
+    mu = math.sqrt(count) / 5
+    epsilon = mu * mu / 2 + deviations * mu
+    with mpmath.workdps(40):
+        m, e = mpmath.sqrt(count) / 5, mpmath.mpf(epsilon)
+        delta = mpmath.ncdf(-e / m + m / 2) - mpmath.exp(e) * mpmath.ncdf(-e / m - m / 2)
+        error = float(mpmath.mpf(convolved(law, epsilon).log_delta) - mpmath.log(delta))
+    assert abs(error) < 1e-14 * (count + abs(float(mpmath.log(delta))))
+    assert abs(error) < 4 * convolved(law, epsilon).error
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+def test_where_the_contour_answers_both_agree(epsilon):
+    law = compose(rare("1/5", 5), 20).law("remove")
+    direct, (contour, _) = convolved(law, epsilon), on_own_lines(law, epsilon)
+    assert direct.log_delta == pytest.approx(contour.log_delta, abs=1e-12)
+
+
+def test_ball_arithmetic_agrees_in_the_valley():
+    # Forty digits of the contour integral in ball arithmetic, fifteen minutes long.
+    found = accountant("contour").log_delta(
+        compose(rare("1/1000", "3/2"), 1000).law("remove"), 0.638
+    )
+    assert found.kind == "exact"
+    assert found.log_delta == pytest.approx(-54.288581793188680717, abs=1e-12)
+
+
+def test_different_steps_and_their_order():
+    a, b = rare("1/100", 5), mechanisms.laplace(b=3)
+    one = convolved(compose([(a, 3), (b, 2)]).law("remove"), 0.4)
+    other = convolved(compose([(b, 2), (a, 3)]).law("remove"), 0.4)
+    assert one.log_delta == pytest.approx(other.log_delta, abs=1e-13)
+    assert math.exp(one.log_delta) + math.exp(one.log_complement) == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.slow
+def test_profile_decreases_and_is_kept():
+    law = compose(rare("1/1000", 5), 30).law("remove")
+    values = [convolved(law, float(e)).log_delta for e in np.linspace(0.5, 0.02, 25)]
+    assert (np.diff(values) > 0).all()
+
+
+def gaussians(wide, narrow):
+    variable = sp.Symbol("x", real=True)
+    laws = [sp.exp(-(variable**2) / (2 * v)) / sp.sqrt(2 * sp.pi * v) for v in (wide, narrow)]
+    return Mechanism.from_pair(*laws, variable)
+
+
+@pytest.mark.slow_cases("remove--0.6")
+@pytest.mark.parametrize("epsilon", [-0.6, -0.3, 0.3, 2.0, 12.0])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_where_the_loss_turns_both_ways_agree(direction, epsilon):
+    """The density is infinite there, at the lower or upper end: the contour knows of none."""
+    law = compose(gaussians(2, 1), 3).law(direction)
+    bottom, top = law.loss_bounds
+    if not bottom < epsilon < top:
+        return
+    found = convolved(law, epsilon)
+    other, _ = on_own_lines(compose(gaussians(2, 1), 3).law(direction), epsilon)
+    assert found.log_delta == pytest.approx(other.log_delta, abs=2e-13)
+    assert found.log_complement == pytest.approx(other.log_complement, abs=2e-13)
+
+
+@pytest.mark.parametrize("epsilon", ["-0.005", "0.001", "0.3", "4"])
+def test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one(epsilon):
+    """A rare wide Gaussian: most losses lie next to the least, next to where the density is."""
+    law = compose(gaussians(4, 1).subsample("poisson", "1/100"), 2).law("remove")
+    with mpmath.workdps(25):
+        rate, limit = mpmath.mpf("0.01"), mpmath.mpf(float(epsilon))
+
+        def loss(x):
+            return mpmath.log(1 - rate + rate / 2 * mpmath.exp(3 * x * x / 8))
+
+        def place(value):
+            return mpmath.sqrt(mpmath.log((mpmath.exp(value) - 1 + rate) * 2 / rate) * 8 / 3)
+
+        def gain(x):
+            rest = limit - loss(x)
+            far = place(rest) if rest > loss(0) else mpmath.mpf(0)
+            under_q = mpmath.erfc(far / mpmath.sqrt(2))
+            under_p = (1 - rate) * under_q + rate * mpmath.erfc(far / mpmath.sqrt(8))
+            return (
+                2 * mpmath.npdf(x) * (mpmath.exp(loss(x)) * under_p - mpmath.exp(limit) * under_q)
+            )
+
+        end = place(limit - loss(0))
+        below = [end * mpmath.mpf(k) / 8 for k in range(8)] + [
+            end * (1 - mpmath.mpf(4) ** -k) for k in range(2, 9)
+        ]
+        cuts = [*sorted(below), end, end + 1, end + 4, end + 10, end + 30]
+        log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
+    assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=2e-13)
+
+
+@pytest.mark.parametrize("epsilon", [0.262, 0.27, 0.286])
+def test_an_integral_that_pauses_between_two_beats_goes_on(epsilon):
+    """The density of the loss is infinite at two places, whose waves cancel for a while."""
+    noise = ALL["arcsine and uniform"].mechanism("noise")().subsample("poisson", "1/10")
+    added = convolved(compose(noise, 12).law("add"), epsilon)
+    integral, _ = on_own_lines(compose(noise, 12).law("add"), epsilon)
+    assert integral.log_delta == pytest.approx(added.log_delta, abs=2e-13)
+
+
+def shapes():
+    """Chi-square noise of 5 and 2 degrees: next to 0 the loss grows like x^{3/2}."""
+    ratio = 1 / (mpmath.gamma(2.5) * mpmath.mpf(2) ** 1.5)
+
+    def place(growth):
+        return (growth / ratio) ** (mpmath.mpf(2) / 3)
+
+    def under(far):
+        return mpmath.gammainc(2.5, far / 2, regularized=True), mpmath.exp(-far / 2)
+
+    def step(x):
+        return mpmath.exp(-x / 2) / 2, ratio * x**1.5
+
+    return ALL["chi-square"].mechanism("shapes")(a=5, c=2), place, under, step
+
+
+def heavy_scales():
+    """Lévy noise of two scales, by y = 1/x: next to y = 0 the density grows like 1/√y."""
+    ratio = mpmath.sqrt(2) / 2
+
+    def place(growth):
+        return 2 * mpmath.log(growth / ratio)
+
+    def under(far):
+        return mpmath.erfc(mpmath.sqrt(far / 2)), mpmath.erfc(mpmath.sqrt(far))
+
+    def step(y):
+        return mpmath.exp(-y) / mpmath.sqrt(mpmath.pi * y), ratio * mpmath.exp(y / 2)
+
+    return ALL["levy scales"].mechanism("scales")(a=1, c=2), place, under, step
+
+
+def shapes_without_end():
+    """Chi-square noise of 1 and 5 degrees, by y = 1/x: mass as close to x = 0 as 1e-60 counts."""
+    ratio = mpmath.gamma(2.5) * 4 / mpmath.gamma(0.5)
+
+    def place(growth):
+        return mpmath.sqrt(growth / ratio)
+
+    def under(far):
+        x = 1 / far / 2
+        return (mpmath.gammainc(degrees, 0, x, regularized=True) for degrees in (0.5, 2.5))
+
+    def step(y):
+        density = y**-3.5 * mpmath.exp(-1 / y / 2) / (2**2.5 * mpmath.gamma(2.5))
+        return density, ratio * y**2
+
+    return ALL["chi-square"].mechanism("shapes")(a=1, c=5), place, under, step
+
+
+@pytest.mark.slow_cases(
+    "shapes_without_end-160-0.2", "shapes_without_end-160--0.004", "shapes-20-0.2"
+)
+@pytest.mark.parametrize("epsilon", ["-0.004", "0.2"])
+@pytest.mark.parametrize(
+    ("made", "shells"), [(shapes, 20), (heavy_scales, 20), (shapes_without_end, 160)]
+)
+def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
+    made, shells, epsilon
+):
+    """The integral over one step's outcomes of what the other gives beyond the rest."""
+    with mpmath.workdps(25):
+        noise, place, under, step = made()
+        rate, limit = mpmath.mpf("0.01"), mpmath.mpf(float(epsilon))
+        slowest = step(mpmath.mpf("1e-60"))[1]
+        least = 1 - rate + rate * slowest
+
+        def far_from(loss):
+            return place(max((mpmath.exp(loss) - 1 + rate) / rate, slowest))
+
+        def gain(root):
+            density, growth = step(root**2)
+            ratio = 1 - rate + rate * growth
+            far = far_from(limit - mpmath.log(ratio))
+            under_p, under_q = under(mpmath.mpf(far))
+            mixed = (1 - rate) * under_q + rate * under_p
+            return 2 * root * density * (ratio * mixed - mpmath.exp(limit) * under_q)
+
+        end = mpmath.sqrt(far_from(limit - mpmath.log(least)))
+        below = [end * mpmath.mpf(k) / 32 for k in range(1, 32)]
+        below += [end * mpmath.mpf(4) ** -k for k in range(2, 9)]
+        below += [end * (1 - mpmath.mpf(4) ** -k) for k in range(2, 9)]
+        above = [end + k * mpmath.mpf(2) ** -6 * 1.6**k for k in range(shells)]
+        cuts = [mpmath.mpf("1e-40"), *sorted(below), *above]
+        log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
+    law = compose(noise.subsample("poisson", "1/100"), 2).law("remove")
+    found = convolved(law, float(epsilon))
+    assert found.log_delta == pytest.approx(log_truth, abs=2e-13)
+    assert abs(found.log_delta - log_truth) <= 2.0 * found.error
+
+
+@pytest.mark.parametrize("gap", [0.1, 1e-3, 1e-6, 1e-9, 1e-13])
+@pytest.mark.parametrize("b", [2, 3, 7])
+def test_next_to_the_largest_loss_of_two_steps(b, gap):
+    """Laplace noise: atoms of 1/2 at 1/b, beside which the density is e^{−u/2}/4."""
+    epsilon = 2 / b - gap
+    found = compose(mechanisms.laplace(b=b), 2).delta(epsilon, direction="remove")
+    with mpmath.workdps(40):
+        left = mpmath.mpf(2) / b - mpmath.mpf(epsilon)
+
+        def gain(u):
+            return -mpmath.expm1(u - left) * mpmath.exp(-u / 2) * (mpmath.mpf(1) / 4 + u / 16)
+
+        truth = mpmath.log(-mpmath.expm1(-left) / 4 + mpmath.quad(gain, [0, left]))
+        assert found.log_lower <= truth <= found.log_upper
+        assert abs(found.log_delta - truth) < 1e-14 * (1.0 + abs(float(truth)))
+    assert found.log_upper - found.log_lower < 1e-12
+
+
+@pytest.mark.parametrize("gap", ["1e-5", "1e-7"])
+def test_next_to_a_largest_loss_where_the_density_grows_without_end(gap):
+    """Noise of two scales: e^−loss is 1 − q + 3qU², U uniform, so that an integral over U is left.
+
+    What lies next to the end is taken together, and how close depends on how near to it ε is.
+    """
+    noise = ALL["laplace scales"].mechanism("scales")(a=1, c=3).subsample("poisson", "1/1000")
+    law = compose(noise, 2).law("add")
+    with mpmath.workdps(40):
+        rate = mpmath.mpf(1) / 1000
+        epsilon = float(-2 * mpmath.log(1 - rate) - mpmath.mpf(gap))
+        factor = mpmath.exp(epsilon)
+
+        def gain(u):
+            rest = factor * (1 - rate + 3 * rate * u**2)
+            v = mpmath.sqrt(max(0, 1 / rest - 1 + rate) / (3 * rate))
+            return v - rest * ((1 - rate) * v + rate * v**3)
+
+        end = mpmath.sqrt((1 / (factor * (1 - rate)) - 1 + rate) / (3 * rate))
+        truth = mpmath.log(
+            mpmath.quad(
+                lambda t: gain(end * mpmath.sin(t)) * end * mpmath.cos(t), [0, mpmath.pi / 2]
+            )
+        )
+    found = convolved(law, epsilon)
+    assert abs(found.log_delta - float(truth)) < 4.0 * found.error
+    assert found.error < 2e-8
+
+
+@pytest.mark.parametrize("b", [2, 3])
+def test_nothing_is_lost_at_the_largest_loss(b):
+    found = compose(mechanisms.laplace(b=b), 2 * b).delta(2.0, direction="remove")
+    assert found.log_delta == -math.inf
+    assert found.log_upper < math.log(1e-20)
+
+
+def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():
+    law = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
+    for epsilon in (-1.0, 1.5, 12.0, 4.0, 30.0, 0.0):
+        fresh = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
+        assert convolved(law, epsilon).log_delta == pytest.approx(
+            convolved(fresh, epsilon).log_delta, rel=1e-13
+        )
+
+
+def test_two_heavy_steps_against_an_integral_over_one():
+    """Noise of two scales: the loss has no upper end, and its density a step at the lower one."""
+    rate, wide, narrow, epsilon = (mpmath.mpf(v) for v in ("0.01", "5", "2", "1.39616"))
+    noise = ALL["laplace scales"].mechanism("scales")(a=5, c=2).subsample("poisson", "1/100")
+    law = compose(noise, 2).law("remove")
+    with mpmath.workdps(25):
+        growth = 1 / narrow - 1 / wide
+
+        def ratio(t):
+            return 1 - rate + rate * narrow / wide * mpmath.exp(growth * t)
+
+        def place(loss):
+            return mpmath.log((mpmath.exp(loss) - 1 + rate) * wide / (rate * narrow)) / growth
+
+        def gain(t):
+            rest = epsilon - mpmath.log(ratio(t))
+            u = place(rest) if rest > mpmath.log(ratio(0)) else mpmath.mpf(0)
+            under_q = mpmath.exp(-u / narrow)
+            under_p = (1 - rate) * under_q + rate * mpmath.exp(-u / wide)
+            density = mpmath.exp(-t / narrow) / narrow
+            return density * (ratio(t) * under_p - mpmath.exp(epsilon) * under_q)
+
+        end = place(epsilon - mpmath.log(ratio(0)))
+        cuts = [0, 1, 3, 6, 10, 15, 20, end / 2, 3 * end / 4, 9 * end / 10, end]
+        truth = mpmath.quad(gain, sorted(cuts))
+        truth += mpmath.quad(gain, [end, end + 5, end + 20, end + 60, end + 200, mpmath.inf])
+        log_truth = float(mpmath.log(truth))
+    assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "3", "10.519", "40"])
+def test_tails_too_heavy_for_the_saddle_point(epsilon):
+    """Lomax tails of indices 1 and 2: the loss is log(1 + x) − log 2, a shifted exponential."""
+    noise = ALL["lomax shapes"].mechanism("shapes")(a=2, c=1)
+    law = compose(noise, 3).law("add")
+    with mpmath.workdps(40):
+        price, start = mpmath.mpf(epsilon), mpmath.mpf(epsilon) + 3 * mpmath.log(2)
+        under_p = mpmath.gammainc(3, start) / 2
+        delta = under_p - mpmath.exp(price) * mpmath.gammainc(3, 2 * start) / 2
+        log_truth = float(mpmath.log(delta))
+    answer = accountant("contour").log_delta(law, float(epsilon))
+    assert answer.log_lower <= log_truth <= answer.log_upper
+    assert answer.log_delta == pytest.approx(log_truth, abs=1e-12)
+
+
+TRUNCATED = ALL["truncated laplace"].mechanism("truncated")(b=1)
+GAPS = {
+    "two steps next to the top": (2, 0.0195098, 1e-11),
+    "five": (5, 0.0488, 1e-11),
+    "ten": (10, 0.0976, 1e-11),
+}
+
+
+@pytest.mark.parametrize("name", [*list(GAPS)[:2], pytest.param("ten", marks=pytest.mark.slow)])
+def test_where_nothing_lies_between_single_values(name):
+    """From the sums of the largest loss down to the next there is no density at all."""
+    count, epsilon, width = GAPS[name]
+    step = TRUNCATED.subsample("poisson", "1/100")
+    assert_certified([(step, count)], epsilon, "add", accuracy=width, width=width)
+
+
+@pytest.mark.slow
+def test_densities_that_take_too_long_are_left_alone():
+    law = compose(TRUNCATED, 100).law("remove")
+    with pytest.raises(AccuracyError, match="takes too long"):
+        convolved(law, 12.2222)
+    assert_certified([(TRUNCATED, 100)], 12.2222, "remove", accuracy=1e-13, width=1e-13)
+
+
+def test_rows_of_places_are_read_like_single_ones():
+    """Whether they lie on one panel, on several, or beyond the ends."""
+    edges = np.linspace(-3.0, 4.0, 15)
+    density = interpolate(lambda s: np.sin(3 * s) - s * s, edges, lambda low, *_: low > 9.0)
+    chance = np.random.default_rng(5)
+    starts = chance.uniform(-3.2, 4.2, 4000)
+    for width in (1e-3, 0.3, 20.0):
+        rows = np.sort(starts[:, None] + width * chance.uniform(0, 1, (4000, 16)), axis=1)
+        for matrix in (rows, rows[:, ::-1], rows[:, :3], rows[:0]):
+            found = density(matrix)
+            assert found.shape == matrix.shape
+            assert np.array_equal(found, density(matrix.ravel()).reshape(matrix.shape))
+            inside = (matrix >= -3.0) & (matrix <= 4.0)
+            assert np.all(np.isinf(found) == ~inside)
+            assert np.allclose(found[inside], (np.sin(3 * matrix) - matrix**2)[inside], atol=1e-12)

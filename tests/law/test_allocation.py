@@ -1,0 +1,119 @@
+"""Random allocation of noise: closed forms, Monte Carlo, two factors, both directions."""
+
+import math
+
+import numpy as np
+import pytest
+
+from symdp import AccuracyError, compose, mechanisms
+from symdp.law.allocation_density import tabulate
+from symdp.law.compile import loss_law
+from symdp.law.likelihood_ratio import RatioLaw
+
+SCHEME = "random_allocation"
+
+
+def epochs(sigma, steps, count):
+    return compose(mechanisms.gaussian(sigma=sigma).subsample(SCHEME, steps=steps), count)
+
+
+@pytest.fixture(scope="module")
+def unit():
+    return epochs(1, 50, 1)
+
+
+def two_steps(sigma, epsilon, direction):
+    """δ of one of two Gaussian steps by a sum over a grid of both outputs."""
+    x = np.linspace(-14.0 * sigma, 1.0 + 14.0 * sigma, 6001)
+    q = np.exp(-0.5 * (x / sigma) ** 2)
+    q /= q.sum()
+    ratio = np.exp((x - 0.5) / sigma**2)
+    both = 0.5 * (ratio[:, None] + ratio)
+    gain = both - math.exp(epsilon) if direction == "remove" else 1.0 - math.exp(epsilon) * both
+    return float(q @ np.maximum(gain, 0.0) @ q)
+
+
+@pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.5), ("add", 0.4)])
+def test_two_steps_are_a_double_integral(direction, epsilon):
+    answer = epochs(2, 2, 1).delta(epsilon, direction=direction)
+    # The grid has a kink across it: its error is of second order in 0.01.
+    assert answer.delta == pytest.approx(two_steps(2, epsilon, direction), rel=2e-6)
+    assert answer.upper / answer.lower - 1.0 < 1e-10
+
+
+def test_the_density_has_mass_one_and_mean_one():
+    nodes, weights = np.polynomial.legendre.leggauss(48)
+    for sigma, steps in ((1, 50), (2, 10), (4, 200)):
+        table = tabulate(RatioLaw(loss_law(mechanisms.gaussian(sigma=sigma), "remove")), steps)
+        half = 0.5 * np.diff(table.edges)[:, None]
+        x = (table.edges[:-1, None] + half + half * nodes).ravel()
+        density = np.exp(table(x)) * (half * weights).ravel()
+        assert density.sum() == pytest.approx(1.0, abs=1e-12)
+        assert density @ np.exp(x) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_panels_join_and_tails_are_those_of_one_large_ratio():
+    table = tabulate(RatioLaw(loss_law(mechanisms.gaussian(sigma=1), "remove")), 50)
+    inner = table.edges[1:-1]
+    assert np.allclose(table(inner - 1e-12), table(inner + 1e-12), rtol=0, atol=1e-8)
+    # log Y of one large ratio W and 49 others, which are small beside it: t·q(y − 49)·y.
+    place = 8.0
+    y = 50.0 * math.exp(place)
+    loss = math.log(y - 49.0)
+    single = math.log(50.0) - 0.5 * (loss + 0.5) ** 2 - 0.5 * math.log(2.0 * math.pi)
+    expected = single - loss + math.log(y)
+    assert float(table(np.asarray([place]))[0]) == pytest.approx(expected, abs=2e-3)
+
+
+def test_several_epochs_and_monte_carlo(unit):
+    for count, epsilon, remove, add in ((5, 0.5, 0.029045888402, 0.025377538647),):
+        steps = epochs(1, 50, count)
+        assert steps.delta(epsilon, direction="remove").delta == pytest.approx(remove, rel=1e-10)
+        assert steps.delta(epsilon, direction="add").delta == pytest.approx(add, rel=1e-10)
+    assert unit.delta(1.0, direction="remove").delta == pytest.approx(8.135335415e-6, rel=1e-9)
+    chance = np.random.default_rng(7)
+    ratio = np.exp(chance.standard_normal((200_000, 50)) - 0.5)
+    gain = np.maximum(ratio.mean(axis=1) - math.exp(0.3), 0.0)
+    error = gain.std() / math.sqrt(gain.size)
+    assert abs(gain.mean() - unit.delta(0.3, direction="remove").delta) < 5.0 * error
+
+
+def test_both_directions_are_one_profile(unit):
+    # δ of (Q, P) at −ε is 1 − e^{−ε} + e^{−ε} δ of (P, Q) at ε.
+    for epsilon in (0.2, 0.8):
+        other = unit.delta(-epsilon, direction="add").delta
+        own = unit.delta(epsilon, direction="remove").delta
+        assert other == pytest.approx(-math.expm1(-epsilon) + math.exp(-epsilon) * own, rel=1e-11)
+
+
+def test_the_cgf_and_what_is_built_on_it(unit):
+    law = unit.law("remove")
+    assert law.cgf(-1.0) == pytest.approx(0.0, abs=1e-12)
+    # E_Q (Y/t)² = 1 + Var(W)/t is M(1).
+    assert law.cgf(1.0) == pytest.approx(math.log1p(math.expm1(1.0) / 50), rel=1e-11)
+    steps = epochs(1, 50, 20)
+    exact = steps.delta(1.0, direction="remove")
+    assert steps.delta(1.0, method="msd:1", direction="remove").delta == pytest.approx(
+        exact.delta, rel=0.02
+    )
+    assert steps.delta(1.0, method="moments", direction="remove").delta > exact.delta
+    assert steps.delta(exact.epsilon, direction="remove").route == "contour"
+    back = steps.epsilon(exact.delta, direction="remove")
+    assert back.epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+def test_it_is_not_poisson_sampling():
+    noise = mechanisms.gaussian(sigma="1/2")
+    drawn = compose(noise.subsample(SCHEME, steps=50), 1).delta(0.5).delta
+    coin = compose(noise.subsample("poisson", "1/50"), 50).delta(0.5).delta
+    assert drawn == pytest.approx(0.117910015574, rel=1e-9)
+    assert coin < 0.96 * drawn
+    milder = mechanisms.gaussian(sigma=2)
+    drawn = compose(milder.subsample(SCHEME, steps=10), 1).delta(1.0).delta
+    coin = compose(milder.subsample("poisson", "1/10"), 10).delta(1.0).delta
+    assert drawn < 0.01 * coin
+
+
+def test_atoms_are_refused_by_name_where_they_matter():
+    with pytest.raises(AccuracyError, match="random allocation of laplace over 10 steps"):
+        compose(mechanisms.laplace(b=1).subsample(SCHEME, steps=10), 1).delta(0.5)
