@@ -1,361 +1,330 @@
-"""One step's loss cut into cells of a mesh, with the proved masses of P and Q in each.
+"""One step's loss in cells no wider than a mesh, with the proved masses of P and Q in each.
 
-Ends of cells are roots of ℓ = g_k, each between two places at which the side is proved.  Cells are
-halved where their tilted mass times the square of their width is largest, so that few of them serve
-a range that is thousands of times as wide as the finest.
+A stretch is cut into panels x = c + hu, |u| ≤ 1, on which p, q and ℓ are holomorphic in the ellipse
+of radius ρ = 3.  A function bounded by M there differs from its interpolant at N Chebyshev points
+by at most 4Mρ^{1−N}/(ρ − 1) on the panel [Trefethen, Approximation Theory and Approximation
+Practice, Theorem 8.2].  The antiderivatives of the interpolants give the mass of any part of the
+panel for the price of a polynomial, within that error times its width.
+
+Cells end where ℓ passes the levels g_k of a mesh.  Such places are found in doubles; how far ℓ is
+from g_k there is then enclosed, and the largest such distance is the overshoot of the step: losses
+in the cell lie between g_k − overshoot and g_{k+1} + overshoot, as ℓ is monotone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
+import numpy as np
 import sympy as sp
-from flint import acb, arb
+from flint import acb, arb, arb_mat, arb_poly, ctx
 
-from symdp.certify.moments import Stretch
+from symdp.certify.moments import whole_ends
+from symdp.certify.nodes import RADIUS, ellipse_arcs
+from symdp.certify.parts import parts_of
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.parts import Parts
+    from symdp.certify.moments import Stretch
+    from symdp.law.step import Array
+    from symdp.model.pair import Pair
 
-_EVALUATIONS = 20_000
-_ROUGH_BITS = 10
-_FINE_BITS = 56
-_ROOT_BITS = 50
-_MOST_CELLS = 24_000
-_FEWEST = 64  # cells that share out the error at first
-_ROUNDS = 200
-_SECANTS = 400
+_POINTS = 48  # Chebyshev points of a panel: 3^{−47} is below 2^{−74}
+_SHARP_BITS = 50  # to which p and q are known, relative to their least value on a panel
+_MOST_PANELS = 4_000
+_COARSE = 64  # bits of what only bounds
+_FINE = 0.5  # of the loss on an arc of the ellipse: a ball that wide serves its bound
+_FEWEST_GRID = 64  # places of a panel between which a root in doubles begins
+_NEWTON = 5  # steps of a root in doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """A value of the loss and its mass; the value as an expression where it is known as one."""
+
+    mass: arb
+    loss: arb
+    expression: sp.Expr | None
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Polynomials in u of the loss and of the antiderivatives of P and Q, and their errors.
+
+    Attributes
+    ----------
+    p, q, loss
+        In u from −1 to 1.
+    p_error, q_error, loss_error
+        Of a mass, for each unit of u, and of the loss.
+    values
+        ℓ at the Chebyshev points in doubles, u rising.
+    mass
+        About the mass of P.
+    """
+
+    p: arb_poly
+    q: arb_poly
+    loss: arb_poly
+    p_error: arb
+    q_error: arb
+    loss_error: arb
+    values: Array
+    mass: arb
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """About the least and the largest loss."""
+        both = [float(self.loss(arb(u)).mid()) for u in (-1, 1)]
+        return min(both), max(both)
+
+    def top(self) -> arb:
+        """Bound the loss."""
+        return arb((self.loss(arb(-1)).max(self.loss(arb(1))) + self.loss_error).upper())
 
 
 @dataclass(frozen=True)
-class Mesh:
-    """Losses g_k = offset + k·spacing, and atoms that lie on them by construction."""
+class Outcomes:
+    """One step's finite losses: atoms, panels, and a bound of P outside of both."""
 
-    offset: arb
-    spacing: arb
-    atoms: dict[sp.Expr, int]
+    atoms: tuple[Atom, ...]
+    panels: tuple[Panel, ...]
+    beyond: arb
 
-    def at(self, index: int) -> arb:
-        """Enclose g_k."""
-        return self.offset + index * self.spacing
 
-    def around(self, low: arb, high: arb) -> tuple[int, int]:
-        """Return i < j with g_i ≤ low and high ≤ g_j, proved."""
-        first = ((low - self.offset) / self.spacing).lower().floor().unique_fmpz()
-        last = ((high - self.offset) / self.spacing).upper().ceil().unique_fmpz()
-        if first is None or last is None:
-            raise AccuracyError("a loss at the end of a piece could not be enclosed")
-        return int(first), max(int(last), int(first) + 1)
+@lru_cache(maxsize=16)
+def outcomes_of(pair: Pair, bits: int) -> Outcomes:
+    """Return the outcomes of one step but for a mass of P of about 2^(−bits).
+
+    Raises
+    ------
+    AccuracyError
+        If a piece is not known to be monotone, or needs too many panels.
+    """
+    atoms: list[Atom] = []
+    panels: list[Panel] = []
+    beyond = arb(0)
+    parts = parts_of(pair)
+    for point in parts.points:
+        mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
+        atoms.append(Atom(mass, loss, point.loss))
+    for part in parts.stretches:
+        cut = part.cut(sp.S.Zero, bits)
+        if part.x.is_integer and not part.is_flat:
+            beyond += cut.beyond
+            first, last = whole_ends(cut)
+            for k in range(first, last + 1):
+                exponent, loss = part.terms(arb(k), 0)
+                atoms.append(Atom(exponent.exp(), loss, None))
+        elif part.is_flat:
+            tolerance = arb(2) ** -(bits + _SHARP_BITS)
+            found = part.nodes(cut, arb(0), arb(0), tolerance=tolerance)
+            mass = arb(found.total() + arb(0).union(cut.beyond))
+            loss = constant_ball(part.piece.loss, ctx.prec).real
+            atoms.append(Atom(mass, loss, part.piece.loss))
+        else:
+            with ctx.workprec(ctx.prec + part.spare(cut.lower, cut.upper)):
+                own, missed = _panels(part, cut.lower, cut.upper, bits)
+            panels += own
+            beyond += cut.beyond + missed
+    return Outcomes(tuple(_merged(atoms)), tuple(panels), arb(beyond.upper()))
+
+
+def _merged(atoms: list[Atom]) -> Iterator[Atom]:
+    """Yield atoms, those of one expression as one."""
+    known: dict[sp.Expr, Atom] = {}
+    for atom in atoms:
+        if atom.expression is None:
+            yield atom
+        elif atom.expression in known:
+            old = known[atom.expression]
+            known[atom.expression] = Atom(old.mass + atom.mass, old.loss, old.expression)
+        else:
+            known[atom.expression] = atom
+    yield from known.values()
+
+
+def _panels(part: Stretch, lower: arb, upper: arb, bits: int) -> tuple[list[Panel], arb]:
+    """Return panels of a stretch, and a bound of P on what is too short or irregular to count."""
+    if part.piece.slope == "unknown":
+        raise AccuracyError("the loss is not known to be monotone on a piece: no proved roots")
+    low, high = lower.upper(), upper.lower()
+    if not low < high:
+        raise AccuracyError("the ends of a piece could not be told from each other")
+    missed = arb(0)
+    for place, end in ((low, lower), (high, upper)):
+        gap = abs(place - end).upper()
+        if gap > 0:
+            missed += gap * part.height(place.union(end), arb(0), arb(0))
+    negligible = arb(2) ** -bits / _MOST_PANELS
+    panels: list[Panel] = []
+    waiting = [(arb(low), arb(high))]
+    for _ in range(_MOST_PANELS):
+        if not waiting:
+            return panels, arb(missed.upper())
+        left, right = waiting.pop()
+        with ctx.workprec(_COARSE + ctx.prec // 2):
+            size = (right - left) * part.height(between(left, right), arb(0), arb(0))
+        if size < negligible:
+            missed += size.upper()
+            continue
+        found = _panel(part, left, right)
+        if found is not None:
+            panels.append(found)
+            continue
+        middle = ((left + right) / 2).mid()
+        if middle in (left, right):
+            break
+        waiting += [(middle, right), (left, middle)]
+    raise AccuracyError("a piece of the loss needs too many panels")
+
+
+def _panel(part: Stretch, left: arb, right: arb) -> Panel | None:
+    """Return the panel between two exact places, None where one must be shorter."""
+    centre, half = ((left + right) / 2).mid(), ((right - left) / 2).mid()
+    places, matrix, integral = _chebyshev(ctx.prec)
+    middle = part.loss(centre)
+    bounds = _on_ellipse(part, centre, half, middle)
+    if bounds is None:
+        return None
+    columns: list[list[arb]] = [[], [], []]
+    for u in places:
+        exponent, loss = part.terms(centre + half * u, arb(0))
+        for column, value in zip(
+            columns, (exponent.exp(), (exponent - loss).exp(), loss), strict=True
+        ):
+            column.append(value)
+    front = arb(4) / (RADIUS - 1) * arb(RADIUS) ** (1 - _POINTS)
+    errors = [(front * bound).upper() for bound in bounds]
+    sharp = arb(2) ** -_SHARP_BITS
+    for error, column in zip(errors[:2], columns[:2], strict=True):
+        if not all(error <= sharp * value for value in column):
+            return None
+    if not errors[2] <= sharp:
+        return None
+    columns[2] = [value - middle for value in columns[2]]
+    found = (matrix if k == 2 else integral for k in range(3))
+    p, q, loss = (
+        arb_poly(list((m * arb_mat([[v] for v in column])).entries()))
+        for m, column in zip(found, columns, strict=True)
+    )
+    values = np.array([float((value + middle).mid()) for value in columns[2]])
+    mass = half * (p(arb(1)) - p(arb(-1)))
+    return Panel(
+        half * p, half * q, loss + middle, half * errors[0], half * errors[1], errors[2],
+        values, mass,
+    )  # fmt: skip
+
+
+def _on_ellipse(part: Stretch, centre: arb, half: arb, middle: arb) -> list[arb] | None:
+    """Bound |p|, |q| and |ℓ − ℓ(c)| on the ellipse around a panel, None where one is not regular.
+
+    The upper half says all: what is real on the axis has conjugate values below it.
+    """
+    with ctx.workprec(_COARSE + ctx.prec // 2):
+        wide = (arb(RADIUS) + arb(1) / RADIUS) / 2
+        tall = (arb(RADIUS) - arb(1) / RADIUS) / 2
+        around = centre + half * acb(between(-wide, wide), between(-tall, tall))
+        if not part.is_analytic(around):
+            return None
+        bounds = [arb(0), arb(0), arb(0)]
+        for turn in ellipse_arcs():
+            exponent, loss = part.values(centre + half * turn, arb(0), _FINE)
+            sizes = exponent.real.exp(), (exponent - loss).real.exp(), abs(loss - middle)
+            bounds = [b.max(arb(s.upper())) for b, s in zip(bounds, sizes, strict=True)]
+    return bounds if all(bound.is_finite() for bound in bounds) else None
+
+
+@lru_cache(maxsize=8)
+def _chebyshev(precision: int) -> tuple[tuple[arb, ...], arb_mat, arb_mat]:
+    """Return Chebyshev points, rising, and what makes interpolants of values and their integrals.
+
+    Coefficients are those of powers of u.
+    """
+    with ctx.workprec(precision + 2 * _POINTS):
+        size = _POINTS
+        angles = [(2 * k + 1) * arb.pi() / (2 * size) for k in reversed(range(size))]
+        places = tuple(angle.cos() for angle in angles)
+        fourier = arb_mat(
+            [
+                [(arb(2) if j else arb(1)) * (j * angle).cos() / size for angle in angles]
+                for j in range(size)
+            ]
+        )
+        columns = [[0] * size for _ in range(size)]  # of powers in each Chebyshev polynomial
+        before, own = [1], [0, 1]
+        for j in range(size):
+            for k, c in enumerate(before):
+                columns[k][j] = c
+            following = [0, *(2 * c for c in own)]
+            for k, c in enumerate(before):
+                following[k] -= c
+            before, own = own, following
+        matrix = arb_mat(columns) * fourier
+        rows = [[arb(0)] * size]
+        rows += [[matrix[k, j] / (k + 1) for j in range(size)] for k in range(size)]
+        return places, matrix, arb_mat(rows)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Masses of P and Q whose losses lie between g_low and g_high; at g_low = g_high, an atom."""
+    """The masses of P and Q where ℓ is between g_k and g_{k+1}, and by how much it may miss."""
 
-    low: int
-    high: int
+    level: int
     p: arb
     q: arb
+    overshoot: arb
 
 
-@dataclass(frozen=True)
-class Weighting:
-    """What cells are made for: e^{t(ℓ − c)}P counts, and mass below 2^(−bits) does not."""
+def cells(panel: Panel, offset: arb, spacing: arb) -> Iterator[Cell]:
+    """Yield the cells of a panel on the mesh g_k = offset + k·spacing."""
+    places, levels = _roots(panel, offset, spacing)
+    ends = [arb(place) for place in places]
+    sums = [shape.evaluate(ends, "iter") for shape in (panel.p, panel.q, panel.loss)]
+    error = arb(0, panel.loss_error) - offset
+    away = [loss + error for loss in sums[2]]
+    for k, level in enumerate(levels):
+        width = places[k + 1] - places[k]
+        p = sums[0][k + 1] - sums[0][k] + arb(0, panel.p_error * width)
+        q = sums[1][k + 1] - sums[1][k] + arb(0, panel.q_error * width)
+        low = level * spacing
+        high = low + spacing
+        overshoot = arb(0)
+        for end in away[k : k + 2]:
+            overshoot = overshoot.max(low - end).max(end - high)
+        yield Cell(level, p, q, overshoot.upper())
 
-    tilt: float
-    centre: float
-    bits: int
 
+def _roots(panel: Panel, offset: arb, spacing: arb) -> tuple[list[float], list[int]]:
+    """Return the ends of cells in u, rising, and between two of them the level below the loss.
 
-@dataclass(frozen=True)
-class _End:
-    """A root between two exact places: the loss is at most g_k at one, at least g_k at the other.
-
-    p and q bound the masses between the two.
+    All are found in doubles.
     """
-
-    below: arb
-    above: arb
-    p: arb
-    q: arb
-
-
-@dataclass
-class _Span:
-    """A cell of one piece: its two roots."""
-
-    part: Stretch
-    start: _End
-    stop: _End
-
-    def inner(self) -> tuple[arb, arb]:
-        """Return the places between its roots from left to right, reversed if none are."""
-        if self.part.piece.slope == "increasing":
-            return self.start.above, self.stop.below
-        return self.stop.below, self.start.above
-
-    def is_empty(self) -> bool:
-        """Whether no loss of the piece lies here."""
-        low, high = self.inner()
-        return not low < high and self.start.p.is_zero() and self.stop.p.is_zero()
-
-
-class _Slot:
-    """A cell of all pieces together."""
-
-    def __init__(self, low: int, high: int, spans: list[_Span], bits: int) -> None:
-        self.low, self.high, self.bits = low, high, bits
-        self.spans = [span for span in spans if not span.is_empty()]
-        rough = sum((_integral(s, bits, 0, _ROUGH_BITS) for s in self.spans), arb(0)).mid()
-        self.log_mass = float(rough.log()) if rough > 0 else -math.inf
-        self._cell: Cell | None = None
-
-    def cell(self) -> Cell:
-        """Return the masses, enclosed once."""
-        if self._cell is None:
-            masses = []
-            for of_q in (0, 1):
-                total = arb(0)
-                for span in self.spans:
-                    total += _integral(span, self.bits, of_q, _FINE_BITS)
-                    for end in (span.start, span.stop):
-                        total += arb(0).union(end.q if of_q else end.p)
-                masses.append(total)
-            self._cell = Cell(self.low, self.high, *masses)
-        return self._cell
-
-
-def atoms_of(parts: Parts, bits: int) -> tuple[list[tuple[sp.Expr, arb]], arb]:
-    """Return (loss, mass of P) of every atom, and a bound of what was left out."""
-    found: list[tuple[sp.Expr, arb]] = []
-    beyond = arb(0)
-    for point in parts.points:
-        found.append((point.loss, constant_ball(point.p, 2 * bits).real))
-    for part in parts.stretches:
-        if part.x.is_integer:
-            raise AccuracyError("a loss on infinitely many points cannot be put on a mesh")
-        if part.piece.slope == "unknown":
-            raise AccuracyError("the loss is not known to be monotone on a piece: no proved roots")
-        if part.is_flat:
-            low, high, missed = _ends(part, bits)
-            beyond += missed
-            found.append((part.piece.loss, _mass(part, low, high, bits, 0, _FINE_BITS)))
-    return found, beyond
-
-
-class Chain:
-    """The pieces of one step on which the loss moves, cell by cell in the order of the losses.
-
-    Parameters
-    ----------
-    allowed : float
-        Cells are halved until Σ (tilted mass)(width)², relative to the tilted mass of all, is less.
-    """
-
-    def __init__(self, parts: Parts, mesh: Mesh, weighting: Weighting, allowed: float) -> None:
-        self.mesh, self.weighting = mesh, weighting
-        self.beyond = arb(0)  # bounds P outside of all cells
-        self._slots: list[_Slot] = []
-        spans: list[_Span] = []
-        ranges: list[tuple[int, int]] = []
-        for part in parts.stretches:
-            if part.is_flat:
-                continue
-            low, high, missed = _ends(part, weighting.bits)
-            self.beyond += missed
-            if part.piece.slope == "decreasing":
-                low, high = high, low
-            start, stop = (_End(place, place, arb(0), arb(0)) for place in (low, high))
-            spans.append(_Span(part, start, stop))
-            ranges.append(mesh.around(part.loss(low), part.loss(high)))
-        if spans:
-            first, last = min(low for low, _ in ranges), max(high for _, high in ranges)
-            self._slots = [_Slot(first, last, spans, weighting.bits)]
-            self._refine_by_mass(allowed)
-
-    def cells(self) -> list[Cell]:
-        """Return the cells in the order of their losses."""
-        return [slot.cell() for slot in self._slots]
-
-    def log_height(self, index: int) -> float:
-        """Return t(g_k − c)."""
-        loss = float(self.mesh.offset) + index * float(self.mesh.spacing)
-        return self.weighting.tilt * (loss - self.weighting.centre)
-
-    def log_total(self) -> float:
-        """Return about the logarithm of the tilted mass, never too large."""
-        return log_sum(slot.log_mass + self.log_height(slot.low) for slot in self._slots)
-
-    def halve(self, chosen: Sequence[bool]) -> bool:
-        """Halve the chosen cells that are wider than the mesh; whether there were any."""
-        if len(self._slots) > _MOST_CELLS:
-            raise AccuracyError("the mesh needs too many cells")
-        fresh: list[_Slot] = []
-        for slot, is_chosen in zip(self._slots, chosen, strict=True):
-            fresh += self._halves(slot) if is_chosen and slot.high - slot.low > 1 else [slot]
-        halved = len(fresh) > len(self._slots)
-        self._slots = fresh
-        return halved
-
-    def _halves(self, slot: _Slot) -> list[_Slot]:
-        middle = (slot.low + slot.high) // 2
-        level = self.mesh.at(middle)
-        ends = [_root(span, level, slot.high - slot.low) for span in slot.spans]
-        pairs = list(zip(slot.spans, ends, strict=True))
-        left = [_Span(span.part, span.start, end) for span, end in pairs]
-        right = [_Span(span.part, end, span.stop) for span, end in pairs]
-        bits = self.weighting.bits
-        return [_Slot(slot.low, middle, left, bits), _Slot(middle, slot.high, right, bits)]
-
-    def _refine_by_mass(self, allowed: float) -> None:
-        spacing = float(self.mesh.spacing)
-        for _ in range(_ROUNDS):
-            total = self.log_total()
-            if total == -math.inf:
-                return
-            limit = total + math.log(allowed / max(len(self._slots), _FEWEST))
-            chosen = [
-                slot.log_mass
-                + self.log_height(slot.high)
-                + 2 * math.log((slot.high - slot.low) * spacing)
-                > limit
-                for slot in self._slots
-            ]
-            if not self.halve(chosen):
-                return
-        raise AccuracyError("the mesh needs too many cells")
-
-
-def log_sum(logs: Iterable[float]) -> float:
-    """Return log Σ e^x."""
-    values = list(logs)
-    peak = max(values, default=-math.inf)
-    if peak == -math.inf:
-        return peak
-    return peak + math.log(math.fsum(math.exp(value - peak) for value in values))
-
-
-def _ends(part: Stretch, bits: int) -> tuple[arb, arb, arb]:
-    """Return exact places inside both cuts, and a bound of P outside of them."""
-    cut = part.cut(sp.S.Zero, bits)
-    low, high = cut.lower.upper(), cut.upper.lower()
-    if not low < high:
-        raise AccuracyError("the ends of a piece could not be told from each other")
-    beyond = cut.beyond
-    for place, end in ((low, cut.lower), (high, cut.upper)):
-        gap = abs(place - end).upper()
-        if gap > 0:
-            beyond += gap * _height(part, place.union(end), 0)
-    return low, high, arb(beyond.upper())
-
-
-def _height(part: Stretch, place: arb, of_q: int) -> arb:
-    """Bound P, or Q, over a ball."""
-    base, loss = part.logarithms(place)
-    return arb((base + (part.shift - of_q) * loss).exp().upper())
-
-
-def _integral(span: _Span, bits: int, of_q: int, fine: int) -> arb:
-    """Enclose the mass of P, or of Q, between two roots, to about 2^(−fine) of itself."""
-    low, high = span.inner()
-    return _mass(span.part, low, high, bits, of_q, fine)
-
-
-def _mass(part: Stretch, low: arb, high: arb, bits: int, of_q: int, fine: int) -> arb:
-    if not low < high:
-        return arb(0)
-    weight = part.shift - of_q
-
-    def density(x: Any, analytic: bool = False) -> Any:
-        value = part.base(x, analytic=analytic)
-        if weight:
-            value = value + weight * part.loss(x, analytic=analytic)
-        return value.exp()
-
-    found = acb.integral(
-        density,
-        acb(low),
-        acb(high),
-        rel_tol=arb(2) ** -fine,
-        abs_tol=arb(2) ** -(bits + fine),
-        eval_limit=_EVALUATIONS,
-    )
-    return found.real
-
-
-def _root(span: _Span, level: arb, cells: int) -> _End:
-    """Enclose where the loss passes a level; where it does not inside a piece, its end is."""
-    part = span.part
-    low, high = span.start.above, span.stop.below
-    width = abs(high - low) / cells * arb(2) ** -_ROOT_BITS
-    at_low, at_high = (part.loss(place) - level for place in (low, high))
-    if at_low >= 0:
-        low = span.start.below
-        high = span.start.above
-    elif at_high <= 0:
-        low = span.stop.below
-        high = span.stop.above
-    else:
-        if not at_low < 0:
-            low = span.start.below
-        if not at_high > 0:
-            high = span.stop.above
-        low, high = _narrowed(part, level, low, high, width.mid())
-    ball, size = between(*_sorted(low, high)), abs(high - low)
-    p, q = ((_height(part, ball, of_q) * size).upper() for of_q in (0, 1))
-    return _End(low, high, p, q)
-
-
-def _sorted(one: arb, other: arb) -> tuple[arb, arb]:
-    return (one, other) if one < other else (other, one)
-
-
-def _narrowed(part: Stretch, level: arb, low: arb, high: arb, width: arb) -> tuple[arb, arb]:
-    """Return two places closer than a width, or as close as the balls of the loss allow.
-
-    A place replaces an end only where its side is proved; secants and halves only propose.
-    """
-    values = [-abs(part.loss(low) - level).mid(), abs(part.loss(high) - level).mid()]
-    ends = [low, high]
-    last = 0
-
-    def put(place: arb) -> bool:
-        nonlocal last
-        if not (min(ends) < place < max(ends)):
-            return False
-        value = part.loss(place) - level
-        side = 0 if value < 0 else 1
-        if not (value < 0 or value > 0):
-            return False
-        if last == side:
-            values[1 - side] = values[1 - side] / 2
-        ends[side], values[side], last = place, value.mid(), side
-        return True
-
-    for turn in range(_SECANTS):
-        gap = ends[1] - ends[0]
-        if abs(gap) <= width:
-            break
-        share = arb(1) / 2
-        if turn % 4 != 3 and values[1] > values[0]:
-            share = (values[0] / (values[0] - values[1])).mid()
-            if turn % 4 == 2:  # just beyond where the root seems to be, to close the other side
-                nearer = (width / abs(gap) / 3).mid()
-                share = share + nearer if last == 0 else share - nearer
-        place = (ends[0] + share.mid() * gap).mid()
-        if put(place):
-            continue
-        if turn % 4 != 3 and not min(ends) < place < max(ends):
-            continue
-        for direction in (-1, 1):
-            step = width
-            while abs(step) < abs(gap) and not put((place + direction * step).mid()):
-                step = 16 * step
-        break
-    return ends[0], ends[1]
+    places = np.cos((2 * np.arange(_POINTS)[::-1] + 1) * np.pi / (2 * _POINTS))
+    heights = (panel.values - float(offset)) / float(spacing)
+    shape = np.polynomial.chebyshev.chebfit(places, heights, _POINTS - 1)
+    slope = np.polynomial.chebyshev.chebder(shape)
+    first, last = np.polynomial.chebyshev.chebval(np.array([-1.0, 1.0]), shape)
+    low, high = min(first, last), max(first, last)
+    bottom = math.floor(low)
+    wanted = np.arange(bottom + 1, max(math.ceil(high), bottom + 1), dtype=float)
+    sign = 1.0 if last >= first else -1.0
+    grid = np.linspace(-1.0, 1.0, max(_FEWEST_GRID, len(wanted)))
+    rising = np.maximum.accumulate(sign * np.polynomial.chebyshev.chebval(grid, shape))
+    targets = wanted if sign > 0 else -wanted[::-1]
+    u = np.interp(targets, rising, grid)
+    for _ in range(_NEWTON):
+        steep = np.polynomial.chebyshev.chebval(u, slope)
+        steep = np.where(steep == 0.0, sign, steep)
+        miss = np.polynomial.chebyshev.chebval(u, shape) - sign * targets
+        u = np.clip(u - np.clip(miss / steep, -0.1, 0.1), -1.0, 1.0)
+    ends = np.maximum.accumulate(np.concatenate(([-1.0], u, [1.0])))
+    levels = bottom + np.arange(len(wanted) + 1)
+    ordered = levels if sign > 0 else levels[::-1]
+    return [float(end) for end in ends], [int(level) for level in ordered]

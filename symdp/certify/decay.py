@@ -3,7 +3,7 @@
 With ends of a piece cut off, whose tilted mass is η, integration by parts over the middle gives
 |φ_t(y)| ≤ η + atoms + V₁/y.  The middle is free of whatever the ends hold: infinite range, a
 singular density, or a place where the loss turns.  As n copies need only |φ| ≤ level^{1/n}, η may
-be large.  Where that does not serve, a path beside the real axis bounds the middle (see `lifted`).
+be large.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.variation import LossPart
-from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Cut, Stretch
 from symdp.certify.work import OutOfWorkError, metered
 from symdp.emit.arb import constant_ball
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 _BITS = 128
 _GOAL = arb(2) ** -110
 _LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
-_LITTLE = 2.0**-5  # a path that starts close to a singular place is no worse for it
 _CLOSE = 0.9  # to 1
 _SHARES = (0.75, 0.9375, 0.984375)  # of what may be left out of many steps
 _DENSE, _SHARE_DIGITS = 0.9375, 3  # what of a share goes to dense ends, not to irregular ones
@@ -101,8 +99,6 @@ class Decay:
                 if best < each:
                     break
                 best = best.min(self._gentle((each - flat) * share).by_parts(frequency))
-            if not best < each and not (each > _CLOSE and best.is_finite()):
-                best = best.min(self._middle(room * _LITTLE).by_path(frequency))
             return arb(best.min(arb(1)).upper())
 
     def _middle(self, room: float) -> _Middle:
@@ -147,7 +143,7 @@ class Decay:
 
     def _cut_off(self, share: float, threshold: float) -> _Middle:
         removed = self._flat
-        inside: list[tuple[LossPart, Lifted, arb, arb]] = []
+        inside: list[tuple[LossPart, arb, arb]] = []
         for index, (part, cut, nodes) in enumerate(self._moving):
             piece = self._pieces[index]
             low, high = self._ends(index, share, threshold)
@@ -156,8 +152,8 @@ class Decay:
                 removed += nodes.total() / self._total
                 continue
             removed += self._mass(part, cut.lower, low) + self._mass(part, high, cut.upper)
-            inside.append((piece, Lifted(part, low, high, self._tilt, self._scale), low, high))
-        return _Middle(arb(removed.upper()), inside, self._total)
+            inside.append((piece, low, high))
+        return _Middle(arb(removed.upper()), inside)
 
     def _mass(self, part: Stretch, left: arb, right: arb) -> arb:
         """Bound the tilted mass between two places, which may be one and the same."""
@@ -218,25 +214,18 @@ def _sorted(nodes: Nodes) -> list[tuple[arb, arb]]:
 
 
 class _Middle:
-    """|φ(y)| ≤ removed + the integral over what is left, bounded in two ways."""
+    """|φ(y)| ≤ removed + the integral over what is left, by parts."""
 
-    def __init__(
-        self, removed: arb, inside: list[tuple[LossPart, Lifted, arb, arb]], total: arb
-    ) -> None:
-        self._removed, self._inside, self._total = removed, inside, total
+    def __init__(self, removed: arb, inside: list[tuple[LossPart, arb, arb]]) -> None:
+        self._removed, self._inside = removed, inside
         self._slope: arb | None = None
 
     def by_parts(self, frequency: arb) -> arb:
         """Return the removed share + V₁/y."""
         if self._slope is None:
-            slope = sum((_variation(part, *ends) for part, _, *ends in self._inside), arb(0))
+            slope = sum((_variation(*place) for place in self._inside), arb(0))
             self._slope = arb(slope.upper()) if slope.is_finite() else arb.pos_inf()
         return arb((self._removed + self._slope / frequency).upper())
-
-    def by_path(self, frequency: arb) -> arb:
-        """Return the removed share + what paths beside the axis show."""
-        inner = sum((lifted.at(frequency) for _, lifted, *_ in self._inside), arb(0))
-        return arb((self._removed + inner / self._total).upper())
 
 
 def _variation(part: LossPart, low: arb, high: arb) -> arb:

@@ -1,13 +1,28 @@
-"""δ(ε) of a composition as a ball: which way it is enclosed, and how far."""
+"""δ(ε) of a composition as a ball: one table says which proof answers which question.
+
+| row | which compositions | relative width | work |
+| --- | --- | --- | --- |
+| largest loss | ε proved to be at least every finite loss | as asked | none |
+| single step | n = 1 | as asked | one integral |
+| lattice | all losses on one lattice | as asked | O(1) in n |
+| all sums | few discrete losses, few steps | as asked | one sum over half the steps |
+| line | a density and many steps, K finite at some t > 0 | as asked | O(1) in n |
+| nearly one | 1 − δ far below what is asked | as asked | one CGF a step |
+| strip | many steps, K infinite at every t > 0 | as asked | O(1) in n |
+| mesh | everything else: few steps, atoms off lattices, heavy atoms | 10^(−6) | seconds |
+
+A row that refuses, as where a bound would take too much work, leaves the question to those below.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import sympy as sp
 from flint import arb, ctx, fmpq
@@ -17,14 +32,13 @@ from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.bracket import bracket_delta
 from symdp.certify.estimate import Saddle, find_saddle, largest_loss
 from symdp.certify.infinity import is_beyond, mass_at_infinity
-from symdp.certify.lattice import find_lattice, sum_lattice
+from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.lists import enumerate_sums
 from symdp.certify.middle import enclose_middle
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
-from symdp.certify.two import enclose_two
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
 from symdp.law.tilts import Strip
@@ -35,26 +49,29 @@ if TYPE_CHECKING:
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits beyond those asked, at first
 _TRIES = 4
-_MIRRORED_TRIES = 3
 _MOST_DIGITS = 1000
-_BITS = 128
-_SMALLER = 5
-_NEAR_TOP = 1e-3
+_LEAST_DIGITS = 4  # that make a proof worth while where more were asked
+_BITS = 128  # of numbers beyond the digits asked
+_SMALLER = 5  # times that δ of one step may be smaller than what is cut off
+_NEAR_TOP = 1e-3  # of ε: from so near the largest loss no other ε tells about it
 _ROUNDED = (6, 8, 10)  # digits of an ε that close ones share
 _CLOSE = 0.05  # what it may change log δ by
 _TILT_BITS = 3
 _SMALLEST = 1e6  # −log δ, as so many bits are carried
-_MESH_DIGITS = 7
-_MESH_STEPS = 100
+_FEWEST_ON_LINE = 12  # steps: of fewer, |φ|ⁿ falls so late that the mesh costs less
+_MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
 _MESH_BITS = 192
-_QUARTERS = (2, 1, 3, 0)
-_LITTLE, _LEAST_TILT = 1 / 16, 1e-9
+_NOT_LOW = -0.1  # log δ, from which on down 1 − δ is not small
+_QUARTERS = (2, 1, 3, 0)  # of s in a bound of 1 − δ, most often the best first
+_LITTLE, _LEAST_TILT = 1 / 16, 1e-9  # a tilt where none is known, and the least of use
 
 
 def enclose_delta(
     pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction, digits: int = 15
 ) -> arb:
-    """Enclose δ(ε) of a composition to a relative width of 10^(−digits), every error bounded.
+    """Enclose δ(ε) of a composition, every error bounded.
+
+    The first row of `WAYS` that serves and does not refuse answers.
 
     Parameters
     ----------
@@ -63,7 +80,8 @@ def enclose_delta(
     epsilon : float or Fraction
         Any real number, taken exactly.
     digits : int
-        1 to 1000.
+        1 to 1000: the relative width is 10^(−digits) where a row gets so far, and what the mesh
+        gives elsewhere, 10^(−6) if it can and never more than 10^(−4).
 
     Returns
     -------
@@ -75,35 +93,226 @@ def enclose_delta(
     InputError
         For an ε or a number of digits out of range.
     AccuracyError
-        If no proof was found that narrow.
+        If no proof of so many digits was found, nor of four.
 
     Examples
     --------
     >>> from symdp import mechanisms
-    >>> ball = enclose_delta([(mechanisms.gaussian(sigma=2).pair(), 3)], Fraction(3, 2), 10)
-    >>> bool(0.02888224555 < ball < 0.02888224556)
+    >>> ball = enclose_delta([(mechanisms.gaussian(sigma=2).pair(), 3)], Fraction(3, 2), 6)
+    >>> bool(0.0288822 < ball < 0.0288823)
     True
     """
-    steps = list(pairs)
     if not isinstance(digits, int) or not 1 <= digits <= _MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     if not math.isfinite(epsilon):
         raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
-    try:
-        with limited(digits):
-            return _enclose(steps, Fraction(epsilon), digits)
-    except AccuracyError as refusal:
-        # From the other direction it takes as many digits more as e^ε has.
-        is_large = epsilon > _LN10 * digits
-        turned = (enclose_middle, _mirrored) if is_large else (_mirrored, enclose_middle)
-        for way in (_nearly_one, *turned):
-            found = way(steps, Fraction(epsilon), digits)
-            if found is not None:
-                return found
-        found = _on_mesh(steps, Fraction(epsilon), digits, refusal)
-        if found is None:
-            raise
-        return found
+    question = _Question(tuple(pairs), Fraction(epsilon))
+    refusals: list[AccuracyError] = []
+    for way in WAYS:
+        try:
+            with limited(digits):
+                if not way.serves(question):
+                    continue
+                ball = way.enclose(question, digits)
+        except AccuracyError as refusal:
+            refusals.append(refusal)
+            continue
+        if _is_narrow(ball, digits if way.is_sharp else min(digits, _LEAST_DIGITS)):
+            return ball
+    raise AccuracyError(
+        "; ".join(dict.fromkeys(map(str, refusals)))
+        or "the enclosure stays too wide; ask for fewer digits"
+    )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A composition and an ε."""
+
+    steps: tuple[tuple[Pair, int], ...]
+    exact: Fraction
+
+    @cached_property
+    def count(self) -> int:
+        """The number of steps."""
+        return sum(n for _, n in self.steps)
+
+    @cached_property
+    def is_discrete(self) -> bool:
+        """Whether the loss of every step has atoms only."""
+        return all(parts_of(pair).is_discrete for pair, _ in self.steps)
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The lattice on which all sums of losses lie, if there is one."""
+        return find_lattice(self.steps) if self.is_discrete else None
+
+    def ball(self) -> arb:
+        """Return ε at the working precision."""
+        return arb(fmpq(self.exact.numerator, self.exact.denominator))
+
+
+class _Way(NamedTuple):
+    """A row: when it applies, its enclosure of δ, and whether it gets to any number of digits."""
+
+    name: str
+    serves: Callable[[_Question], bool]
+    enclose: Callable[[_Question, int], arb]
+    is_sharp: bool = True
+
+
+def _is_narrow(ball: arb, digits: int) -> bool:
+    """Whether a ball is one number or its relative width is below 10^(−digits)."""
+    if ball.is_zero():
+        return True
+    return bool(ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits)
+
+
+def _sharpened(finite: Callable[[_Question, arb, float], arb]) -> Callable[[_Question, int], arb]:
+    """Return the enclosure that adds the mass at infinity and carries more digits while too few."""
+
+    def enclose(question: _Question, digits: int) -> arb:
+        spare = _SPARE
+        for _ in range(_TRIES):
+            bits = int(3.33 * (digits + spare + math.log10(1 + question.count))) + _BITS
+            with ctx.workprec(bits):
+                infinite = mass_at_infinity(question.steps, arb(10) ** -int(digits + spare + 4))
+                if 1 - infinite < arb(10) ** -(digits + 1):  # whatever the rest adds
+                    return infinite.union(arb(1)).min(arb(1))
+                ball = infinite + finite(question, question.ball(), digits + spare)
+                ball = ball.max(arb(0)).min(arb(1))
+                if _is_narrow(ball, digits):
+                    return ball
+                width = 2 * ball.rad() / ball.lower() if ball.lower() > 0 else arb.pos_inf()
+                lost = float(width.log()) / _LN10 + digits if width.is_finite() else digits
+            spare += max(lost, 0.0) + _SPARE
+        raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
+
+    return enclose
+
+
+def _is_beyond(question: _Question) -> bool:
+    """Whether ε is proved to be at least every finite loss; a look in numbers comes first."""
+    top, at = largest_loss(question.steps), question.exact
+    if top - float(at) > 1e-9 * abs(top):
+        return False
+    return is_beyond(question.steps, sp.Rational(at.numerator, at.denominator))
+
+
+def _has_line(question: _Question) -> bool:
+    return not question.is_discrete and question.count >= _FEWEST_ON_LINE
+
+
+def _is_low(question: _Question) -> bool:
+    """Whether δ may be next to 1: a saddle point tells about how large it is."""
+    log_size = estimate_log_delta(question.steps, question.exact)
+    return log_size is None or log_size > _NOT_LOW
+
+
+def _nothing(question: _Question, epsilon: arb, digits: float) -> arb:
+    return arb(0)
+
+
+def _single(question: _Question, epsilon: arb, digits: float) -> arb:
+    """Enclose δ(ε) of one step from its definition."""
+    bits = 64 * math.ceil((3.33 * digits + 40) / 64)
+    ball = arb(0)
+    for _ in range(_SMALLER):
+        with ctx.workprec(bits + _BITS):
+            ball = enclose_single(question.steps[0][0], epsilon, bits)
+        if ball > 0 and ball.rad() < ball * arb(10) ** -int(digits):
+            break
+        bits *= 2  # what is cut off must be small beside δ
+    return ball
+
+
+def _all_sums(question: _Question, epsilon: arb, digits: float) -> arb:
+    return enumerate_sums(question.steps, epsilon, digits)
+
+
+def _on_lattice(question: _Question, epsilon: arb, digits: float) -> arb:
+    """Enclose δ(ε) by the trapezoidal rule over one period."""
+    assert question.lattice is not None
+    return _by_rule(question, epsilon, digits, question.lattice)
+
+
+def _on_line(question: _Question, epsilon: arb, digits: float) -> arb:
+    """Enclose δ(ε) by the trapezoidal rule on a line."""
+    return _by_rule(question, epsilon, digits, None)
+
+
+def _by_rule(question: _Question, epsilon: arb, digits: float, lattice: Lattice | None) -> arb:
+    steps = question.steps
+    found = _nearby(steps, largest_loss(steps), float(epsilon))
+    if found is None:
+        raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
+    about, saddle = found
+    if -saddle.log_size > _SMALLEST:
+        raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
+    # Tilt and width are rounded coarsely, so that close ε share nodes.
+    step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
+    tilt = _rounded(saddle.tilt, step)
+    if lattice is None:
+        log_goal = saddle.log_size - _LN10 * digits
+        tilt = _rounded(cheapest_tilt(_profile(steps, about), saddle.tilt, log_goal), step)
+    tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
+    width = step * 2.0 ** round(2 + math.log2(_LN10 * digits) / 2)
+    goal = Goal(saddle.log_size, width, digits)
+    with ctx.workprec(ctx.prec + int(max(0.0, -saddle.log_size) / math.log(2))):
+        if lattice is not None:
+            return sum_lattice(tilted, lattice, tilt, epsilon, goal)
+        return sum_line(tilted, tilt, epsilon, goal)
+
+
+def _nearly_one(question: _Question, digits: int) -> arb:
+    """Enclose δ(ε) where 1 − δ is small beside it.
+
+    1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
+    """
+    with ctx.workprec(_MESH_BITS + 4 * digits):
+        at = question.ball()
+        limit = arb(10) ** -(digits + 1)
+        for quarters in _QUARTERS:
+            exponent = at * quarters / 4
+            try:
+                for pair, count in question.steps:
+                    exponent += count * cgf_ball(pair, -sp.Rational(quarters, 4)).real
+            except AccuracyError:
+                continue
+            rest = exponent.exp().upper()
+            if rest < limit:
+                return 1 - arb(0).union(rest)
+    raise AccuracyError("1 − δ is not small")
+
+
+def _in_strip(question: _Question, digits: int) -> arb:
+    return enclose_middle(question.steps, question.exact, digits)
+
+
+def _on_mesh(question: _Question, digits: int) -> arb:
+    """Enclose δ(ε) between laws on a mesh."""
+    steps, few = question.steps, min(digits, _MESH_DIGITS)
+    # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
+    tilt, log_size = _LITTLE, -_LN10 * few
+    saddle = _saddle(steps, float(question.exact))
+    if saddle is not None and saddle.tilt > _LEAST_TILT:
+        tilt, log_size = saddle.tilt, saddle.log_size
+    with ctx.workprec(_MESH_BITS):
+        ball = mass_at_infinity(steps, arb(2) ** -_MESH_BITS)
+        ball += bracket_delta(steps, question.ball(), tilt, log_size, few)
+        return ball.max(arb(0)).min(arb(1))
+
+
+WAYS = (
+    _Way("largest loss", _is_beyond, _sharpened(_nothing)),
+    _Way("single step", lambda question: question.count == 1, _sharpened(_single)),
+    _Way("lattice", lambda question: question.lattice is not None, _sharpened(_on_lattice)),
+    _Way("all sums", lambda question: question.is_discrete, _sharpened(_all_sums)),
+    _Way("line", _has_line, _sharpened(_on_line)),
+    _Way("nearly one", _is_low, _nearly_one),
+    _Way("strip", _has_line, _in_strip),
+    _Way("mesh", lambda question: True, _on_mesh, is_sharp=False),
+)
 
 
 def estimate_log_delta(
@@ -126,139 +335,6 @@ def estimate_log_delta(
     return None
 
 
-def _nearly_one(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb | None:
-    """Enclose δ(ε) where 1 − δ is small beside it, else None.
-
-    1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
-    """
-    with ctx.workprec(_MESH_BITS + 4 * digits):
-        at = arb(fmpq(exact.numerator, exact.denominator))
-        limit = arb(10) ** -(digits + 1)
-        for quarters in _QUARTERS:
-            exponent = at * quarters / 4
-            try:
-                for pair, count in steps:
-                    exponent += count * cgf_ball(pair, -sp.Rational(quarters, 4)).real
-            except AccuracyError:
-                continue
-            rest = exponent.exp().upper()
-            if rest < limit:
-                return 1 - arb(0).union(rest)
-    return None
-
-
-def _mirrored(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb | None:
-    """Enclose δ(ε) from δ′(−ε) of the other direction, None where that is refused as well.
-
-    Of any event E and its complement, P(E) − e^ε Q(E) = 1 − e^ε + e^ε (Q(Eᶜ) − e^{−ε} P(Eᶜ)).
-    """
-    if all(pair.is_discrete for pair, _ in steps):
-        return None
-    turned = [(pair.reversed(), n) for pair, n in steps]
-    more = digits + _SPARE + max(float(exact), 0.0) / _LN10
-    with suppress(AccuracyError), limited(digits):
-        for _ in range(_MIRRORED_TRIES):
-            other = _enclose(turned, -exact, math.ceil(more))
-            with ctx.workprec(int(3.33 * more) + _BITS):
-                price = arb(fmpq(exact.numerator, exact.denominator)).exp()
-                ball = (1 - price + price * other).min(arb(1))
-                if ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
-                    return ball
-                size = abs(ball).upper()
-            more += max(_SPARE - float(size.log()) / _LN10, _SPARE) if size > 0 else digits
-            if more > _MOST_DIGITS:
-                break
-    return None
-
-
-def _on_mesh(
-    steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int, refusal: AccuracyError
-) -> arb | None:
-    """Enclose δ(ε) of few steps to few digits where the other ways refuse, None where none can."""
-    if digits > _MESH_DIGITS or sum(n for _, n in steps) > _MESH_STEPS:
-        return None
-    if all(pair.is_discrete for pair, _ in steps):
-        return None
-    # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
-    tilt, log_size = _LITTLE, -_LN10 * digits
-    saddle = _saddle(tuple(steps), float(exact))
-    if saddle is not None and saddle.tilt > _LEAST_TILT:
-        tilt, log_size = saddle.tilt, saddle.log_size
-    with ctx.workprec(_MESH_BITS):
-        at = arb(fmpq(exact.numerator, exact.denominator))
-        try:
-            ball = mass_at_infinity(steps, arb(2) ** -_MESH_BITS)
-            ball += bracket_delta(steps, at, tilt, log_size, digits)
-        except AccuracyError as error:
-            raise AccuracyError(f"{refusal}; on a mesh: {error}") from None
-        ball = ball.max(arb(0)).min(arb(1))
-        return ball if 2 * ball.rad() < ball.lower() * arb(10) ** -digits else None
-
-
-def _enclose(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb:
-    size = math.log10(1 + sum(n for _, n in steps))
-    spare = _SPARE
-    for _ in range(_TRIES):
-        with ctx.workprec(int(3.33 * (digits + spare + size)) + _BITS):
-            at = arb(fmpq(exact.numerator, exact.denominator))
-            ball = mass_at_infinity(steps, arb(10) ** -int(digits + spare + 4))
-            if 1 - ball < arb(10) ** -(digits + 1):  # whatever the rest adds
-                return ball.union(arb(1)).min(arb(1))
-            ball += _finite(steps, exact, at, digits + spare)
-            if ball.is_zero():
-                return ball
-            ball = ball.max(arb(0)).min(arb(1))
-            width = 2 * ball.rad() / ball.lower() if ball.lower() > 0 else arb.pos_inf()
-            if width.is_finite() and width < arb(10) ** -digits:
-                return ball
-            lost = float(width.log()) / _LN10 + digits if width.is_finite() else digits
-        spare += max(lost, 0.0) + _SPARE
-    raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
-
-
-def _finite(steps: Sequence[tuple[Pair, int]], exact: Fraction, epsilon: arb, digits: float) -> arb:
-    """Enclose δ(ε) less the mass at infinity, whichever way its loss allows."""
-    top = largest_loss(steps)
-    if not top - float(epsilon) > 1e-9 * abs(top) and is_beyond(
-        steps, sp.Rational(exact.numerator, exact.denominator)
-    ):
-        return arb(0)
-    if len(steps) == 1 and steps[0][1] == 1:
-        return _single(steps[0][0], epsilon, digits)
-    is_discrete = all(parts_of(pair).is_discrete for pair, _ in steps)
-    lattice = find_lattice(steps) if is_discrete else None
-    if is_discrete and lattice is None:
-        with suppress(AccuracyError):  # too many sums
-            return enumerate_sums(steps, epsilon, digits)
-    if lattice is None and sum(n for _, n in steps) == 2:
-        with suppress(AccuracyError):
-            return enclose_two([pair for pair, n in steps for _ in range(n)], epsilon, digits)
-    found = _nearby(tuple(steps), top, float(epsilon))
-    if found is None:
-        raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
-    about, saddle = found
-    if -saddle.log_size > _SMALLEST:
-        raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
-    # Tilt and width are rounded coarsely, so that close ε share nodes.
-    step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
-    tilt = _rounded(saddle.tilt, step)
-    if lattice is None:
-        log_goal = saddle.log_size - _LN10 * digits
-        tilt = _rounded(cheapest_tilt(_profile(tuple(steps), about), saddle.tilt, log_goal), step)
-    tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
-    width = step * 2.0 ** round(2 + math.log2(_LN10 * digits) / 2)
-    goal = Goal(saddle.log_size, width, digits)
-    with ctx.workprec(ctx.prec + int(max(0.0, -saddle.log_size) / math.log(2))):
-        if lattice is not None:
-            try:
-                return sum_lattice(tilted, lattice, tilt, epsilon, goal)
-            except AccuracyError:  # few steps, on a lattice that is fine for them
-                with suppress(AccuracyError):
-                    return enumerate_sums(steps, epsilon, digits)
-                raise
-        return sum_line(tilted, tilt, epsilon, goal)
-
-
 def _nearby(
     steps: tuple[tuple[Pair, int], ...], top: float, epsilon: float
 ) -> tuple[float, Saddle] | None:
@@ -274,18 +350,6 @@ def _nearby(
                 return about, saddle
     exact = _saddle(steps, epsilon)
     return None if exact is None else (epsilon, exact)
-
-
-def _single(pair: Pair, epsilon: arb, digits: float) -> arb:
-    bits = 64 * math.ceil((3.33 * digits + 40) / 64)
-    ball = arb(0)
-    for _ in range(_SMALLER):
-        with ctx.workprec(bits + _BITS):
-            ball = enclose_single(pair, epsilon, bits)
-        if ball > 0 and ball.rad() < ball * arb(10) ** -int(digits):
-            break
-        bits *= 2  # what is cut off must be small beside δ
-    return ball
 
 
 def _rounded(tilt: float, step: float) -> sp.Rational:

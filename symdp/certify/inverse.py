@@ -26,6 +26,8 @@ _HALVINGS = 40
 _MOST_TRIES = 12
 _SPARE = 2  # digits beyond those that the width of the bracket needs
 _HALF = Fraction(2, 5)  # of the width that is asked for
+_BLUR = Fraction(3)  # times the radius of log δ that ends must lie from the root at least
+_WIDENED = 3  # times that a step may be ten times as long
 
 
 def enclose_epsilon(
@@ -43,7 +45,7 @@ def enclose_epsilon(
     delta : float or Fraction
         0 < δ < 1, taken exactly.
     digits : int
-        1 to 1000: b − a is below 10^(−digits) of either.
+        1 to 1000: b − a is below 10^(−digits) of either, or what fewer proved digits of δ allow.
     start : float, optional
         About where ε lies; how near costs time only.
 
@@ -57,9 +59,9 @@ def enclose_epsilon(
     Examples
     --------
     >>> from symdp import mechanisms
-    >>> low, high = enclose_epsilon([(mechanisms.gaussian(sigma=2).pair(), 3)], 1e-5, 8)
+    >>> low, high = enclose_epsilon([(mechanisms.gaussian(sigma=2).pair(), 30)], 1e-5, 8)
     >>> f"{float(low):.6f} {float(high):.6f}", high - low < low / 10**8
-    ('3.708635 3.708635', True)
+    ('14.829941 14.829942', True)
     """
     if not isinstance(digits, int) or not 1 <= digits <= 1000:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
@@ -132,7 +134,7 @@ class _Profile:
         slope = self._slope(place)
         trust = _SLOPE_TRUST
         known: tuple[Fraction, Fraction] | None = None
-        spare = _SPARE
+        spare, blur = _SPARE, _BLUR
         for _ in range(_MOST_TRIES):
             enough = max(math.ceil(-_log10(abs(slope) * radius)), 1) + spare
             # What is not known of the place yet need not be computed to all digits.
@@ -148,23 +150,30 @@ class _Profile:
             if not place > 0:
                 place = known[0] / 2
                 continue
-            radius = _HALF * place / 10**digits
+            # Where δ has fewer proved digits than asked, no narrower ends can be told apart.
+            blurred = blur * _fraction(height.rad()) / abs(slope)
+            radius = max(_HALF * place / 10**digits, blurred)
             if abs(move) * Fraction(trust) < radius / 4:
-                low = _decimal(place - radius, digits + 2, up=False)
+                low = _decimal(max(place - radius, place / 2), digits + 2, up=False)
                 high = _decimal(place + radius, digits + 2, up=True)
                 if self.height(low, enough) > 0 and self.height(high, enough) <= 0:
                     return low, high
-                spare += _SPARE
+                spare, blur = spare + _SPARE, 2 * blur
             trust = max(min(float(abs(move) / place), trust), 10.0**-digits)
         raise AccuracyError("the sign of δ(ε) − δ stays unproved beside its root")
 
     def _slope(self, place: Fraction) -> Fraction:
         """Return about d log δ/dε."""
-        step = place * Fraction(_SLOPE_STEP)
-        heights = [self.height(x, _SLOPE_DIGITS) for x in (place - step, place + step)]
-        if not all(height.is_finite() for height in heights):
-            raise AccuracyError("δ(ε) vanishes where its inverse was looked for")
-        rise = _fraction(heights[1]) - _fraction(heights[0])
+        rise, step = Fraction(0), place * Fraction(_SLOPE_STEP)
+        for widened in range(_WIDENED):
+            step = place * Fraction(_SLOPE_STEP) * 10**widened
+            heights = [self.height(x, _SLOPE_DIGITS) for x in (place - step, place + step)]
+            if not all(height.is_finite() for height in heights):
+                raise AccuracyError("δ(ε) vanishes where its inverse was looked for")
+            rise = _fraction(heights[1]) - _fraction(heights[0])
+            doubt = sum(_fraction(height.rad()) for height in heights)
+            if doubt < Fraction(_SLOPE_TRUST) * abs(rise):
+                break
         if not rise < 0:
             raise AccuracyError("δ(ε) was not seen to fall where its inverse was looked for")
         return rise / (2 * step)

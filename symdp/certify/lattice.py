@@ -157,7 +157,7 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
 def _beyond(steps: Steps, turn: arb, first: int, last: int, negligible: arb) -> Iterator[Run]:
     """Return what covers the points after the first."""
     with ctx.workprec(_COARSE):
-        laws = [step.nodes(float(last * turn), 0.0, _COARSE) for step, _ in steps]
+        laws = [step.nodes(float(last * turn), _COARSE) for step, _ in steps]
     sieve = Sieve(laws, [n for _, n in steps], turn, lambda size, _: bool(size < negligible))
     stride = widest(max(float(step.deviation()) for step, _ in steps), turn)
     return sieve.runs(first, last, stride)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,7 @@ from flint import arb, ctx, fmpq
 
 from symdp.certify.estimate import find_saddle
 from symdp.certify.line import Goal, sum_line
-from symdp.certify.parts import parts_of
 from symdp.certify.step import tilted_step
-from symdp.certify.work import limited
 from symdp.errors import AccuracyError
 from symdp.law.tilts import Strip
 
@@ -32,13 +29,12 @@ if TYPE_CHECKING:
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits
 _TRIES = 3
-_FEW = 32  # steps, whose lines are long
 _BITS = 128
 _FEWEST_BITS = 3  # of a tilt
 
 
-def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb | None:
-    """Enclose δ(ε) of many steps from the middle of the strip, None where that is refused.
+def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: int) -> arb:
+    """Enclose δ(ε) of many steps from the middle of the strip.
 
     Parameters
     ----------
@@ -47,27 +43,29 @@ def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: i
     exact : Fraction
         ε.
     digits : int
+
+    Raises
+    ------
+    AccuracyError
+        If the line is refused, or stays too wide.
     """
-    if sum(n for _, n in steps) < _FEW or any(parts_of(pair).is_discrete for pair, _ in steps):
-        return None
     more = digits + _SPARE
-    with suppress(AccuracyError), limited(digits):
-        saddle = find_saddle(steps, float(exact), Strip.MIDDLE)
-        if saddle is None:
-            return None
-        step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
-        near = min(-saddle.tilt, 1 + saddle.tilt)
-        unit = sp.Rational(min(step, 2.0 ** (math.floor(math.log2(near)) - _FEWEST_BITS)))
-        tilt = round(saddle.tilt / float(unit)) * unit
-        tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
-        for _ in range(_TRIES):
-            width = step * 2.0 ** round(2 + math.log2(_LN10 * more) / 2)
-            bits = 3.33 * more + max(saddle.log_size, 0.0) / math.log(2) + _BITS
-            with ctx.workprec(int(bits + math.log2(sum(n for _, n in steps)))):
-                epsilon = arb(fmpq(exact.numerator, exact.denominator))
-                ball = (1 + sum_line(tilted, tilt, epsilon, Goal(0.0, width, more))).min(arb(1))
-                if ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
-                    return ball
-                size = abs(ball).upper()
-            more += max(_SPARE - float(size.log()) / _LN10, _SPARE) if size > 0 else digits
-    return None
+    saddle = find_saddle(steps, float(exact), Strip.MIDDLE)
+    if saddle is None:
+        raise AccuracyError("no saddle point was found between the poles")
+    step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
+    near = min(-saddle.tilt, 1 + saddle.tilt)
+    unit = sp.Rational(min(step, 2.0 ** (math.floor(math.log2(near)) - _FEWEST_BITS)))
+    tilt = round(saddle.tilt / float(unit)) * unit
+    tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
+    for _ in range(_TRIES):
+        width = step * 2.0 ** round(2 + math.log2(_LN10 * more) / 2)
+        bits = 3.33 * more + max(saddle.log_size, 0.0) / math.log(2) + _BITS
+        with ctx.workprec(int(bits + math.log2(sum(n for _, n in steps)))):
+            epsilon = arb(fmpq(exact.numerator, exact.denominator))
+            ball = (1 + sum_line(tilted, tilt, epsilon, Goal(0.0, width, more))).min(arb(1))
+            if ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
+                return ball
+            size = abs(ball).upper()
+        more += max(_SPARE - float(size.log()) / _LN10, _SPARE) if size > 0 else digits
+    raise AccuracyError("the enclosure stays too wide; ask for fewer digits")

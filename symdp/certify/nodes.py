@@ -7,15 +7,14 @@ at most M there is at most 2M/ρᵏ, so that the rule errs by at most
     h Σ_{k ≥ 2N, even} (2M/ρᵏ)(2 + 2/3) ≤ (16/3) h M ρ^{−2N}/(1 − ρ^{−2}).
 
 M is enclosed on the ellipse for every y between two frequencies at once, since |e^{iyℓ}| =
-e^{−y Im ℓ} is largest at one of them.  Far out the nodes lie on a path beside the real axis (see
-`lifted`), where a larger y needs hardly more of them.
+e^{−y Im ℓ} is largest at one of them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,8 @@ from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.certify.moments import Cut, Stretch
-    from symdp.certify.paths import Segment
 
-_RADIUS = 3  # of the ellipse
+RADIUS = 3  # of the ellipse
 _ARCS = 8  # of its upper half
 _FINE, _LEAST_RATE = 0.5, 1e-30  # radians
 _COARSE = 64  # bits of what only bounds
@@ -72,15 +70,13 @@ class Local:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Σ weight·e^{iy·loss} within `error` of e^{−scale} M(t + iy) for start ≤ y ≤ reach."""
+    """Σ weight·e^{iy·loss} within `error` of e^{−scale} M(t + iy) for 0 ≤ y ≤ reach."""
 
     weights: tuple[Any, ...]
     losses: tuple[Any, ...]
     error: arb
     reach: float
     places: tuple[Any, ...] = ()
-    start: float = 0.0
-    ends: tuple[arb, ...] = ()  # values of the loss at atoms and where lines end on the axis
 
     def total(self) -> arb:
         """Enclose the value at y = 0."""
@@ -103,7 +99,7 @@ class Nodes:
         return total
 
     def around(self, y: arb) -> Local:
-        """Return what bounds the modulus around a y from start to reach."""
+        """Return what bounds the modulus around a y from 0 to reach."""
         centre, second = self.spread
         value, slope = acb(0), acb(0)
         for weight, loss in zip(self.weights, self.losses, strict=True):
@@ -111,7 +107,7 @@ class Nodes:
             term = weight * (acb(0, y) * away).exp()
             value += term
             slope += term * away
-        room = min(float(y.lower()) - self.start, self.reach - float(y.upper()))
+        room = min(float(y.lower()), self.reach - float(y.upper()))
         room -= _ROUNDED * self.reach  # of doubles
         return Local(value, acb(0, 1) * slope, second, self.error, max(room, 0.0))
 
@@ -124,9 +120,7 @@ class Nodes:
         mean = mean if mean.is_finite() else arb(0)
         second = arb(0)
         for weight, loss in zip(self.weights, self.losses, strict=True):
-            lift = acb(loss).imag
-            size = (-self.start * lift).exp().max((-self.reach * lift).exp())
-            second += abs(weight) * abs(loss - mean) ** 2 * size
+            second += abs(weight) * abs(loss - mean) ** 2
         return mean, arb(second.upper())
 
     def walk(self, start: int, spacing: arb) -> Iterator[acb]:
@@ -185,35 +179,6 @@ def stretch_nodes(
     return rule.nodes()
 
 
-def path_nodes(
-    part: Stretch,
-    path: Iterable[Segment],
-    tilt: arb,
-    scale: arb,
-    *,
-    frequencies: tuple[float, float],
-    tolerance: arb,
-    spare: int = 0,
-) -> Nodes:
-    """Return nodes on a path beside the real axis that serve between two frequencies.
-
-    Parameters
-    ----------
-    spare : int
-        Bits that it takes to tell places close to an end from it.
-
-    Raises
-    ------
-    AccuracyError
-        If too many nodes would be needed.
-    """
-    integrand = _Integrand(part, tilt, scale, Scope(frequencies))
-    rule = _Rule(integrand, tolerance / _SPREAD, spare)
-    for segment in path:
-        rule.add(segment.start, segment.end, segment.sign)
-    return rule.nodes()
-
-
 @dataclass(frozen=True)
 class _Integrand:
     """e^g and what it is multiplied with."""
@@ -233,43 +198,34 @@ class _Integrand:
         """How well ℓ should be known."""
         return _FINE / max(self.scope.frequencies[1], abs(float(self.tilt)), _LEAST_RATE)
 
-    def on_ellipse(self, centre: Any, half: Any) -> arb:
+    def on_ellipse(self, centre: arb, half: arb) -> arb:
         """Bound h times the products around an interval, ∞ where they are not analytic.
 
-        Around a real one the upper half says all.
+        The upper half says all.
         """
-        is_real = isinstance(half, arb)
-        wide = (arb(_RADIUS) + arb(1) / _RADIUS) / 2
-        tall = (arb(_RADIUS) - arb(1) / _RADIUS) / 2
+        wide = (arb(RADIUS) + arb(1) / RADIUS) / 2
+        tall = (arb(RADIUS) - arb(1) / RADIUS) / 2
         around = centre + half * acb(between(-wide, wide), between(-tall, tall))
         if not self.part.is_analytic(around):
             return arb.pos_inf()
         largest = arb(0)
-        for turn in _ellipse()[: _ARCS if is_real else None]:
+        for turn in ellipse_arcs():
             exponent, loss = self.part.values(centre + half * turn, self.tilt, self._fine)
-            rise = -abs(loss.imag) if is_real else loss.imag
+            rise = -abs(loss.imag)
             largest = largest.max(self.scope.largest(exponent.real - self.scale, loss, rise))
             if not largest.is_finite():
                 return arb.pos_inf()
         return arb((abs(half) * largest).upper())
 
-    def on_line(self, left: Any, right: Any) -> arb:
+    def on_line(self, left: arb, right: arb) -> arb:
         """Bound the integral between two places from a ball around the integrand."""
-        exponent, loss = self.part.values(_box(left, right), self.tilt, self._fine)
-        rise = loss.imag if isinstance(left, acb) else None
-        size = abs(right - left) * self.scope.largest(exponent.real - self.scale, loss, rise)
+        exponent, loss = self.part.values(between(left, right), self.tilt, self._fine)
+        size = abs(right - left) * self.scope.largest(exponent.real - self.scale, loss, None)
         return arb(size.upper()) if size.is_finite() else arb.pos_inf()
 
 
-def _box(left: Any, right: Any) -> Any:
-    """Return a ball around a line."""
-    if isinstance(left, arb):
-        return between(left, right)
-    return acb(between(left.real, right.real), between(left.imag, right.imag))
-
-
 class _Rule:
-    """Gauss–Legendre nodes on straight lines, in intervals as short as the bounds ask for."""
+    """Gauss–Legendre nodes of a range, in intervals as short as the bounds ask for."""
 
     def __init__(self, integrand: _Integrand, share: arb, spare: int) -> None:
         self._integrand, self._share, self._spare = integrand, share, spare
@@ -280,17 +236,17 @@ class _Rule:
 
     def nodes(self) -> Nodes:
         """Return what was added."""
-        start, reach = self._integrand.scope.frequencies
         lists = (tuple(values) for values in (self._weights, self._losses, self._places))
         weights, losses, places = lists
-        return Nodes(weights, losses, arb(self.error.upper()), reach, places, start)
+        reach = self._integrand.scope.frequencies[1]
+        return Nodes(weights, losses, arb(self.error.upper()), reach, places)
 
-    def add(self, start: Any, end: Any, sign: int = 1) -> None:
-        """Add a line between two exact places, both real or both complex, times a sign."""
+    def add(self, start: arb, end: arb) -> None:
+        """Add the range between two exact places."""
         with ctx.workprec(ctx.prec + self._spare):
-            self._add(start, end, sign)
+            self._add(start, end)
 
-    def _add(self, start: Any, end: Any, sign: int) -> None:
+    def _add(self, start: arb, end: arb) -> None:
         integrand, share = self._integrand, self._share
         waiting = [(start, end)]
         for tries in itertools.count():
@@ -320,20 +276,20 @@ class _Rule:
             for root, weight in _gauss(order, ctx.prec):
                 place = centre + half * root
                 size, loss = integrand.at(place)
-                self._weights.append(sign * half * weight * size)
+                self._weights.append(half * weight * size)
                 self._losses.append(loss)
                 self._places.append(place.mid())
 
 
 @lru_cache(maxsize=1)
-def _ellipse() -> tuple[acb, ...]:
-    """Balls that cover the ellipse ((ρe^{iθ} + e^{−iθ}/ρ)/2), its upper half first."""
+def ellipse_arcs() -> tuple[acb, ...]:
+    """Balls that cover the upper half of the ellipse (ρe^{iθ} + e^{−iθ}/ρ)/2."""
     balls = []
     with ctx.workprec(_COARSE):
         step = arb.pi() / _ARCS
-        for index in range(2 * _ARCS):
+        for index in range(_ARCS):
             angle = between(index * step, (index + 1) * step)
-            wide, tall = arb(_RADIUS) + arb(1) / _RADIUS, arb(_RADIUS) - arb(1) / _RADIUS
+            wide, tall = arb(RADIUS) + arb(1) / RADIUS, arb(RADIUS) - arb(1) / RADIUS
             balls.append(acb(wide / 2 * angle.cos(), tall / 2 * angle.sin()))
     return tuple(balls)
 
@@ -345,15 +301,15 @@ def _order(bound: arb, share: arb) -> int | None:
     if 2 * bound < share:
         return 0
     excess = float((bound / share).log().mid()) + 2.0
-    order = math.ceil(excess / (2 * math.log(_RADIUS)))
+    order = math.ceil(excess / (2 * math.log(RADIUS)))
     order = max(_ORDER_STEP, _ORDER_STEP * math.ceil(order / _ORDER_STEP))
     # Where the integrand is far larger on the ellipse than inside, halves are cheaper.
-    least = math.ceil(-float(share.log().mid()) / (2 * math.log(_RADIUS)))
+    least = math.ceil(-float(share.log().mid()) / (2 * math.log(RADIUS)))
     return order if order <= 2 * least + 2 * _ORDER_STEP else None
 
 
 def _rule_error(bound: arb, order: int) -> arb:
-    square = arb(_RADIUS) ** 2
+    square = arb(RADIUS) ** 2
     return arb((arb(16) / 3 * bound / square**order / (1 - 1 / square)).upper())
 
 

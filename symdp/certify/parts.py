@@ -13,9 +13,8 @@ from flint import arb, ctx
 from symdp.certify.changes import compactified, straightened
 from symdp.certify.far_ends import lengthened
 from symdp.certify.folded import folded
-from symdp.certify.lifted import Lifted
 from symdp.certify.moments import Stretch, stretch, top_tilt
-from symdp.certify.nodes import Nodes, path_nodes
+from symdp.certify.nodes import Nodes
 from symdp.certify.scope import PLAIN, Scope
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
@@ -23,7 +22,6 @@ from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.paths import Segment
     from symdp.derive.records import Point
     from symdp.model.pair import Pair
 
@@ -77,7 +75,6 @@ class Parts:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
         self._reached: dict[sp.Rational, sp.Rational] = {}
         self._refused: sp.Expr = sp.oo
-        self._lifted: dict[tuple[Stretch, int, sp.Rational], Lifted] = {}
         self._families: list[_Family] = []
 
     @property
@@ -130,10 +127,7 @@ class Parts:
         return self._reached[tilt]
 
     def nodes(self, tilt: sp.Rational, scale: arb, tolerance: arb, scope: Scope = PLAIN) -> Nodes:
-        """Return nodes of e^{−scale} M(t + iy), to about a tolerance, for what a scope says.
-
-        Where its frequencies do not begin at 0 they may lie on a path beside the axis.
-        """
+        """Return nodes of e^{−scale} M(t + iy), to about a tolerance, for what a scope says."""
         t = constant_ball(tilt, ctx.prec).real
         weights: list[arb] = []
         losses: list[arb] = []
@@ -143,41 +137,15 @@ class Parts:
             losses.append(loss)
         bits = max(int(-float(tolerance.log().mid()) / math.log(2)), 40) + 10
         bits = 128 * math.ceil(bits / 128)  # few cuts serve all
-        ends = list(losses)
-        start, reach = scope.frequencies
         error, beyond = arb(0), self._beyond(tilt, scope) * (-scale).exp()
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
             error += cut.beyond * beyond
-            spare = part.spare(cut.lower, cut.upper)
-            path = None if start == 0.0 else self._path(part, bits, tilt, scale, start)
-            if path is None:
-                found = part.nodes(cut, t, scale, tolerance=tolerance, scope=scope)
-            else:
-                found = path_nodes(
-                    part, path, t, scale,
-                    frequencies=scope.frequencies, tolerance=tolerance, spare=spare,
-                )  # fmt: skip
+            found = part.nodes(cut, t, scale, tolerance=tolerance, scope=scope)
             weights += found.weights
             losses += found.losses
             error += found.error
-            with ctx.workprec(ctx.prec + spare):
-                ends += [part.loss(end.mid()) for end in (cut.lower, cut.upper)]
-        error = arb(error.upper())
-        return Nodes(tuple(weights), tuple(losses), error, reach, (), start, tuple(ends))
-
-    def _path(
-        self, part: Stretch, bits: int, tilt: sp.Rational, scale: arb, frequency: float
-    ) -> tuple[Segment, ...] | None:
-        """Return a path beside the axis from a frequency on, None where there is none."""
-        if part.x.is_integer or part.piece.slope not in ("increasing", "decreasing"):
-            return None
-        key = part, bits, tilt
-        if key not in self._lifted:
-            cut = part.cut(self.reach(tilt), bits)
-            t = constant_ball(tilt, ctx.prec).real
-            self._lifted[key] = Lifted(part, cut.lower.mid(), cut.upper.mid(), t, scale)
-        return self._lifted[key].segments(frequency)
+        return Nodes(tuple(weights), tuple(losses), arb(error.upper()), scope.frequencies[1])
 
     def _beyond(self, tilt: sp.Rational, scope: Scope) -> arb:
         """Bound what products with the powers of a scope add beyond the cuts, for a mass of 1.

@@ -10,12 +10,10 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.certify.decay import Decay
-from symdp.certify.moments import Stretch
 from symdp.certify.nodes import Local, Nodes
 from symdp.certify.parts import parts_of
 from symdp.certify.scope import Scope
 from symdp.certify.walk import Need, Walk
-from symdp.emit.arb import constant_ball
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -24,9 +22,6 @@ _CUBIC = arb("0.0991620")  # cos u ≤ 1 − u²/2 + χ|u|³ holds from χ = 0.0
 _COARSE = 96  # bits of what only bounds
 _GROWTH = 1.5  # nodes are made for frequencies so much further than asked
 _MOST_WALKS = 4
-_MANY = 600
-_CLEARLY = 1.25  # times as many nodes
-_HIGH = 3.0  # deviations per unit of y from which on a path beside the axis serves
 
 
 def _bits(tolerance: arb) -> int:
@@ -53,9 +48,6 @@ class TiltedStep:
         self._moments: tuple[arb, arb] | None = None
         self._nodes: list[tuple[int, int, Nodes]] = []
         self._walks: dict[tuple[str, Need, int], Walk] = {}
-        self._crowded = False  # whether low frequencies need many nodes on the real axis
-        # From which frequency on so many bits ask for a path, or for the axis.
-        self._better: dict[int, tuple[float, bool]] = {}
 
     @property
     def is_discrete(self) -> bool:
@@ -65,46 +57,22 @@ class TiltedStep:
     def around(self, y: arb, distance: arb, tolerance: arb) -> Local:
         """Return what bounds |e^{−scale} M(t + iy)| around a y, as far as a distance if it may."""
         reach = float(y.upper()) + min(float(distance), float(y) / 2)
-        return self.nodes(
-            reach, max(float(y) - float(distance), float(y) / 2), _bits(tolerance)
-        ).around(y)
+        return self.nodes(reach, _bits(tolerance)).around(y)
 
-    def nodes(self, reach: float, start: float, bits: int) -> Nodes:
-        """Return the fewest nodes that serve start ≤ y ≤ reach, to about 2^(−bits).
+    def nodes(self, reach: float, bits: int) -> Nodes:
+        """Return the fewest nodes that serve 0 ≤ y ≤ reach, to about 2^(−bits).
 
         All are kept: a walk that starts again at y = 0 would pay for the widest at every step.
         """
         serving = [
             nodes
             for precision, fine, nodes in self._nodes
-            if precision >= ctx.prec and fine >= bits
-            if nodes.start <= start and reach <= nodes.reach
+            if precision >= ctx.prec and fine >= bits and reach <= nodes.reach
         ]
         if serving:
             return min(serving, key=lambda nodes: len(nodes.losses))
-        tolerance = arb(2) ** -bits
-
-        def made(first: float) -> Nodes:
-            scope = Scope((first, _GROWTH * reach))
-            return self.parts.nodes(self.tilt, self.scale, tolerance, scope)
-
-        # Few nodes serve low frequencies on the real axis, and all from 0 on.
-        is_low = start * float(self.deviation()) < _HIGH
-        ways = [0.0] if start == 0.0 else [0.0, start] if is_low else [start]
-        if len(ways) == 2 and self._better.get(bits, (math.inf, False))[0] <= start:
-            ways = [start if self._better[bits][1] else 0.0]
-            if ways == [0.0]:
-                del self._better[bits]  # a higher frequency may ask for a path: compare again
-        if self._crowded:
-            ways.reverse()
-        found = made(ways[0])
-        if len(found.losses) > _MANY and len(ways) == 2:
-            self._crowded = True
-            sizes = {way: made(way) if way != ways[0] else found for way in ways}
-            axis, path = (len(sizes[way].losses) for way in (0.0, start))
-            if not 1 / _CLEARLY < path / axis < _CLEARLY:
-                self._better[bits] = start, path < axis
-            found = min(sizes.values(), key=lambda nodes: len(nodes.losses))
+        scope = Scope((0.0, _GROWTH * reach))
+        found = self.parts.nodes(self.tilt, self.scale, arb(2) ** -bits, scope)
         self._nodes.append((ctx.prec, bits, found))
         return found
 
@@ -123,14 +91,6 @@ class TiltedStep:
                 self._walks.clear()
             self._walks[key] = Walk(self.nodes, spacing, need)
         return self._walks[key]
-
-    def flat(self, part: Stretch) -> arb:
-        """Enclose e^{−scale} E e^{tL} over a piece on which the loss is constant."""
-        t = constant_ball(self.tilt, ctx.prec).real
-        bits = _bits(arb(2) ** -ctx.prec)
-        cut = part.cut(self.parts.reach(self.tilt), bits)
-        found = part.nodes(cut, t, self.scale, tolerance=arb(2) ** -bits)
-        return arb(found.total() + arb(0, (cut.beyond * (-self.scale).exp()).upper()))
 
     def log_excess(self) -> arb:
         """Return a bound of |K(t) − scale|."""

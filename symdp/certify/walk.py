@@ -50,15 +50,13 @@ class Walk:
     Parameters
     ----------
     nodes : callable
-        Of a reach, a start and bits.
+        Of a reach and bits.
     spacing : arb
     need : Need
         The larger y, and the smaller φ, the fewer nodes and bits will do.
     """
 
-    def __init__(
-        self, nodes: Callable[[float, float, int], Nodes], spacing: arb, need: Need
-    ) -> None:
+    def __init__(self, nodes: Callable[[float, int], Nodes], spacing: arb, need: Need) -> None:
         self._nodes, self._spacing, self._need = nodes, spacing, need
         self._values: list[acb] = []
         self._source: Iterator[acb] = iter(())
@@ -75,11 +73,10 @@ class Walk:
             self._values.append(found)
         return self._values[index]
 
-    def between(self, first: int, last: int, size: float | None = None, spare: int = 0) -> Nodes:
+    def between(self, first: int, last: int, size: float | None = None) -> Nodes:
         """Return nodes that serve the values from one to another, |φ| being about a size or less.
 
-        Without a size, that of the last third of the values so far counts.  The nodes have so many
-        bits to spare.
+        Without a size, that of the last third of the values so far counts.
         """
         start, reach = (float(self._spacing) * k for k in (first, last))
         if size is None:
@@ -87,8 +84,8 @@ class Walk:
             size = max(recent, default=1.0)
         bits = self._need.bits_at(start, size)
         self._precision = max(bits + self._spare, _COARSE)
-        with ctx.workprec(self._precision + spare):
-            return self._nodes(reach, start, bits + spare)
+        with ctx.workprec(self._precision):
+            return self._nodes(reach, bits)
 
     def _extended(self) -> acb:
         """Return the next value, from nodes that reach twice as far."""

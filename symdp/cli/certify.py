@@ -61,7 +61,10 @@ def print_certificate(proved: Certificate, as_json: bool) -> None:
         head = f"δ({proved.epsilon_text()}) lies between\n"
     ends = f"  {proved.lower_decimal}\n  {proved.upper_decimal}"
     screen.print(Text(head).append(ends, style="bold"), soft_wrap=True)
-    screen.print(Text("  proved, every rounding included"), soft_wrap=True)
+    said = "  proved, every rounding included"
+    if proved.digits < proved.digits_asked:
+        said += f"; {proved.digits} digits of the {proved.digits_asked} asked for"
+    screen.print(Text(said), soft_wrap=True)
     screen.print(
         Text(
             f"  method {proved.method}, direction {proved.direction}, "

@@ -38,11 +38,14 @@ class Certificate(Guarantee):
         The ends, the lower one rounded down and the upper one up.
     value_decimal
         The middle, rounded to nearest.
+    digits_asked
+        The digits that were asked for; fewer may be proved.
     """
 
     lower_decimal: str = "0"
     upper_decimal: str = "1"
     value_decimal: str = ""
+    digits_asked: int = 0
 
     @property
     def delta(self) -> float:
@@ -59,6 +62,15 @@ class Certificate(Guarantee):
         """The upper end as a double, rounded up."""
         return _double(Fraction(self.upper_decimal), 1)
 
+    @property
+    def digits(self) -> int:
+        """The digits that are proved: their relative width is below 10^(−digits).
+
+        As many as were asked for, or fewer.
+        """
+        low, high = Fraction(self.lower_decimal), Fraction(self.upper_decimal)
+        return _proved(low, high, self.digits_asked)
+
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values, both ends as decimal strings.
 
@@ -71,7 +83,8 @@ class Certificate(Guarantee):
             answer[self.asked] = self.value_decimal if high > 0 else 0.0
         else:
             answer[self.asked] = value
-        return answer | {"lower": self.lower_decimal, "upper": self.upper_decimal}
+        ends = {"lower": self.lower_decimal, "upper": self.upper_decimal}
+        return answer | ends | {"digits": self.digits}
 
 
 def certificate(
@@ -84,11 +97,11 @@ def certificate(
     >>> certificate(arb(0.25), 1.0, "add", 1, 5, 0.0).to_json()["upper"]
     '2.5000000e-1'
     """
-    shown = digits + _MORE_DIGITS
-    with ctx.workprec(4 * shown + 64):
+    with ctx.workprec(4 * digits + 128):
         lower, upper = ball.lower(), ball.upper()
     low, high = max(_fraction(lower), Fraction(0)), min(_fraction(upper), Fraction(1))
     middle = min(max(_fraction(ball.mid()), low), high)
+    shown = _proved(low, high, digits) + _MORE_DIGITS
     return Certificate(
         epsilon,
         _log(ball.mid(), 0),
@@ -104,6 +117,7 @@ def certificate(
         lower_decimal=scientific(low, shown, up=False),
         upper_decimal=scientific(high, shown, up=True),
         value_decimal=nearest_scientific(middle, shown),
+        digits_asked=digits,
     )
 
 
@@ -153,7 +167,7 @@ def certify_epsilon(
     pairs = {side: _proved_pairs(composition.steps, side) for side in directions}
     about = {side: _estimate(composition, delta, side) for side in directions}
     side, (low, high) = larger_epsilon(pairs, delta, digits, about)
-    shown = digits + _MORE_DIGITS
+    shown = _proved(low, high, digits) + _MORE_DIGITS
     given = float(delta)
     return Certificate(
         float((low + high) / 2),
@@ -171,6 +185,7 @@ def certify_epsilon(
         lower_decimal=scientific(low, shown, up=False),
         upper_decimal=scientific(high, shown, up=True),
         value_decimal=nearest_scientific((low + high) / 2, shown),
+        digits_asked=digits,
     )
 
 
@@ -178,6 +193,18 @@ def _estimate(composition: Composition, delta: float | Fraction, side: str) -> f
     with suppress(AccuracyError, InputError):  # or below all doubles
         return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
     return None
+
+
+def _proved(low: Fraction, high: Fraction, digits: int) -> int:
+    """Return to how many digits two ends agree, at most those asked for.
+
+    What rounding them outwards adds does not count.
+    """
+    allowed = Fraction(11, 10) * low
+    for proved in range(digits, 0, -1):
+        if (high - low) * 10**proved <= allowed:
+            return proved
+    return digits if low == high else 0
 
 
 def _fraction(end: arb) -> Fraction:

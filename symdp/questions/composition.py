@@ -259,7 +259,8 @@ class Composition(Summed):
         epsilon
             Any real number in nats, taken exactly, or an array of them.
         digits
-            Significant digits to which the ends agree, 1 to 1000.
+            Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
+            any lattice get about six, four at least: the record's `digits` says how many.
         direction
             As for `delta`.
 
@@ -277,9 +278,9 @@ class Composition(Summed):
         Examples
         --------
         >>> from symdp import mechanisms
-        >>> proved = compose(mechanisms.gaussian(sigma=2), 3).certify(1.5, digits=8)
+        >>> proved = compose(mechanisms.gaussian(sigma=2), 30).certify(1.5, digits=8)
         >>> proved.lower_decimal[:10], proved.upper_decimal[:10]
-        ('2.88822455', '2.88822455')
+        ('6.70571728', '6.70571728')
         """
         from symdp.questions.certificate import certify_delta
 
@@ -310,7 +311,8 @@ class Composition(Summed):
         delta
             A number strictly between 0 and 1, taken exactly, or an array of them.
         digits
-            Significant digits to which the ends agree, 1 to 1000.
+            Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
+            any lattice get about six, four at least: the record's `digits` says how many.
         direction
             As for `delta`.
 
@@ -328,9 +330,9 @@ class Composition(Summed):
         Examples
         --------
         >>> from symdp import mechanisms
-        >>> proved = compose(mechanisms.gaussian(sigma=2), 3).certify_epsilon(1e-5, digits=8)
+        >>> proved = compose(mechanisms.gaussian(sigma=2), 30).certify_epsilon(1e-5, digits=8)
         >>> proved.lower_decimal[:9], proved.upper_decimal[:9]
-        ('3.7086349', '3.7086349')
+        ('1.4829941', '1.4829941')
         """
         from symdp.questions.certificate import certify_epsilon
 

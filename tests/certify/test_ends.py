@@ -13,10 +13,8 @@ from symdp import compose
 from symdp.balls.enclosure import cgf_ball
 from symdp.certify import enclose_delta
 from symdp.certify.changes import vanishing_order
-from symdp.certify.lifted import Lifted
 from symdp.certify.parts import parts_of
 from symdp.derive.pieces import pieces
-from symdp.emit.arb import constant_ball
 
 R = sp.Rational
 ARCSINE = ALL["arcsine and uniform"].mechanism("arcsine").subsample("poisson", "1/100")
@@ -32,18 +30,6 @@ def test_moments_are_enclosed_whatever_the_height_at_an_end(tilt):
     with ctx.workprec(96):
         known = cgf_ball(ARCSINE.pair("remove"), tilt).real
         assert abs(parts.cgf(tilt) - known).upper() < 1e-13
-
-
-@pytest.mark.parametrize(("mechanism", "tilt"), [(ARCSINE, R(15, 2)), (BETA, R(1, 2))])
-def test_a_path_leads_over_many_octaves(mechanism, tilt):
-    """Cuts lie at 10^−77 and at 10^−175, or as close to 1, where balls of few bits would hold 1."""
-    parts = parts_of(mechanism.pair("remove"))
-    for part in parts.stretches:
-        cut = part.cut(parts.reach(tilt), 128)
-        scale = parts.cgf(tilt).mid()
-        t = constant_ball(tilt, 192).real
-        lifted = Lifted(part, cut.lower.mid(), cut.upper.mid(), t, scale)
-        assert lifted.segments(50.0) is not None
 
 
 CERTIFIED = {

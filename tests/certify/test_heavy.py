@@ -1,36 +1,15 @@
-"""δ from the other direction's, where the loss of this one has no exponential moments."""
+"""δ where the loss has no exponential moments: the other direction's has."""
 
 from __future__ import annotations
-
-from fractions import Fraction
 
 import mpmath as mp
 import pytest
 from catalogue import ALL
-from flint import arb
 
-from symdp import compose, mechanisms
-from symdp.certify.enclosure import _mirrored, enclose_delta
+from symdp import compose
 
 HEAVY = ALL["laplace against gaussian"].mechanism("heavy")
 RARE = HEAVY.subsample("poisson", "1/100")
-DIRECT = {
-    "gaussian": (mechanisms.gaussian(sigma=2), 3, Fraction(3, 2), "remove"),
-    "sampled": (mechanisms.gaussian(sigma=2).subsample("poisson", "1/10"), 50, Fraction(1), "add"),
-    "atoms": (mechanisms.laplace(b=2), 40, Fraction(-1, 2), "remove"),
-    "a small delta": (mechanisms.gumbel(b=4), 5, Fraction(3, 4), "remove"),
-}
-
-
-@pytest.mark.parametrize("name", DIRECT)
-def test_both_ways_agree(name):
-    mechanism, count, epsilon, direction = DIRECT[name]
-    steps = [(mechanism.pair(direction), count)]
-    mirrored = _mirrored(steps, epsilon, 12)
-    direct = enclose_delta(steps, epsilon, 12)
-    assert mirrored is not None
-    assert mirrored.overlaps(direct)
-    assert 2 * mirrored.rad() < mirrored.lower() * arb("1e-12")
 
 
 @pytest.mark.parametrize(
@@ -38,9 +17,10 @@ def test_both_ways_agree(name):
     [pytest.param(HEAVY, id="plain"), pytest.param(RARE, id="sampled", marks=pytest.mark.slow)],
 )
 def test_a_heavy_tail_over_a_light_one_is_certified(mechanism):
-    """All t > 0 lie outside the domain of K; the contour takes its line left of 0."""
+    """All t > 0 lie outside the domain of K; the proof needs no line."""
     answer = compose(mechanism, 3).delta(0.7, direction="remove")
     proved = compose(mechanism, 3).certify(0.7, 10, "remove")
+    assert proved.digits >= 4  # the losses reach a thousand, and cells are all of one width
     assert answer.lower <= proved.upper
     assert proved.lower <= answer.upper
     assert answer.upper - answer.lower < 1e-10 * answer.delta
@@ -66,9 +46,3 @@ def test_the_contour_of_a_rare_heavy_tail_is_an_integral(epsilon):
         truth = 2 * mp.quad(excess, sorted(end for end in ends if end >= 0))
     assert answer.lower <= truth <= answer.upper
     assert answer.upper - answer.lower < 1e-10 * answer.delta
-
-
-def test_no_proof_is_mirrored_where_delta_vanishes_or_all_is_discrete():
-    box = ALL["uniform noise"].mechanism("box")(w=4).subsample("poisson", "1/2")
-    assert _mirrored([(box.pair("add"), 2)], Fraction(5), 6) is None
-    assert _mirrored([(mechanisms.discrete_gaussian(sigma=2).pair(), 3)], Fraction(1), 6) is None

@@ -1,0 +1,400 @@
+"""Sums of losses on a mesh, their masses tilted and rounded down, and what that leaves out.
+
+Every outcome of a step is split between the levels A < B next to its loss such that the masses of
+both P and Q stay (see `bracket`):
+
+    p_B = (p − e^A q)/(1 − e^{A−B}),    p_A = p − p_B.
+
+Masses times e^{t(level − c)} are divided by a bound M of their total and rounded down to multiples
+of 2^{−bits}; products of polynomials over them are rounded down as well, their ends cut off.  What
+the total then lacks of 1 bounds all that was left out, by its tilted mass.  What lies so high that
+its tilted mass is large although it hardly ever occurs is left out by its mass under P.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from flint import arb, ctx, fmpz_poly
+
+from symdp.certify.cells import Atom, Cell, Outcomes, Panel, cells, outcomes_of
+from symdp.errors import AccuracyError
+
+if TYPE_CHECKING:
+    from symdp.model.pair import Pair
+
+Steps = tuple[tuple["Pair", int], ...]
+
+_MOST_CELLS = 150_000  # of all steps: about six seconds
+_MOST_POINTS = 1 << 22  # of a sum: a product of such polynomials takes ten seconds
+_SHARE = 2.0**-6  # of the width that is asked for, for each thing that is left out
+_COEFFICIENT_BITS = 28  # beyond what may be left out, as so many are rounded
+_DEVIATIONS = 16.0  # that a sum may be long
+_MOST_SUMS = 20_000  # of atoms on the mesh
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What decides about cost and width, and proves nothing."""
+
+    tilt: float
+    centre: float  # about which losses are tilted, near ε/n
+    log_size: float  # about log δ
+    width: float  # of the ball relative to δ
+    count: int
+
+    @property
+    def log_share(self) -> float:
+        """Log of what may be left out at a time, relative to δ and for each step."""
+        return math.log(_SHARE * self.width / self.count)
+
+    @property
+    def cut_bits(self) -> int:
+        """−log₂ of the mass of P that may be cut off, a multiple of 32 that few aims share."""
+        return 32 * math.ceil((max(0.0, -self.log_size) - self.log_share) / math.log(2) / 32)
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The sum of all steps on the mesh.
+
+    The tilted mass of origin + (first + j)·step is at least `unit`·(coefficient j).
+
+    Attributes
+    ----------
+    lacking
+        A bound of the tilted mass that the coefficients lack.
+    missed
+        A bound of the mass of P that was left out on top of it.
+    slack
+        By how much a sum may differ from the level that it is counted at.
+    spread
+        τ = √n h/2 over the n steps of which outcomes are split.
+    on_mesh
+        Lower bounds of P of the sums of which no outcome was split, by level.
+    """
+
+    masses: fmpz_poly
+    first: int
+    origin: arb
+    step: arb
+    unit: arb
+    lacking: arb
+    missed: arb
+    slack: arb
+    spread: arb
+    on_mesh: dict[int, arb]
+
+
+@lru_cache(maxsize=4)
+def _window(steps: Steps, aim: Aim, precision: int) -> tuple[list[_Kept], arb, float]:
+    return _windows([(outcomes_of(pair, aim.cut_bits), n) for pair, n in steps], aim)
+
+
+def finest_spacing(steps: Steps, aim: Aim) -> float:
+    """Return the finest mesh that can be had in seconds."""
+    return _coarsest(_window(steps, aim, ctx.prec)[0], aim)
+
+
+def compose_on_mesh(steps: Steps, aim: Aim, spacing: float) -> Composed:
+    """Return the sum of steps on a mesh about so wide, kept for close ε."""
+    return _composed(steps, aim, spacing, ctx.prec)
+
+
+@lru_cache(maxsize=4)
+def _composed(steps: Steps, aim: Aim, spacing: float, precision: int) -> Composed:
+    kept, missed, surplus = _window(steps, aim, precision)
+    dropped = math.ceil((surplus - aim.log_share) / math.log(2))
+    bits = dropped + _COEFFICIENT_BITS
+    laws, step = _laws(kept, aim, spacing, bits)
+    product, first = fmpz_poly([1 << bits]), 0
+    origin, slack, log_total = arb(0), arb(0), arb(0)
+    on_mesh: dict[int, arb] = {0: arb(1)}
+    split = 0
+    for law, own in zip(laws, kept, strict=True):
+        power, low = _power(law.masses, own.count, bits, dropped)
+        product, shift = _trimmed(product * power // (1 << bits), bits, dropped)
+        first += low + own.count * law.first + shift
+        origin += own.count * law.offset
+        slack += own.count * law.overshoot
+        log_total += own.count * law.total.log()
+        split += own.count if law.is_split else 0
+        on_mesh = _times(on_mesh, law.on_mesh, own.count)
+    total = log_total.exp()
+    lacking = total * (1 - arb(product(1)) / arb(2) ** bits).upper()
+    width = step + 2 * max((law.overshoot for law in laws), key=lambda o: float(o.mid()))
+    return Composed(
+        product, first, origin, step,
+        unit=total / arb(2) ** bits,
+        lacking=lacking,
+        missed=missed,
+        slack=arb(slack.upper()),
+        spread=arb((arb(split).sqrt() * width / 2).upper()),
+        on_mesh=on_mesh,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Law:
+    """One step on the mesh, tilted and scaled to a total of at most 1.
+
+    Attributes
+    ----------
+    masses, first
+        A polynomial of lower bounds times 2^bits, and the level of its first coefficient.
+    log_total
+        Log of an upper bound of all tilted mass.
+    on_mesh
+        Lower bounds of the masses of P that are not split, by level.
+    overshoot
+        By how much levels may differ from those of the mesh.
+    is_split
+        Whether any outcome is.
+    """
+
+    masses: fmpz_poly
+    first: int
+    offset: arb
+    total: arb
+    on_mesh: dict[int, arb]
+    overshoot: arb
+    is_split: bool
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The outcomes of one step that count, n, and a bound of the tilted mass of all others."""
+
+    outcomes: Outcomes
+    count: int
+    below: arb
+
+
+def largest_weight(tilt: arb) -> arb:
+    """Return max_v e^{−tv}(1 − e^{−v})⁺ = t^t/(1 + t)^{1+t}."""
+    return (tilt * tilt.log() - (1 + tilt) * (1 + tilt).log()).exp()
+
+
+def _windows(found: Sequence[tuple[Outcomes, int]], aim: Aim) -> tuple[list[_Kept], arb, float]:
+    """Return what counts of each step, and a bound of the mass of P of what is left out above.
+
+    The last number is about log (Π M^n ω/δ): what is left out below counts by its tilted mass, of
+    M in all, with the largest weight ω.
+    """
+    tilt, centre = arb(aim.tilt), arb(aim.centre)
+    steps = []
+    surplus = float(largest_weight(tilt).log()) - aim.log_size
+    for outcomes, n in found:
+        items: list[tuple[float, arb, arb, Atom | Panel]] = [
+            (float(atom.loss.mid()), atom.mass, (tilt * (atom.loss - centre)).exp(), atom)
+            for atom in outcomes.atoms
+        ]
+        for panel in outcomes.panels:
+            mass = panel.mass + arb(0, 2 * panel.p_error)
+            items.append((panel.ends[1], mass, (tilt * (panel.top() - centre)).exp(), panel))
+        items.sort(key=lambda item: item[0])
+        log_total = _log_sum([_log(mass * weight) for _, mass, weight, _ in items])
+        surplus += n * log_total
+        steps.append((items, log_total))
+    kept, missed = [], arb(0)
+    for (items, log_total), (outcomes, n) in zip(steps, found, strict=True):
+        beyond, last = outcomes.beyond, len(items)
+        while last > 1 and _log(beyond + items[last - 1][1]) < aim.log_size + aim.log_share:
+            last -= 1
+            beyond = arb((beyond + items[last][1]).upper())
+        below, first = arb(0), 0
+        while first < last - 1:
+            more = below + items[first][1] * items[first][2]
+            if not _log(more) < log_total - surplus + aim.log_share:
+                break
+            below, first = arb(more.upper()), first + 1
+        left = [item for *_, item in items[first:last]]
+        atoms = tuple(item for item in left if isinstance(item, Atom))
+        panels = tuple(item for item in left if isinstance(item, Panel))
+        kept.append(_Kept(Outcomes(atoms, panels, arb(0)), n, below))
+        missed += n * beyond
+    return kept, arb(missed.upper()), max(surplus, 0.0)
+
+
+def _log(mass: arb) -> float:
+    top = mass.upper()
+    return float(top.log().mid()) if top > 0 else -math.inf
+
+
+def _log_sum(values: Sequence[float]) -> float:
+    peak = max(values, default=-math.inf)
+    return peak + math.log(sum(math.exp(v - peak) for v in values)) if peak > -math.inf else peak
+
+
+def _coarsest(kept: Sequence[_Kept], aim: Aim) -> float:
+    """Return the finest mesh that can be had."""
+    length, variance, full = 0.0, 0.0, 0.0
+    for own in kept:
+        places, weights = [], []
+        for panel in own.outcomes.panels:
+            low, high = panel.ends
+            length += high - low
+            places += [low, high]
+            size = _log(panel.mass) + aim.tilt * ((low + high) / 2 - aim.centre)
+            weights += [size, size]
+        for atom in own.outcomes.atoms:
+            places.append(float(atom.loss.mid()))
+            weights.append(_log(atom.mass) + aim.tilt * (places[-1] - aim.centre))
+        total = _log_sum(weights)
+        shares = [math.exp(w - total) for w in weights]
+        mean = sum(s * x for s, x in zip(shares, places, strict=True))
+        variance += own.count * sum(
+            s * (x - mean) ** 2 for s, x in zip(shares, places, strict=True)
+        )
+        full += own.count * (max(places) - min(places))
+    span = min(full, _DEVIATIONS * math.sqrt(variance))
+    return max(length / _MOST_CELLS, span / _MOST_POINTS)
+
+
+def _laws(kept: Sequence[_Kept], aim: Aim, spacing: float, bits: int) -> tuple[list[_Law], arb]:
+    """Return the law of each step on meshes of one width, and that width."""
+    heaviest = []
+    for own in kept:
+        by_mass = sorted(
+            own.outcomes.atoms,
+            key=lambda a: -(_log(a.mass) + aim.tilt * float(a.loss.mid())),
+        )
+        heaviest.append(by_mass[:2])
+    step, shared = arb(spacing), None
+    for atoms in heaviest:
+        if len(atoms) == 2:
+            gap = abs(atoms[0].loss - atoms[1].loss)
+            if gap > spacing:
+                step, shared = gap / math.ceil(float(gap.mid()) / spacing), atoms
+                break
+    laws = []
+    for own, atoms in zip(kept, heaviest, strict=True):
+        offset = atoms[0].loss if atoms else arb(0)
+        placed = {atoms[0]: 0} if atoms else {}
+        if shared is not None and len(atoms) == 2 and _are_alike(atoms, shared):
+            placed[atoms[1]] = round(float(((atoms[1].loss - offset) / step).mid()))
+        laws.append(_law(own, _Mesh(offset, step, placed), aim, bits))
+    return laws, step
+
+
+def _are_alike(atoms: Sequence[Atom], others: Sequence[Atom]) -> bool:
+    """Whether the losses of atoms are exactly those of others."""
+    return all(
+        one is other or (one.expression is not None and one.expression == other.expression)
+        for one, other in zip(atoms, others, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Mesh:
+    """Levels g_k = offset + k·step, and the atoms that lie on it."""
+
+    offset: arb
+    step: arb
+    placed: dict[Atom, int]
+
+
+def _law(own: _Kept, mesh: _Mesh, aim: Aim, bits: int) -> _Law:
+    """Split every outcome of one step between two levels."""
+    on_mesh: dict[int, arb] = {}
+    found: list[Cell] = []
+    for atom in own.outcomes.atoms:
+        if atom in mesh.placed:
+            on_mesh[mesh.placed[atom]] = atom.mass
+            continue
+        away = atom.loss - mesh.offset
+        level = math.floor(float((away / mesh.step).mid()))
+        away -= level * mesh.step
+        overshoot = arb(0).max(-away).max(away - mesh.step).upper()
+        found.append(Cell(level, atom.mass, atom.mass * (-atom.loss).exp(), arb(overshoot)))
+    for panel in own.outcomes.panels:
+        found += cells(panel, mesh.offset, mesh.step)
+    overshoot = arb(0)
+    for cell in found:
+        overshoot = overshoot.max(cell.overshoot)
+    tilt, masses = arb(aim.tilt), dict[int, arb]()
+    whole = -(-(mesh.step + 2 * overshoot)).expm1()
+    levels = sorted(
+        {cell.level for cell in found} | {cell.level + 1 for cell in found} | set(on_mesh)
+    )
+    weights = {k: (tilt * (mesh.offset + k * mesh.step - arb(aim.centre))).exp() for k in levels}
+    for level, mass in on_mesh.items():
+        masses[level] = mass * weights[level]
+    for cell in found:
+        low = (mesh.offset + cell.level * mesh.step - overshoot).exp()
+        up = (cell.p - low * cell.q) / whole
+        for level, part in ((cell.level, cell.p - up), (cell.level + 1, up)):
+            tilted = part * weights[level]
+            masses[level] = masses[level] + tilted if level in masses else tilted
+    total = own.below
+    for mass in masses.values():
+        total += mass.upper().max(arb(0))
+    total = arb(total.upper())
+    scale = arb(2) ** bits / total
+    coefficients = [0] * (levels[-1] - levels[0] + 1)
+    for level, mass in masses.items():
+        whole_units = (mass * scale).lower().max(arb(0)).floor().unique_fmpz()
+        if whole_units is None:
+            raise AccuracyError("a mass on the mesh is not enclosed")
+        coefficients[level - levels[0]] = int(whole_units)
+    return _Law(
+        fmpz_poly(coefficients), levels[0], mesh.offset, total,
+        {k: arb(m.lower()) for k, m in on_mesh.items()}, overshoot, bool(found),
+    )  # fmt: skip
+
+
+def _power(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
+    """Return a power rounded down in units of 2^(−bits), and the index of its first coefficient."""
+    result, first = fmpz_poly([1 << bits]), 0
+    low = 0
+    while True:
+        if count & 1:
+            result, shift = _trimmed(result * base // (1 << bits), bits, dropped)
+            first += low + shift
+        count >>= 1
+        if not count:
+            return result, first
+        base, shift = _trimmed(base * base // (1 << bits), bits, dropped)
+        low = 2 * low + shift
+
+
+def _trimmed(product: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
+    """Cut ends off that add up to less than 2^(−dropped); return the first index that is left."""
+    least = 1 << (bits - dropped)
+    values = [int(value) for value in product.coeffs()]
+    ends = []
+    for side in (values, values[::-1]):
+        total, index = 0, 0
+        for value in side:
+            total += value
+            if total >= least:
+                break
+            index += 1
+        ends.append(index)
+    last = len(values) - ends[1]
+    return fmpz_poly(values[ends[0] : last]), ends[0]
+
+
+def _times(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
+    """Return lower bounds of the masses of sums of levels, none where there are too many."""
+    powers: dict[int, arb] = {}
+    if len(own) == 1:
+        ((level, mass),) = own.items()
+        powers = {count * level: mass**count}
+    elif len(own) == 2 and count <= _MOST_SUMS:
+        (one, p), (other, q) = own.items()
+        ways = arb(1)
+        for k in range(count + 1):
+            powers[k * one + (count - k) * other] = ways * p**k * q ** (count - k)
+            ways = ways * (count - k) / (k + 1)
+    if len(powers) * len(known) > _MOST_SUMS:
+        return {}
+    found: dict[int, arb] = {}
+    for first, mass in known.items():
+        for level, other_mass in powers.items():
+            found[first + level] = found.get(first + level, arb(0)) + mass * other_mass
+    return found
