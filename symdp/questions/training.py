@@ -132,7 +132,7 @@ def samplings(largest_batch: int | None = None) -> tuple[str, ...]:
     """Return the samplings that a training run may have, those of truncated batches with a size.
 
     >>> samplings()
-    ('poisson', 'without_replacement', 'with_replacement')
+    ('poisson', 'without_replacement', 'with_replacement', 'random_allocation')
     """
     known = (scheme for scheme in SCHEMES if scheme in _DRAWS)
     return tuple(s for s in known if largest_batch or _DRAWS[s] is not _truncated)

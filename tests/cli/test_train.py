@@ -45,7 +45,7 @@ def test_text_says_what_is_protected(shell):
 def test_csv_has_a_line_for_each_sampling(shell):
     ran = shell(f"{RUN} --noise 2 --csv --largest-batch 4")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
-    assert len(rows) == 4
+    assert len(rows) == 5
     assert float(rows[0]["epsilon"]) == symdp.training(100, 1, 5, noise=2).epsilon(1e-5).epsilon
     assert all(row["error"] == "" and float(row["steps"]) == 500 for row in rows)
 
