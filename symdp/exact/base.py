@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HIGHEST_ORDER = 12  # of every series
 _ROUNDING = 5e-16
 _NEAR = 1e-14  # of the largest loss
+_WORTH_SAYING = math.log(1e-6)  # relative: an interval wider than this is no exact answer
 _COUNTED = 1e-21  # how far off a loss known to 22 digits may be
 
 
@@ -67,14 +68,44 @@ class FloatAccountant(ABC):
             try:
                 exact = outside_range(law, epsilon)
                 if exact is not None:
-                    return replace(exact, route=OUTSIDE)
-                return self.inside_range(law, epsilon)
+                    return with_uncertain_mass(replace(exact, route=OUTSIDE), law.uncertain_mass)
+                return with_uncertain_mass(self.inside_range(law, epsilon), law.uncertain_mass)
             except CoarseError:
                 law.refine()
 
     @abstractmethod
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the method's own answer, for ε between the least and the largest loss."""
+
+
+def with_uncertain_mass(answer: Answer, mass: float) -> Answer:
+    """Return an answer whose lower bound knows that a mass of large losses was taken as infinite.
+
+    δ itself and its upper bound count that mass as lost, so that they are never too small.
+
+    Parameters
+    ----------
+    answer
+        of a law in which the mass is infinite.
+    mass
+        a probability.
+
+    Examples
+    --------
+    >>> answer = Answer(-10.0, -10.0, -10.0, "exact")
+    >>> with_uncertain_mass(answer, 0.0) is answer
+    True
+    >>> with_uncertain_mass(answer, math.exp(-11.0)).kind
+    'bound'
+    """
+    if not mass > 0 or answer.log_lower is None:
+        return answer
+    lost = math.log(mass) - answer.log_lower
+    lower = answer.log_lower + log_one_minus_exp(lost) if lost < 0 else -math.inf
+    if answer.kind == "exact" and not lost < _WORTH_SAYING:
+        advice = f"a probability of {mass:.0e} of large losses is not resolved, and counted as lost"
+        answer = replace(answer, kind="bound", advice=advice, log_complement=None)
+    return replace(answer, log_lower=lower)
 
 
 @dataclass(frozen=True)

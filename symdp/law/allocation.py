@@ -16,6 +16,7 @@ from symdp.law.likelihood_ratio import RatioLaw
 from symdp.law.log_density_table import LogDensityTable
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import NodeSet
+from symdp.law.ratio_tails import log_tail
 from symdp.law.step import Array, Extended, SmoothPiece, Step
 from symdp.model.allocation import split_counts
 
@@ -48,10 +49,18 @@ class AllocatedLaw(LossLaw):
         sign = 1.0 if direction == "remove" else -1.0
         self._table, self._sign = table, sign
         self._with_errors: dict[int, NodeSet] = {}
-        step = _step(table, sign, base.step.name, _infinite(base, ratios, table, steps, sign))
+        own = sign > 0  # P has the record, and large losses lie where Y is large
+        ends = [steps * math.exp(edge) for edge in (table.edges[-1], table.edges[0])]
+        tails = [
+            log_tail(ratios.coarse, steps, y, side, with_record=own)
+            for y, side in zip(ends, (1, -1), strict=True)
+        ]
+        infinite = _infinite(base, ratios, steps, sign, tails[0 if own else 1])
+        step = _step(table, sign, base.step.name, infinite)
         low, high = base.loss_bounds
         super().__init__(step, (low, high) if sign > 0 else (-high, -low))
         self.domain = _domain(table, sign)
+        self.uncertain_mass = math.exp(tails[0]) + math.exp(tails[1])
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
@@ -141,13 +150,11 @@ def table_of(base: LossLaw, steps: int) -> tuple[LogDensityTable, RatioLaw]:
     return found[1], found[2]
 
 
-def _infinite(
-    base: LossLaw, ratios: RatioLaw, table: LogDensityTable, steps: int, sign: float
-) -> float:
+def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:
     """Return the log of the mass at infinity: Q = 0 somewhere, or P = 0 in every step.
 
-    The mass beyond the end of the table, below 1e-17 and 1e-38 as a rule, is counted there: δ may
-    be too large by so much, and never too small.
+    What may lie beyond the table's end of large losses is counted there: δ may be too large by so
+    much, and never too small.
     """
     if sign > 0:
         mass = base.mass_at_infinity
@@ -155,21 +162,7 @@ def _infinite(
     else:
         mass = ratios.mass_at_zero
         log_mass = steps * math.log(mass) if mass > 0 else -math.inf
-    return float(np.logaddexp(log_mass, _log_beyond(table, sign)))
-
-
-def _log_beyond(table: LogDensityTable, sign: float) -> float:
-    """Return a log bound on the mass beyond the end of large losses.
-
-    Where the log density is concave the mass is at most the density over its slope; four times
-    that is counted, for tails that fall like a power.
-    """
-    low, high = float(table.edges[0]), float(table.edges[-1])
-    end, inner = (high, -1e-3 * (high - low)) if sign > 0 else (low, 1e-3 * (high - low))
-    near, far = (float(value) for value in table(np.asarray([end + inner, end])))
-    if sign > 0:
-        near, far = near + end + inner, far + end
-    return far + math.log(4.0 * abs(inner) / max(near - far, 1e-3))
+    return float(np.logaddexp(log_mass, beyond))
 
 
 def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -> Step:

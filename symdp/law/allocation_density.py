@@ -29,11 +29,12 @@ from symdp.errors import AccuracyError
 from symdp.law.allocation_window import NEGLIGIBLE, UNIT, Cut, Sums, Window
 from symdp.law.likelihood_ratio import RatioLaw, Ratios
 from symdp.law.log_density_table import LogDensityTable
+from symdp.law.ratio_tails import log_tail
 from symdp.law.step import Array
 
 DEGREE = 23  # of the interpolant of log g on a panel
 FLOOR = 90.0  # e-folds below its maximum at which the density ends
-LEAST_FLOOR = 40.0  # e-folds below which an end that is not resolved counts for nothing
+LARGEST_UNRESOLVED = 1e-8  # probability beyond the end of a table, which answers count as lost
 _MOST_POWER = 96  # the largest k
 _SHAPE = 16  # k beyond the slope of −log g in log y: the tilted density is as narrow as Gamma(16)
 _REACH = 2.5  # standard deviations of the tilted density that one panel reaches
@@ -112,7 +113,7 @@ class _Maker(Sums):
                 if panel is None:
                     panel = self._panel(place, side, slope, share * spread, (last, allowed))
             if panel is None:
-                self._check_end(place, last + max(place, 0.0) - peak)
+                self._check_end(place, side)
                 return panels
             gap = panel.gap(last, side)
             panels[-1:] = [replace(one, error=one.error + gap) for one in panels[-1:]]
@@ -125,7 +126,7 @@ class _Maker(Sums):
                 break
         return panels
 
-    def _check_end(self, place: float, height: float) -> None:
+    def _check_end(self, place: float, side: int) -> None:
         """Raise AccuracyError where the table ends before the density is negligible."""
         what = f"random allocation of {self.name} over {self.steps} steps"
         if place == 0.0:
@@ -133,10 +134,15 @@ class _Maker(Sums):
                 f"{what}: the transform of the likelihood ratio does not die out, as its law has "
                 "atoms, jumps or turning points; more steps smooth it"
             )
-        if height > -LEAST_FLOOR:
+        y = self.steps * math.exp(place)
+        beyond = max(
+            log_tail(self.coarse, self.steps, y, side, with_record=own) for own in (True, False)
+        )
+        if not beyond <= math.log(LARGEST_UNRESOLVED):
             raise AccuracyError(
-                f"{what}: the density of the loss is not resolved beyond {place:.4g}, where it is "
-                f"still e^{height:.0f} of its maximum; change the number of steps or the noise"
+                f"{what}: the density of the loss is not resolved beyond {place:.4g}, with a "
+                f"probability of up to {math.exp(beyond):.1g}; change the number of steps or the "
+                "noise"
             )
 
     def _panel(

@@ -132,6 +132,8 @@ def _tilt_of_large(
         variances = (steps - number) * variance + number * variance_large
         total = float(share @ means)
         spread = float(share @ (variances + (means - total) ** 2))
+        if not spread > 0:
+            return None
         change = (total - 1.0) / spread
         if abs(change) * math.sqrt(spread) < 0.02:
             return tilt, math.sqrt(spread)
@@ -161,7 +163,10 @@ def _tilt(log_weight: Array, ratio: Array, maker: Sums, power: int) -> tuple[flo
         exponent = log_weight - tilt * ratio
         weight = np.exp(exponent - exponent.max())
         series = (weight / weight.sum()) @ powers / factorial
-        total = np.asarray(power_of_series(series[:, None], maker.steps))[:, 0] * factorial
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.asarray(power_of_series(series[:, None], maker.steps))[:, 0] * factorial
+        if not (np.isfinite(total).all() and total[power] > 0):
+            return None
         mean = float(total[power + 1] / total[power])
         variance = float(total[power + 2] / total[power]) - mean * mean
         if not (math.isfinite(mean) and variance > 0):

@@ -99,6 +99,8 @@ class LossLaw:
     Node sets are built once for each window of tilts and band of frequencies, and kept.
     """
 
+    uncertain_mass = 0.0  # probability whose losses are not known, the large ones taken as infinite
+
     def __init__(
         self,
         step: Step,

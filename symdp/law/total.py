@@ -184,6 +184,11 @@ class SumLaw:
             for law, c in self.terms
         )
 
+    @cached_property
+    def uncertain_mass(self) -> float:
+        """A bound on the probability that some step's loss is one that its law does not know."""
+        return math.fsum(count * law.uncertain_mass for law, count in self.parts)
+
     @property
     def mass_at_infinity(self) -> float:
         """δ∞ = 1 − Π(1 − δ∞ᵢ)."""

@@ -1,0 +1,43 @@
+"""Bounds on tails of sums of likelihood ratios, against sums over every outcome."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from symdp import compose, mechanisms
+from symdp.law.likelihood_ratio import Ratios
+from symdp.law.ratio_tails import log_tail
+
+RATIO = np.asarray([0.2, 0.9, 1.5, 11.0])
+LOG_Q = np.log(np.asarray([0.3, 0.5, 0.18, 0.02]))
+
+
+@pytest.mark.parametrize("with_record", [False, True])
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("place", [0.7, 1.3, 3.0, 6.5, 14.0, 23.0])
+def test_the_tail_of_four_steps_is_bounded(place, side, with_record):
+    exact = 0.0
+    for chosen in itertools.product(range(4), repeat=4):
+        total = sum(RATIO[i] for i in chosen)
+        if side * (total - place) > 0:
+            first = RATIO[chosen[0]] if with_record else 1.0
+            exact += first * math.exp(sum(LOG_Q[i] for i in chosen))
+    bound = log_tail(Ratios(RATIO, LOG_Q), 4, place, side, with_record=with_record)
+    assert bound <= 0.0
+    if exact > 0:
+        assert bound >= math.log(exact) - 1e-12
+    if 0 < exact < 0.01:
+        assert bound < math.log(exact) + 5.0
+
+
+def test_what_is_not_resolved_widens_the_interval_and_says_so():
+    steps = compose(mechanisms.gaussian(sigma=2).subsample("random_allocation", steps=100), 10)
+    answer = steps.delta(0.6)
+    mass = steps.law(answer.direction).uncertain_mass
+    assert 1e-13 < mass < 1e-8
+    assert answer.upper - answer.lower >= mass
+    assert answer.lower < answer.upper
