@@ -282,7 +282,7 @@ def _nearly_one(question: _Question, digits: int) -> arb:
             rest = exponent.exp().upper()
             if rest < limit:
                 return 1 - arb(0).union(rest)
-    raise AccuracyError("1 − δ is not small")
+    raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
 
 
 def _in_strip(question: _Question, digits: int) -> arb:

@@ -143,7 +143,10 @@ def _planned(
 
 def _row(sampling: str, composition: Composition, delta: float) -> _Row:
     answer = composition.epsilon(delta)
-    peers = composition.epsilon(delta, PEERS_METHOD)
+    try:
+        peers = composition.epsilon(delta, PEERS_METHOD)
+    except SymdpError:  # no Rényi bound where large losses count as infinite
+        peers = None
     return _Row(sampling, composition.protection.sentence, answer, peers)
 
 
@@ -207,10 +210,11 @@ def _print(plan: _Plan) -> None:
     screen.print("the same run, by how its batches are drawn:")
     table = Table("sampling", "ε", "from", "to", "Rényi", "protects", box=None)
     for row in plan.rows:
-        if row.answer is None or row.peers is None:
+        if row.answer is None:
             table.add_row(row.sampling, "–", "", "", "", row.error)
             continue
         low, high = row.answer.bound_texts(10)
-        shown = row.answer.epsilon_text(8), low or "", high or "", row.peers.epsilon_text(8)
-        table.add_row(row.sampling, *shown, row.protects)
+        shown = row.answer.epsilon_text(8), low or "", high or ""
+        theirs = "–" if row.peers is None else row.peers.epsilon_text(8)
+        table.add_row(row.sampling, *shown, theirs, row.protects)
     screen.print(table)

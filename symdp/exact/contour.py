@@ -36,6 +36,7 @@ from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
 _SHARED = 1e-10  # half width of log δ from a shared line, on which a line of its own hardly gains
+_ROUNDED_LOG = 1e-13  # of log δ: what rounding may do far out, where no other row is better
 _OWN = 1e-9  # half width of log δ from a line of its own, beyond which it cancels too far
 _FEW_ATOMIC, _FEW = 20, 200  # steps, with atoms and without, whose densities are rather added
 _LONGEST = 1 << 15  # nodes of a shared line
@@ -54,7 +55,7 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if not law.is_spread:
         return None
     shared = on_shared_lines(law, epsilon)
-    if shared is not None and margin(shared) <= _SHARED:
+    if shared is not None and margin(shared) <= _SHARED + _ROUNDED_LOG * abs(shared.log_delta):
         return shared
     if not law.is_mixed and law.count <= (_FEW_ATOMIC if law.has_atoms else _FEW):
         return None
@@ -62,7 +63,7 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
         own, assured = on_own_lines(law, epsilon)
     except AccuracyError:
         return None
-    return own if assured and margin(own) <= _OWN else None
+    return own if assured and margin(own) <= _OWN + _ROUNDED_LOG * abs(own.log_delta) else None
 
 
 def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:

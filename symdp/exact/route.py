@@ -6,9 +6,11 @@ another one's bounds, and none for what was asked before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from symdp.errors import AccuracyError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
 from symdp.exact.contour import contour_answer
@@ -58,20 +60,20 @@ ROUTES = (
         outside_range,
     ),
     Route(
-        "single_step",
-        "n = 1",
-        "P(L > ε) − e^ε Q(L > ε) at the roots of ℓ = ε",
-        "1e-13",
-        "one quadrature",
-        single_step_answer,
-    ),
-    Route(
         "finite_sum",
         "atoms with at most 2·10⁶ sums, or few above ε",
         "every sum",
         "1e-13",
         "the number of sums",
         listed_answer,
+    ),
+    Route(
+        "single_step",
+        "n = 1",
+        "P(L > ε) − e^ε Q(L > ε) at the roots of ℓ = ε",
+        "1e-13",
+        "one quadrature",
+        single_step_answer,
     ),
     Route(
         "lattice",
@@ -136,4 +138,10 @@ class Contour(FloatAccountant):
             answer = route.answer(law, epsilon)
             if answer is not None:
                 return replace(answer, route=route.name)
-        return replace(mesh_answer(law, epsilon), route=ROUTES[-1].name)
+        last = mesh_answer(law, epsilon)
+        if not (last.log_lower is not None and last.log_lower > -math.inf):
+            raise AccuracyError(
+                "too few values of the characteristic function tell what losses add up to; the "
+                "method prv gives proved bounds"
+            )
+        return replace(last, route=ROUTES[-1].name)

@@ -41,6 +41,7 @@ _CELL = 0.1  # width of cells where y times a step's deviation is one or more; i
 _FARTHEST, _PER_ROOT = 4096.0, 4.0  # largest y of one deviation of a step, and how it grows with √n
 _TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
 _NEARER = 8.0  # where the loss turns too fast to be integrated so far out
+_LIGHT = 1e-20  # probability: losses less likely do not turn what is summed
 _ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _HALF_NORMAL = math.sqrt(0.5 * math.pi)
 
@@ -67,7 +68,7 @@ def _least(law: SumLaw, origin: float, steps: Summands) -> float:
     near = _near(law, origin, steps)
     parts = law.tilted(origin)
     widest = max(math.sqrt(part.variance) for part in parts)
-    longest = max(float(np.ptp(part.deviation)) for part in parts)
+    longest = max(float(np.ptp(part.deviation[part.weight > _LIGHT])) for part in parts)
     turns = 2.0 * math.pi * _TURNS * widest / longest
     farthest = min(_FARTHEST, _PER_ROOT * math.sqrt(steps.count), turns)
     while True:

@@ -156,7 +156,8 @@ def certified(
             for side, ball in balls.items()
         }
     side = max(values, key=values.__getitem__)
-    return Truth(epsilon, values[side], digits, side, certified=True)
+    proved = min(digits, math.floor(balls[side].rel_accuracy_bits() * math.log10(2.0)) - 1)
+    return Truth(epsilon, values[side], max(proved, 0), side, certified=True)
 
 
 def check(composition: Composition, method: str, direction: Direction, truth: Truth) -> Check:
@@ -184,8 +185,9 @@ def is_broken(answer: Guarantee, truth: Truth) -> bool:
     lower, upper = answer.log_lower, answer.log_upper
     if answer.kind == "bound" and upper is None:
         upper = answer.log_delta
-    above = lower is not None and lower - _slack(lower) > actual
-    below = upper is not None and upper + _slack(upper) < actual
+    unsure = 10.0**-truth.digits if truth.certified else 0.0
+    above = lower is not None and lower - _slack(lower) - unsure > actual
+    below = upper is not None and upper + _slack(upper) + unsure < actual
     return above or below
 
 

@@ -30,7 +30,9 @@ def test_json_is_what_the_library_says(shell):
     assert first["sampling"] == "poisson"
     assert first["epsilon"] == answer["epsilon"]
     assert first["renyi"] == run.epsilon(1e-5, "renyi").epsilon > first["upper"]
-    assert [row["sampling"] for row in others] == ["without_replacement", "with_replacement"]
+    assert [row["sampling"] for row in others] == [
+        "without_replacement", "with_replacement", "random_allocation",
+    ]  # fmt: skip
     assert all(row["lower"] <= row["epsilon"] <= row["upper"] for row in others)
 
 

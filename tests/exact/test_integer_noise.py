@@ -75,7 +75,7 @@ def test_many_steps_of_skellam_noise():
     law = compose(SKELLAM, 10_000).law("remove")
     mean, variance = (float(c) for c in law.cumulants(0.0, 2))
     answer = compose(SKELLAM, 10_000).delta(mean + math.sqrt(variance), direction="remove")
-    assert answer.log_upper - answer.log_lower < 1e-9
+    assert answer.log_upper - answer.log_lower < 1e-7  # off every lattice
     other = compose(SKELLAM, 10_000).delta(
         mean + math.sqrt(variance), direction="remove", method="spa-bounds"
     )

@@ -36,6 +36,7 @@ def test_one_laplace_step_in_its_scale():
     assert found.error < 1e-8
 
 
+@pytest.mark.slow
 def test_a_rate_raises_epsilon_and_more_noise_lowers_it():
     step = symdp.mechanisms.gaussian(sigma=1.5).subsample("poisson", "1/100")
     found = sensitivities(step, 1000, 1e-5)

@@ -137,7 +137,8 @@ def test_a_proved_enclosure_stands_in_for_truth():
     proved, truth = certified(pairs, 1.0, 15), judge(pairs, 1.0, 20)
     assert proved.certified
     assert not truth.certified
-    assert abs(proved.value / truth.value - 1) < 1e-14
+    assert 5 <= proved.digits < 15  # few steps are proved on a mesh
+    assert abs(proved.value / truth.value - 1) < 10.0**-proved.digits
 
 
 def test_a_truth_that_comes_too_late_is_replaced(monkeypatch):

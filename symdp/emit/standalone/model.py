@@ -18,6 +18,7 @@ CONDITIONS = {
     "probability": "0 <= {0} and {0} <= 1",
     "open probability": "0 < {0} and {0} < 1",
     "integer": "whole({0})",
+    "integer above 1": "{0} > 1 and whole({0})",
     "positive integer": "{0} > 0 and whole({0})",
     "natural": "{0} >= 0 and whole({0})",
 }
