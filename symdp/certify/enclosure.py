@@ -35,7 +35,7 @@ from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.lists import enumerate_sums
-from symdp.certify.middle import enclose_middle
+from symdp.certify.middle_strip import enclose_middle
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step

@@ -18,8 +18,8 @@ from flint import acb, arb, ctx
 
 from symdp.certify.alias import Steps, choose
 from symdp.certify.line import Goal
+from symdp.certify.node_selection import Run, Sieve, power, values_at, widest
 from symdp.certify.parts import parts_of
-from symdp.certify.sift import Run, Sieve, power, values_at, widest
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 

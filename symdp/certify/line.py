@@ -17,8 +17,8 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.certify.alias import Steps, choose
+from symdp.certify.characteristic_function import Walk, integrand
 from symdp.certify.march import March
-from symdp.certify.walk import Walk, integrand
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 

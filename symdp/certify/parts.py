@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.changes import compactified, straightened
-from symdp.certify.far_ends import lengthened
-from symdp.certify.folded import folded
+from symdp.certify.change_of_variable import compactified, straightened
+from symdp.certify.endpoint_map import lengthened
 from symdp.certify.moments import Stretch, stretch, top_tilt
 from symdp.certify.nodes import Nodes
 from symdp.certify.scope import PLAIN, Scope
+from symdp.certify.symmetry_reduction import folded
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball

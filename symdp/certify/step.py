@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.certify.characteristic_function import Need, Walk
 from symdp.certify.decay import Decay
 from symdp.certify.nodes import Local, Nodes
 from symdp.certify.parts import parts_of
 from symdp.certify.scope import Scope
-from symdp.certify.walk import Need, Walk
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

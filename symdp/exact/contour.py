@@ -17,7 +17,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
-from symdp.exact.exact import margin
+from symdp.exact.error_bars import margin
 from symdp.exact.line import (
     SETTLED,
     Line,
@@ -28,10 +28,10 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.lines import shared_line
-from symdp.exact.quiet import is_assured, silence
+from symdp.exact.shared_lines import shared_line
 from symdp.exact.strip import integrate
 from symdp.exact.strips import answer_from_strips, line_tilt
+from symdp.exact.tail_bound import is_assured, tail_bound
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
@@ -118,7 +118,7 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
         total = plain_sum((line.values * np.exp(1j * line.places * gap)).real)
         wanted = 2.0 * size
         if 4.0 * size * line.last <= SETTLED * abs(total):
-            found = silence(law, tilt, reach)
+            found = tail_bound(law, tilt, reach)
             if not found.assured:
                 return None
             if found.start > reach:

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from symdp.exact.angles import Angles, audible
 from symdp.exact.answer import Answer
 from symdp.exact.finite_sum import count_sums
 from symdp.exact.lattice import find_lattice, lattice_kernel
@@ -26,6 +25,7 @@ from symdp.exact.line import (
     tilted_laws,
     with_places,
 )
+from symdp.exact.modulus_bound import Angles, places_above
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.law.loss import Tilted
 from symdp.law.step import Array
@@ -90,7 +90,7 @@ def with_period(
     counts = [count for _, count in law.terms]
     angles = Angles(tilted, counts)
     level = _NEGLIGIBLE + math.log(limit)
-    found = audible(angles, line.step, first, limit, level)
+    found = places_above(angles, line.step, first, limit, level)
     if found is None:
         if limit > _MOST_NODES or limit * angles.atoms > _MOST_WORK:
             return None

@@ -13,7 +13,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
-from symdp.exact.exact import ROUNDED, exact_answer
+from symdp.exact.error_bars import ROUNDED, exact_answer
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import inner_place, integer_nodes
 from symdp.law.outline import Outline

@@ -1,8 +1,8 @@
 """The contour integral of the privacy profile on one vertical line, however slowly it settles.
 
 Terms that die out are summed plainly. Those of smooth losses that do not are cut off smoothly, and
-what single values of the loss bring back again and again is split off and summed exactly. Where all
-losses are single values, what comes back is looked for: over one period, or as far as it pays.
+the part of atoms, which recurs, is split off and summed exactly. Where all losses are atoms,
+recurrences of |φ| near 1 are looked for: over one period, or as far as it pays.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.quiet import Silence, is_assured, silence
+from symdp.exact.tail_bound import TailBound, is_assured, tail_bound
 from symdp.law.elementary import Complex
 from symdp.law.loss import Tilted
 from symdp.law.step import Array
 from symdp.law.total import CoarseError, SumLaw
 
-_SILENT = 1e-17  # what comes back to this again and again is none
+_RECURRENT = 1e-17  # recurrences below this are none
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
 _TOO_OFTEN = (
     "the single values of the loss of {} steps bring the characteristic function back too often; "
@@ -53,7 +53,7 @@ def integrate(law: SumLaw, epsilon: float, tilt: float) -> StripValue:
     Raises
     ------
     AccuracyError
-        If the integrand has not died out after 2^20 nodes, or comes back after it had.
+        If the integrand has not died out after 2^20 nodes, or rises again after it had.
     """
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0)
@@ -74,7 +74,7 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> St
     if single and law.is_condensed:
         raise CoarseError
     if single:
-        # What comes back again and again is the sum of atoms alone, which is known exactly.
+        # What recurs is the sum of atoms alone, which is known exactly.
         listed = finite_sum(law, epsilon, tilt, atomic=True)
         if listed is None:
             single = False
@@ -83,16 +83,16 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> St
             log_front = tilt * distance + line.excess
             exact = math.exp(min(log_exact - log_front, 700.0)) * 2.0 * math.pi / step
             revival = 0.0
-    # Where the densities show that nothing is heard far out, what is closer is looked at.
+    # Where the densities show that |φ| stays small far out, what is closer is looked at.
     looked = law.is_mixed and not single and is_assured(law, tilt)
     if law.is_mixed and not looked:
         cycle = max(cycle, _period(law))
         if _CYCLES * cycle > step * _MOST_PATIENT:
             raise AccuracyError(_TOO_OFTEN.format(law.count))
-    known = single or revival > _SILENT or (law.is_mixed and not looked)
+    known = single or revival > _RECURRENT or (law.is_mixed and not looked)
     best = (math.inf, 0.0)
     terms = np.empty(0, dtype=np.complex128)
-    heard = Silence(math.inf, assured=False)
+    rest = TailBound(math.inf, assured=False)
     left_out = 0.0
     while True:
         block = line.values[terms.size :] * np.exp(1j * gap * line.places[terms.size :])
@@ -111,17 +111,17 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> St
             died = end_size(last) * 2.0 * terms.size <= SETTLED * abs(total)
             if not died or known:
                 break
-            heard = silence(law, tilt, step * stop)
-            wanted = heard.start / step
+            rest = tail_bound(law, tilt, step * stop)
+            wanted = rest.start / step
             if wanted <= stop:
-                left_out = heard.beyond(line)
+                left_out = rest.beyond(line)
                 if left_out <= SETTLED * abs(total) or 2 * stop > _MOST_PATIENT:
                     break
                 wanted, left_out = 2 * stop - 1, 0.0
             if wanted > _FARTHEST_RETURN:
                 raise AccuracyError(
                     "the losses gather near equally spaced values, and the characteristic function "
-                    f"comes back after {stop} nodes; the method prv gives proved bounds"
+                    f"rises again after {stop} nodes; the method prv gives proved bounds"
                 )
             stop, best = math.ceil(wanted) + 1, (math.inf, 0.0)
         else:
@@ -138,7 +138,7 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> St
     tail = tail * abs(total) + left_out
     total += math.copysign(exact, tilt)
     # The atoms' terms are known exactly, and count for no cancellation.
-    line = replace(line, values=terms, assured=known or heard.assured)
+    line = replace(line, values=terms, assured=known or rest.assured)
     return line.sized(distance, total, tail, math.nan)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
-from symdp.exact.exact import exact_answer
+from symdp.exact.error_bars import exact_answer
 from symdp.exact.line import StripValue
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp

@@ -3,7 +3,7 @@
 Where the loss has a density g on a stretch, k integrations by parts bound that stretch's share of
 |φ(y)| by V_k/|y|^k and what is left at its ends, V_k the total variation of g^(k−1) there; its mass
 bounds the share as well. Stretches on which the loss hardly changes, and single values, keep their
-mass: |φ(y)| may come back to that again and again.
+mass: |φ(y)| may recur to that.
 """
 
 from __future__ import annotations

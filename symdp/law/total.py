@@ -148,7 +148,7 @@ class SumLaw:
 
     @cached_property
     def atom_cycle(self) -> float:
-        """The longest distance after which the atoms' part of |φ| comes back: 2π over their gap."""
+        """The longest distance after which the atoms' part of |φ| recurs: 2π over their gap."""
         gaps = [np.diff(law.base.loss[law.base.atomic]) for law, _ in self.terms if law.has_atoms]
         smallest = min((float(g[g > 0].min()) for g in gaps if (g > 0).any()), default=math.inf)
         return 2.0 * math.pi / smallest

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from symdp.exact.exact import margin
+from symdp.exact.error_bars import margin
 from symdp.exact.mesh.mesh import mesh_answer
 from symdp.exact.mesh.smoothed import CENTRE, STEEPNESS, majorant_transform
 from symdp.law.loss import LossLaw

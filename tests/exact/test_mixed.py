@@ -10,11 +10,11 @@ from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
-from symdp.exact.angles import Angles, audible
 from symdp.exact.finite_sum import added
 from symdp.exact.lattice import find_lattice
-from symdp.exact.quiet import silence
+from symdp.exact.modulus_bound import Angles, places_above
 from symdp.exact.route import Contour
+from symdp.exact.tail_bound import tail_bound
 from symdp.law.line import _log1p, log_characteristic
 from symdp.law.nufft import uniform_sum
 
@@ -87,21 +87,21 @@ def test_many_steps_on_a_lattice_beside_a_narrow_one_are_refused_rather_than_gue
         mixed.delta(mixed.law("remove").mean, direction="remove")
 
 
-def test_what_is_not_audible_is_silent():
-    """Against every node of half a period: none that is left out is as loud as was allowed."""
+def test_what_is_left_out_lies_below_the_threshold():
+    """Against every node of half a period: none that is left out is as large as was allowed."""
     law = compose(LATTICES["fine"]).law("remove")
     tilted = law.tilted(0.4)
     spacing = float(find_lattice(law).spacing)
     step = math.pi / spacing / 20_000
-    heard = audible(Angles(tilted, counts_of(law)), step, 40, 20_000, 12.0)
-    assert heard is not None
+    rest = places_above(Angles(tilted, counts_of(law)), step, 40, 20_000, 12.0)
+    assert rest is not None
     y = step * np.arange(40, 20_000)
     logs = [log_characteristic(part, y).real for part in tilted]
-    loud = sum(n * log for log, (_, n) in zip(logs, law.terms, strict=True)) > -12.0
-    assert loud.any()
-    assert np.isin(40 + np.flatnonzero(loud), heard).all()
-    assert heard.size < 15_000
-    assert (np.diff(heard) > 0).all()
+    large = sum(n * log for log, (_, n) in zip(logs, law.terms, strict=True)) > -12.0
+    assert large.any()
+    assert np.isin(40 + np.flatnonzero(large), rest).all()
+    assert rest.size < 15_000
+    assert (np.diff(rest) > 0).all()
 
 
 def test_angles_obey_the_triangle_inequality():
@@ -145,8 +145,8 @@ def test_silence_finds_the_narrowest_return():
     """10¹² steps on a lattice come back in peaks of a millionth of the distance between samples."""
     steps = [(RESPONSE(epsilon_0=1), 10**12), (GAUSSIAN(sigma=1), 3)]
     law = compose(steps).law("remove")
-    heard = silence(law, 1e-6, 1e-4)
-    assert heard.start > 3.0
+    rest = tail_bound(law, 1e-6, 1e-4)
+    assert rest.start > 3.0
 
 
 def test_sums_next_to_each_other_are_merged_at_their_mean_and_in_no_chains():

@@ -14,7 +14,7 @@ from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError
 from symdp.exact.lattice import find_lattice
-from symdp.exact.mesh.line import mesh_value
+from symdp.exact.mesh.frequencies import mesh_value
 from symdp.model.mechanism import Mechanism
 
 HALF = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/2")

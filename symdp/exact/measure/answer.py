@@ -6,7 +6,7 @@ import math
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
-from symdp.exact.exact import exact_answer
+from symdp.exact.error_bars import exact_answer
 from symdp.exact.measure.added import convolved
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw

@@ -44,7 +44,7 @@ class TotalDensity:
     def profile(self, epsilon: float) -> Direct:
         """Return δ and 1 − δ at one ε."""
         total, tilt = self.measure, self.tilt
-        gains, caps, above, heard = [], [], [], []
+        gains, caps, above, noise = [], [], [], []
         last, beyond, rounded = self._top(epsilon)
         with np.errstate(divide="ignore"):
             gap = np.minimum((last - total.atoms) - beyond, 0.0)
@@ -57,7 +57,7 @@ class TotalDensity:
                 gap = np.minimum((last - s) - beyond, 0.0)
                 with np.errstate(divide="ignore"):
                     gains.append(weight + np.log(-np.expm1(gap)))
-                    heard.append(gains[-1] + np.log(part.noise_at(s)))
+                    noise.append(gains[-1] + np.log(part.noise_at(s)))
                 caps.append(weight + gap)
             above.append(caps[-1])
         gain, cap = log_sum(np.concatenate(gains)), log_sum(np.concatenate(caps))
@@ -71,8 +71,8 @@ class TotalDensity:
         # Places are rounded, those of atoms like their distance from the last one.
         error = scattered + 2.3e-16 * (8.0 + size + abs(gain))
         error += of_rest * (moved + 2.3e-16 * abs(epsilon)) + of_atoms * 2.3e-16 * rounded
-        if heard:  # where ε is next to an end at which doubles cannot tell places apart
-            error += math.exp(min(log_sum(np.concatenate(heard)) - gain, 0.0))
+        if noise:  # where ε is next to an end at which doubles cannot tell places apart
+            error += math.exp(min(log_sum(np.concatenate(noise)) - gain, 0.0))
         error += self._blurred(epsilon, min(gain, cap)) + 0.5 * total.blur * (of_rest + of_atoms)
         return Direct(gain, cap, error, -(of_atoms + of_rest))
 

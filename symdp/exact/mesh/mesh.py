@@ -9,12 +9,12 @@ import numpy as np
 
 from symdp.exact.answer import Answer
 from symdp.exact.base import outside_range
-from symdp.exact.exact import SAFETY, exact_answer, margin
+from symdp.exact.error_bars import SAFETY, exact_answer, margin
 from symdp.exact.finite_sum import log_total
 from symdp.exact.line import Line, StripValue, log_payoff_bound
-from symdp.exact.lines import HALF_CELL, shared_line
+from symdp.exact.mesh.frequencies import WANTED, mesh_line, mesh_value, predicted_error
 from symdp.exact.mesh.large_losses import conditioned
-from symdp.exact.mesh.line import WANTED, mesh_line, mesh_value, predicted_error
+from symdp.exact.shared_lines import HALF_CELL, shared_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.law.tilts import Strip, log_one_minus_exp
 from symdp.law.total import SumLaw

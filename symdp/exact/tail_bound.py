@@ -1,4 +1,4 @@
-"""Whether a characteristic function that has died out stays dead.
+"""How large a characteristic function may be beyond the end of a line.
 
 Losses that gather near equally spaced values, however closely, lift |φ_t(y)|ⁿ again beyond any
 point where it had fallen to nothing. Far out, the variation of the loss's density bounds it; up to
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from symdp.exact.line import Line
 
 _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never looked at
-_AUDIBLE = 33.0  # the same for what is
+_EVALUATED = 33.0  # the same for what is
 _RISE = 0.5  # above the last values of the line
-_HALFWAY = 0.5  # what is heard beyond this part of all that is looked at may go on for ever
+_HALFWAY = 0.5  # what is above it beyond this part of all that is looked at may go on for ever
 _MOST_KNOWN = 256
 _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
@@ -36,10 +36,10 @@ _ZOOM = np.linspace(-1.0, 1.0, 17)
 
 
 @dataclass(frozen=True)
-class Silence:
+class TailBound:
     """From where on |φ_t(y)|ⁿ/|z(1+z)| stays negligible: inf where it was never seen to.
 
-    `assured` says whether the variation of the densities excludes that it comes back further out
+    `assured` says whether the variation of the densities excludes that it rises again further out
     than was looked at, and `left_out` what its modulus adds up to from there on: an integral over
     y, relative to the value at y = 0.
     """
@@ -53,7 +53,7 @@ class Silence:
         return 2.0 * self.left_out * abs(complex(line.values[0])) / line.step
 
 
-def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
+def tail_bound(law: SumLaw, tilt: float, reach: float) -> TailBound:
     """Return from where on a line's values stay negligible, the least being `reach`.
 
     Parameters
@@ -66,14 +66,14 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     tilted = law.tilted(tilt)
     widest = max(math.sqrt(x.variance) for x in tilted)
     farthest = _farthest(law, tilt)
-    audible = _last_audible(law, tilt, farthest)
-    end = farthest if audible is None else audible
+    last_above = _last_above(law, tilt, farthest)
+    end = farthest if last_above is None else last_above
     if end <= reach:
-        return Silence(reach, audible is not None)
+        return TailBound(reach, last_above is not None)
     places, height = _looked_at(law, tilt, reach, end, _FINEST / widest)
     # What falls slowly was seen to be small enough; what rises again was not seen.
     last = _log_modulus(law, tilt, reach * np.linspace(0.875, 1.0, 9))
-    level = max(-_AUDIBLE, float(last.max()) + _RISE)
+    level = max(-_EVALUATED, float(last.max()) + _RISE)
     step = np.diff(places, append=2.0 * places[-1] - places[-2])
     # Between samples a peak is higher by at most this, were it as narrow as the one at zero.
     variance = math.fsum(n * x.variance for x, (_, n) in zip(tilted, law.terms, strict=True))
@@ -82,20 +82,20 @@ def silence(law: SumLaw, tilt: float, reach: float) -> Silence:
     doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
     for k in doubtful.tolist():
         height[k] = _peak(law, tilt, float(places[k]), float(step[k]), _SHARP / math.sqrt(variance))
-    heard = np.flatnonzero(height > level)
-    if not heard.size:
+    rest = np.flatnonzero(height > level)
+    if not rest.size:
         # Beats of places where a density is infinite are no peaks, and add up.
-        return Silence(reach, audible is not None, float(np.exp(height) @ step))
-    start = float(places[heard[-1]] + step[heard[-1]])
-    if audible is None and start > _HALFWAY * farthest:
-        return Silence(math.inf, False)
-    return Silence(start, audible is not None)
+        return TailBound(reach, last_above is not None, float(np.exp(height) @ step))
+    start = float(places[rest[-1]] + step[rest[-1]])
+    if last_above is None and start > _HALFWAY * farthest:
+        return TailBound(math.inf, False)
+    return TailBound(start, last_above is not None)
 
 
 def _looked_at(
     law: SumLaw, tilt: float, reach: float, end: float, spacing: float
 ) -> tuple[Array, Array]:
-    """Return places from `reach` to `end`, evenly spaced or closer, and what is heard there."""
+    """Return places from `reach` to `end`, evenly spaced or closer, and the values there."""
     y = [reach]
     while y[-1] < end and _GROWTH * y[-1] < spacing:
         y.append((1.0 + _GROWTH) * y[-1])
@@ -122,7 +122,7 @@ def _peak(law: SumLaw, tilt: float, place: float, width: float, sharp: float) ->
 
 def is_assured(law: SumLaw, tilt: float) -> bool:
     """Return whether the variation of the densities bounds what lies far out on a line."""
-    return _last_audible(law, tilt, _farthest(law, tilt)) is not None
+    return _last_above(law, tilt, _farthest(law, tilt)) is not None
 
 
 def _farthest(law: SumLaw, tilt: float) -> float:
@@ -133,13 +133,13 @@ def _farthest(law: SumLaw, tilt: float) -> float:
     return _FARTHEST / max(widest, _NARROWEST * untilted)
 
 
-def _last_audible(law: SumLaw, tilt: float, most: float) -> float | None:
+def _last_above(law: SumLaw, tilt: float, most: float) -> float | None:
     """Return the y beyond which the variation of the densities leaves nothing, at most `most`."""
     known: dict[float, float | None] = law.kept.setdefault(_Known, {})
     if tilt not in known:
         if len(known) >= _MOST_KNOWN:
             known.clear()
-        known[tilt] = _found_audible(law, tilt, most)
+        known[tilt] = _found_above(law, tilt, most)
     return known[tilt]
 
 
@@ -147,7 +147,7 @@ class _Known:
     """The key under which a law keeps these, by the tilt."""
 
 
-def _found_audible(law: SumLaw, tilt: float, most: float) -> float | None:
+def _found_above(law: SumLaw, tilt: float, most: float) -> float | None:
     places = np.geomspace(1e-3 * most, most, 60)
     bound = law.upper_sum([decay(part).log_bound(places) for part in law.tilted(tilt)])
     beyond = np.flatnonzero(bound < -_NEGLIGIBLE)

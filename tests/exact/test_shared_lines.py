@@ -11,11 +11,11 @@ import sympy as sp
 from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.exact.contour import _traced, on_own_lines
 from symdp.exact.line import Line
-from symdp.exact.lines import shared_line
-from symdp.exact.mesh.line import mesh_value
-from symdp.exact.quiet import Silence, silence
+from symdp.exact.mesh.frequencies import mesh_value
 from symdp.exact.route import Contour
+from symdp.exact.shared_lines import shared_line
 from symdp.exact.strips import line_tilt
+from symdp.exact.tail_bound import TailBound, tail_bound
 from symdp.law.decay import decay
 from symdp.law.tilts import Strip
 from symdp.methods import accountant
@@ -98,19 +98,19 @@ def test_a_line_beyond_the_return_is_answered():
 def test_silence_begins_where_it_is_known_to():
     law = compose(mechanisms.gaussian(sigma=2), 50).law("remove")
     far, near = 10.0 / math.sqrt(50 / 4), 1.0 / math.sqrt(50 / 4)
-    heard = silence(law, 0.5, far)
-    assert heard == Silence(far, assured=True, left_out=heard.left_out)
-    assert heard.left_out < 1e-20
+    rest = tail_bound(law, 0.5, far)
+    assert rest == TailBound(far, assured=True, left_out=rest.left_out)
+    assert rest.left_out < 1e-20
     # At a tenth of that the characteristic function is far from silent, but only falls.
-    assert silence(law, 0.5, near).assured
+    assert tail_bound(law, 0.5, near).assured
 
 
 @pytest.mark.slow
 def test_a_line_cut_off_in_a_dip_goes_on():
     # Both turning points of this loss make waves that cancel at some frequencies.
     composition = compose(mechanisms.student_t(nu=3, s=2), 30)
-    heard = silence(composition.law("remove"), 0.61, 4.886)
-    assert 4.886 < heard.start < 50
+    rest = tail_bound(composition.law("remove"), 0.61, 4.886)
+    assert 4.886 < rest.start < 50
     answer = composition.delta(2.0, direction="remove")
     proved = composition.certify(2.0, digits=13, direction="remove")
     assert answer.delta == pytest.approx(float(proved.lower_decimal), rel=1e-12)

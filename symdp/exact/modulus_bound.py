@@ -1,8 +1,8 @@
-"""Where a sum of single-valued losses may be heard far out: angles rule out all the rest.
+"""Where |φ|ⁿ of atoms may exceed a threshold far out: angles rule out all the rest.
 
 |φ(y − y′)| is the cosine of the angle between the lines of e^{iyL} and e^{iy′L}, and angles obey
 the triangle inequality [Krein].  So does Θ(y) = (Σ nᵢ arccos²|φᵢ(y)|)^½: Θ(y + s) ≥ Θ(y) − Θ(s).
-As cos θ ≤ e^{−θ²/2}, |Φ(y)| ≤ e^{−Θ(y)²/2}: one value of Φ silences a whole stretch around it,
+As cos θ ≤ e^{−θ²/2}, |Φ(y)| ≤ e^{−Θ(y)²/2}: one value of Φ bounds a whole stretch around it,
 about as long as a step's loss is narrow, whatever the number of steps.  A line without a period,
 where very many stretches are looked at, has products of matrices for it (see `lookout`).
 """
@@ -21,7 +21,7 @@ from symdp.law.step import Array
 _GROWTH = 1.5  # of the stretches looked at first, each next to the one before
 _SPLIT = 4
 _NARROW = 4  # nodes of a stretch that is no longer split
-_MOST_HEARD = 1 << 20
+_MOST_PLACES = 1 << 20
 _MOST_WORK = 1 << 28  # values of a characteristic function, times atoms
 _ROUNDED = 4e-16
 _RIGHT = 0.5 * math.pi
@@ -63,7 +63,7 @@ class Angles:
         return np.asarray(np.sqrt(total))
 
 
-def audible(angles: Angles, step: float, first: int, last: int, level: float) -> Array | None:
+def places_above(angles: Angles, step: float, first: int, last: int, level: float) -> Array | None:
     """Return the k, first ≤ k < last, at which |Φ(k·step)| may be above e^{−level}.
 
     They come in rising order; None stands for too many to list or to look for.
@@ -76,21 +76,21 @@ def audible(angles: Angles, step: float, first: int, last: int, level: float) ->
         edges.append(min(last, math.ceil(_GROWTH * edges[-1]) + _NARROW))
     low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
     found: list[tuple[Array, Array]] = []
-    heard, most = 0, angles.work + _MOST_WORK
+    places, most = 0, angles.work + _MOST_WORK
     while low.size:
         around = needed + angles.within(0.5 * step * (high - 1 - low))
         # Where even right angles would not do, there is no need to look.
         hopeful = np.flatnonzero(around <= angles.most)
         if low.size + hopeful.size * angles.atoms > most - angles.work:
             return None
-        loud = np.ones(low.size, dtype=bool)
+        above = np.ones(low.size, dtype=bool)
         middle = 0.5 * step * (low + high - 1)[hopeful]
-        loud[hopeful] = angles.at(middle) < around[hopeful]
-        low, high = low[loud], high[loud]
+        above[hopeful] = angles.at(middle) < around[hopeful]
+        low, high = low[above], high[above]
         narrow = high - low <= _NARROW
         found.append((low[narrow], high[narrow]))
-        heard += int((high - low)[narrow].sum())
-        if heard > _MOST_HEARD:
+        places += int((high - low)[narrow].sum())
+        if places > _MOST_PLACES:
             return None
         low, high = _split(low[~narrow], high[~narrow])
     starts, stops = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))

@@ -8,8 +8,8 @@ from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta, lattice
+from symdp.certify.node_selection import Sieve, power, widest
 from symdp.certify.nodes import Nodes
-from symdp.certify.sift import Sieve, power, widest
 
 SPACING = arb(1) / 32
 

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from symdp.exact.exact import ROUNDED
+from symdp.exact.error_bars import ROUNDED
 from symdp.exact.finite_sum import (
     CHAIN,
     SAME,

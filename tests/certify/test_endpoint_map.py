@@ -12,7 +12,7 @@ from flint import arb, ctx
 from symdp import compose
 from symdp.balls.enclosure import cgf_ball
 from symdp.certify import enclose_delta
-from symdp.certify.changes import vanishing_order
+from symdp.certify.change_of_variable import vanishing_order
 from symdp.certify.parts import parts_of
 from symdp.derive.pieces import pieces
 

@@ -11,7 +11,7 @@ from flint import ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
-from symdp.certify.middle import enclose_middle
+from symdp.certify.middle_strip import enclose_middle
 from symdp.certify.parts import parts_of
 
 GAUSSIAN = mechanisms.gaussian(sigma=5)
