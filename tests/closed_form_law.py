@@ -19,6 +19,8 @@ DIGITS = 40
 class ClosedFormLaw:
     """n copies of a loss whose one-step moment generating function is known in closed form."""
 
+    uncertain_mass = 0.0
+
     def __init__(
         self,
         moment: Callable[[mp.mpc], mp.mpc],
@@ -94,6 +96,8 @@ class ClosedFormLaw:
 
 class SubsampledGaussianLaw:
     """n Poisson-subsampled Gaussian steps, remove direction, on a uniform grid of x."""
+
+    uncertain_mass = 0.0
 
     domain = (-math.inf, math.inf)
     mass_at_infinity = 0.0

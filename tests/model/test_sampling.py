@@ -79,7 +79,7 @@ def test_a_rate_may_be_a_parameter() -> None:
         (("poisson", -0.1), "must be a probability"),
         (("poisson", math.nan), "must be a finite number"),
         (("poisson", "nan"), "not a finite number"),
-        (("poisson", None), "poisson sampling needs a rate"),
+        (("poisson", None), "the sampling rate must be a number"),
         (("poisson", "x"), "both the variable and a parameter"),
         (("poisson", X), "both the variable and a parameter"),
         (("poisson", X / 2), "must not depend on the variable"),
