@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 HIGHEST_ORDER = 12  # of every series
-_ROUNDING = 5e-16
+_ROUNDING = 5e-16  # of a logarithm of a mass at infinity, relative
 _NEAR = 1e-14  # of the largest loss
 _WORTH_SAYING = math.log(1e-6)  # relative: an interval wider than this is no exact answer
 _COUNTED = 1e-21  # how far off a loss known to 22 digits may be

@@ -13,16 +13,16 @@ from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
-MAX_SUMS = 2_000_000
+MAX_SUMS = 2_000_000  # 16 MB an array, and about a second
 _MOST_KEPT = 4 * MAX_SUMS  # before equal values are merged
-_MOST_TRIED = 1 << 28
-_MOST_SQUARED = 6000
+_MOST_TRIED = 1 << 28  # pairs of sums: some seconds
+_MOST_SQUARED = 6000  # sums whose pairs are listed, 3.6e7
 _MOST_REMEMBERED = 1 << 16  # sums kept with a law
 _MOST_LISTS = 16  # each tilt of integer noise has its own
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 20  # sums made at a time, 8 MB
 _ERROR = 1e-15  # rounding of one convolution of positive numbers
 SAME = 2e-14  # sums closer than this, relative to the largest loss, are one value
-CHAIN = 4.0
+CHAIN = 4.0  # units of SAME: how far apart merged sums may be
 NEGLIGIBLE = 44.0  # −log of the largest sum's share below which a sum is left out
 
 Atoms = tuple[Array, Array]  # losses, and logs of masses under P

@@ -19,12 +19,12 @@ from symdp.law.loss import Tilted
 from symdp.law.step import Array
 
 _GROWTH = 1.5  # of the stretches looked at first, each next to the one before
-_SPLIT = 4
+_SPLIT = 4  # parts of a stretch that is not excluded
 _NARROW = 4  # nodes of a stretch that is no longer split
-_MOST_PLACES = 1 << 20
+_MOST_PLACES = 1 << 20  # nodes that are evaluated: a second
 _MOST_WORK = 1 << 28  # values of a characteristic function, times atoms
-_ROUNDED = 4e-16
-_RIGHT = 0.5 * math.pi
+_ROUNDED = 4e-16  # of log |φ| near 0
+_RIGHT = 0.5 * math.pi  # the largest angle to a line through the origin
 
 
 class Angles:

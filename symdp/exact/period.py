@@ -33,7 +33,7 @@ from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
 _FEW_NODES = 1 << 7  # all of which are evaluated
-_MOST_NODES = 1 << 20
+_MOST_NODES = 1 << 20  # 16 MB, and about a second
 _MOST_WORK = 1 << 25  # nodes times atoms
 _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all together that is never evaluated
 

@@ -21,7 +21,7 @@ _NEAR = 0.02  # standard deviations of the integrand
 HALF_CELL = 0.6  # half a cell, in the same unit: off the saddle point by this costs e^0.18
 _FINEST = 5  # halvings of the first cells: closer to the end of the range, lines are not shared
 _FROM_END = 0.5  # next to the end of the range the integrand is about as wide as it is far from it
-_MOST_KEPT = 2048
+_MOST_KEPT = 2048  # lines of one law
 _MOST_NODES = 1 << 22  # of all lines together, 24 bytes each
 
 Trace = Callable[[SumLaw, float, float, float], Line | Literal[True] | None]

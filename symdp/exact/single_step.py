@@ -22,7 +22,7 @@ from symdp.law.step import Array, SmoothPiece
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
-_LOG_SMALL = math.log(1e-3)
+_LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
 _SAME_TOP = 1e-14  # of the largest loss: what differs by less is the largest loss
 
 

@@ -40,8 +40,8 @@ _TOO_OFTEN = (
     "the single values of the loss of {} steps bring the characteristic function back too often; "
     "the method prv gives proved bounds"
 )
-_FARTHEST_RETURN = 1 << 17
-_CYCLES = 8.0
+_FARTHEST_RETURN = 1 << 17  # nodes up to a recurrence that is waited for
+_CYCLES = 8.0  # recurrences after which a sum is taken for settled
 _MOST_PATIENT = 1 << 15  # nodes
 _SHORTER = (1.0, 1.19, 1.41, 1.68, 2.0)  # times shorter than Y
 _TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y

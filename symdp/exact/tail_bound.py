@@ -26,11 +26,11 @@ _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never lo
 _EVALUATED = 33.0  # the same for what is
 _RISE = 0.5  # above the last values of the line
 _HALFWAY = 0.5  # what is above it beyond this part of all that is looked at may go on for ever
-_MOST_KNOWN = 256
+_MOST_KNOWN = 256  # tilts of one law
 _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
-_FINEST = 0.25
-_GROWTH = 0.1
+_FINEST = 0.25  # in standard deviations⁻¹ of one step: |φ| cannot rise within it unseen
+_GROWTH = 0.1  # of y from one place to the next
 _SHARP = 0.25  # in standard deviations⁻¹ of the sum
 _ZOOM = np.linspace(-1.0, 1.0, 17)
 

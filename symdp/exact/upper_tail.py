@@ -30,10 +30,10 @@ from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp, log_one_minus_exp
 from symdp.law.total import SumLaw
 
-_MOST_SUMS = math.log(2e4)
+_MOST_SUMS = math.log(2e4)  # log of the sums above ε that are listed
 _MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
-_HALF = math.log(0.5)
-_SAME_TOP = 1e-14
+_HALF = math.log(0.5)  # log δ above which 1 − δ tells more
+_SAME_TOP = 1e-14  # relative: the largest loss but for rounding
 _SPARE = 1e-9  # of the budget
 
 

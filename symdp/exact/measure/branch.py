@@ -16,13 +16,13 @@ from symdp.law.step import Array, SmoothPiece
 
 _IMAGINARY = 1e-30  # of x: an imaginary step this small differentiates without cancellation
 _NEAREST = 1e-250  # to 0, that such a step still is a double
-_ROOTS = 80
+_ROOTS = 80  # halvings of a bracket, and more than doubles have bits
 _SHAKEN = 1e-13  # of a place: how little rounding may move it
 _TINY, _SMALL = 1e-8, 1e-5  # of a piece
 _ORDERS = 0.75, 1.25  # powers of the distance with which the slope of the loss falls at a turn
-_NEGLIGIBLE = 60.0
+_NEGLIGIBLE = 60.0  # e-folds below the maximum: e^−60 is far below rounding
 _SINGULAR, _FARTHER = 0.02, 2.0  # the least power with which a density is called infinite
-_MOST_HALVINGS, _SMALLEST, _LARGEST = 1000, 1e-300, 1e300
+_MOST_HALVINGS, _SMALLEST, _LARGEST = 1000, 1e-300, 1e300  # the range of doubles
 _ROUNDED = 1e-15  # of x, and of what is made of it
 _MARGIN = 2.0  # over the noise that was seen
 _NEAR, _NARROW, _BESIDE = 1e-6, 1e-3, 33  # where noise is looked for: shares of x, and places

@@ -13,16 +13,16 @@ from symdp.errors import AccuracyError
 from symdp.law.panels import Index
 from symdp.law.step import Array
 
-DEGREE = 15
-MAX_PANELS = 1500
+DEGREE = 15  # of a panel: 16 values, halved until the last coefficients are rounding
+MAX_PANELS = 1500  # 24 000 values of a density
 _MOST_NOISY = 64  # panels whose halves fit no better: those next to singular ends are few
-_ROUNDS = 46
+_ROUNDS = 46  # halvings, down to 1e-14 of the range
 _FIT = 2e-15  # of the last coefficients, for logarithms of ordinary size
 _NOISIEST = 1e-11  # of the last coefficients, where halving panels does not help
-_AUDIBLE = 1e-13
+_NOISY = 1e-13  # relative: more than this is not rounding alone
 _CLOSE = 1e-3  # of the last coefficients: the series is the function's but for a small error
 _VANISHING = 1500.0  # e-folds below the highest of the panels' mean heights
-_MOST_CELLS = 1 << 20
+_MOST_CELLS = 1 << 20  # 8 MB
 _ROW, _MOST_SPLIT = 8, 0.25  # columns, and the share of rows that may lie on several panels
 _NEAR = 1 << 14  # values that stay in a processor's cache
 _VARIATION = 6.0  # how far log f may move over an interval of one quadrature rule
@@ -83,7 +83,7 @@ class LogDensity:
         Noise that leaves the masses of panels as they are moves mass by less than a panel.
         """
         flat = 2.0 * np.abs(self.coefficients[1:]).sum(axis=0) < _VARIATION  # one rule will do
-        noisy = np.flatnonzero((self.noise > _AUDIBLE) & flat)
+        noisy = np.flatnonzero((self.noise > _NOISY) & flat)
         lower, upper = self.edges[noisy], self.edges[noisy + 1]
         half = 0.5 * (upper - lower)
         s = (0.5 * (lower + upper))[:, None] + half[:, None] * NODES
@@ -200,7 +200,7 @@ def mass_and_mean(s: Array, exponent: Array) -> tuple[float, float]:
     return top + float(np.log(total)), guess + float(weight @ (s - guess))
 
 
-_SLIVER = 1e-13
+_SLIVER = 1e-13  # of the range: a panel so short carries no mass
 _NOTHING = -1e9  # the logarithm of a density that is 0
 
 
@@ -291,7 +291,7 @@ def interpolate(
 
 
 _SPARE = 44.0  # e^-44 of the largest part is below rounding
-_BLOCK = 400_000
+_BLOCK = 400_000  # values at a time, 3 MB
 
 
 def convolve(first: LogDensity, second: LogDensity, s: Array) -> Array:

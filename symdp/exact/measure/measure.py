@@ -17,17 +17,17 @@ from symdp.law.loss import LossLaw
 from symdp.law.outline import Outline
 from symdp.law.step import Array
 
-MAX_ATOMS = 4000
-MAX_BREAKS = 120
-MAX_SPIKES = 40
+MAX_ATOMS = 4000  # kept apart; each shifts the whole density once a step
+MAX_BREAKS = 120  # places where a panel must end
+MAX_SPIKES = 40  # integrable singularities kept apart
 _MOST_CUTS = 1 << 21  # of panels: a few seconds
 _ROUNDED = 1e-14  # how far off a sum of ends is, relative to the largest
-_SAME = 1e-13
+_SAME = 1e-13  # of the range: places closer than this are one
 _TRIM = 0.05  # of the way from a lower end to the mean
 _NEXT = 0.01  # of a range: no more is cut off next to a turn
-_MOST_COPIES = 6
+_MOST_COPIES = 6  # shifted densities whose breaks are kept
 _CLOSE = 2.0**-20  # of the scale on which the law of the sum changes
-_ROUNDING_MASS = 42.0
+_ROUNDING_MASS = 42.0  # e-folds: 6e-19, below the rounding of a mass of one
 _RESOLVED = 12.0  # e-folds over a cell that its rule still integrates
 _BEYOND_NODES = 0.0054  # of the distance between a cell's outer nodes: from there to its end
 _BELOW_FLOOR = 20.0  # e-folds, as many panels may hold as much

@@ -16,7 +16,7 @@ from symdp.law.total import SumLaw
 _UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
 _LEAST = 40.0  # e-folds of 1 − δ, which is made of what lies below ε
 _BLURRED = 8.0  # standard deviations
-_SAME_TOP = 1e-14
+_SAME_TOP = 1e-14  # relative: the largest loss but for rounding
 
 
 @dataclass(frozen=True)
