@@ -80,6 +80,7 @@ def test_tails_of_sampled_counts_are_cut_where_they_are_small(weight, direction)
         assert mpmath.fsum(far) <= mpmath.mpf(float(beyond.upper())) <= mpmath.mpf(2) ** -60
 
 
+@pytest.mark.slow
 def test_a_thousand_sampled_counts_are_proved():
     composition = compose(SAMPLED, 1000)
     found = composition.delta(0.42, direction="remove")

@@ -118,6 +118,7 @@ def test_text_is_escaped(shell, tmp_path, ending, kept):
     assert "0.926342" in text  # ε, rounded up
 
 
+@pytest.mark.slow
 def test_a_training_run_and_a_proof(shell, tmp_path):
     path = tmp_path / "card.json"
     line = "card --examples 9 --batch 9 --steps 3 --noise 2 --delta 1e-5 --prove 4 --json -o"

@@ -96,6 +96,7 @@ def _check_text(answer):
         assert Decimal(high) >= Decimal(answer.log_upper).exp() * (1 - Decimal(10) ** -20)
 
 
+@pytest.mark.slow_cases("3")
 @pytest.mark.slow_cases("40")
 @pytest.mark.parametrize("digits", [3, 40])
 def test_a_certificate_prints_its_value_between_its_ends(digits):

@@ -52,6 +52,7 @@ def test_csv_has_a_line_for_each_sampling(shell):
     assert all(row["error"] == "" and float(row["steps"]) == 500 for row in rows)
 
 
+@pytest.mark.slow
 def test_the_noise_for_an_epsilon(shell):
     answer = shell(f"{RUN} --target-epsilon 1 --json").json
     assert 1 - 1e-6 < answer["epsilon"] <= 1

@@ -54,6 +54,7 @@ def test_every_expression_reads_back_equal(derivation):
         assert {s.name: s.assumptions0 for s in read[path].free_symbols} == own
 
 
+@pytest.mark.slow_cases("sparse_histogram")
 def test_every_text_has_its_expression(derivation):
     document = derivation.to_json(order=1)
     read = from_json(document)

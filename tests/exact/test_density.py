@@ -75,6 +75,7 @@ def test_a_slope_without_a_value_is_no_rounding():
         assert np.isfinite(turn.rounding(v)).all()
 
 
+@pytest.mark.slow_cases("exp(-|x|**3) noise-2.0")
 @pytest.mark.slow_cases("laplace against gaussian-5.0")
 @pytest.mark.parametrize(
     ("name", "deviations"), [("exp(-|x|**3) noise", 2.0), ("laplace against gaussian", 5.0)]

@@ -76,6 +76,7 @@ def test_every_sum_in_balls_is_the_sum_over_all_tuples():
     )
 
 
+@pytest.mark.slow_cases("mechanism0-1000-2.0")
 @pytest.mark.slow_cases("mechanism1-10000-4.0")
 @pytest.mark.parametrize(
     ("mechanism", "count", "deviations"), [(RARE, 1000, 2.0), (RARE, 10**4, 4.0)]

@@ -148,6 +148,7 @@ def test_heterogeneous_and_mass_at_infinity():
                 assert answer.log_upper - answer.log_lower < 0.05 or answer.log_delta < -16
 
 
+@pytest.mark.slow
 def test_arbitrary_precision_truth():
     """Against quadrature to 30 digits, which shares no code with the mesh."""
     composition = compose(mechanisms.laplace(b=2), 12)

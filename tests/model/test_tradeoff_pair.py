@@ -101,6 +101,7 @@ def test_one_guarantee_is_the_box(epsilon):
     assert ours == pytest.approx(box, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_guarantees_of_gaussian_noise_bound_its_compositions():
     gauss = compose(mechanisms.gaussian(sigma=2))
     own = compose(mechanisms.gaussian(sigma=2), 10)
