@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from symdp.errors import AccuracyError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
-from symdp.exact.contour import contour_answer
+from symdp.exact.contour import contour_answer, on_own_lines
 from symdp.exact.enumeration import listed_answer
 from symdp.exact.measure.answer import measure_answer
 from symdp.exact.mesh.mesh import mesh_answer
@@ -138,7 +138,12 @@ class Contour(FloatAccountant):
             answer = route.answer(law, epsilon)
             if answer is not None:
                 return replace(answer, route=route.name)
-        last = mesh_answer(law, epsilon)
+        try:
+            last = mesh_answer(law, epsilon)
+        except AccuracyError:
+            if not law.is_spread:
+                raise
+            last = on_own_lines(law, epsilon)[0]  # cancels, and its wide interval says so
         if not (last.log_lower is not None and last.log_lower > -math.inf):
             raise AccuracyError(
                 "too few values of the characteristic function tell what losses add up to; the "

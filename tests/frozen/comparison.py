@@ -14,6 +14,7 @@ from typing import Any
 # their last place may lie between two intervals that hold one number.
 ROUNDING = 2 * 2.0**-52
 # Only an interval that says nothing is wider than this and than it was: a factor of 1.001 of δ.
+_OF_A_LOG = 1e-10  # of log δ, where δ is e to minus many millions
 WIDEST = 1e-3
 
 Entry = dict[str, Any]
@@ -49,7 +50,7 @@ def contradictions(
         if not (_below(low, most) and _below(least, high)):
             found.append(f"[{low!r}, {high!r}] misses the proved [{least!r}, {most!r}]")
     if frozen["log_lower"] is not None and _width(low, high) > max(
-        _width(old_low, old_high), WIDEST
+        _width(old_low, old_high), WIDEST, _OF_A_LOG * abs(low)
     ):
         found.append(f"[{low!r}, {high!r}] is wider than {WIDEST} and than it was")
     return found
