@@ -139,14 +139,15 @@ class Contour(FloatAccountant):
             if answer is not None:
                 return replace(answer, route=route.name)
         try:
-            last = mesh_answer(law, epsilon)
+            last = replace(mesh_answer(law, epsilon), route=ROUTES[-1].name)
         except AccuracyError:
             if not law.is_spread:
                 raise
-            last = on_own_lines(law, epsilon)[0]  # cancels, and its wide interval says so
+            # A line of its own bounds δ, too widely for the row of the contour.
+            last = replace(on_own_lines(law, epsilon)[0], route="contour")
         if not (last.log_lower is not None and last.log_lower > -math.inf):
             raise AccuracyError(
                 "too few values of the characteristic function tell what losses add up to; the "
                 "method prv gives proved bounds"
             )
-        return replace(last, route=ROUTES[-1].name)
+        return last
