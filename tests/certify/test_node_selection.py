@@ -54,7 +54,7 @@ def test_places_are_closer_than_a_step_is_wide():
 
 
 def responses(count, few):
-    """Of the second kind are so few that |φ| comes back within a period of the first."""
+    """Of the second kind are so few that |φ| recurs within a period of the first."""
     return [
         (mechanisms.randomized_response(epsilon_0=2), count),
         (mechanisms.randomized_response(epsilon_0="1/2"), few),

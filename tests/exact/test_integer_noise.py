@@ -154,7 +154,7 @@ def main_lobe(law, epsilon, tilt):
 
 @pytest.mark.parametrize("deviations", [1.0, 5.0])
 def test_sampled_integer_noise_of_very_many_steps(deviations):
-    """What comes back is faint: its rounding counts, next to the axis only that of the spread."""
+    """What recurs is small: its rounding counts, next to the axis only that of the spread."""
     step = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/100")
     composition = compose(step, 10**8)
     law = composition.law("remove")

@@ -64,7 +64,7 @@ def counts_of(law):
 @pytest.mark.parametrize("deviations", [-1.0, 0.3, 1.5])
 @pytest.mark.parametrize("name", LATTICES)
 def test_lattices_however_fine_agree_with_certified_values(name, deviations):
-    """Their characteristic function comes back, as high as at zero, long after it died out."""
+    """Their characteristic function recurs, as high as at zero, long after it died out."""
     steps = LATTICES[name]
     epsilon = epsilon_at(steps, deviations, "remove")
     assert_certified(steps, epsilon, "remove", accuracy=2e-12, width=1e-10)

@@ -35,7 +35,7 @@ RARE = {
 @pytest.mark.parametrize("deviations", [0.5, 2.0])
 @pytest.mark.parametrize("name", RARE)
 def test_a_thousand_sampled_steps_agree_with_certified_values(name, deviations):
-    """Their characteristic function comes back too often for any line."""
+    """Their characteristic function recurs too often for any line."""
     step, count = RARE[name][0].subsample("poisson", "1/100"), RARE[name][1]
     composition = compose(step, count)
     law = composition.law("remove")

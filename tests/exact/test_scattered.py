@@ -26,7 +26,7 @@ RESPONSES = [
 
 
 QUESTIONS = {
-    "between two lulls": ([(HALF, 5)], 4.0, "remove"),
+    "between two recurrences": ([(HALF, 5)], 4.0, "remove"),
     "six": ([(HALF, 6)], 2.0, "remove"),
     "in the head": ([(HALF, 6)], -1.0, "add"),
     "rare": ([(RARE, 4)], 2.0, "remove"),
@@ -81,7 +81,7 @@ def test_every_sum_in_balls_is_the_sum_over_all_tuples():
 @pytest.mark.parametrize(
     ("mechanism", "count", "deviations"), [(RARE, 1000, 2.0), (RARE, 10**4, 4.0)]
 )
-def test_lulls_without_end_cost_no_digits(mechanism, count, deviations):
+def test_endless_recurrences_have_narrow_bounds(mechanism, count, deviations):
     steps = [(mechanism, count)]
     epsilon = epsilon_at(steps, deviations, "remove")
     assert_certified(steps, epsilon, "remove", accuracy=1e-8, width=5e-8)
@@ -89,7 +89,7 @@ def test_lulls_without_end_cost_no_digits(mechanism, count, deviations):
 
 @pytest.mark.slow_cases("100")
 @pytest.mark.parametrize("count", [100, 10**6, 10**8])
-def test_what_comes_back_rarely_leaves_narrow_bounds(count):
+def test_rare_recurrences_leave_narrow_bounds(count):
     composition = compose(RARE, count)
     mean, variance = (float(v) for v in composition.law("remove").cumulants(0.0, 2))
     for deviations in (0.5, 2.0, 3.0):

@@ -76,7 +76,7 @@ def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(coun
     assert shared_line(law, epsilon, Strip.RIGHT, _traced) is None
     with pytest.raises(AccuracyError, match="equally spaced"):
         on_own_lines(law, epsilon)
-    # The mesh bounds what comes back, whatever it is: its lines agree within their bounds.
+    # The mesh bounds whatever lies beyond its cut-off: its lines agree within their bounds.
     found = Contour().log_delta(law, epsilon)
     assert found.route == "mesh"
     assert found.log_lower <= found.log_delta <= found.log_upper
@@ -87,7 +87,7 @@ def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(coun
 
 
 def test_a_line_beyond_the_return_is_answered():
-    # Wide bumps: the characteristic function comes back, but not for ever.
+    # Wide bumps: the characteristic function rises again, but not for ever.
     law = compose(two_bumps(4), 12).law("remove")
     answer, proved = Contour().log_delta(law, 1.0), accountant("prv").log_delta(law, 1.0)
     assert answer.kind == "exact"

@@ -273,14 +273,14 @@ def test_bad_input_is_named() -> None:
 
 
 def test_out_of_reach_is_said() -> None:
-    """Incommensurate atoms, too many to enumerate, whose characteristic function comes back."""
+    """Incommensurate atoms, too many to enumerate, whose characteristic function recurs near its maximum."""
     atoms = [R(7, 10), R(1, 10), R(1, 10), R(1, 10)]
     others = [R(3, 4), R(1, 20), R(1, 8), R(3, 40)]
     with pytest.raises(AccuracyError, match="ask for fewer digits"):
         privacy_profile([(_listed(atoms, others), 900)], 3, 40)
 
 
-def test_single_values_lift_the_characteristic_function_again_after_a_lull():
+def test_atoms_lift_the_characteristic_function_again_far_out():
     """Beside narrow steps that take any value: certified digits agree, or too many are refused."""
     steps = [
         (mechanisms.randomized_response(epsilon_0=1).pair("remove"), 200),
