@@ -273,7 +273,7 @@ def test_bad_input_is_named() -> None:
 
 
 def test_out_of_reach_is_said() -> None:
-    """Incommensurate atoms, too many to enumerate, whose characteristic function recurs near its maximum."""
+    """Incommensurate atoms, too many to enumerate, whose characteristic function recurs."""
     atoms = [R(7, 10), R(1, 10), R(1, 10), R(1, 10)]
     others = [R(3, 4), R(1, 20), R(1, 8), R(3, 40)]
     with pytest.raises(AccuracyError, match="ask for fewer digits"):
