@@ -53,7 +53,7 @@ def within(deadline: Deadline, most: float | None = None) -> Iterator[None]:
 
     Examples
     --------
-    >>> with within(Deadline(0.01)):
+    >>> with within(Deadline(60.0), most=0.01):
     ...     time.sleep(5)
     Traceback (most recent call last):
     symdp.errors.AccuracyError: no answer within 0.01 s

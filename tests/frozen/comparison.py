@@ -50,7 +50,7 @@ def contradictions(
         if not (_below(low, most) and _below(least, high)):
             found.append(f"[{low!r}, {high!r}] misses the proved [{least!r}, {most!r}]")
     if frozen["log_lower"] is not None and _width(low, high) > max(
-        _width(old_low, old_high), WIDEST, _OF_A_LOG * abs(low)
+        _width(old_low, old_high), WIDEST, _OF_A_LOG * abs(log_delta)
     ):
         found.append(f"[{low!r}, {high!r}] is wider than {WIDEST} and than it was")
     return found
