@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits beyond those asked, at first
-_TRIES = 4
-_MOST_DIGITS = 1000
+_TRIES = 4  # with more digits carried, as many as were lost
+_MOST_DIGITS = 1000  # asked for
 _LEAST_DIGITS = 4  # that make a proof worth while where more were asked
 _BITS = 128  # of numbers beyond the digits asked
 _SMALLER = 5  # times that δ of one step may be smaller than what is cut off
 _NEAR_TOP = 1e-3  # of ε: from so near the largest loss no other ε tells about it
 _ROUNDED = (6, 8, 10)  # digits of an ε that close ones share
 _CLOSE = 0.05  # what it may change log δ by
-_TILT_BITS = 3
+_TILT_BITS = 3  # of a tilt: enough to be near the saddle, few so that close ε share nodes
 _SMALLEST = 1e6  # −log δ, as so many bits are carried
 _FEWEST_ON_LINE = 12  # steps: of fewer, |φ|ⁿ falls so late that the mesh costs less
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
-_MESH_BITS = 192
+_MESH_BITS = 192  # carried beside a mesh, whose error is far larger
 _NOT_LOW = -0.1  # log δ, from which on down 1 − δ is not small
 _QUARTERS = (2, 1, 3, 0)  # of s in a bound of 1 − δ, most often the best first
 _LITTLE, _LEAST_TILT = 1 / 16, 1e-9  # a tilt where none is known, and the least of use
