@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from shell import Shell
 
 from symdp import user_cache
+from symdp.cli.app import delta
 from symdp.cli.job import Job
 from symdp.cli.known import Composed
+from symdp.cli.plain_words import plain_call
 from symdp.questions.known import KnownComposition
 
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}
@@ -138,3 +141,29 @@ def test_another_text_or_another_version_is_another_formula(
     assert Composed(job)._asked.path != path
     user_cache.keep(path, facts)
     assert user_cache.recall(path) == facts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "delta gaussian sigma=2 -n 5 --epsilon 1 --json",
+        "delta --json --epsilon -1 gaussian sigma=2 --count 5 --direction add",
+        "epsilon laplace b=2 --delta 1e-3 -n 7 --sampling poisson --rate 1/9 --json",
+    ],
+)
+def test_plain_words_mean_what_typer_reads(
+    words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = [shell(words).json]
+    monkeypatch.setattr("symdp.cli.plain_words.plain_call", lambda *_: None)
+    plain.append(shell(words).json)
+    assert plain[0] | {"seconds": 0} == plain[1] | {"seconds": 0}
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "gaussian", "--epsilon", "--epsilon 1 --epsilon 2", "--epsilon=1", "--epsilon 1 --jso",
+     "--epsilon 1 --help", "-n5 --epsilon 1"],
+)  # fmt: skip
+def test_unusual_words_are_left_to_typer(words: str) -> None:
+    assert plain_call(delta, words.split()) is None
