@@ -34,7 +34,8 @@ _LARGEST_FILE = 1_000_000  # bytes
 _TEXTS = ("title", "description", "citation", "family", "protects")
 _CURVES = ("trade_off", "profile")
 _CONTENT = (
-    "variable", "support", "parameters", "noise", "pair", *_CURVES, "sampling", "relation"
+    "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
+    "relation",
 )  # fmt: skip
 _TOP = ("name", *_TEXTS, *_CONTENT)
 _WORDS = {
@@ -100,7 +101,8 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     mechanism = with_sampling(mechanism, take(document, "sampling", dict))
     mechanism = with_relation(mechanism, take(document, "relation", str))
     _refuse_unused(mechanism)
-    return mechanism
+    with at("[assume]"):
+        return mechanism.assuming(take(document, "assume", dict))
 
 
 def _of_densities(document: dict[str, Any]) -> Mechanism:
