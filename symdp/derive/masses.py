@@ -96,7 +96,7 @@ def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tup
         masses[piece.loss] = masses.get(piece.loss, sp.S.Zero) + mass
     for piece in finite:
         if x.is_integer and piece.slope != "constant":
-            places, is_whole = _few_places(piece)
+            places, is_whole = few_places(piece)
             for place in places:
                 value = _value(piece.loss.subs(x, place), masses)
                 if is_whole or value in masses:
@@ -105,7 +105,7 @@ def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tup
     return tuple(Atom(loss, mass) for loss, mass in masses.items())
 
 
-def _few_places(piece: Piece) -> tuple[list[sp.Expr], bool]:
+def few_places(piece: Piece) -> tuple[list[sp.Expr], bool]:
     """The integers of a piece, and whether they are all of them; otherwise those at its ends."""
     width = piece.upper - piece.lower
     if width.is_Integer and width < _MANY:
