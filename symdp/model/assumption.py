@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.exact_number import shorten
 from symdp.model.guarded import sign_of
-from symdp.model.parser import parse, shorten
+from symdp.model.parser import parse
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

@@ -18,9 +18,10 @@ from typing import TypeAlias
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.exact_number import shorten
 from symdp.model.guarded import sign_of, substitute
 from symdp.model.pair import Component, Support
-from symdp.model.parser import CONSTANTS, parse_value, shorten
+from symdp.model.parser import CONSTANTS, parse_value
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
 

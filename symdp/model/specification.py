@@ -17,9 +17,10 @@ from typing import Any
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.exact_number import shorten
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
-from symdp.model.parser import parse, shorten
+from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol
 from symdp.model.schemes import ALLOCATION
 from symdp.model.tradeoff_pair import (
