@@ -119,7 +119,8 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
         return -sp.oo if _is_zero(values[0]) else sp.log(values[0], evaluate=_is_short(values[0]))
     if isinstance(node, sp.Pow):
         return _power(*values)
-    result = node.func(*values)
+    # So that cos(π(1 − w)/2w − π/2w) is seen to be cos(−π/2).
+    result = node.func(*(sp.expand(value) if value.free_symbols else value for value in values))
     return None if result.has(sp.nan, sp.zoo, sp.oo, -sp.oo, sp.AccumBounds) else result
 
 
