@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symdp
-from symdp.derive.present import SCHEMA, _formulas, from_json
+from symdp.derive.document import SCHEMA, _formulas, from_json
 from symdp.emit.json import _heads, read_expressions, write_expressions
 from symdp.emit.mathml import mathml_of_name
 from symdp.errors import InputError
