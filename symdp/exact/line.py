@@ -176,14 +176,13 @@ def _spacing(
         above = np.minimum(above, high)
     if tilt - low > _WORTHWHILE * natural:
         below = np.maximum(below, low)
-    steps = []
-    for asked in (below, above):
-        side, bound = _near_enough(law, epsilon, asked, tilt)
-        if tilt > 0:
-            bound = bound + log_payoff_bound(side)
-        room = np.maximum(accuracy + bound - log_answer + beside * np.abs(side - tilt), 1.0)
-        steps.append(float((2.0 * math.pi * np.abs(side - tilt) / room).max()))
-    return min(steps)
+    side, bound = _near_enough(law, epsilon, np.concatenate([below, above]), tilt)
+    apart = np.abs(side - tilt)
+    if tilt > 0:
+        bound = bound + log_payoff_bound(side)
+    room = np.maximum(accuracy + bound - log_answer + beside * apart, 1.0)
+    steps = 2.0 * math.pi * apart / room
+    return float(min(steps[: below.size].max(), steps[below.size :].max()))
 
 
 def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tuple[Array, Array]:

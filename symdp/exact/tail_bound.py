@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.law.decay import decay
+from symdp.law.decay import DERIVATIVES, decay
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
@@ -26,6 +26,8 @@ _NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never lo
 _EVALUATED = 33.0  # the same for what is
 _RISE = 0.5  # above the last values of the line
 _HALFWAY = 0.5  # what is above it beyond this part of all that is looked at may go on for ever
+_PLACES = 40  # at which it is bounded, over three decades
+_MANY = 100  # steps, for which the variation of the density itself bounds enough
 _MOST_KNOWN = 256  # tilts of one law
 _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
@@ -148,10 +150,14 @@ class _Known:
 
 
 def _found_above(law: SumLaw, tilt: float, most: float) -> float | None:
-    places = np.geomspace(1e-3 * most, most, 60)
-    bound = law.upper_sum([decay(part).log_bound(places) for part in law.tilted(tilt)])
-    beyond = np.flatnonzero(bound < -_NEGLIGIBLE)
-    return float(places[beyond[0]]) if beyond.size else None
+    places = np.geomspace(1e-3 * most, most, _PLACES)
+    tilted = law.tilted(tilt)
+    for order in (1, DERIVATIVES) if law.count >= _MANY else (DERIVATIVES,):
+        bound = law.upper_sum([decay(part, order).log_bound(places) for part in tilted])
+        beyond = np.flatnonzero(bound < -_NEGLIGIBLE)
+        if beyond.size:
+            return float(places[beyond[0]])
+    return None
 
 
 def _log_modulus(law: SumLaw, tilt: float, y: Array) -> Array:

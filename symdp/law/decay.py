@@ -17,7 +17,8 @@ from symdp.law.loss import Tilted
 from symdp.law.panels import DERIVATIVE, NODES, ORDER
 from symdp.law.step import Array
 
-_ORDERS = (1, 2, 4)
+DERIVATIVES = 4  # the most integrations by parts
+_ORDERS = (1, 2, DERIVATIVES)
 _ENDS = np.linalg.solve(
     np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
     np.polynomial.legendre.legvander(np.asarray([-1.0, 1.0]), ORDER - 1).T,
@@ -55,7 +56,7 @@ class Decay:
         What lies beyond the last y is bounded as if it were of the last one's size.
         """
         best = np.ones(y.size)
-        for order, variation in zip(_ORDERS, self.variation, strict=True):
+        for order, variation in zip(_ORDERS, self.variation, strict=False):
             powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
             with np.errstate(over="ignore", invalid="ignore"):
                 share = np.multiply.outer(powers[:, -1], variation)
@@ -74,8 +75,15 @@ class Decay:
         return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
 
 
-def decay(tilted: Tilted) -> Decay:
+def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
     """Return how the characteristic function of one step's tilted loss is bounded far out.
+
+    Parameters
+    ----------
+    tilted
+        The law of the step's loss.
+    most
+        How many integrations by parts at most: 1, 2 or 4.
 
     Examples
     --------
@@ -97,11 +105,11 @@ def decay(tilted: Tilted) -> Decay:
     with np.errstate(all="ignore"):
         density = weight / np.exp(nodes.log_spread[index])
         derivatives = [density]
-        for _ in range(max(_ORDERS) - 1):
+        for _ in range(most - 1):
             derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
         ends = [np.nan_to_num(d @ _ENDS, nan=np.inf) for d in derivatives]
         variation = []
-        for k in _ORDERS:
+        for k in (order for order in _ORDERS if order <= most):
             low, high = ends[k - 1][:, :1], ends[k - 1][:, 1:]
             path = np.concatenate([low, derivatives[k - 1], high], axis=1)
             variation.append(np.nan_to_num(np.abs(np.diff(path)).sum(axis=1), nan=np.inf))

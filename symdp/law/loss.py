@@ -33,6 +33,10 @@ _FREQUENT = 2.0  # its frequency, in standard deviations⁻¹ of the loss
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
+_UNSEEN_LOSS = (
+    "no loss of {} is seen so far out: doubles cannot tell so large ones apart; ask for another "
+    "epsilon"
+)
 
 
 @dataclass(frozen=True)
@@ -311,6 +315,29 @@ class LossLaw:
                 result[chosen] = excess(nodes, tilts[chosen])
         return result
 
+    def rough_cumulants(self, tilts: Array) -> tuple[Array, Array]:
+        """Return K′(t) − E L and K″(t) for several tilts, as sums that may cancel.
+
+        Raises
+        ------
+        AccuracyError
+            If no loss can be seen so far out.
+        """
+        mean, variance = np.empty(tilts.size), np.empty(tilts.size)
+        sets = [self.nodes(t, 0.0) for t in tilts.tolist()]
+        for nodes in {id(one): one for one in sets}.values():
+            if not nodes.loss.size:
+                raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
+            here = [one is nodes for one in sets]
+            exponent = nodes.log_weight + np.multiply.outer(tilts[here], nodes.centred)
+            weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+            total = weight.sum(axis=1)
+            first = weight @ nodes.centred / total
+            second = weight @ (nodes.centred * nodes.centred) / total
+            variance[here] = second - first * first
+            mean[here] = first
+        return mean, variance
+
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency.
 
@@ -329,10 +356,7 @@ class LossLaw:
 
     def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
         if not nodes.loss.size:
-            raise AccuracyError(
-                f"no loss of {self.step.name} is seen at the tilt {tilt:.6g}: doubles cannot tell "
-                "so large ones apart; ask for another epsilon"
-            )
+            raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
         exponent = nodes.log_weight + tilt * nodes.centred
         top = float(exponent.max())
         weight = np.exp(exponent - top)
