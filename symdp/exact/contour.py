@@ -31,7 +31,7 @@ from symdp.exact.line import (
 from symdp.exact.shared_lines import shared_line
 from symdp.exact.strip import integrate
 from symdp.exact.strips import answer_from_strips, line_tilt
-from symdp.exact.tail_bound import is_assured, tail_bound
+from symdp.exact.tail_bound import Tail
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
@@ -108,7 +108,8 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
     AccuracyError
         If the law cannot be evaluated so far out.
     """
-    if not is_assured(law, tilt):
+    tail = Tail(law, tilt)
+    if tail.end is None:
         return None
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
@@ -118,7 +119,7 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
         total = plain_sum((line.values * np.exp(1j * line.places * gap)).real)
         wanted = 2.0 * size
         if 4.0 * size * line.last <= SETTLED * abs(total):
-            found = tail_bound(law, tilt, reach)
+            found = tail.beyond(reach)
             if not found.assured:
                 return None
             if found.start > reach:

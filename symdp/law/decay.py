@@ -19,6 +19,8 @@ from symdp.law.step import Array
 
 DERIVATIVES = 4  # the most integrations by parts
 _ORDERS = (1, 2, DERIVATIVES)
+_ANGLES = np.asarray([0.5, 1.0, 2.0, 3.0])  # a, how far two losses may turn apart
+_ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
 _ENDS = np.linalg.solve(
     np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
     np.polynomial.legendre.legvander(np.asarray([-1.0, 1.0]), ORDER - 1).T,
@@ -73,6 +75,26 @@ class Decay:
             total += np.where(inner, jump, 0.0).sum(axis=1)
             best = np.minimum(best, total)
         return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
+
+
+def log_bound_near(tilted: Tilted, y: Array) -> Array:
+    """Return a bound on log |φ(y')| between every two neighbours of rising y.
+
+    With two independent losses L and L', as 1 − cos u ≥ c u² for |u| ≤ a,
+
+        1 − |φ(y)|² = E(1 − cos y(L − L')) ≥ c y² E[(L − L')²; L, L' ∈ I],
+
+    I of length a/y around the median of L. That shows how |φ|ⁿ of many steps falls.
+    """
+    below = [np.cumsum(tilted.weight * tilted.deviation**k) for k in range(3)]
+    median = tilted.deviation[min(int(below[0].searchsorted(0.5)), below[0].size - 1)]
+    half = np.divide.outer(0.5 * _ANGLES, y[1:])
+    low = tilted.deviation.searchsorted(median - half)
+    high = tilted.deviation.searchsorted(median + half, side="right")
+    mass, first, second = (np.append(0.0, s)[high] - np.append(0.0, s)[low] for s in below)
+    curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
+    lost = 2.0 * y[:-1] ** 2 * (curved[:, None] * (mass * second - first * first)).max(axis=0)
+    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, _ALL)))
 
 
 def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
