@@ -30,7 +30,7 @@ MAX_NODES = 1 << 20  # of one line: 16 MB and a second
 SETTLED = 1e-13  # relative change at which the sum counts as complete
 ROUNDING = 2.3e-16  # of a double
 _FAR = 15.0  # tilts beyond this have node sets of their own
-_WORTHWHILE = 0.1  # of the best distance between tilts, for a step that costs no new node set
+_WORTHWHILE = 0.03  # of the best distance between tilts, for a step that costs no new node set
 _SOME_FREQUENCY = 1.0  # nats⁻¹: enough for the first nodes of a line
 _SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to a tilt whose law may be out of reach
 
