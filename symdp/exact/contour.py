@@ -10,6 +10,7 @@ how far the sum cancels.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -28,7 +29,7 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.shared_lines import shared_line
+from symdp.exact.shared_lines import shared_value, sum_ahead
 from symdp.exact.strip import integrate
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.exact.tail_bound import Tail
@@ -66,12 +67,18 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return own if assured and margin(own) <= _OWN + _ROUNDED_LOG * abs(own.log_delta) else None
 
 
+def prepare(law: SumLaw, epsilons: Sequence[float]) -> None:
+    """Take the integrals of many ε together that shared lines serve, before each is asked for."""
+    if law.is_spread:
+        lower, upper = law.loss_bounds
+        sum_ahead(law, [epsilon for epsilon in epsilons if lower < epsilon < upper], _traced)
+
+
 def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
 
     def value(strip: Strip) -> StripValue | None:
-        line = shared_line(law, epsilon, strip, _traced)
-        return None if line is None else line.value(epsilon)
+        return shared_value(law, epsilon, strip, _traced)
 
     return answer_from_strips(law, value)
 

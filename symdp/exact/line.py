@@ -138,6 +138,18 @@ class Line:
         tail = 2.0 * self.places.size * self.last
         return self.sized(distance, total, tail, slope / total if total else math.nan)
 
+    def values_at(self, epsilons: Sequence[float]) -> list[StripValue]:
+        """Return the integral at several ε by plain sums, for values that died out."""
+        distances = [self.distance(epsilon) for epsilon in epsilons]
+        phase = np.multiply.outer(np.asarray(distances) + self.shift, self._twice)
+        phase -= self._quarter
+        sums = np.cos(phase, out=phase) @ self._rows.T
+        tail = 2.0 * self.places.size * self.last
+        return [
+            self.sized(distance, total, tail, slope / total if total else math.nan)
+            for distance, (total, slope) in zip(distances, sums.tolist(), strict=True)
+        ]
+
     def sized(self, distance: float, total: float, tail: float, slope: float) -> StripValue:
         """Return the integral whose sum is known, with the size of what the sum left out."""
         magnitude = abs(total) * self.step / (2.0 * math.pi)

@@ -7,13 +7,13 @@ another one's bounds, and none for what was asked before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
-from symdp.exact.contour import contour_answer, on_own_lines
+from symdp.exact.contour import contour_answer, on_own_lines, prepare
 from symdp.exact.enumeration import listed_answer
 from symdp.exact.measure.answer import measure_answer
 from symdp.exact.mesh.mesh import mesh_answer
@@ -125,6 +125,12 @@ class Contour(FloatAccountant):
     def is_exact(self) -> bool:
         """True: it is the profile, but for rounding."""
         return True
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        if len(epsilons) > 1:
+            prepare(law, epsilons)
+        return super().log_deltas(law, epsilons)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.

@@ -5,8 +5,8 @@ only. The ε whose saddle point lies at t is known without a search,
 
     ε(t) = K′(t) − 1/t − 1/(1+t)        [SPA (50)],
 
-and rises with t. So a strip is halved, in a coordinate u of the tilt, down to stretches about as wide
-as the integrand; the line in the middle of a stretch serves every ε of it. Stretches do not depend
+and rises with t. So a strip is halved, in a coordinate u of the tilt, down to stretches about as
+wide as the integrand; the line in the middle of a stretch serves every ε of it. They do not depend
 on what was asked before, and neither do answers.
 """
 
@@ -21,13 +21,12 @@ from typing import Literal
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.line import Line
-from symdp.law.step import Array
+from symdp.exact.line import Line, StripValue
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
-HALF_CELL = 0.6  # half a stretch, in standard deviations of the integrand: that costs e^0.18
-_FINEST = 2.0**-20  # of a stretch, for lines that cross elsewhere than at the saddle point
+HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
+_FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
 _ROOM = 1e-9  # of a stretch: its ends are rounded
 _FIRST = (-5, 2)  # whole u between which a strip is looked at first
 _FARTHEST = 60  # the whole u beyond which nothing is looked at
@@ -49,26 +48,63 @@ def shared_line(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Line
         RIGHT or MIDDLE.
     trace
         Makes the line that crosses near the saddle point of an ε and serves all ε' not farther
-        from it than half a part; returns True where it is too wide for one line.
+        from it than half a stretch; returns True where that is too wide for one line.
     """
+    return _lines(law, strip).line(epsilon, trace)
+
+
+def shared_value(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> StripValue | None:
+    """Return the integral from the line that serves ε, None where no line can be kept."""
+    lines = _lines(law, strip)
+    if lines.ahead and epsilon in lines.ahead:
+        return lines.ahead[epsilon]
+    line = lines.line(epsilon, trace)
+    return None if line is None else line.value(epsilon)
+
+
+def sum_ahead(law: SumLaw, epsilons: Sequence[float], trace: Trace) -> None:
+    """Take the integrals right of both poles at many ε at once: `shared_value` has them then."""
+    lines = _lines(law, Strip.RIGHT)
+    served: dict[int, tuple[Line, list[float]]] = {}
+    for epsilon in epsilons:
+        line = lines.line(epsilon, trace)
+        if line is not None:
+            served.setdefault(id(line), (line, []))[1].append(epsilon)
+    lines.ahead = {
+        epsilon: value
+        for line, some in served.values()
+        if type(line) is Line
+        for epsilon, value in zip(some, line.values_at(some), strict=True)
+    }
+
+
+def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
+    """Return about the ε at which the integral right of both poles is δ, None where there is none.
+
+    That is where the leading order of the saddle point approximation is.
+    """
+    return _lines(law, Strip.RIGHT).epsilon_near(log_delta)
+
+
+def _lines(law: SumLaw, strip: Strip) -> _Lines:
     known: dict[Strip, _Lines] = law.kept.setdefault(_Lines, {})
-    lines = known.get(strip)
-    if lines is None:
-        lines = known[strip] = _Lines(law, strip)
-    return lines.line(epsilon, trace)
+    if strip not in known:
+        known[strip] = _Lines(law, strip)
+    return known[strip]
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A place u of a strip: the tilt t, ε(t), and √F₂ dt/du.
+    """A place u of a strip: the tilt t, ε(t), √F₂ dt/du, and log MSD₀ [SPA (60)].
 
-    The last is how many standard deviations of the integrand a stretch of length 1 is wide.
+    The third is how many standard deviations of the integrand a stretch of length 1 is wide.
     """
 
     u: float
     tilt: float
     epsilon: float
     width: float
+    log_leading: float
 
 
 class _Lines:
@@ -77,6 +113,7 @@ class _Lines:
     def __init__(self, law: SumLaw, strip: Strip) -> None:
         self._law, self._strip, self._end = law, strip, strip.width(law)
         self._lines: dict[float, Traced] = {}
+        self.ahead: dict[float, StripValue] = {}  # integrals that were taken together
         self._nodes = 0
         self._places: list[_Place] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
@@ -89,33 +126,61 @@ class _Lines:
 
     def line(self, epsilon: float, trace: Trace) -> Line | None:
         """Return the line that serves ε, or None where none can be kept."""
-        if not self._reaches(epsilon):
-            return None
-        while True:
-            place = bisect_right(self._places, epsilon, key=_epsilon) - 1
-            low, high = self._places[place : place + 2]
-            length = high.u - low.u
-            found: Traced = True
-            if max(low.width, high.width) * length <= 2.0 * HALF_CELL:
-                found = self._kept(low, high, trace)
+        stretch = self._stretch(epsilon, _epsilon)
+        while stretch is not None:
+            found = self._kept(*stretch, trace)
             if found is not True:
                 return found
+            self._halve(stretch[0])
+            stretch = self._stretch(epsilon, _epsilon)
+        return None
+
+    def epsilon_near(self, log_delta: float) -> float | None:
+        """Return about the ε at which the strip's integral is δ, None where there is none."""
+        stretch = self._stretch(-log_delta, _fallen)
+        if stretch is None:
+            return None
+        # The cubic that agrees with ε and dε/d(log δ) = −1/t at both ends.
+        low, high = stretch
+        gap, fall = high.epsilon - low.epsilon, low.log_leading - high.log_leading
+        x = (low.log_leading - log_delta) / fall
+        bent = (1.0 - x) * (fall / low.tilt - gap) - x * (fall / high.tilt - gap)
+        return low.epsilon + x * gap + x * (1.0 - x) * bent
+
+    def _stretch(
+        self, value: float, rising: Callable[[_Place], float]
+    ) -> tuple[_Place, _Place] | None:
+        """Return the stretch on which something rises to a value, None where none does."""
+        if not self._reaches(value, rising):
+            return None
+        while True:
+            place = bisect_right(self._places, value, key=rising) - 1
+            low, high = self._places[place : place + 2]
+            length = high.u - low.u
+            if max(low.width, high.width) * length <= 2.0 * HALF_CELL:
+                return low, high
             if length < _FINEST:
                 return None
-            self._places[place + 1 : place + 1] = self._evaluated([low.u + 0.5 * length])
+            self._halve(low)
 
-    def _reaches(self, epsilon: float) -> bool:
-        """Look further out, and return whether ε lies between two places."""
+    def _halve(self, low: _Place) -> None:
+        """Add the middle of the stretch that begins at a place."""
+        after = self._places.index(low) + 1
+        middle = 0.5 * (low.u + self._places[after].u)
+        self._places[after:after] = self._evaluated([middle])
+
+    def _reaches(self, value: float, rising: Callable[[_Place], float]) -> bool:
+        """Look further out, and return whether something rises to a value between two places."""
         places = self._places
-        while places and epsilon < places[0].epsilon and places[0].u > -_FARTHEST:
+        while places and value < rising(places[0]) and places[0].u > -_FARTHEST:
             places.insert(0, self._evaluated([places[0].u - 1.0])[0])
-        while places and epsilon >= places[-1].epsilon and not self._is_closed:
+        while places and value >= rising(places[-1]) and not self._is_closed:
             try:
                 places += self._evaluated([places[-1].u + 1.0])
                 self._is_closed = places[-1].u >= _FARTHEST
             except AccuracyError:  # too far out for a quadrature
                 self._is_closed = True
-        return bool(places) and places[0].epsilon <= epsilon < places[-1].epsilon
+        return bool(places) and rising(places[0]) <= value < rising(places[-1])
 
     def _kept(self, low: _Place, high: _Place, trace: Trace) -> Traced:
         """Return the line of a stretch; what was kept before makes room for a new one."""
@@ -142,21 +207,25 @@ class _Lines:
         reach = np.where(u < 0, np.exp2(u), np.exp2(u + 1.0) - 1.0)
         slope = math.log(2.0) * np.where(u < 0, reach, reach + 1.0)
         if self._strip is Strip.MIDDLE:
-            tilt, above, slope = -1.0 / (1.0 + reach), reach / (1.0 + reach), slope / (1.0 + reach) ** 2
+            tilt, above = -1.0 / (1.0 + reach), reach / (1.0 + reach)
+            slope /= (1.0 + reach) ** 2
         else:
             shrunk = 1.0 + reach / self._end
             tilt, slope = reach / shrunk, slope / shrunk**2
             above = 1.0 + tilt
-        mean, variance = np.full(u.size, self._law.mean), np.zeros(u.size)
-        for law, weight in self._law.terms:
-            first, second = law.rough_cumulants(tilt)
-            mean += weight * first
-            variance += weight * second
-        epsilon = mean - 1.0 / tilt - 1.0 / above
+        terms = [weight * np.stack(law.rough_cumulants(tilt)) for law, weight in self._law.terms]
+        excess, mean, variance = np.sum(terms, axis=0)
+        epsilon = self._law.mean + (mean - 1.0 / tilt - 1.0 / above)
         curvature = np.maximum(variance, 0.0) + tilt**-2.0 + above**-2.0
-        rows = zip(u.tolist(), tilt.tolist(), epsilon.tolist(), (np.sqrt(curvature) * slope).tolist(), strict=True)
-        return [_Place(*row) for row in rows]
+        leading = excess - tilt * (epsilon - self._law.mean) - np.log(np.abs(tilt) * above)
+        leading -= 0.5 * np.log(2.0 * math.pi * curvature)
+        columns = u, tilt, epsilon, np.sqrt(curvature) * slope, leading
+        return [_Place(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
 
 
 def _epsilon(place: _Place) -> float:
     return place.epsilon
+
+
+def _fallen(place: _Place) -> float:
+    return -place.log_leading
