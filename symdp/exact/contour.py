@@ -41,6 +41,7 @@ _ROUNDED_LOG = 1e-13  # of log δ: what rounding may do far out, where no other 
 _OWN = 1e-9  # half width of log δ from a line of its own, beyond which it cancels too far
 _FEW_ATOMIC, _FEW = 20, 200  # steps, with atoms and without, whose densities are rather added
 _LONGEST = 1 << 15  # nodes of a shared line
+ROUTE = "contour"  # the row of the table
 
 
 def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -80,7 +81,7 @@ def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
     def value(strip: Strip) -> StripValue | None:
         return shared_value(law, epsilon, strip, _traced)
 
-    return answer_from_strips(law, value)
+    return answer_from_strips(law, value, ROUTE)
 
 
 def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
@@ -99,7 +100,7 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
         assured = assured and found.assured
         return found
 
-    answer = answer_from_strips(law, value)
+    answer = answer_from_strips(law, value, ROUTE)
     assert answer is not None
     return answer, assured
 
