@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -58,4 +59,8 @@ class Accountant(Protocol):
 
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε) in the direction of the law."""
+        ...
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
         ...

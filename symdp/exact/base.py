@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -72,6 +73,10 @@ class FloatAccountant(ABC):
                 return with_uncertain_mass(self.inside_range(law, epsilon), law.uncertain_mass)
             except CoarseError:
                 law.refine()
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        return [self.log_delta(law, epsilon) for epsilon in epsilons]
 
     @abstractmethod
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:

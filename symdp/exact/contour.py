@@ -10,6 +10,7 @@ how far the sum cancels.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -28,10 +29,10 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.shared_lines import shared_line
+from symdp.exact.shared_lines import shared_value, sum_ahead
 from symdp.exact.strip import integrate
 from symdp.exact.strips import answer_from_strips, line_tilt
-from symdp.exact.tail_bound import is_assured, tail_bound
+from symdp.exact.tail_bound import Tail
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
@@ -40,6 +41,7 @@ _ROUNDED_LOG = 1e-13  # of log δ: what rounding may do far out, where no other 
 _OWN = 1e-9  # half width of log δ from a line of its own, beyond which it cancels too far
 _FEW_ATOMIC, _FEW = 20, 200  # steps, with atoms and without, whose densities are rather added
 _LONGEST = 1 << 15  # nodes of a shared line
+ROUTE = "contour"  # the row of the table
 
 
 def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -66,14 +68,20 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return own if assured and margin(own) <= _OWN + _ROUNDED_LOG * abs(own.log_delta) else None
 
 
+def prepare(law: SumLaw, epsilons: Sequence[float]) -> None:
+    """Take the integrals of many ε together that shared lines serve, before each is asked for."""
+    if law.is_spread:
+        lower, upper = law.loss_bounds
+        sum_ahead(law, [epsilon for epsilon in epsilons if lower < epsilon < upper], _traced)
+
+
 def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
 
     def value(strip: Strip) -> StripValue | None:
-        line = shared_line(law, epsilon, strip, _traced)
-        return None if line is None else line.value(epsilon)
+        return shared_value(law, epsilon, strip, _traced)
 
-    return answer_from_strips(law, value)
+    return answer_from_strips(law, value, ROUTE)
 
 
 def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
@@ -92,7 +100,7 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
         assured = assured and found.assured
         return found
 
-    answer = answer_from_strips(law, value)
+    answer = answer_from_strips(law, value, ROUTE)
     assert answer is not None
     return answer, assured
 
@@ -108,7 +116,8 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
     AccuracyError
         If the law cannot be evaluated so far out.
     """
-    if not is_assured(law, tilt):
+    tail = Tail(law, tilt)
+    if tail.end is None:
         return None
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
@@ -118,7 +127,7 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
         total = plain_sum((line.values * np.exp(1j * line.places * gap)).real)
         wanted = 2.0 * size
         if 4.0 * size * line.last <= SETTLED * abs(total):
-            found = tail_bound(law, tilt, reach)
+            found = tail.beyond(reach)
             if not found.assured:
                 return None
             if found.start > reach:

@@ -30,7 +30,7 @@ MAX_NODES = 1 << 20  # of one line: 16 MB and a second
 SETTLED = 1e-13  # relative change at which the sum counts as complete
 ROUNDING = 2.3e-16  # of a double
 _FAR = 15.0  # tilts beyond this have node sets of their own
-_WORTHWHILE = 0.1  # of the best distance between tilts, for a step that costs no new node set
+_WORTHWHILE = 0.03  # of the best distance between tilts, for a step that costs no new node set
 _SOME_FREQUENCY = 1.0  # nats⁻¹: enough for the first nodes of a line
 _SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to a tilt whose law may be out of reach
 
@@ -138,6 +138,18 @@ class Line:
         tail = 2.0 * self.places.size * self.last
         return self.sized(distance, total, tail, slope / total if total else math.nan)
 
+    def values_at(self, epsilons: Sequence[float]) -> list[StripValue]:
+        """Return the integral at several ε by plain sums, for values that died out."""
+        distances = [self.distance(epsilon) for epsilon in epsilons]
+        phase = np.multiply.outer(np.asarray(distances) + self.shift, self._twice)
+        phase -= self._quarter
+        sums = np.cos(phase, out=phase) @ self._rows.T
+        tail = 2.0 * self.places.size * self.last
+        return [
+            self.sized(distance, total, tail, slope / total if total else math.nan)
+            for distance, (total, slope) in zip(distances, sums.tolist(), strict=True)
+        ]
+
     def sized(self, distance: float, total: float, tail: float, slope: float) -> StripValue:
         """Return the integral whose sum is known, with the size of what the sum left out."""
         magnitude = abs(total) * self.step / (2.0 * math.pi)
@@ -176,14 +188,13 @@ def _spacing(
         above = np.minimum(above, high)
     if tilt - low > _WORTHWHILE * natural:
         below = np.maximum(below, low)
-    steps = []
-    for asked in (below, above):
-        side, bound = _near_enough(law, epsilon, asked, tilt)
-        if tilt > 0:
-            bound = bound + log_payoff_bound(side)
-        room = np.maximum(accuracy + bound - log_answer + beside * np.abs(side - tilt), 1.0)
-        steps.append(float((2.0 * math.pi * np.abs(side - tilt) / room).max()))
-    return min(steps)
+    side, bound = _near_enough(law, epsilon, np.concatenate([below, above]), tilt)
+    apart = np.abs(side - tilt)
+    if tilt > 0:
+        bound = bound + log_payoff_bound(side)
+    room = np.maximum(accuracy + bound - log_answer + beside * apart, 1.0)
+    steps = 2.0 * math.pi * apart / room
+    return float(min(steps[: below.size].max(), steps[below.size :].max()))
 
 
 def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tuple[Array, Array]:

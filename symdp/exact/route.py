@@ -7,13 +7,13 @@ another one's bounds, and none for what was asked before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
-from symdp.exact.contour import contour_answer, on_own_lines
+from symdp.exact.contour import ROUTE, contour_answer, on_own_lines, prepare
 from symdp.exact.enumeration import listed_answer
 from symdp.exact.measure.answer import measure_answer
 from symdp.exact.mesh.mesh import mesh_answer
@@ -84,7 +84,7 @@ ROUTES = (
         lattice_answer,
     ),
     Route(
-        "contour",
+        ROUTE,
         "losses with a density whose characteristic function dies out",
         "the trapezoid on one line",
         "1e-12",
@@ -126,6 +126,12 @@ class Contour(FloatAccountant):
         """True: it is the profile, but for rounding."""
         return True
 
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        if len(epsilons) > 1:
+            prepare(law, epsilons)
+        return super().log_deltas(law, epsilons)
+
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.
 
@@ -137,14 +143,14 @@ class Contour(FloatAccountant):
         for route in ROUTES[1:-1]:
             answer = route.answer(law, epsilon)
             if answer is not None:
-                return replace(answer, route=route.name)
+                return answer if answer.route else replace(answer, route=route.name)
         try:
             last = replace(mesh_answer(law, epsilon), route=ROUTES[-1].name)
         except AccuracyError:
             if not law.is_spread:
                 raise
             # A line of its own bounds δ, too widely for the row of the contour.
-            last = replace(on_own_lines(law, epsilon)[0], route="contour")
+            last = on_own_lines(law, epsilon)[0]
         if not (last.log_lower is not None and last.log_lower > -math.inf):
             raise AccuracyError(
                 "too few values of the characteristic function tell what losses add up to; the "

@@ -1,48 +1,40 @@
-"""Lines that are kept with a law: each serves every ε of a cell of the real axis.
+"""Lines that are kept with a law: each serves every ε next to the one whose saddle point it is.
 
 Any line of a strip gives the same δ; where it crosses the axis changes the cost and the rounding
-only. So the axis is cut into cells no wider than the integrand, and all ε of a cell share the line
-that suits its middle. The cells do not depend on what was asked before, and neither do answers.
+only. The ε whose saddle point lies at t is known without a search,
+
+    ε(t) = K′(t) − 1/t − 1/(1+t)        [SPA (50)],
+
+and rises with t. So a strip is halved, in a coordinate u of the tilt, down to stretches about as
+wide as the integrand; the line in the middle of a stretch serves every ε of it. They do not depend
+on what was asked before, and neither do answers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from symdp.errors import AccuracyError
-from symdp.exact.line import Line
-from symdp.law.saddle_point import saddle_point
+from symdp.exact.line import Line, StripValue
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
-_NEAR = 0.02  # standard deviations of the integrand
-HALF_CELL = 0.6  # half a cell, in the same unit: off the saddle point by this costs e^0.18
-_FINEST = 5  # halvings of the first cells: closer to the end of the range, lines are not shared
-_FROM_END = 0.5  # next to the end of the range the integrand is about as wide as it is far from it
+HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
+_FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
+_ROOM = 1e-9  # of a stretch: its ends are rounded
+_FIRST = (-5, 2)  # whole u between which a strip is looked at first
+_FARTHEST = 60  # the whole u beyond which nothing is looked at
 _MOST_KEPT = 2048  # lines of one law
 _MOST_NODES = 1 << 22  # of all lines together, 24 bytes each
 
-Trace = Callable[[SumLaw, float, float, float], Line | Literal[True] | None]
-
-
-class _Lines:
-    """The lines kept with one law; a cell maps to True where it is too wide for one line."""
-
-    def __init__(self, law: SumLaw) -> None:
-        self.top = math.frexp(math.sqrt(float(law.cumulants(0.0, 2)[1])))[1]
-        self.cells: dict[tuple[Strip, int, int], Line | Literal[True] | None] = {}
-        self.nodes = 0
-
-    def keep(self, cell: tuple[Strip, int, int], found: Line | Literal[True] | None) -> None:
-        """Keep what was found for a cell; what was kept before makes room."""
-        size = found.places.size if isinstance(found, Line) else 0
-        if len(self.cells) >= _MOST_KEPT or self.nodes + size > _MOST_NODES:
-            self.cells.clear()
-            self.nodes = 0
-        self.cells[cell] = found
-        self.nodes += size
+Traced = Line | Literal[True] | None
+Trace = Callable[[SumLaw, float, float, float], Traced]
 
 
 def shared_line(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Line | None:
@@ -55,35 +47,185 @@ def shared_line(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Line
     strip
         RIGHT or MIDDLE.
     trace
-        Makes the line of a cell.
+        Makes the line that crosses near the saddle point of an ε and serves all ε' not farther
+        from it than half a stretch; returns True where that is too wide for one line.
     """
-    lines: _Lines | None = law.kept.get(_Lines)
-    if lines is None:
-        lines = law.kept[_Lines] = _Lines(law)
-    for level in range(_FINEST + 1):
-        width = math.ldexp(1.0, lines.top - level)
-        index = math.floor(epsilon / width)
-        cell = (strip, level, index)
-        found = lines.cells.get(cell, False)
-        if found is False:
-            found = _line(law, strip, (index + 0.5) * width, 0.5 * width, trace)
-            lines.keep(cell, found)
-        if found is not True:
-            return found
-    return None
+    return _lines(law, strip).line(epsilon, trace)
 
 
-def _line(
-    law: SumLaw, strip: Strip, centre: float, half: float, trace: Trace
-) -> Line | Literal[True] | None:
-    """Return the line of a cell, None where it does not settle, or True if the cell is too wide."""
-    lower, upper = law.loss_bounds
-    if not half < _FROM_END * min(centre - lower, upper - centre):
-        return True
-    try:
-        saddle = saddle_point(law, centre, strip, settled=_NEAR)
-        if saddle is None or half > HALF_CELL * math.sqrt(saddle.curvature):
-            return True
-        return trace(law, centre, saddle.tilt, half)
-    except AccuracyError:
+def shared_value(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> StripValue | None:
+    """Return the integral from the line that serves ε, None where no line can be kept."""
+    lines = _lines(law, strip)
+    if lines.ahead and epsilon in lines.ahead:
+        return lines.ahead[epsilon]
+    line = lines.line(epsilon, trace)
+    return None if line is None else line.value(epsilon)
+
+
+def sum_ahead(law: SumLaw, epsilons: Sequence[float], trace: Trace) -> None:
+    """Take the integrals right of both poles at many ε at once: `shared_value` has them then."""
+    lines = _lines(law, Strip.RIGHT)
+    served: dict[int, tuple[Line, list[float]]] = {}
+    for epsilon in epsilons:
+        line = lines.line(epsilon, trace)
+        if line is not None:
+            served.setdefault(id(line), (line, []))[1].append(epsilon)
+    lines.ahead = {
+        epsilon: value
+        for line, some in served.values()
+        if type(line) is Line
+        for epsilon, value in zip(some, line.values_at(some), strict=True)
+    }
+
+
+def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
+    """Return about the ε at which the integral right of both poles is δ, None where there is none.
+
+    That is where the leading order of the saddle point approximation is.
+    """
+    return _lines(law, Strip.RIGHT).epsilon_near(log_delta)
+
+
+def _lines(law: SumLaw, strip: Strip) -> _Lines:
+    known: dict[Strip, _Lines] = law.kept.setdefault(_Lines, {})
+    if strip not in known:
+        known[strip] = _Lines(law, strip)
+    return known[strip]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place u of a strip: the tilt t, ε(t), √F₂ dt/du, and log MSD₀ [SPA (60)].
+
+    The third is how many standard deviations of the integrand a stretch of length 1 is wide.
+    """
+
+    u: float
+    tilt: float
+    epsilon: float
+    width: float
+    log_leading: float
+
+
+class _Lines:
+    """The lines of one strip of a law, by the places of their stretches, in rising order."""
+
+    def __init__(self, law: SumLaw, strip: Strip) -> None:
+        self._law, self._strip, self._end = law, strip, strip.width(law)
+        self._lines: dict[float, Traced] = {}
+        self.ahead: dict[float, StripValue] = {}  # integrals that were taken together
+        self._nodes = 0
+        self._places: list[_Place] = []
+        self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
+        most = _FIRST[1] if self._end > 0 else _FIRST[0]
+        while not self._places and most > _FIRST[0]:
+            try:
+                self._places = self._evaluated(range(_FIRST[0], most + 1))
+            except AccuracyError:
+                most, self._is_closed = most - 1, True
+
+    def line(self, epsilon: float, trace: Trace) -> Line | None:
+        """Return the line that serves ε, or None where none can be kept."""
+        stretch = self._stretch(epsilon, _epsilon)
+        while stretch is not None:
+            found = self._kept(*stretch, trace)
+            if found is not True:
+                return found
+            self._halve(stretch[0])
+            stretch = self._stretch(epsilon, _epsilon)
         return None
+
+    def epsilon_near(self, log_delta: float) -> float | None:
+        """Return about the ε at which the strip's integral is δ, None where there is none."""
+        stretch = self._stretch(-log_delta, _fallen)
+        if stretch is None:
+            return None
+        # The cubic that agrees with ε and dε/d(log δ) = −1/t at both ends.
+        low, high = stretch
+        gap, fall = high.epsilon - low.epsilon, low.log_leading - high.log_leading
+        x = (low.log_leading - log_delta) / fall
+        bent = (1.0 - x) * (fall / low.tilt - gap) - x * (fall / high.tilt - gap)
+        return low.epsilon + x * gap + x * (1.0 - x) * bent
+
+    def _stretch(
+        self, value: float, rising: Callable[[_Place], float]
+    ) -> tuple[_Place, _Place] | None:
+        """Return the stretch on which something rises to a value, None where none does."""
+        if not self._reaches(value, rising):
+            return None
+        while True:
+            place = bisect_right(self._places, value, key=rising) - 1
+            low, high = self._places[place : place + 2]
+            length = high.u - low.u
+            if max(low.width, high.width) * length <= 2.0 * HALF_CELL:
+                return low, high
+            if length < _FINEST:
+                return None
+            self._halve(low)
+
+    def _halve(self, low: _Place) -> None:
+        """Add the middle of the stretch that begins at a place."""
+        after = self._places.index(low) + 1
+        middle = 0.5 * (low.u + self._places[after].u)
+        self._places[after:after] = self._evaluated([middle])
+
+    def _reaches(self, value: float, rising: Callable[[_Place], float]) -> bool:
+        """Look further out, and return whether something rises to a value between two places."""
+        places = self._places
+        while places and value < rising(places[0]) and places[0].u > -_FARTHEST:
+            places.insert(0, self._evaluated([places[0].u - 1.0])[0])
+        while places and value >= rising(places[-1]) and not self._is_closed:
+            try:
+                places += self._evaluated([places[-1].u + 1.0])
+                self._is_closed = places[-1].u >= _FARTHEST
+            except AccuracyError:  # too far out for a quadrature
+                self._is_closed = True
+        return bool(places) and rising(places[0]) <= value < rising(places[-1])
+
+    def _kept(self, low: _Place, high: _Place, trace: Trace) -> Traced:
+        """Return the line of a stretch; what was kept before makes room for a new one."""
+        u = 0.5 * (low.u + high.u)
+        if u in self._lines:
+            return self._lines[u]
+        (middle,) = self._evaluated([u])
+        half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
+        try:
+            found = trace(self._law, middle.epsilon, middle.tilt, (1.0 + _ROOM) * half)
+        except AccuracyError:
+            found = None
+        size = found.places.size if isinstance(found, Line) else 0
+        if len(self._lines) >= _MOST_KEPT or self._nodes + size > _MOST_NODES:
+            self._lines.clear()
+            self._nodes = 0
+        self._nodes += size
+        self._lines[u] = found
+        return found
+
+    def _evaluated(self, places: Sequence[float]) -> list[_Place]:
+        """Return what is known at some u, at whole ones of which windows of tilts end."""
+        u = np.asarray(places, dtype=np.float64)
+        reach = np.where(u < 0, np.exp2(u), np.exp2(u + 1.0) - 1.0)
+        slope = math.log(2.0) * np.where(u < 0, reach, reach + 1.0)
+        if self._strip is Strip.MIDDLE:
+            tilt, above = -1.0 / (1.0 + reach), reach / (1.0 + reach)
+            slope /= (1.0 + reach) ** 2
+        else:
+            shrunk = 1.0 + reach / self._end
+            tilt, slope = reach / shrunk, slope / shrunk**2
+            above = 1.0 + tilt
+        terms = [weight * np.stack(law.rough_cumulants(tilt)) for law, weight in self._law.terms]
+        excess, mean, variance = np.sum(terms, axis=0)
+        epsilon = self._law.mean + (mean - 1.0 / tilt - 1.0 / above)
+        curvature = np.maximum(variance, 0.0) + tilt**-2.0 + above**-2.0
+        leading = excess - tilt * (epsilon - self._law.mean) - np.log(np.abs(tilt) * above)
+        leading -= 0.5 * np.log(2.0 * math.pi * curvature)
+        columns = u, tilt, epsilon, np.sqrt(curvature) * slope, leading
+        return [_Place(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+def _epsilon(place: _Place) -> float:
+    return place.epsilon
+
+
+def _fallen(place: _Place) -> float:
+    return -place.log_leading

@@ -28,7 +28,7 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.tail_bound import TailBound, is_assured, tail_bound
+from symdp.exact.tail_bound import Tail, TailBound
 from symdp.law.elementary import Complex
 from symdp.law.loss import Tilted
 from symdp.law.step import Array
@@ -84,7 +84,8 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> St
             exact = math.exp(min(log_exact - log_front, 700.0)) * 2.0 * math.pi / step
             revival = 0.0
     # Where the densities show that |φ| stays small far out, what is closer is looked at.
-    looked = law.is_mixed and not single and is_assured(law, tilt)
+    beyond = Tail(law, tilt)
+    looked = law.is_mixed and not single and beyond.end is not None
     if law.is_mixed and not looked:
         cycle = max(cycle, _period(law))
         if _CYCLES * cycle > step * _MOST_PATIENT:
@@ -111,7 +112,7 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> St
             died = end_size(last) * 2.0 * terms.size <= SETTLED * abs(total)
             if not died or known:
                 break
-            rest = tail_bound(law, tilt, step * stop)
+            rest = beyond.beyond(step * stop)
             wanted = rest.start / step
             if wanted <= stop:
                 left_out = rest.beyond(line)

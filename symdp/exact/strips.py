@@ -24,7 +24,9 @@ def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
     return far_tilt(law, strip) if saddle is None else saddle.tilt
 
 
-def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:
+def answer_from_strips(
+    law: SumLaw, value: Callable[[Strip], StripValue | None], route: str = ""
+) -> Answer | None:
     """Return δ from the integrals of two strips, None where one has no value.
 
     Parameters
@@ -33,6 +35,8 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         The total loss.
     value
         Returns the integral of a strip.
+    route
+        The row that asks.
     """
     log_escaped = law.log_mass_at_infinity
     above: StripValue | None = None
@@ -49,7 +53,7 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         if log_delta < _LARGE_DELTA:
             slope = above.slope * math.exp(above.log_value - log_delta)
             complement = log_one_minus_exp(log_delta)
-            return exact_answer(log_delta, complement, above.relative_error, slope)
+            return exact_answer(log_delta, complement, above.relative_error, slope, route=route)
     below = value(Strip.MIDDLE)
     if below is None:
         return None
@@ -61,11 +65,12 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
     ):
         error = max(above.relative_error, below.relative_error)
         slope = above.slope * math.exp(above.log_value - log_delta)
-        return exact_answer(min(log_delta, 0.0), complement, error, slope)
+        return exact_answer(min(log_delta, 0.0), complement, error, slope, route=route)
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
     log_delta = through_complement
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
     if refused is not None and not below.relative_error * scale <= _COMPLEMENT_ALONE:
         raise refused
     slope = -below.slope * scale
-    return exact_answer(log_delta, complement, below.relative_error * scale, slope)
+    error = below.relative_error * scale
+    return exact_answer(log_delta, complement, error, slope, route=route)

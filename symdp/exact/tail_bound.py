@@ -2,7 +2,8 @@
 
 Losses that gather near equally spaced values, however closely, lift |φ_t(y)|ⁿ again beyond any
 point where it had fallen to nothing. Far out, the variation of the loss's density bounds it; up to
-there it is looked at.
+there the variance of the losses next to their median does where steps are many, and elsewhere it is
+looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.law.decay import decay
+from symdp.law.decay import DERIVATIVES, decay, log_bound_near
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
@@ -22,15 +23,16 @@ from symdp.law.total import SumLaw
 if TYPE_CHECKING:
     from symdp.exact.line import Line
 
-_NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all that is never looked at
-_EVALUATED = 33.0  # the same for what is
+_NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all beyond the end
+_EVALUATED = 33.0  # the same for what is looked at, or bounded on a stretch
 _RISE = 0.5  # above the last values of the line
 _HALFWAY = 0.5  # what is above it beyond this part of all that is looked at may go on for ever
-_MOST_KNOWN = 256  # tilts of one law
 _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
+_PLACES = 16  # at which the variation bounds it, over three decades
+_MANY = 100  # steps, for which the variation of the density itself bounds enough
 _FINEST = 0.25  # in standard deviations⁻¹ of one step: |φ| cannot rise within it unseen
-_GROWTH = 0.1  # of y from one place to the next
+_GROWTH = 0.2  # of y from one place to the next
 _SHARP = 0.25  # in standard deviations⁻¹ of the sum
 _ZOOM = np.linspace(-1.0, 1.0, 17)
 
@@ -53,114 +55,118 @@ class TailBound:
         return 2.0 * self.left_out * abs(complex(line.values[0])) / line.step
 
 
-def tail_bound(law: SumLaw, tilt: float, reach: float) -> TailBound:
-    """Return from where on a line's values stay negligible, the least being `reach`.
+class Tail:
+    """The far part of one line.
 
     Parameters
     ----------
     law, tilt
         The total loss, which single values do not make up alone, and the line.
-    reach
-        The last y at which the values are known, and small.
+
+    Attributes
+    ----------
+    end
+        The y beyond which the variation of the densities leaves nothing, None where it does not.
     """
-    tilted = law.tilted(tilt)
-    widest = max(math.sqrt(x.variance) for x in tilted)
-    farthest = _farthest(law, tilt)
-    last_above = _last_above(law, tilt, farthest)
-    end = farthest if last_above is None else last_above
-    if end <= reach:
-        return TailBound(reach, last_above is not None)
-    places, height = _looked_at(law, tilt, reach, end, _FINEST / widest)
-    # What falls slowly was seen to be small enough; what rises again was not seen.
-    last = _log_modulus(law, tilt, reach * np.linspace(0.875, 1.0, 9))
-    level = max(-_EVALUATED, float(last.max()) + _RISE)
-    step = np.diff(places, append=2.0 * places[-1] - places[-2])
-    # Between samples a peak is higher by at most this, were it as narrow as the one at zero.
-    variance = math.fsum(n * x.variance for x, (_, n) in zip(tilted, law.terms, strict=True))
-    inner = np.flatnonzero((height[1:-1] >= height[:-2]) & (height[1:-1] >= height[2:])) + 1
-    inner = inner[height[inner] <= level]
-    doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
-    for k in doubtful.tolist():
-        height[k] = _peak(law, tilt, float(places[k]), float(step[k]), _SHARP / math.sqrt(variance))
-    rest = np.flatnonzero(height > level)
-    if not rest.size:
-        # Beats of places where a density is infinite are no peaks, and add up.
-        return TailBound(reach, last_above is not None, float(np.exp(height) @ step))
-    start = float(places[rest[-1]] + step[rest[-1]])
-    if last_above is None and start > _HALFWAY * farthest:
-        return TailBound(math.inf, False)
-    return TailBound(start, last_above is not None)
 
+    def __init__(self, law: SumLaw, tilt: float) -> None:
+        self._law, self._tilt, self._tilted = law, tilt, law.tilted(tilt)
+        self._widest = max(math.sqrt(x.variance) for x in self._tilted)
+        parts = [part.base for part, _ in law.terms]
+        untilted = max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
+        # As finer nodes than the untilted law's would cost.
+        self._farthest = _FARTHEST / max(self._widest, _NARROWEST * untilted)
+        self.end = self._end()
 
-def _looked_at(
-    law: SumLaw, tilt: float, reach: float, end: float, spacing: float
-) -> tuple[Array, Array]:
-    """Return places from `reach` to `end`, evenly spaced or closer, and the values there."""
-    y = [reach]
-    while y[-1] < end and _GROWTH * y[-1] < spacing:
-        y.append((1.0 + _GROWTH) * y[-1])
-    places = np.asarray(y)
-    height = _log_modulus(law, tilt, places)
-    first, last = math.floor(y[-1] / spacing) + 1, math.ceil(end / spacing) + 1
-    if first >= last:
-        return places, height
-    # Evenly spaced places cost one transform.
-    even: Array = spacing * np.arange(first, last, dtype=np.float64)
-    parts = law.tilted(tilt, float(even[-1]))
-    logs = [log_characteristic_grid(part, spacing, first, last) for part in parts]
-    return np.append(places, even), np.append(height, _height(law, tilt, even, logs))
+    def _end(self) -> float | None:
+        places = np.geomspace(1e-3 * self._farthest, self._farthest, _PLACES)
+        for order in (1, DERIVATIVES) if self._law.count >= _MANY else (DERIVATIVES,):
+            parts = [decay(part, order).log_bound(places) for part in self._tilted]
+            beyond = np.flatnonzero(self._law.upper_sum(parts) < -_NEGLIGIBLE)
+            if beyond.size:
+                return float(places[beyond[0]])
+        return None
 
+    def beyond(self, reach: float) -> TailBound:
+        """Return from where on the line's values stay negligible, the least being `reach`.
 
-def _peak(law: SumLaw, tilt: float, place: float, width: float, sharp: float) -> float:
-    """Return the height of the peak next to a sample, as sharp as one may be."""
-    for _ in range(3 + max(0, math.ceil(math.log(width / sharp, _ZOOM.size // 2)))):
-        fine = place + width * _ZOOM
-        found = _log_modulus(law, tilt, fine)
-        place, width = float(fine[found.argmax()]), width / (_ZOOM.size // 2)
-    return float(found.max())
+        Parameters
+        ----------
+        reach
+            The last y at which the values are known, and small.
+        """
+        end = self._farthest if self.end is None else self.end
+        if end <= reach:
+            return TailBound(reach, self.end is not None)
+        y = np.geomspace(reach, end, 2 + math.ceil(math.log(end / reach) / _GROWTH))
+        bound = self._law.upper_sum([log_bound_near(part, y) for part in self._tilted])
+        bound += self._log_kernel(y[:-1])
+        doubtful = np.flatnonzero(bound > -_EVALUATED)
+        left_out = float(np.where(bound > -_EVALUATED, 0.0, np.exp(bound)) @ np.diff(y))
+        # |z(1+z)| is more than y².
+        left_out += math.exp(-_NEGLIGIBLE) * abs(self._tilt * (1.0 + self._tilt)) / end
+        if not doubtful.size:
+            return TailBound(reach, self.end is not None, left_out)
+        found = self._looked_at(reach, float(y[doubtful[0]]), float(y[doubtful[-1] + 1]))
+        if self.end is None and found.start > _HALFWAY * self._farthest:
+            return TailBound(math.inf, False)
+        return TailBound(found.start, self.end is not None, left_out + found.left_out)
 
+    def _looked_at(self, reach: float, low: float, high: float) -> TailBound:
+        """Return from where on what was seen between two y stays negligible."""
+        y, height = self._samples(low, high, _FINEST / self._widest)
+        # What falls slowly was seen to be small enough; what rises again was not seen.
+        last = self._log_modulus(reach * np.linspace(0.875, 1.0, 9))
+        level = max(-_EVALUATED, float(last.max()) + _RISE)
+        step = np.diff(y, append=2.0 * y[-1] - y[-2])
+        # Between samples a peak is higher by at most this, were it as narrow as the one at zero.
+        terms = zip(self._tilted, self._law.terms, strict=True)
+        variance = math.fsum(n * x.variance for x, (_, n) in terms)
+        inner = np.flatnonzero((height[1:-1] >= height[:-2]) & (height[1:-1] >= height[2:])) + 1
+        inner = inner[height[inner] <= level]
+        doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
+        for k in doubtful.tolist():
+            height[k] = self._peak(float(y[k]), float(step[k]), _SHARP / math.sqrt(variance))
+        rest = np.flatnonzero(height > level)
+        if not rest.size:
+            # Beats of places where a density is infinite are no peaks, and add up.
+            return TailBound(reach, True, float(np.exp(height) @ step))
+        return TailBound(float(y[rest[-1]] + step[rest[-1]]), True)
 
-def is_assured(law: SumLaw, tilt: float) -> bool:
-    """Return whether the variation of the densities bounds what lies far out on a line."""
-    return _last_above(law, tilt, _farthest(law, tilt)) is not None
+    def _samples(self, low: float, high: float, spacing: float) -> tuple[Array, Array]:
+        """Return places from `low` to `high`, evenly spaced or closer, and the values there."""
+        y = [low]
+        while len(y) < 2 or (y[-1] < high and _GROWTH * y[-1] < spacing):
+            y.append((1.0 + _GROWTH) * y[-1])
+        places = np.asarray(y)
+        height = self._log_modulus(places)
+        first, last = math.floor(y[-1] / spacing) + 1, math.ceil(high / spacing) + 1
+        if first >= last:
+            return places, height
+        # Evenly spaced places cost one transform.
+        even: Array = spacing * np.arange(first, last, dtype=np.float64)
+        parts = self._law.tilted(self._tilt, float(even[-1]))
+        logs = [log_characteristic_grid(part, spacing, first, last) for part in parts]
+        return np.append(places, even), np.append(height, self._height(even, logs))
 
+    def _peak(self, place: float, width: float, sharp: float) -> float:
+        """Return the height of the peak next to a sample, as sharp as one may be."""
+        for _ in range(3 + max(0, math.ceil(math.log(width / sharp, _ZOOM.size // 2)))):
+            fine = place + width * _ZOOM
+            found = self._log_modulus(fine)
+            place, width = float(fine[found.argmax()]), width / (_ZOOM.size // 2)
+        return float(found.max())
 
-def _farthest(law: SumLaw, tilt: float) -> float:
-    """Return how far out a line is looked at: as finer nodes than the untilted law's would cost."""
-    widest = max(math.sqrt(x.variance) for x in law.tilted(tilt))
-    parts = [part.base for part, _ in law.terms]
-    untilted = max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
-    return _FARTHEST / max(widest, _NARROWEST * untilted)
+    def _log_modulus(self, y: Array) -> Array:
+        """Return log of |φ_t(y)|ⁿ/|z(1+z)|, relative to its value at y = 0."""
+        parts = self._law.tilted(self._tilt, float(y[-1]))
+        return self._height(y, [log_characteristic(part, y) for part in parts])
 
+    def _height(self, y: Array, logs: list[Complex]) -> Array:
+        """Return it from the logs of every φ_t."""
+        return self._log_kernel(y) + self._law.upper_sum([log.real for log in logs])
 
-def _last_above(law: SumLaw, tilt: float, most: float) -> float | None:
-    """Return the y beyond which the variation of the densities leaves nothing, at most `most`."""
-    known: dict[float, float | None] = law.kept.setdefault(_Known, {})
-    if tilt not in known:
-        if len(known) >= _MOST_KNOWN:
-            known.clear()
-        known[tilt] = _found_above(law, tilt, most)
-    return known[tilt]
-
-
-class _Known:
-    """The key under which a law keeps these, by the tilt."""
-
-
-def _found_above(law: SumLaw, tilt: float, most: float) -> float | None:
-    places = np.geomspace(1e-3 * most, most, 60)
-    bound = law.upper_sum([decay(part).log_bound(places) for part in law.tilted(tilt)])
-    beyond = np.flatnonzero(bound < -_NEGLIGIBLE)
-    return float(places[beyond[0]]) if beyond.size else None
-
-
-def _log_modulus(law: SumLaw, tilt: float, y: Array) -> Array:
-    """Return log of |φ_t(y)|ⁿ/|z(1+z)|, relative to its value at y = 0."""
-    parts = law.tilted(tilt, float(y[-1]))
-    return _height(law, tilt, y, [log_characteristic(part, y) for part in parts])
-
-
-def _height(law: SumLaw, tilt: float, y: Array, logs: list[Complex]) -> Array:
-    """Return it from the logs of every φ_t."""
-    height: Array = -np.log(np.hypot(1.0, y / tilt) * np.hypot(1.0, y / (1.0 + tilt)))
-    return height + law.upper_sum([log.real for log in logs])
+    def _log_kernel(self, y: Array) -> Array:
+        """Return log of |t(1+t)/(z(1+z))|."""
+        t = self._tilt
+        return np.asarray(-np.log(np.hypot(1.0, y / t) * np.hypot(1.0, y / (1.0 + t))))

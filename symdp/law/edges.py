@@ -11,7 +11,9 @@ from symdp.errors import AccuracyError
 from symdp.law.outline import Outline, tilted_log_density
 from symdp.law.step import Array, SmoothPiece
 
-NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest shell is far below a double's rounding
+# e^-52 = 3e-23 of the mass under a tilt. Rare large losses may hold a millionth of it, and a million
+# steps multiply what they lack.
+NEGLIGIBLE = 52.0
 _DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
 _FINEST = -119  # log₂ of the smallest shell, as a share of a piece
 SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it

@@ -27,12 +27,17 @@ _SLOW = 0.25  # the frequency of band 0
 _MOST_COMMON = 3  # the level of the widest window that one node set may serve
 _HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
 _INNER = 0.25  # of the way to the end of the domain, for tilts of that window
-_BEYOND = 64.0  # times the frequency asked for, at most
+_BEYOND = 4.0  # times the frequency asked for, at most
 _MOST_TILTED = 8  # tilted laws that are kept: a line asks for the same one again and again
-_FREQUENT = 2.0  # its frequency, in standard deviations⁻¹ of the loss
+_FREQUENT = 0.5  # its frequency, in standard deviations⁻¹ of the loss, for hundreds of steps
+_LIKELY = 2.0  # the same for other windows, which few steps ask for
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
+_UNSEEN_LOSS = (
+    "no loss of {} is seen so far out: doubles cannot tell so large ones apart; ask for another "
+    "epsilon"
+)
 
 
 @dataclass(frozen=True)
@@ -261,13 +266,19 @@ class LossLaw:
     def _window(self, tilt: float, frequency: float) -> tuple[int, int, float]:
         """Return the levels of the window around a tilt, and the frequency of a band."""
         levels = self._level(tilt)
+        if self._common is not None and max(levels) <= _FAR_LEVEL:
+            return *levels, self._band(frequency, self._common[1])
         # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
         if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
             # What asks for a frequency soon asks for a few σ⁻¹ more: one set serves all of them.
-            likely = _FREQUENT / max(math.sqrt(self.tilted(tilt).variance), 1e-300)
+            likely = _LIKELY / max(math.sqrt(self.tilted(tilt).variance), 1e-300)
             highest = max(frequency, min(likely, _BEYOND * frequency))
-            return *levels, _SLOW * 4.0 ** math.ceil(math.log(highest / _SLOW, 4.0))
+            return *levels, self._band(highest, _SLOW)
         return *levels, 0.0
+
+    def _band(self, frequency: float, least: float) -> float:
+        """Return the smallest power of four times the least frequency that is not below another."""
+        return least * 4.0 ** max(0, math.ceil(math.log(max(frequency / least, 1e-300), 4.0)))
 
     def _common_window(self, tilt: float, frequency: float) -> tuple[int, int, float] | None:
         """Return the same for the window of usual tilts, or None for a tilt beyond."""
@@ -276,8 +287,7 @@ class LossLaw:
         level, highest = self._common
         if not self._edge(level, upper=False) <= tilt <= self._edge(level, upper=True):
             return None
-        bands = math.ceil(math.log(frequency / highest, 4.0)) if frequency > highest else 0
-        return level, level, highest * 4.0**bands
+        return level, level, self._band(frequency, highest)
 
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts the node set around a tilt serves at no further cost."""
@@ -311,6 +321,31 @@ class LossLaw:
                 result[chosen] = excess(nodes, tilts[chosen])
         return result
 
+    def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
+        """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts, as sums that may cancel.
+
+        Raises
+        ------
+        AccuracyError
+            If no loss can be seen so far out.
+        """
+        excess, mean, variance = (np.empty(tilts.size) for _ in range(3))
+        sets = [self.nodes(t, 0.0) for t in tilts.tolist()]
+        for nodes in {id(one): one for one in sets}.values():
+            if not nodes.loss.size:
+                raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
+            here = [one is nodes for one in sets]
+            exponent = nodes.log_weight + np.multiply.outer(tilts[here], nodes.centred)
+            top = exponent.max(axis=1, keepdims=True)
+            weight = np.exp(exponent - top)
+            total = weight.sum(axis=1)
+            excess[here] = top[:, 0] + np.log(total)
+            first = weight @ nodes.centred / total
+            second = weight @ (nodes.centred * nodes.centred) / total
+            variance[here] = second - first * first
+            mean[here] = first
+        return excess, mean, variance
+
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency.
 
@@ -329,10 +364,7 @@ class LossLaw:
 
     def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
         if not nodes.loss.size:
-            raise AccuracyError(
-                f"no loss of {self.step.name} is seen at the tilt {tilt:.6g}: doubles cannot tell "
-                "so large ones apart; ask for another epsilon"
-            )
+            raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
         exponent = nodes.log_weight + tilt * nodes.centred
         top = float(exponent.max())
         weight = np.exp(exponent - top)

@@ -19,10 +19,10 @@ LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0
 MAX_TILTS = 400
 _HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
-_FAR_OFFSETS = np.exp2(np.arange(-60.0, LARGEST_EXPONENT))
+_FAR_OFFSETS = np.exp2(np.append(np.arange(-60.0, 64.0), np.arange(64.0, LARGEST_EXPONENT, 4.0)))
 _NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))
 _ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10
-_FLAT = 1e-6  # of log densities
+_FLAT = 1e-4  # of log densities: a mode is then found to a hundredth of its width
 
 
 def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
@@ -106,29 +106,33 @@ class Outline:
         if len(ends) == 2:
             self._roots.append(0.5 * (ends[0] + ends[1]))
         self.anchors = sorted(self._roots)
-        self._see()
+        self.x = self.log_p = self.log_q = self.loss = np.empty(0)
+        self._see(self.anchors, _FAR_OFFSETS)
+        for term in piece.log_terms:
+            seen = _finite(term, self.x)
+            self._look(lambda y, term=term: _finite(term, y), seen, 4)  # type: ignore[misc]
         self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
-            for term in piece.log_terms:
-                seen = _finite(term, self.x)
-                self._look(lambda y, term=term: _finite(term, y), seen, 4)  # type: ignore[misc]
             for tilt in tilts:
                 self.look(tilt)
 
-    def _see(self) -> None:
-        parts = [np.asarray(self.anchors)]
-        for anchor in self.anchors:
-            if anchor in self._roots:
-                offsets = _FAR_OFFSETS
-            else:
-                offsets = _NEAR_OFFSETS * max(abs(anchor), 1e-3)
-            parts += [anchor + offsets, anchor - offsets]
-        x = np.unique(np.concatenate(parts))
-        x = x[(x > self.piece.lower) & (x < self.piece.upper)]
-        self.x = x
-        self.spacing = np.log(np.gradient(x)) if x.size > 1 else np.zeros(x.size)
+    def _see(self, anchors: Sequence[float], offsets: Array) -> None:
+        """Add places around anchors to the grid."""
+        centres = np.asarray(anchors)[:, None]
+        sizes = 1.0 if offsets is _FAR_OFFSETS else np.maximum(np.abs(centres), 1e-3)
+        apart = offsets * sizes
+        x = np.concatenate([centres, centres + apart, centres - apart], axis=1)
+        x = np.unique(x[(x > self.piece.lower) & (x < self.piece.upper)])
+        if self.x.size:
+            x = x[self.x[np.minimum(self.x.searchsorted(x), self.x.size - 1)] != x]
         with np.errstate(all="ignore"):
-            self.log_p, self.log_q, self.loss = self.piece.values(x)
+            fresh = x, *self.piece.values(x)
+        known = self.x, self.log_p, self.log_q, self.loss
+        places = self.x.searchsorted(x)
+        self.x, self.log_p, self.log_q, self.loss = (
+            np.insert(old, places, new) for old, new in zip(known, fresh, strict=True)
+        )
+        self.spacing = np.log(np.gradient(self.x)) if self.x.size > 1 else np.zeros(self.x.size)
 
     def _look(self, function: Callable[[Array], Array], seen: Array, most: int) -> None:
         """Add the modes of a function that is known on the grid to the anchors."""
@@ -138,7 +142,7 @@ class Outline:
         fresh = peaks[~self._are_known(function, peaks)]
         if fresh.size:
             self.anchors = sorted({*self.anchors, *fresh.tolist()})
-            self._see()
+            self._see(fresh.tolist(), _NEAR_OFFSETS)
 
     def _are_known(self, function: Callable[[Array], Array], peaks: Array) -> NDArray[np.bool_]:
         """Return whether each peak is an anchor, or the same flat top as the nearest one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,10 @@ class Truth:
         slack = 2.3e-16 * abs(log_delta) if log_delta > -math.inf else 0.0
         bounds = (log_delta - slack, min(log_delta + slack, 0.0))
         return Answer(log_delta, *bounds, "exact", log_complement=log_complement)
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        return [self.log_delta(law, epsilon) for epsilon in epsilons]
 
 
 def accountant_for(method: str, composition: Composition) -> Accountant:

@@ -134,14 +134,26 @@ class Composition(Summed):
         accountant = accountant_for(method, self)
         if is_array(epsilon):
             values = [real(e, "epsilon") for e in flat(epsilon)]
-            return Curve([self._delta(accountant, e, direction) for e in values])
-        return self._delta(accountant, real(epsilon, "epsilon"), direction)
+            return Curve(self._deltas(accountant, values, direction))
+        return self._deltas(accountant, [real(epsilon, "epsilon")], direction)[0]
 
-    def _delta(self, accountant: Accountant, epsilon: float, direction: str) -> Guarantee:
-        """Return δ(ε) in the direction in which it is larger."""
+    def _deltas(
+        self, accountant: Accountant, epsilons: Sequence[float], direction: str
+    ) -> list[Guarantee]:
+        """Return every δ(ε) in the direction in which it is larger."""
         start, asked = time.perf_counter(), self._sides(direction)
         with within_capacity(accountant.name):
-            answers = {s: accountant.log_delta(self.law(s), epsilon) for s in asked}
+            found = [accountant.log_deltas(self.law(side), epsilons) for side in asked]
+        seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
+        return [
+            self._larger(accountant, epsilon, dict(zip(asked, answers, strict=True)), seconds)
+            for epsilon, *answers in zip(epsilons, *found, strict=True)
+        ]
+
+    def _larger(
+        self, accountant: Accountant, epsilon: float, answers: dict[str, Answer], seconds: float
+    ) -> Guarantee:
+        """Return the larger of the δ(ε) of the directions."""
         side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
         answer = answers[side]
         lower, upper = of_the_larger(
@@ -159,15 +171,15 @@ class Composition(Summed):
             "delta",
             lower,
             upper,
-            **self._told(answer, accountant, start),
+            **self._told(answer, accountant, seconds),
         )
 
-    def _told(self, of: Answer | Inverse, accountant: Accountant, start: float) -> dict[str, Any]:
+    def _told(self, of: Answer | Inverse, accountant: Accountant, seconds: float) -> dict[str, Any]:
         """Return what every answer says besides its numbers."""
         return {
             "advice": of.advice,
             "route": of.route,
-            "seconds": time.perf_counter() - start,
+            "seconds": seconds,
             "citations": accountant.citations,
             "protection": self.protection,
         }
@@ -238,7 +250,7 @@ class Composition(Summed):
             epsilon_lower=lower,
             epsilon_upper=upper,
             given_delta=delta,
-            **self._told(best, accountant, start),
+            **self._told(best, accountant, time.perf_counter() - start),
         )
 
     @overload

@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from symdp.errors import AccuracyError, InputError
+from symdp.exact.shared_lines import epsilon_near
 from symdp.questions.bound_roots import proved_lower_epsilon
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 _RELATIVE = 4e-15  # of ε; its own rounding is a tenth of that
+_SMALL_DELTA = -1.0  # log δ below which the saddle point's leading order is near enough
 _ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
@@ -89,8 +91,13 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         advice = answer.advice or _AT_ZERO
         return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
 
-    # The quantile of a normal loss is near enough to start from.
-    guess = min(max(mean + width * _exceeded(log_delta), 0.0), top)
+    guess = None
+    if accountant.is_exact and law.is_spread and log_delta < _SMALL_DELTA:
+        guess = epsilon_near(law, log_delta)
+    if guess is None:
+        # The quantile of a normal loss is near enough to start from.
+        guess = mean + width * _exceeded(log_delta)
+    guess = min(max(guess, 0.0), top)
     root = _newton(height, slope, guess, top, width)
     if root == 0.0:
         found = at_zero()

@@ -14,7 +14,7 @@ from symdp.exact.finite_sum import added
 from symdp.exact.lattice import find_lattice
 from symdp.exact.modulus_bound import Angles, places_above
 from symdp.exact.route import Contour
-from symdp.exact.tail_bound import tail_bound
+from symdp.exact.tail_bound import Tail
 from symdp.law.line import _log1p, log_characteristic
 from symdp.law.nufft import uniform_sum
 
@@ -146,7 +146,7 @@ def test_silence_finds_the_narrowest_return():
     """10¹² steps on a lattice come back in peaks of a millionth of the distance between samples."""
     steps = [(RESPONSE(epsilon_0=1), 10**12), (GAUSSIAN(sigma=1), 3)]
     law = compose(steps).law("remove")
-    rest = tail_bound(law, 1e-6, 1e-4)
+    rest = Tail(law, 1e-6).beyond(1e-4)
     assert rest.start > 3.0
 
 

@@ -15,7 +15,7 @@ from symdp.exact.mesh.frequencies import mesh_value
 from symdp.exact.route import Contour
 from symdp.exact.shared_lines import shared_line
 from symdp.exact.strips import line_tilt
-from symdp.exact.tail_bound import TailBound, tail_bound
+from symdp.exact.tail_bound import Tail, TailBound
 from symdp.law.decay import decay
 from symdp.law.tilts import Strip
 from symdp.methods import accountant
@@ -98,18 +98,18 @@ def test_a_line_beyond_the_return_is_answered():
 def test_silence_begins_where_it_is_known_to():
     law = compose(mechanisms.gaussian(sigma=2), 50).law("remove")
     far, near = 10.0 / math.sqrt(50 / 4), 1.0 / math.sqrt(50 / 4)
-    rest = tail_bound(law, 0.5, far)
+    rest = Tail(law, 0.5).beyond(far)
     assert rest == TailBound(far, assured=True, left_out=rest.left_out)
-    assert rest.left_out < 1e-20
+    assert rest.left_out < 1e-15
     # At a tenth of that the characteristic function is far from silent, but only falls.
-    assert tail_bound(law, 0.5, near).assured
+    assert Tail(law, 0.5).beyond(near).assured
 
 
 @pytest.mark.slow
 def test_a_line_cut_off_in_a_dip_goes_on():
     # Both turning points of this loss make waves that cancel at some frequencies.
     composition = compose(mechanisms.student_t(nu=3, s=2), 30)
-    rest = tail_bound(composition.law("remove"), 0.61, 4.886)
+    rest = Tail(composition.law("remove"), 0.61).beyond(4.886)
     assert 4.886 < rest.start < 50
     answer = composition.delta(2.0, direction="remove")
     proved = composition.certify(2.0, digits=13, direction="remove")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from symdp import compose, mechanisms
+from symdp.exact.route import Contour
 from symdp.law.likelihood_ratio import Ratios
 from symdp.law.ratio_tails import log_tail
 
@@ -34,10 +35,15 @@ def test_the_tail_of_four_steps_is_bounded(place, side, with_record):
         assert bound < math.log(exact) + 5.0
 
 
-def test_what_is_not_resolved_widens_the_interval_and_says_so():
-    steps = compose(mechanisms.gaussian(sigma=2).subsample("random_allocation", steps=100), 10)
-    answer = steps.delta(0.6)
-    mass = steps.law(answer.direction).uncertain_mass
-    assert 1e-13 < mass < 1e-8
-    assert answer.upper - answer.lower >= mass
-    assert answer.lower < answer.upper
+def test_what_is_not_resolved_widens_the_interval_and_says_so(monkeypatch):
+    law = compose(mechanisms.gaussian(sigma=2), 10).law("remove")
+    known = Contour().log_delta(law, 3.0)
+    one = compose(mechanisms.gaussian(sigma=2), 10).law("remove")
+    mass = 1e-6
+    monkeypatch.setattr(one.parts[0][0], "uncertain_mass", 0.1 * mass)
+    answer = Contour().log_delta(one, 3.0)
+    assert answer.kind == "bound"
+    assert answer.log_upper == known.log_upper
+    gap = math.exp(known.log_lower) - math.exp(answer.log_lower)
+    assert gap == pytest.approx(mass, rel=1e-6)
+    assert "not resolved" in answer.advice
