@@ -75,7 +75,8 @@ def test_what_is_kept_answers_as_a_derivation_does(job: Job) -> None:
     assert known.protection == anew.protection
     for direction in ("remove", "add", "both"):
         one, other = (steps.delta(0.5, direction=direction) for steps in (known, anew))
-        assert one.log_delta == other.log_delta
+        # A law that other questions have used may have nodes of another window, which round apart.
+        assert one.log_delta == pytest.approx(other.log_delta, abs=1e-12)
         assert one.direction == other.direction
     assert known.steps == anew.steps
     if os.name == "posix":
@@ -120,7 +121,9 @@ def test_other_facts_with_a_right_checksum_do_no_harm(change: dict[str, object])
     job = Job("gaussian", ["sigma=2"], "100")
     path = remembered(job)
     user_cache.keep(path, user_cache.recall(path) | change)
-    assert Composed(job)().delta(1.0).log_delta == job.build().delta(1.0).log_delta
+    assert Composed(job)().delta(1.0).log_delta == pytest.approx(
+        job.build().delta(1.0).log_delta, abs=1e-12
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
