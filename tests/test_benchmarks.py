@@ -6,7 +6,6 @@ import doctest
 import math
 import re
 import sys
-import time
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -147,7 +146,7 @@ def test_symdp_answers_in_three_stages():
 
 
 def test_the_median_stops_at_its_budget():
-    assert worker.median_seconds(lambda: time.sleep(0.01), 0.0) >= 0.01
+    assert worker.median_seconds(lambda: sum(range(10**6)), 0.0) > 0.0
     calls = []
     worker.median_seconds(lambda: calls.append(1), 60.0)
     assert len(calls) == worker.MOST_CALLS

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
-import time
 from dataclasses import dataclass, replace
 
 from benchmarks.peers import contenders
@@ -73,14 +73,20 @@ def measure(runner: Runner, judge: Runner) -> list[Race]:
 
 
 def _cold(contender: Contender) -> float:
-    """Return the seconds from starting a process to its first δ."""
+    """Return the CPU seconds of a new process up to its first δ."""
     seconds = []
     for _ in range(COLD_RUNS):
-        start = time.perf_counter()
+        start = _of_children()
         with Runner() as fresh:
             fresh.ask(contender, JOB, "delta", JOB.epsilon, ())
-            seconds.append(time.perf_counter() - start)
+        seconds.append(_of_children() - start)
     return statistics.median(seconds)
+
+
+def _of_children() -> float:
+    """Return the CPU seconds of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def error(outcome: Outcome, truths: list[Ends | None]) -> float:

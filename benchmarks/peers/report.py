@@ -25,7 +25,7 @@ LIMITS = (1e-2, 1e-4, 1e-8)
 HEAD = """# symdp beside its peers
 
 `make bench` measures everything on this page and writes it, in one run: {versions}; Python
-{python}, {cores} cores ({processor}), one thread.
+{python}, {cores} cores ({processor}). Times are CPU time of one thread.
 
 The peers are, as far as they are installed, Google's `dp-accounting`, its privacy loss
 distributions by either of its discretisations and its Rényi accountant, and Microsoft's
