@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from flint import arb, ctx
@@ -45,7 +45,7 @@ class AllocatedLaw(LossLaw):
     """
 
     def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
-        table, ratios = table_of(base, steps)
+        table, ratios = table_of(base, steps), ratios_of(base)
         sign = 1.0 if direction == "remove" else -1.0
         self._table, self._sign = table, sign
         self._with_errors: dict[int, NodeSet] = {}
@@ -133,21 +133,16 @@ def _product(factors: Iterable[arb]) -> arb:
     return math.prod(factors, start=arb(1))
 
 
-_TABLES: dict[tuple[int, int], tuple[LossLaw, LogDensityTable, RatioLaw]] = {}
-_MOST_TABLES = 64
+@lru_cache(maxsize=16)
+def ratios_of(base: LossLaw) -> RatioLaw:
+    """Return the likelihood ratio of one law, which all numbers of steps share."""
+    return RatioLaw(base)
 
 
-def table_of(base: LossLaw, steps: int) -> tuple[LogDensityTable, RatioLaw]:
+@lru_cache(maxsize=64)
+def table_of(base: LossLaw, steps: int) -> LogDensityTable:
     """Return the table of one law and number of steps, which both directions share."""
-    key = id(base), steps
-    found = _TABLES.get(key)
-    if found is None or found[0] is not base:
-        ratios = RatioLaw(base)
-        found = base, tabulate(ratios, steps), ratios
-        if len(_TABLES) >= _MOST_TABLES:
-            _TABLES.pop(next(iter(_TABLES)))
-        _TABLES[key] = found
-    return found[1], found[2]
+    return tabulate(ratios_of(base), steps)
 
 
 def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from symdp import compose, mechanisms
+from symdp.law import allocation_density
 from symdp.law.likelihood_ratio import Ratios
 from symdp.law.ratio_tails import log_tail
 
@@ -34,10 +35,18 @@ def test_the_tail_of_four_steps_is_bounded(place, side, with_record):
         assert bound < math.log(exact) + 5.0
 
 
-def test_what_is_not_resolved_widens_the_interval_and_says_so():
-    steps = compose(mechanisms.gaussian(sigma=2).subsample("random_allocation", steps=100), 10)
-    answer = steps.delta(0.6)
-    mass = steps.law(answer.direction).uncertain_mass
+def test_what_is_not_resolved_widens_the_interval_and_says_so(monkeypatch):
+    exact = drawn("2").delta(0.6, direction="remove")
+    # A table that ends early; another way to write σ makes a law of its own.
+    monkeypatch.setattr(allocation_density, "FLOOR", 22.0)
+    early = drawn("2000000001/1000000000")
+    answer = early.delta(0.6, direction="remove")
+    mass = early.law("remove").uncertain_mass
     assert 1e-13 < mass < 1e-8
     assert answer.upper - answer.lower >= mass
-    assert answer.lower < answer.upper
+    assert answer.lower < exact.delta * (1.0 + 1e-7)
+    assert answer.upper > exact.delta * (1.0 - 1e-7)
+
+
+def drawn(sigma):
+    return compose(mechanisms.gaussian(sigma=sigma).subsample("random_allocation", steps=100), 10)
