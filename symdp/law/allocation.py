@@ -12,6 +12,7 @@ import numpy as np
 from flint import arb, ctx
 
 from symdp.law.allocation_density import tabulate
+from symdp.law.allocation_lattice import LatticeAllocatedLaw, recurs
 from symdp.law.likelihood_ratio import RatioLaw
 from symdp.law.log_density_table import LogDensityTable
 from symdp.law.loss import LossLaw
@@ -143,6 +144,14 @@ def ratios_of(base: LossLaw) -> RatioLaw:
 def table_of(base: LossLaw, steps: int) -> LogDensityTable:
     """Return the table of one law and number of steps, which both directions share."""
     return tabulate(ratios_of(base), steps)
+
+
+def allocated_law(base: LossLaw, steps: int, direction: str) -> LossLaw:
+    """Return the law of one of t steps: a table, or a list from above where atoms forbid one."""
+    ratios = ratios_of(base)
+    if recurs(ratios, steps):
+        return LatticeAllocatedLaw(base, ratios, steps, direction)
+    return AllocatedLaw(base, steps, direction)
 
 
 def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:

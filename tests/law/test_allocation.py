@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from symdp import AccuracyError, compose, mechanisms
+from symdp import compose, mechanisms
 from symdp.law.allocation_density import tabulate
 from symdp.law.compile import loss_law
 from symdp.law.likelihood_ratio import RatioLaw
@@ -117,11 +117,6 @@ def test_poisson_sampling_says_too_much_where_noise_is_large():
     drawn = compose(milder.subsample(SCHEME, steps=10), 1).delta(1.0).delta
     coin = compose(milder.subsample("poisson", "1/10"), 10).delta(1.0).delta
     assert drawn < 0.01 * coin
-
-
-def test_atoms_are_refused_by_name_where_they_matter():
-    with pytest.raises(AccuracyError, match="random allocation of laplace over 10 steps"):
-        compose(mechanisms.laplace(b=1).subsample(SCHEME, steps=10), 1).delta(0.5)
 
 
 def test_what_lies_beyond_the_table_is_charged():
