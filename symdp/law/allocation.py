@@ -56,8 +56,8 @@ class AllocatedLaw(LossLaw):
             log_tail(ratios.coarse, steps, y, side, with_record=own)
             for y, side in zip(ends, (1, -1), strict=True)
         ]
-        infinite = _infinite(base, ratios, steps, sign, tails[0 if own else 1])
-        step = _step(table, sign, base.step.name, infinite)
+        self._log_infinite = _infinite(base, ratios, steps, sign, tails[0 if own else 1])
+        step = _step(table, sign, base.step.name, self._log_infinite)
         low, high = base.loss_bounds
         super().__init__(step, (low, high) if sign > 0 else (-high, -low))
         self.domain = _domain(table, sign)
@@ -83,6 +83,22 @@ class AllocatedLaw(LossLaw):
             weight = np.where(nodes.atomic, 0.0, np.exp(exponent - exponent.max(initial=-np.inf)))
             worst = max(worst, float(weight @ error) / max(float(weight.sum()), 1e-300))
         return worst
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """P(Q = 0), and what the table does not reach."""
+        return math.exp(self._log_infinite)
+
+    def known_profile(self, epsilon: float) -> tuple[float, float, float]:
+        """Return log δ(ε) and log(1 − δ(ε)) of the finite part, and δ's relative error."""
+        x, log_q, error = self._table.rule(self._sign * epsilon)
+        above = self._sign * x - epsilon
+        log_p = log_q + x if self._sign > 0 else log_q
+        with np.errstate(divide="ignore"):
+            gain = log_p + np.log(-np.expm1(np.minimum(-above, 0.0)))
+        log_delta = _log_total(gain)
+        share = np.exp(gain - log_delta) if log_delta > -math.inf else np.zeros(gain.size)
+        return log_delta, _log_total(log_p + np.minimum(-above, 0.0)), float(share @ error)
 
     @cached_property
     def precise_mean(self) -> Fraction:
@@ -209,6 +225,11 @@ class _Tabulated:
         place = float(x.mid())
         (log_p,), _ = self(np.asarray([place]))
         return arb(float(log_p)), int(self._sign) * x
+
+
+def _log_total(values: Array) -> float:
+    top = float(values.max())
+    return top + math.log(float(np.exp(values - top).sum())) if top > -math.inf else -math.inf
 
 
 def _domain(table: LogDensityTable, sign: float) -> tuple[float, float]:
