@@ -85,6 +85,13 @@ class LossLaw:
         """P(Q = 0)."""
         return self.base.mass_at_infinity
 
+    def known_profile(self, epsilon: float) -> tuple[float, float, float] | None:
+        """Return log δ(ε) and log(1 − δ(ε)) of the finite part, and δ's relative error, if known.
+
+        None where they are to be integrated.
+        """
+        return None
+
     @cached_property
     def precise_mean(self) -> Fraction:
         """E L, given that L is finite, beyond double precision."""
