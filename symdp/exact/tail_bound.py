@@ -32,6 +32,7 @@ _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looke
 _FINEST = 0.25  # in standard deviations⁻¹ of one step: |φ| cannot rise within it unseen
 _GROWTH = 0.1  # of y from one place to the next
 _SHARP = 0.25  # in standard deviations⁻¹ of the sum
+_OUTWARD = np.geomspace(1.0, 1e6, 121)  # times the end of a line: steps of 12 %
 _ZOOM = np.linspace(-1.0, 1.0, 17)
 
 
@@ -123,6 +124,22 @@ def _peak(law: SumLaw, tilt: float, place: float, width: float, sharp: float) ->
 def is_assured(law: SumLaw, tilt: float) -> bool:
     """Return whether the variation of the densities bounds what lies far out on a line."""
     return _last_above(law, tilt, _farthest(law, tilt)) is not None
+
+
+def largest_beyond(law: SumLaw, tilt: float, reach: float) -> float:
+    """Return at most what the integrand adds up to beyond `reach`, atoms alone left out.
+
+    That is 2∫ (Π|φᵢ|^{nᵢ} − Π aᵢ^{nᵢ})/y² dy, relative to the integrand at y = 0, by the variation of
+    the densities alone: whatever lies out there, seen or not.
+    """
+    y = reach * _OUTWARD
+    tilted = law.tilted(tilt)
+    bound = np.exp(law.upper_sum([decay(part).log_bound(y) for part in tilted]))
+    atoms = [np.full(1, math.log(max(part.atomic, 1e-300))) for part in tilted]
+    fall = np.maximum(bound - float(np.exp(law.upper_sum(atoms)[0])), 0.0) / (y * y)
+    total = float(fall[:-1] @ np.diff(y))  # a bound falls, so that left ends are the larger ones
+    # Beyond the last y at most the last bound is left.
+    return 2.0 * abs(tilt * (1.0 + tilt)) * (total + float(fall[-1]) * float(y[-1]))
 
 
 def _farthest(law: SumLaw, tilt: float) -> float:

@@ -77,7 +77,7 @@ def mesh_line(
             "too few values of the characteristic function tell what single values of the "
             "loss add up to; the method prv gives proved bounds"
         )
-    size = abs(gap) + loss_size(tilted, [weight for _, weight in law.terms])
+    size = abs(gap) + loss_size(law, tilted)
     nodes = _nodes_wanted(line, gap, wanted, most)
     while True:
         made = _up_to(law, line, nodes, size)
