@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.law.accurate import MOST_ROUNDED
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.loss import Tilted
@@ -341,9 +342,16 @@ def _extended(
         exponent += weight * log
     block = np.exp(exponent) * kernel(np.asarray(line.tilt + 1j * places, dtype=np.complex128))
     share = np.abs(block) / abs(line.values[0] if line.places.size else block[0])
+    # Very many losses are rounded before an origin is taken from them.
+    origins = math.fsum(
+        abs(n * (x.nodes.origin or 0.0))
+        for x, (_, n) in zip(finer, law.terms, strict=True)
+        if x.nodes.loss.size > MOST_ROUNDED
+    )
+    error = law.assure(finer, places, logs, share) + ROUNDING * abs(line.tilt) * origins
     return replace(
         line,
-        fixed_error=max(line.fixed_error, law.assure(finer, places, logs, share)),
+        fixed_error=max(line.fixed_error, error),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )

@@ -129,8 +129,8 @@ def is_assured(law: SumLaw, tilt: float) -> bool:
 def largest_beyond(law: SumLaw, tilt: float, reach: float) -> float:
     """Return at most what the integrand adds up to beyond `reach`, atoms alone left out.
 
-    That is 2∫ (Π|φᵢ|^{nᵢ} − Π aᵢ^{nᵢ})/y² dy, relative to the integrand at y = 0, by the variation of
-    the densities alone: whatever lies out there, seen or not.
+    That is 2∫ (Π|φᵢ|^{nᵢ} − Π aᵢ^{nᵢ})/y² dy relative to the integrand at y = 0, by the variation
+    of the densities alone: all that lies out there, seen or not.
     """
     y = reach * _OUTWARD
     tilted = law.tilted(tilt)

@@ -12,7 +12,7 @@ from symdp.errors import AccuracyError
 from symdp.law.step import Array, Extended, ExtendedFunction, RealFunction
 
 _BITS, _MOST_BITS = 110, 4_000
-_FEW = 6_000  # beyond this many nodes, correctly rounded values cost more than they bring
+MOST_ROUNDED = 6_000  # nodes: of more, correctly rounded values cost more than they bring
 _CANCELLED = 2.0**-43  # relative: where doubles are off by more, 64-bit mantissas may be, too
 
 
@@ -48,7 +48,7 @@ class Accurate:
 
     def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
         """Return log P and ℓ − origin, rounded."""
-        if x.size > _FEW:
+        if x.size > MOST_ROUNDED:
             loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
             return self._fast_log_p(x), loss - origin
         log_p = _rounded(self._log_p, self._fast_log_p, self._extended_log_p, x)
