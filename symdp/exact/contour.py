@@ -30,17 +30,17 @@ from symdp.exact.line import (
     tilted_laws,
 )
 from symdp.exact.shared_lines import shared_value, sum_ahead
-from symdp.exact.strip import integrate
+from symdp.exact.strip import slow_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.exact.tail_bound import Tail
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
-_SHARED = 1e-10  # half width of log δ from a shared line, on which a line of its own hardly gains
+_SHARED = 1e-11  # half width of log δ from a shared line, on which a line of its own hardly gains
 _ROUNDED_LOG = 1e-13  # of log δ: what rounding may do far out, where no other row is better
 _OWN = 1e-9  # half width of log δ from a line of its own, beyond which it cancels too far
-_FEW_ATOMIC, _FEW = 20, 200  # steps, with atoms and without, whose densities are rather added
-_LONGEST = 1 << 15  # nodes of a shared line
+_LONGEST_OWN = 1 << 18  # nodes of a line for one ε: half a second
+_LONGEST = 1 << 17  # nodes of a shared line: some tenths of a second
 ROUTE = "contour"  # the row of the table
 
 
@@ -59,8 +59,6 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     shared = on_shared_lines(law, epsilon)
     if shared is not None and margin(shared) <= _SHARED + _ROUNDED_LOG * abs(shared.log_delta):
         return shared
-    if not law.is_mixed and law.count <= (_FEW_ATOMIC if law.has_atoms else _FEW):
-        return None
     try:
         own, assured = on_own_lines(law, epsilon)
     except AccuracyError:
@@ -96,7 +94,8 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
 
     def value(strip: Strip) -> StripValue:
         nonlocal assured
-        found = integrate(law, epsilon, line_tilt(law, epsilon, strip))
+        tilt = line_tilt(law, epsilon, strip)
+        found = slow_line(law, epsilon, tilt, 0.0, _LONGEST_OWN).value(epsilon)
         assured = assured and found.assured
         return found
 
@@ -118,7 +117,8 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
     """
     tail = Tail(law, tilt)
     if tail.end is None:
-        return None
+        slow = slow_line(law, epsilon, tilt, beside, _LONGEST)
+        return slow if slow.assured else None
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
     gap = line.distance(epsilon) + line.shift

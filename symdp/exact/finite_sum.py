@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -30,11 +31,12 @@ Atoms = tuple[Array, Array]  # losses, and logs of masses under P
 
 @dataclass(frozen=True)
 class FiniteSum:
-    """log δ and log(1 − δ) of the finite part, and the log of how far off δ is by rounding."""
+    """log δ and log(1 − δ) of the finite part, and the logs of its rounding and of −dδ/dε."""
 
     log_delta: float
     log_complement: float
     log_error: float
+    log_slope: float
 
 
 class _Listed:
@@ -65,18 +67,32 @@ def finite_sum(
     if total is None:
         return None
     loss, log_weight = total
-    gap = epsilon - loss
+    gap, rounded = _distances(law, loss, epsilon)
     with np.errstate(divide="ignore"):
         gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
     log_delta, slope = log_total(gain), log_total((log_weight + gap)[gap < 0])
     # Every loss is rounded, which counts where ε lies just below one that makes up δ.
     size = float(np.abs(loss).max()) + abs(epsilon) + _ERROR
-    exposed = math.log(size) + (slope if slope > -math.inf else 0.0)
+    exposed = math.log(rounded + _ERROR * _ERROR) + (slope if slope > -math.inf else 0.0)
     log_error = math.log(_ERROR) + log_add_exp(math.log(law.count) + log_delta, exposed)
     # What stands for several values next to ε may lie on the wrong side of it.
     near = np.abs(gap) <= CHAIN * SAME * size
     log_error = log_add_exp(log_error, log_total(log_weight[near]) + math.log(CHAIN * SAME * size))
-    return FiniteSum(log_delta, log_total(log_weight + np.minimum(gap, 0.0)), log_error)
+    complement = log_total(log_weight + np.minimum(gap, 0.0))
+    return FiniteSum(log_delta, complement, log_error, slope)
+
+
+def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:
+    """Return ε less every loss, and the size of what is rounded in those below 0.
+
+    Where the largest loss alone exceeds ε its distance is known beyond doubles.
+    """
+    last = float(loss[-1])
+    top = law.precise_top if last > epsilon and not (loss[-2:-1] > epsilon).any() else None
+    if top is not None and abs(float(top) - last) <= SAME * abs(last):
+        beyond = float(top - Fraction(epsilon))
+        return (last - loss) - beyond, abs(beyond)
+    return epsilon - loss, float(np.abs(loss).max()) + abs(epsilon) + _ERROR
 
 
 def log_multisets(atoms: int, count: int) -> float:

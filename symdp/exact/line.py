@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.law.accurate import MOST_ROUNDED
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
@@ -29,6 +30,7 @@ FIRST_REACH = 10.0  # a Gaussian characteristic function is below e^-50 at ten w
 MAX_NODES = 1 << 20  # of one line: 16 MB and a second
 SETTLED = 1e-13  # relative change at which the sum counts as complete
 ROUNDING = 2.3e-16  # of a double
+_EXTENDED = 1e-21 / ROUNDING  # of a rounding: losses known to 22 digits
 _FAR = 15.0  # tilts beyond this have node sets of their own
 _WORTHWHILE = 0.03  # of the best distance between tilts, for a step that costs no new node set
 _SOME_FREQUENCY = 1.0  # nats⁻¹: enough for the first nodes of a line
@@ -226,12 +228,18 @@ def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:
     return tilted
 
 
-def loss_size(tilted: Sequence[Tilted], counts: Sequence[float]) -> float:
-    """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
-    return math.fsum(
-        abs(n) * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
-        for n, x in zip(counts, tilted, strict=True)
-    )
+def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
+    """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share.
+
+    Distances from an origin are known beyond doubles, but for losses of a list.
+    """
+    total = 0.0
+    for (part, weight), x in zip(law.terms, tilted, strict=True):
+        start = x.nodes.origin or x.nodes.mean
+        if x.nodes.origin is not None and not part.step.point_loss.size:
+            start *= _EXTENDED
+        total += abs(weight) * (math.sqrt(x.variance) + abs(x.shift) + abs(start))
+    return total
 
 
 def first_line(
@@ -257,7 +265,7 @@ def first_line(
     # With the mean exact, quadrature errs relative to the curvature part of K only.
     lean = 0.0 if law.mean_is_precise else abs(tilt)
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
-    spread = loss_size(tilted, counts)
+    spread = loss_size(law, tilted)
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
     # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
     z = abs(tilt) + 1.0 / math.sqrt(curvature)
@@ -345,9 +353,16 @@ def _extended(
         exponent += weight * log
     block = np.exp(exponent) * kernel(np.asarray(line.tilt + 1j * places, dtype=np.complex128))
     share = np.abs(block) / abs(line.values[0] if line.places.size else block[0])
+    # Very many losses are rounded before an origin is taken from them.
+    origins = math.fsum(
+        abs(n * (x.nodes.origin or 0.0))
+        for x, (_, n) in zip(finer, law.terms, strict=True)
+        if x.nodes.loss.size > MOST_ROUNDED
+    )
+    error = law.assure(finer, places, logs, share) + ROUNDING * abs(line.tilt) * origins
     return replace(
         line,
-        fixed_error=max(line.fixed_error, law.assure(finer, places, logs, share)),
+        fixed_error=max(line.fixed_error, error),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )

@@ -95,7 +95,7 @@ def with_period(
         if limit > _MOST_NODES or limit * angles.atoms > _MOST_WORK:
             return None
         return replace(longer(law, line, limit, kernel), last=0.0)
-    size = abs(epsilon) + loss_size(tilted, counts)
+    size = abs(epsilon) + loss_size(law, tilted)
     # |G| is largest at y = 0, and so is the modulus of every value.
     left_out = 2.0 * math.exp(-_NEGLIGIBLE) * abs(line.values[0])
     places: Array = line.step * np.asarray(found, dtype=np.float64)

@@ -8,7 +8,7 @@ recurrences of |φ| near 1 are looked for: over one period, or as far as it pays
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from symdp.errors import AccuracyError
 from symdp.exact.finite_sum import finite_sum
 from symdp.exact.lattice import find_lattice
 from symdp.exact.line import (
-    MAX_NODES,
     SETTLED,
     Line,
     StripValue,
@@ -28,119 +27,238 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
+from symdp.exact.mesh.smoothed import cut_off
 from symdp.exact.tail_bound import Tail, TailBound
 from symdp.law.elementary import Complex
-from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.total import CoarseError, SumLaw
 
-_RECURRENT = 1e-17  # recurrences below this are none
+_RECURRENT = 1e-17  # relative to the value at y = 0: recurrences below this are none
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
+_UNSEEN = 1e-5  # relative to δ: what may lie beyond a line whose smooth cut-offs agree to 1e-13
 _TOO_OFTEN = (
     "the single values of the loss of {} steps bring the characteristic function back too often; "
     "the method prv gives proved bounds"
 )
 _FARTHEST_RETURN = 1 << 17  # nodes up to a recurrence that is waited for
+_FEW = 1 << 12  # nodes: four times as many cost less than another set of nodes of the loss
 _CYCLES = 8.0  # recurrences after which a sum is taken for settled
 _MOST_PATIENT = 1 << 15  # nodes
 _SHORTER = (1.0, 1.19, 1.41, 1.68, 2.0)  # times shorter than Y
-_TAPER = 24.0  # the cut-off falls from 1 − 1e-17 at Y/2 to 1e-17 at Y
 
 
-def integrate(law: SumLaw, epsilon: float, tilt: float) -> StripValue:
-    """Return log |I(t)| of a law with a density on the line Re z = `tilt`.
+@dataclass(frozen=True)
+class SlowLine(Line):
+    """A line whose values die out slowly: at each ε the sum is cut off smoothly.
+
+    Attributes
+    ----------
+    law
+        The total loss.
+    listed
+        Whether the part that atoms alone have in the values is left out, and summed exactly.
+    recurrent
+        What |φ_t| returns to beyond the end, where atoms are not listed.
+    complete
+        Whether every recurrence of the atoms has been seen.
+    smooth
+        Whether the sum may be cut off smoothly, rather than once its terms have died out.
+    left_out
+        What lies beyond the end, on both sides together.
+    """
+
+    law: SumLaw
+    listed: bool
+    recurrent: float
+    complete: bool
+    smooth: bool
+    left_out: float = 0.0
+
+    def value(self, epsilon: float) -> StripValue:
+        """Return the integral at one ε."""
+        total, tail, slope = self.sums(epsilon)
+        tail = min(tail, 1e300) + self.left_out + self._atoms(epsilon)[1]
+        return self.sized(self.distance(epsilon), total, tail, slope / total if total else math.nan)
+
+    def sums(self, epsilon: float) -> tuple[float, float, float]:
+        """Return the sum, what it may lack, and its derivative by ε.
+
+        Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around
+        ε, a smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments
+        all vanish, so its error falls faster than any power of Y. Sums at Y and less show it,
+        several of them, as next to a kink of δ any two may agree by chance.
+        """
+        exact, _, steepness = self._atoms(epsilon)
+        turned = self.values * np.exp(1j * (self.distance(epsilon) + self.shift) * self.places)
+        terms = turned.real
+        slopes = self.places * turned.imag - self.tilt * terms
+        total = plain_sum(terms) + exact
+        tail = 2.0 * terms.size * self.end
+        if not self.complete:
+            return total, math.inf, math.nan
+        if not self.smooth or tail <= SETTLED * abs(total):
+            return total, tail, plain_sum(slopes) + steepness
+        place = np.arange(terms.size) / terms.size
+        cuts = [cut_off(shorter * place) for shorter in _SHORTER]
+        full, *others = (plain_sum(terms * cut) for cut in cuts)
+        tail = max(abs(full - other) for other in others)
+        return full + exact, tail, plain_sum(slopes * cuts[0]) + steepness
+
+    @property
+    def end(self) -> float:
+        """The size of the last values, or of what they may return to."""
+        again = self.recurrent * kernel_modulus(continuous_kernel, self.tilt, self.reach)
+        return max(end_size(np.abs(self.values[self.values.size // 2 :])), again)
+
+    @property
+    def reach(self) -> float:
+        """The end Y."""
+        return self.step * self.places.size
+
+    def _atoms(self, epsilon: float) -> tuple[float, float, float]:
+        """Return what atoms alone add to the sum, its error, and its derivative by ε."""
+        found = finite_sum(self.law, epsilon, self.tilt, atomic=True) if self.listed else None
+        if found is None:
+            return 0.0, 0.0, 0.0
+        log_unit = math.log(2.0 * math.pi / self.step)
+        log_unit -= self.tilt * self.distance(epsilon) + self.excess
+        log_value = found.log_delta if self.tilt > 0 else found.log_complement
+        value, error, slope = (
+            math.exp(min(log + log_unit, 700.0))
+            for log in (log_value, found.log_error, found.log_slope)
+        )
+        return math.copysign(value, self.tilt), error, -slope
+
+
+def slow_line(law: SumLaw, epsilon: float, tilt: float, beside: float, most: int) -> SlowLine:
+    """Return a line that serves every ε' with |ε' − ε| ≤ `beside`.
+
+    Parameters
+    ----------
+    law
+        With a density.
+    epsilon, tilt
+        In nats, and where the line crosses the real axis.
+    beside
+        In nats.
+    most
+        Nodes.
 
     Raises
     ------
     AccuracyError
-        If the integrand has not died out after 2^20 nodes, or rises again after it had.
+        If the integrand does not settle within so many nodes, or rises again after it had.
     """
     tilted = tilted_laws(law, tilt)
-    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0)
-    return _spread(law, epsilon, line, tilted)
-
-
-def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> StripValue:
-    """Return the integral for a law that is not of single values alone."""
-    tilt, step = line.tilt, line.step
-    distance = line.distance(epsilon)
-    gap = distance + line.shift
-    counts = [weight for _, weight in law.terms]
-    stop = line.places.size
-    revival = _revival(tilted, counts) if law.has_atoms else 0.0
-    cycle = law.atom_cycle if revival * law.count > 1e-17 else 0.0
-    exact = 0.0
-    single = revival > SETTLED and tilt > -1.0
-    if single and law.is_condensed:
-        raise CoarseError
-    if single:
-        # What recurs is the sum of atoms alone, which is known exactly.
-        listed = finite_sum(law, epsilon, tilt, atomic=True)
-        if listed is None:
-            single = False
-        else:
-            log_exact = listed.log_delta if tilt > 0 else listed.log_complement
-            log_front = tilt * distance + line.excess
-            exact = math.exp(min(log_exact - log_front, 700.0)) * 2.0 * math.pi / step
-            revival = 0.0
-    # Where the densities show that |φ| stays small far out, what is closer is looked at.
-    beyond = Tail(law, tilt)
-    looked = law.is_mixed and not single and beyond.end is not None
-    if law.is_mixed and not looked:
-        cycle = max(cycle, _period(law))
-        if _CYCLES * cycle > step * _MOST_PATIENT:
-            raise AccuracyError(_TOO_OFTEN.format(law.count))
-    known = single or revival > _RECURRENT or (law.is_mixed and not looked)
-    best = (math.inf, 0.0)
-    terms = np.empty(0, dtype=np.complex128)
-    rest = TailBound(math.inf, assured=False)
-    left_out = 0.0
+    first, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
+    line, cycle = _started(law, first, tilted)
+    whole, tails = first, [(math.inf, line)]
     while True:
-        block = line.values[terms.size :] * np.exp(1j * gap * line.places[terms.size :])
-        if single:
-            block = block - _atomic_terms(tilted, counts, gap, tilt, step, terms.size, stop)
-        terms = np.concatenate([terms, block])
-        last = np.maximum(
-            np.abs(block), revival * kernel_modulus(continuous_kernel, tilt, step * stop)
-        )
-        if looked:
-            total, tail = plain_sum(terms.real), 2.0 * terms.size * end_size(last)
-        else:
-            total, tail = _settle(terms.real, last, step * stop >= _CYCLES * cycle)
-        best = min(best, (tail / abs(total) if total else math.inf, total))
-        if best[0] <= SETTLED:
-            died = end_size(last) * 2.0 * terms.size <= SETTLED * abs(total)
-            if not died or known:
-                break
-            rest = beyond.beyond(step * stop)
-            wanted = rest.start / step
-            if wanted <= stop:
-                left_out = rest.beyond(line)
-                if left_out <= SETTLED * abs(total) or 2 * stop > _MOST_PATIENT:
-                    break
-                wanted, left_out = 2 * stop - 1, 0.0
-            if wanted > _FARTHEST_RETURN:
+        total, tail, _ = line.sums(epsilon)
+        tails.append((tail / abs(total) if total else math.inf, line))
+        relative, best = min(tails, key=lambda pair: pair[0])
+        tails = [(relative, best)]
+        stop = line.places.size * (4 if line.places.size < _FEW else 2)
+        if relative <= SETTLED:
+            rest = _beyond(law, line, total)
+            if rest.start <= line.reach:
+                assured = line.assured or rest.assured
+                return replace(line, assured=assured, left_out=rest.beyond(line))
+            if rest.start > line.step * _FARTHEST_RETURN:
                 raise AccuracyError(
                     "the losses gather near equally spaced values, and the characteristic function "
-                    f"rises again after {stop} nodes; the method prv gives proved bounds"
+                    f"rises again after {line.places.size} nodes; the method prv gives proved "
+                    "bounds"
                 )
-            stop, best = math.ceil(wanted) + 1, (math.inf, 0.0)
-        else:
-            stop = min(2 * stop, max(MAX_NODES, stop))
-        if terms.size >= stop:
-            if best[0] <= TOLERABLE:
-                break
+            stop, tails = math.ceil(rest.start / line.step) + 1, []
+        if stop > most:
+            if relative <= TOLERABLE:
+                rest = _beyond(law, best, best.sums(epsilon)[0])
+                known = rest.assured and rest.start <= best.reach
+                return replace(best, assured=best.assured or known, left_out=rest.beyond(best))
             raise AccuracyError(
-                f"the characteristic function of the privacy loss decays too slowly for "
-                f"{law.count} steps: {stop} nodes leave a relative error of {best[0]:.1e}"
+                "the characteristic function of the privacy loss decays too slowly for "
+                f"{law.count} steps: {line.places.size} nodes leave a relative error of "
+                f"{relative:.1e}"
             )
-        line = longer(law, line, stop, continuous_kernel)
-    tail, total = best
-    tail = tail * abs(total) + left_out
-    total += math.copysign(exact, tilt)
-    # The atoms' terms are known exactly, and count for no cancellation.
-    line = replace(line, values=terms, assured=known or rest.assured)
-    return line.sized(distance, total, tail, math.nan)
+        whole = longer(law, whole, stop, continuous_kernel)
+        line = _continued(law, line, whole, tilted, cycle)
+
+
+def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[SlowLine, float]:
+    """Return a line's first nodes, and after which length the atoms' part of |φ| recurs."""
+    counts = [weight for _, weight in law.terms]
+    recurrent = _revival(tilted, counts) if law.has_atoms else 0.0
+    cycle = law.atom_cycle if recurrent * law.count > _RECURRENT else 0.0
+    listed = recurrent > SETTLED and first.tilt > -1.0
+    if listed and law.is_condensed:
+        raise CoarseError
+    # What recurs is the sum of atoms alone, which is known exactly.
+    listed = listed and finite_sum(law, 0.0, first.tilt, atomic=True) is not None
+    # Where the densities show that |φ| stays small far out, what is closer is looked at.
+    looked = law.is_mixed and not listed and Tail(law, first.tilt).end is not None
+    if law.is_mixed and not looked:
+        cycle = max(cycle, _period(law))
+        if _CYCLES * cycle > first.step * _MOST_PATIENT:
+            raise AccuracyError(_TOO_OFTEN.format(law.count))
+    known = {field.name: getattr(first, field.name) for field in fields(Line)}
+    known["assured"] = law.is_mixed and not looked
+    known |= {"places": np.empty(0), "values": np.empty(0, dtype=np.complex128)}
+    line = SlowLine(
+        **known,
+        law=law,
+        listed=listed,
+        recurrent=0.0 if listed else recurrent,
+        complete=False,
+        smooth=not looked,
+    )
+    return _continued(law, line, first, tilted, cycle), cycle
+
+
+def _continued(
+    law: SumLaw, line: SlowLine, whole: Line, tilted: list[Tilted], cycle: float
+) -> SlowLine:
+    """Return a line with all nodes of one whose values have the atoms' part in them."""
+    start, stop = line.places.size, whole.places.size
+    values = whole.values[start:]
+    if line.listed:
+        counts = [weight for _, weight in law.terms]
+        values = values - _atomic_values(tilted, counts, line.tilt, line.step, start, stop)
+    return replace(
+        line,
+        places=whole.places,
+        values=np.concatenate([line.values, values]),
+        fixed_error=whole.fixed_error,
+        complete=line.step * stop >= _CYCLES * cycle,
+    )
+
+
+def _beyond(law: SumLaw, line: SlowLine, total: float) -> TailBound:
+    """Return from where on what lies beyond a line that has settled is negligible.
+
+    The variation of the densities says how much may lie there at most. Where that is not negligible
+    itself, but too little for a recurrence, what was seen up to there is taken to go on.
+    """
+    size, rest = line.places.size, TailBound(line.reach, assured=False)
+    if line.assured:
+        return rest
+    wanted = abs(total) * line.step / abs(complex(line.values[0]))
+    tail = Tail(law, line.tilt)
+    unseen = tail.largest(line.reach)
+    if unseen <= SETTLED * wanted:
+        return TailBound(line.reach, True, 0.5 * unseen)
+    if not law.has_atoms and 2.0 * size * line.end <= SETTLED * abs(total):
+        rest = tail.beyond(line.reach)
+        if rest.assured or rest.start > line.reach:
+            return rest
+    if unseen <= _UNSEEN * wanted:
+        return replace(rest, assured=True)
+    reach = line.reach
+    while reach < 0.5 * line.step * _FARTHEST_RETURN:
+        reach *= 2.0
+        if tail.largest(reach) <= 0.5 * _UNSEEN * wanted:
+            return replace(rest, start=reach)
+    return rest
 
 
 def _period(law: SumLaw) -> float:
@@ -161,47 +279,16 @@ def _revival(tilted: list[Tilted], counts: list[float]) -> float:
     )
 
 
-def _atomic_terms(
-    tilted: list[Tilted],
-    counts: list[float],
-    gap: float,
-    tilt: float,
-    step: float,
-    start: int,
-    stop: int,
+def _atomic_values(
+    tilted: list[Tilted], counts: list[float], tilt: float, step: float, start: int, stop: int
 ) -> Complex:
-    """Return the terms that the sums of atoms alone would have."""
+    """Return the values that the sums of atoms alone would have."""
     y = step * np.arange(start, stop, dtype=np.float64)
-    modulus, angle = np.ones(y.size), y * gap
+    modulus, angle = np.ones(y.size), np.zeros(y.size)
     for part, count in zip(tilted, counts, strict=True):
         here = part.nodes.atomic
         turns = np.exp(1j * np.multiply.outer(y, part.deviation[here]))
         value = (turns * part.weight[here]).sum(axis=1)
         modulus = modulus * np.abs(value) ** count
         angle = angle + count * np.angle(value)
-    return np.asarray(
-        modulus
-        * np.exp(1j * angle)
-        * continuous_kernel(np.asarray(tilt + 1j * y, dtype=np.complex128))
-    )
-
-
-def _settle(terms: Array, last: Array, complete: bool) -> tuple[float, float]:
-    """Return the two-sided sum and the size of what its cut-off may have left out.
-
-    Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around ε, a
-    smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments all vanish,
-    so its error falls faster than any power of Y. Sums at Y and less show it, several of them, as
-    next to a kink of δ any two may agree by chance; and only once the sum is `complete`: once every
-    return of the atoms' oscillation has been seen.
-    """
-    plain = plain_sum(terms)
-    if not complete:
-        return plain, math.inf
-    tail = 2.0 * terms.size * end_size(last)
-    if tail <= SETTLED * abs(plain):
-        return plain, tail
-    place = np.arange(terms.size) / terms.size
-    tapers = ([0.5 * math.erfc(x) for x in _TAPER * (s * place - 0.75)] for s in _SHORTER)
-    full, *others = (plain_sum(terms * np.asarray(taper)) for taper in tapers)
-    return full, max(abs(full - other) for other in others)
+    return np.asarray(modulus * np.exp(1j * angle) * continuous_kernel(np.asarray(tilt + 1j * y)))

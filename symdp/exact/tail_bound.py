@@ -34,6 +34,7 @@ _MANY = 100  # steps, for which the variation of the density itself bounds enoug
 _FINEST = 0.25  # in standard deviations⁻¹ of one step: |φ| cannot rise within it unseen
 _GROWTH = 0.2  # of y from one place to the next
 _SHARP = 0.25  # in standard deviations⁻¹ of the sum
+_OUTWARD = np.geomspace(1.0, 1e6, 121)  # times the end of a line: steps of 12 %
 _ZOOM = np.linspace(-1.0, 1.0, 17)
 
 
@@ -111,6 +112,22 @@ class Tail:
         if self.end is None and found.start > _HALFWAY * self._farthest:
             return TailBound(math.inf, False)
         return TailBound(found.start, self.end is not None, left_out + found.left_out)
+
+    def largest(self, reach: float) -> float:
+        """Return at most what the integrand adds up to beyond `reach`, atoms alone left out.
+
+        That is 2∫ (Π|φᵢ|^{nᵢ} − Π aᵢ^{nᵢ})/y² dy relative to the integrand at y = 0, by the
+        variation of the densities alone: all that lies out there, seen or not.
+        """
+        y = reach * _OUTWARD
+        bound = np.exp(self._law.upper_sum([decay(part).log_bound(y) for part in self._tilted]))
+        atoms = [np.full(1, math.log(max(part.atomic, 1e-300))) for part in self._tilted]
+        alone = float(np.exp(self._law.upper_sum(atoms)[0]))
+        fall = np.maximum(bound - alone, 0.0) / (y * y)
+        total = float(fall[:-1] @ np.diff(y))  # a bound falls, so that left ends are larger
+        # Beyond the last y at most the last bound is left.
+        rest = total + float(fall[-1]) * float(y[-1])
+        return 2.0 * abs(self._tilt * (1.0 + self._tilt)) * rest
 
     def _looked_at(self, reach: float, low: float, high: float) -> TailBound:
         """Return from where on what was seen between two y stays negligible."""

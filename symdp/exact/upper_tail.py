@@ -80,7 +80,8 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     log_error = log_add_exp(
         log_error, log_total(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
     )
-    return FiniteSum(log_delta, log_one_minus_exp(log_delta), log_error)
+    slope = log_total((log_weight + gap)[gap < 0])
+    return FiniteSum(log_delta, log_one_minus_exp(log_delta), log_error, slope)
 
 
 def is_near_top(law: SumLaw, epsilon: float) -> bool:

@@ -12,7 +12,7 @@ from symdp.errors import AccuracyError
 from symdp.law.step import Array, Extended, ExtendedFunction, RealFunction
 
 _BITS, _MOST_BITS = 110, 4_000
-_FEW = 6_000  # nodes at most whose values are rounded by balls, one by one
+MOST_ROUNDED = 6_000  # nodes at most whose values are rounded by balls, one by one
 _MANY = 400_000  # nodes at most whose values have 64-bit mantissas first: half a second
 _CANCELLED = 2.0**-43  # relative: where doubles are off by more, 64-bit mantissas may be, too
 
@@ -49,7 +49,7 @@ class Accurate:
 
     def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
         """Return log P and ℓ − origin, rounded."""
-        if x.size > (_FEW if self._extended_log_p is None else _MANY):
+        if x.size > (MOST_ROUNDED if self._extended_log_p is None else _MANY):
             loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
             return self._fast_log_p(x), loss - origin
         log_p = _rounded(self._log_p, self._fast_log_p, self._extended_log_p, x)
@@ -74,7 +74,11 @@ def _rounded(
             doubtful = ~(np.abs(values - (fast(x) - origin)) <= _CANCELLED * np.abs(values))
     places = np.flatnonzero(doubtful)
     # Of very many, mantissas of 64 bits are near enough, which have cancelled 2¹¹ times less.
-    for i in places.tolist() if places.size <= _FEW else np.flatnonzero(np.isnan(values)).tolist():
+    for i in (
+        places.tolist()
+        if places.size <= MOST_ROUNDED
+        else np.flatnonzero(np.isnan(values)).tolist()
+    ):
         values[i] = _rounded_ball(ball, float(x[i]), origin)
     return values
 

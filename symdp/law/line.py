@@ -12,7 +12,12 @@ from symdp.law.tilted import Tilted
 DIRECT_WORK = 400_000  # below this many exponentials a plain sum beats the transform
 _LOG_ZERO = -800.0  # stands for log 0: e^-800 is zero in double precision, and stays so times n
 _SMALL_SQUARE = -0.75  # |1 + z|² − 1 for |1 + z| = 1/2
-_NEAR_PHASE = 32.0  # nodes whose phase stays below this are few, and are always summed directly
+_NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
+_PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
+_BLOCK = 1 << 14  # values that stay in a processor's cache
+_CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))
+_TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 / _PLACES)
+_TO_SERIES[0] *= 0.5
 
 
 def log_characteristic(tilted: Tilted, y: Array) -> Complex:
@@ -28,19 +33,40 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     they keep full relative accuracy; the far ones go through a non-uniform Fourier transform whose
     error is relative to their own, small weight.
     """
-    count = last - first
-    size = tilted.deviation.size
     y: Array = step * np.arange(first, last, dtype=np.float64)
-    if count * size <= DIRECT_WORK:
+    if y.size * tilted.deviation.size <= DIRECT_WORK:
         return log_characteristic(tilted, y)
     near = np.abs(tilted.deviation) * (step * last) <= _NEAR_PHASE
-    if near.sum() * 4 > size or size < 64:
-        return log_characteristic(tilted, y)
-    remainder = oscillation_sum(y, tilted.deviation[near], tilted.weight[near])
+    remainder = _near_sum(y, tilted.deviation[near], tilted.weight[near])
     weight, deviation = tilted.weight[~near], tilted.deviation[~near]
-    far = uniform_sum(weight, np.fmod(step * deviation, 2 * np.pi), first, last)
-    remainder += far - weight.sum() - 1j * y * float(weight @ deviation)
+    if weight.size:
+        far = uniform_sum(weight, np.fmod(step * deviation, 2 * np.pi), first, last)
+        remainder += far - weight.sum() - 1j * y * float(weight @ deviation)
     return _log1p(remainder)
+
+
+def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
+    """Return `oscillation_sum` at rising y, from 0 or a multiple of the step on, with small phases.
+
+    From one y to twice as far it is y times a polynomial in y, found at its Chebyshev places.
+    """
+    found = np.empty(y.size, dtype=np.complex128)
+    start = 0
+    while start < y.size:
+        stop = int(max(np.searchsorted(y, 2.0 * y[start]), start + 2 * _PLACES))
+        here = y[start:stop]
+        if here.size <= 2 * _PLACES:
+            found[start:stop] = oscillation_sum(here, deviation, weight)
+        else:
+            middle, half = 0.5 * (here[0] + here[-1]), 0.5 * (here[-1] - here[0])
+            places = middle + half * _CHEBYSHEV
+            coefficients = _TO_SERIES @ (oscillation_sum(places, deviation, weight) / places)
+            for first in range(0, here.size, _BLOCK):
+                some = here[first : first + _BLOCK]
+                value = np.polynomial.chebyshev.chebval((some - middle) / half, coefficients)
+                found[start + first : start + first + some.size] = some * value
+        start = stop
+    return found
 
 
 def _log1p(z: Complex) -> Complex:

@@ -263,8 +263,9 @@ def test_next_to_the_largest_loss_of_two_steps(b, gap):
 
         truth = mpmath.log(-mpmath.expm1(-left) / 4 + mpmath.quad(gain, [0, left]))
         assert found.log_lower <= truth <= found.log_upper
-        assert abs(found.log_delta - truth) < 1e-14 * (1.0 + abs(float(truth)))
-    assert found.log_upper - found.log_lower < 1e-12
+        # Of many nodes of the loss, each is rounded like the largest one, beside what is left.
+        assert abs(found.log_delta - truth) < 1e-13 + 1e-20 / gap
+    assert found.log_upper - found.log_lower < 1e-13 + 4e-15 / gap
 
 
 @pytest.mark.parametrize("gap", ["1e-5", "1e-7"])

@@ -8,10 +8,18 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from scipy.integrate import cumulative_simpson
+from scipy.special import erfc
 
 from symdp.exact.error_bars import margin
 from symdp.exact.mesh.mesh import mesh_answer
-from symdp.exact.mesh.smoothed import CENTRE, STEEPNESS, majorant_transform
+from symdp.exact.mesh.smoothed import (
+    CENTRE,
+    FAR_ABOVE,
+    STEEPNESS,
+    majorant,
+    majorant_transform,
+)
 from symdp.law.loss import LossLaw
 from symdp.law.step import Step
 from symdp.law.total import SumLaw
@@ -87,14 +95,34 @@ def test_bounds_hold_what_every_sum_adds_up_to(seed):
             assert margin(found) < 1e-3
 
 
-def test_the_majorant_lies_above_what_the_cut_off_changes():
-    from scipy.special import erfc, sici
-
-    u = np.linspace(0.0, 80.0, 641)
-    w = np.linspace(1e-6, 1.0, 8001)
-    c = 0.5 * (erfc(STEEPNESS * (w - CENTRE)) - erfc(STEEPNESS * (w + CENTRE)))
-    inner = np.trapezoid(np.cos(np.outer(u, w)) * ((1.0 - c) / w**2), w, axis=1)
-    beyond = np.cos(u) - u * (0.5 * np.pi - sici(u)[0])
-    changed = np.abs(inner + beyond) / np.pi
-    majorant = np.trapezoid(np.cos(np.outer(u, w)) * majorant_transform(w), w, axis=1) / np.pi
-    assert (changed <= majorant / 1.05 + 1e-6).all(), (changed / majorant).max()
+def test_the_majorant_lies_above_what_the_cut_off_changes_at_every_tilt():
+    """The three facts that the proof in `smoothed` rests on, at steps with the slope between."""
+    step, far, spread = 1e-3, 105.0, 2.0 * STEEPNESS**2
+    u = np.arange(0.0, 240.0, step)
+    transform = np.sinc(CENTRE * u / np.pi) * CENTRE / np.pi * np.exp(-(u**2) / (2.0 * spread))
+    integrals = [transform]
+    for _ in range(7):
+        integrals.append(cumulative_simpson(integrals[-1][::-1], dx=step, initial=0.0)[::-1])
+    orders = range(6)  # D₀ … D₅
+    share = [(m + 1.0) / FAR_ABOVE**m for m in orders]
+    changed = sum(c * abs(integrals[m + 2]) for m, c in zip(orders, share, strict=True))
+    slope = sum(c * abs(integrals[m + 1]) for m, c in zip(orders, share, strict=True))
+    bound = majorant(u)
+    # Orders from 6 on: Σ (m+1) xᵐ with x = 1/(Rw) under the integral, the first fact for large u.
+    w = np.geomspace(2.0 / FAR_ABOVE, 50.0, 20_001)
+    lacking = 0.5 * (erfc(STEEPNESS * (CENTRE - w)) + erfc(STEEPNESS * (CENTRE + w)))
+    x = 1.0 / (FAR_ABOVE * w)
+    rest = lacking / w**2 * x**6 * (7.0 - 6.0 * x) / (1.0 - x) ** 2
+    small = np.full(u.size, np.trapezoid(rest, w) / np.pi)
+    large = u > 10.0
+    ratio = spread / (u[large] * FAR_ABOVE)
+    gauss = spread**2 * np.exp(-(u[large] ** 2) / (2.0 * spread)) / (np.pi * u[large] ** 3)
+    small[large] = np.minimum(small[large], 7.0 * ratio**6 / (1.0 - ratio) ** 2 * gauss)
+    assert (changed + small + step * slope <= bound)[u < far].all()
+    assert ((changed + small) <= 0.9931 * bound)[u < far].all()
+    beyond = u[large] >= far
+    assert (gauss[beyond] / (1.0 - ratio[beyond]) ** 2 <= 0.8 * bound[large][beyond]).all()
+    assert (np.abs(integrals[2][large]) <= gauss).all()
+    frequency = np.linspace(0.0, 1.0, 11)
+    direct = 2.0 * step * np.cos(np.outer(frequency, u)) @ (bound * np.where(u > 0, 1.0, 0.5))
+    assert np.allclose(majorant_transform(frequency), direct, atol=0.02)

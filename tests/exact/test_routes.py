@@ -21,7 +21,7 @@ INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")
         ("lattice", compose(COIN, 10**6), 1.0),
         ("finite_sum", compose(INTEGERS, 2), 1.0),
         ("mesh", compose(INTEGERS, 50), 1.0),
-        ("measure", compose(mechanisms.laplace(b=2), 5), 1.0),
+        ("contour", compose(mechanisms.laplace(b=2), 5), 1.0),
         ("contour", compose(GAUSSIAN(sigma=2).subsample("poisson", "1/100"), 1000), 0.5),
         ("contour", compose([(COIN, 5), (GAUSSIAN(sigma=3), 2)]), 3.0),
     ],

@@ -127,6 +127,17 @@ def test_what_lies_on_a_lattice_is_seen_to():
 
 
 def test_sums_wider_than_a_mesh_reaches_are_refused_rather_than_guessed():
-    law = compose(RARE, 10**12)
+    law = compose(RARE, 10**13)
     with pytest.raises(AccuracyError, match="prv"):
         law.delta(law.law("remove").mean, direction="remove")
+
+
+def test_a_million_million_steps_agree_with_a_berry_esseen_interval():
+    law = compose(RARE, 10**12)
+    total = law.law("remove")
+    epsilon = total.mean + 2.0 * float(total.cumulants(0.0, 2)[1]) ** 0.5
+    found = law.delta(epsilon, direction="remove")
+    proved = law.delta(epsilon, "spa-bounds", "remove")
+    assert found.route == "mesh"
+    assert proved.log_lower <= found.log_lower < found.log_upper <= proved.log_upper
+    assert found.log_upper - found.log_lower < 1e-6

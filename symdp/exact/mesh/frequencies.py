@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.error_bars import SAFETY
 from symdp.exact.line import (
     ROUNDING,
     Line,
@@ -36,7 +37,7 @@ WANTED = 1e-9  # what the cut-off may change, relative to the integral
 _TRANSFORMED = 2e-14  # what the FFT's kernel changes in φ, relative to Σ pⱼ = 1
 _MOST_FIRST = 1 << 13  # nodes that are summed plainly
 _LOG_ZERO = -600.0  # stands for log 0, so that n of it is no overflow
-_LARGEST = float(majorant_transform(np.zeros(1))[0])  # ∫M
+_LARGEST = float(majorant_transform(np.zeros(1))[0]) / SAFETY  # ∫M, a proved bound
 _DIRECT_WORK = 1 << 18  # exponentials below which a plain sum is faster than an FFT
 
 
@@ -77,7 +78,7 @@ def mesh_line(
             "too few values of the characteristic function tell what single values of the "
             "loss add up to; the method prv gives proved bounds"
         )
-    size = abs(gap) + loss_size(tilted, [weight for _, weight in law.terms])
+    size = abs(gap) + loss_size(law, tilted)
     nodes = _nodes_wanted(line, gap, wanted, most)
     while True:
         made = _up_to(law, line, nodes, size)
