@@ -191,7 +191,7 @@ def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tupl
     for share in _SHARES:
         side = tilt + share * (asked - tilt)
         try:
-            return side, law.transform_bound(side, epsilon)
+            return side, law.log_transform(side, epsilon)
         except AccuracyError as refusal:  # too far out for a quadrature
             refused = refusal
     raise refused
@@ -217,10 +217,7 @@ def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:
 
 def loss_size(tilted: Sequence[Tilted], counts: Sequence[float]) -> float:
     """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
-    return math.fsum(
-        abs(n) * (math.sqrt(x.variance) + abs(x.shift) + abs(x.nodes.origin or x.nodes.mean))
-        for n, x in zip(counts, tilted, strict=True)
-    )
+    return math.fsum(n * x.size for n, x in zip(counts, tilted, strict=True))
 
 
 def first_line(
@@ -250,11 +247,10 @@ def first_line(
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
     # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
     z = abs(tilt) + 1.0 / math.sqrt(curvature)
-    cut = [(abs(n), *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
+    cut = [(n, *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
     lacking = math.fsum(n * z * min(first, 0.5 * z * second) for n, first, second in cut)
     # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
-    pairs = zip(counts, tilted, strict=True)
-    drowned = 4.0 * math.fsum(n for n, x in pairs if not x.is_precise)
+    drowned = 4.0 * math.fsum(n * x.imprecise for n, x in zip(counts, tilted, strict=True))
     line = Line(
         tilt=tilt,
         step=math.nan,
@@ -294,7 +290,7 @@ def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
     finer = law.tilted(line.tilt, line.step * stop)
     logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
     places: Array = line.step * np.arange(start, stop, dtype=np.float64)
-    grown = _extended(law, line, finer, places, logs, kernel)
+    grown = _extended(law, line, places, logs, kernel)
     return replace(grown, last=end_size(np.abs(grown.values[start:])))
 
 
@@ -316,7 +312,7 @@ def with_places(
     if places.size:
         finer = law.tilted(line.tilt, float(places[-1]))
         logs = [log_characteristic(part, places) for part in finer]
-        line = _extended(law, line, finer, places, logs, kernel)
+        line = _extended(law, line, places, logs, kernel)
     turned = 2.0 * ROUNDING * size * float(np.abs(line.values[start:]) @ places)
     return replace(line, last=(left_out + turned) / (2.0 * line.places.size))
 
@@ -324,19 +320,13 @@ def with_places(
 def _extended(
     law: SumLaw,
     line: Line,
-    finer: Sequence[Tilted],
     places: Array,
     logs: Sequence[Complex],
     kernel: Kernel,
 ) -> Line:
-    exponent = np.zeros(places.size, dtype=np.complex128)
-    for log, (_, weight) in zip(logs, law.terms, strict=True):
-        exponent += weight * log
-    block = np.exp(exponent) * kernel(np.asarray(line.tilt + 1j * places, dtype=np.complex128))
-    share = np.abs(block) / abs(line.values[0] if line.places.size else block[0])
+    block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
     return replace(
         line,
-        fixed_error=max(line.fixed_error, law.assure(finer, places, logs, share)),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )

@@ -8,6 +8,7 @@ recurrences of |φ| near 1 are looked for: over one period, or as far as it pays
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +33,7 @@ from symdp.exact.tail_bound import TailBound, is_assured, tail_bound
 from symdp.law.elementary import Complex
 from symdp.law.loss import Tilted
 from symdp.law.step import Array
-from symdp.law.total import CoarseError, SumLaw
+from symdp.law.total import SumLaw
 
 _RECURRENT = 1e-17  # recurrences below this are none
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
@@ -71,8 +72,6 @@ def _spread(law: SumLaw, epsilon: float, line: Line, tilted: list[Tilted]) -> St
     cycle = law.atom_cycle if revival * law.count > 1e-17 else 0.0
     exact = 0.0
     single = revival > SETTLED and tilt > -1.0
-    if single and law.is_condensed:
-        raise CoarseError
     if single:
         # What recurs is the sum of atoms alone, which is known exactly.
         listed = finite_sum(law, epsilon, tilt, atomic=True)
@@ -148,7 +147,7 @@ def _period(law: SumLaw) -> float:
     return math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
 
 
-def _revival(tilted: list[Tilted], counts: list[float]) -> float:
+def _revival(tilted: list[Tilted], counts: Sequence[float]) -> float:
     """Return Π aᵢ^nᵢ, what |φ_t(y)| returns to again and again where atoms carry weights aᵢ.
 
     Between two such returns the terms look as if they had died out.
@@ -162,7 +161,7 @@ def _revival(tilted: list[Tilted], counts: list[float]) -> float:
 
 def _atomic_terms(
     tilted: list[Tilted],
-    counts: list[float],
+    counts: Sequence[float],
     gap: float,
     tilt: float,
     step: float,

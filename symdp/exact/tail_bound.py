@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.law.decay import decay
+from symdp.law.decay import log_decay
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
@@ -63,8 +63,9 @@ def tail_bound(law: SumLaw, tilt: float, reach: float) -> TailBound:
     reach
         The last y at which the values are known, and small.
     """
+    law = law.thinned
     tilted = law.tilted(tilt)
-    widest = max(math.sqrt(x.variance) for x in tilted)
+    widest = max(x.widest for x in tilted)
     farthest = _farthest(law, tilt)
     last_above = _last_above(law, tilt, farthest)
     end = farthest if last_above is None else last_above
@@ -122,14 +123,12 @@ def _peak(law: SumLaw, tilt: float, place: float, width: float, sharp: float) ->
 
 def is_assured(law: SumLaw, tilt: float) -> bool:
     """Return whether the variation of the densities bounds what lies far out on a line."""
-    return _last_above(law, tilt, _farthest(law, tilt)) is not None
+    return _last_above(law.thinned, tilt, _farthest(law.thinned, tilt)) is not None
 
 
 def _farthest(law: SumLaw, tilt: float) -> float:
     """Return how far out a line is looked at: as finer nodes than the untilted law's would cost."""
-    widest = max(math.sqrt(x.variance) for x in law.tilted(tilt))
-    parts = [part.base for part, _ in law.terms]
-    untilted = max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
+    widest, untilted = (max(x.widest for x in law.tilted(t)) for t in (tilt, 0.0))
     return _FARTHEST / max(widest, _NARROWEST * untilted)
 
 
@@ -149,7 +148,7 @@ class _Known:
 
 def _found_above(law: SumLaw, tilt: float, most: float) -> float | None:
     places = np.geomspace(1e-3 * most, most, 60)
-    bound = law.upper_sum([decay(part).log_bound(places) for part in law.tilted(tilt)])
+    bound = law.combine([log_decay(part, places) for part in law.tilted(tilt)])
     beyond = np.flatnonzero(bound < -_NEGLIGIBLE)
     return float(places[beyond[0]]) if beyond.size else None
 
@@ -163,4 +162,4 @@ def _log_modulus(law: SumLaw, tilt: float, y: Array) -> Array:
 def _height(law: SumLaw, tilt: float, y: Array, logs: list[Complex]) -> Array:
     """Return it from the logs of every φ_t."""
     height: Array = -np.log(np.hypot(1.0, y / tilt) * np.hypot(1.0, y / (1.0 + tilt)))
-    return height + law.upper_sum([log.real for log in logs])
+    return np.asarray(height + law.combine([log.real for log in logs]))

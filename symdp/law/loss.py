@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, singledispatch
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from symdp.law.nodes import NodeSet, build_nodes, escapes
 from symdp.law.outline import Outline
 from symdp.law.step import Array, Step
 
-_OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
-_LARGE = 30.0
+OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
+LARGE = 30.0
 _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _SLOW = 0.25  # the frequency of band 0
@@ -59,6 +59,21 @@ class Tilted:
         """The quadrature's estimate of its relative error."""
         return self.nodes.error
 
+    @property
+    def widest(self) -> float:
+        """The largest standard deviation of a single step, here the only one's."""
+        return math.sqrt(self.variance)
+
+    @property
+    def size(self) -> float:
+        """σ + |E_t L − μ| + |μ|, of which rounding takes its share."""
+        return self.widest + abs(self.shift) + abs(self.nodes.origin or self.nodes.mean)
+
+    @property
+    def imprecise(self) -> float:
+        """How many steps, of the only one, have a K that is no sum of growths."""
+        return 0.0 if self.is_precise else 1.0
+
     @cached_property
     def excess(self) -> float:
         """K(t) − t·μ, or K(t) − t·origin, accurate relative to itself."""
@@ -76,14 +91,14 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
             [excess(nodes, tilts[i : i + rows]) for i in range(0, tilts.size, rows)]
         )
     scaled = np.multiply.outer(tilts, nodes.centred)
-    if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < _OVERFLOW:
-        near = np.minimum(scaled, _LARGE)
+    if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < OVERFLOW:
+        near = np.minimum(scaled, LARGE)
         ratio = exponential_remainder(near) @ nodes.weight
-        if scaled.max(initial=0.0) > _LARGE:
+        if scaled.max(initial=0.0) > LARGE:
             # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
             grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
             ratio += np.where(
-                scaled > _LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
+                scaled > LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
             ).sum(axis=1)
         escaped = nodes.mass_at_infinity
         return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
@@ -176,6 +191,12 @@ class LossLaw:
         """Whether some single loss value has positive probability."""
         pieces = self.step.pieces
         return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
+
+    @cached_property
+    def atom_gap(self) -> float:
+        """The smallest distance of two atoms, inf where there are none."""
+        gaps = np.diff(self.base.loss[self.base.atomic])
+        return float(gaps[gaps > 0].min(initial=math.inf))
 
     @cached_property
     def _common(self) -> tuple[int, float] | None:
@@ -344,16 +365,16 @@ class LossLaw:
         deviation -= residue
         shift += residue
         is_precise = (
-            not nodes.partial and float((tilt * nodes.centred + nodes.log_weight).max()) < _OVERFLOW
+            not nodes.partial and float((tilt * nodes.centred + nodes.log_weight).max()) < OVERFLOW
         )
         if is_precise:
             # As E L − μ = 0, the shift is what the growth e^{t(L−μ)} − 1 adds: of one sign, and so
             # accurate relative to itself, however small the tilt.
             scaled = tilt * nodes.centred
             growth = np.where(
-                scaled > _LARGE,
+                scaled > LARGE,
                 np.exp(scaled + nodes.log_weight) - nodes.weight,
-                nodes.weight * np.expm1(np.minimum(scaled, _LARGE)),
+                nodes.weight * np.expm1(np.minimum(scaled, LARGE)),
             )
             total = 1.0 - nodes.mass_at_infinity + float(growth.sum())
             shift = float(nodes.centred @ growth) / total
@@ -381,6 +402,7 @@ def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[
     return low, high
 
 
+@singledispatch
 def tilted_cumulants(tilted: Tilted, order: int) -> Array:
     """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
 
