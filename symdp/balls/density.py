@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
 _PLAIN = 1e-4  # what six digits show of a distance from one
-_BITS = 128
-_ACCURACY = arb(2) ** -90
+_BITS = 128  # carried
+_ACCURACY = arb(2) ** -90  # to which a mass must be 1; formulas that are off are off by far more
 
 
 def check_densities(mechanism: Mechanism) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.pair import Pair
 
-_EVALUATIONS = 60_000
+_EVALUATIONS = 60_000  # of an integrand: a few seconds
 _Density = Callable[..., Any]
 
 

@@ -20,8 +20,8 @@ from symdp.emit.arb import constant_ball
 
 _Key = tuple[sp.Expr, sp.Expr]
 
-_FARTHEST = 1024
-_MOST_TERMS = 40
+_FARTHEST = 1024  # doublings of a place, up to the largest double
+_MOST_TERMS = 40  # of an exponent: longer ones are no sums that people write
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import sympy as sp
 
 from symdp.balls.bessel import is_nonnegative
 
-_MOST = 16
-_FAR = 1000
+_MOST = 16  # summands of a product multiplied out
+_FAR = 1000  # a place that orders summands by size
 
 
 def majorants(exponent: sp.Expr, x: sp.Symbol, direction: int) -> list[sp.Expr] | None:

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 Domain = tuple[sp.Expr, sp.Expr]
 
+# Of neighbouring places of a grid: a constant then is within a fourth of the best.
 _GRID_RATIO = sp.Rational(5, 4)
 _SMALLEST_SHARE = 24  # the grid of tilts begins at this part of its end
-_STEPS = 40
-_CLOSE = 1e-4
+_STEPS = 40  # doublings of a tilt, or halvings of its distance to the domain's end
+_CLOSE = 1e-4  # of a tilt, which need not be the best one
 _SECANTS, _FINE = 4, 48  # steps to the best tilt, and bits of the tilts they take
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.pair import Pair
 
-BITS = 96
-_EVALUATIONS = 60_000
-_REACH = 60
+BITS = 96  # carried
+_EVALUATIONS = 60_000  # of an integrand: a few seconds
+_REACH = 60  # octaves around an anchor in which the largest value is looked for
 _ACCURACY = 64  # bits, relative to the peak of a tilted density
-_ZOOMS = 40
+_ZOOMS = 40  # thirds cut off around the largest value: 2^(−23) of the width is left
 _Moment = Callable[..., Any]
 
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 REACH = arb(2) ** 40  # the constants hold for |y| up to here
-_BITS = 128
-_FLAT = arb(2) ** -60
-_MOST_CELLS = 6000
-_SLACK = 2.0**-10
-_NEGLIGIBLE = arb(2) ** -30
-_OCTAVES = 8
-_MOST_OCTAVES = 2048
+_BITS = 128  # carried
+_FLAT = arb(2) ** -60  # a derivative from which on down it may be 0
+_MOST_CELLS = 6000  # of a sum of variations: about a second
+_SLACK = 2.0**-10  # of a variation that need not be resolved
+_NEGLIGIBLE = arb(2) ** -30  # an edge's part in a bound, relative
+_OCTAVES = 8  # of the shortest first cell, 2^(−8)
+_MOST_OCTAVES = 2048  # the doubles' own
 _LONG = 300  # operations up to which ℓ′ is factored
 
 

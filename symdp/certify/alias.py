@@ -27,10 +27,11 @@ from symdp.errors import AccuracyError
 
 Steps = Sequence[tuple[TiltedStep, int]]
 
+# Distances of trial tilts, in widths of the saddle; the cheapest is taken.
 _FACTORS = (0.25, 0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
 _SHARED = 1.3  # widths on either side that one set of nodes serves
-_CLOSER = 0.5
-_MOST_TRIES = 12
+_CLOSER = 0.5  # a trial tilt moves in by so much where K was not enclosed
+_MOST_TRIES = 12  # after which 2^(−12) of the width is left
 _GRID = range(-8, 9)  # half octaves of the saddle point
 _LOWEST, _HIGHEST = (
     1 / 8,

@@ -48,7 +48,7 @@ Steps = Sequence[tuple["Pair", int]]
 
 _BITS = 192  # of balls: cells lose what their width is relative to the loss
 _DISTANCE = 0.6  # of both bounds, in n h² t(1 + t) δ
-_TRIES = 5
+_TRIES = 5  # of a finer mesh or a smaller δ
 _FIRST = 0.5  # of the width, that the first mesh is made for
 _FINER, _FINEST_STEP = 0.8, 0.05  # of the mesh from one try to the next
 _FINER_AGAIN = 1.2  # times the finest mesh: nearer to it is not worth another try

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _POINTS = 48  # Chebyshev points of a panel: 3^{−47} is below 2^{−74}
 _SHARP_BITS = 50  # to which p and q are known, relative to their least value on a panel
-_MOST_PANELS = 4_000
+_MOST_PANELS = 4_000  # Taylor panels of a step: about a second
 _COARSE = 64  # bits of what only bounds
 _FINE = 0.5  # of the loss on an arc of the ellipse: a ball that wide serves its bound
 _FEWEST_GRID = 64  # places of a panel between which a root in doubles begins

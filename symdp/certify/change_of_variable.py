@@ -20,10 +20,11 @@ from symdp.derive.signs import sign_of
 from symdp.emit.arb import compile_arb, constant_ball
 from symdp.errors import InputError
 
+# Operations that SymPy rewrites within seconds; that it simplifies.
 _MOST_OPERATIONS, _SHORT = 400, 80
-_MOST_WAYS = 4
-_MOST_POWER = 6
-BITS = 128
+_MOST_WAYS = 4  # roots tried as the new variable; each costs a rewriting
+_MOST_POWER = 6  # order of a zero of ℓ − ℓ(end) that is looked for by derivatives
+BITS = 128  # carried when values before and after are compared
 _SAMPLES = (sp.Rational(1, 16), sp.Rational(5, 16), sp.Rational(13, 16))  # where it is checked
 _OUTSIDE = 64  # log₂ of a place in the tail, where powers are small beside the place itself
 

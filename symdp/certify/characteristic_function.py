@@ -13,7 +13,7 @@ from symdp.certify.work import spend_products
 
 _COARSE = 64  # bits of what only bounds
 _FIRST = 40  # values that the first nodes serve
-_LEAST_BITS = 24
+_LEAST_BITS = 24  # below which Arb saves no time
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     from symdp.certify.parts import Parts
     from symdp.derive.records import Piece
 
-_BITS = 128
-_GOAL = arb(2) ** -110
+_BITS = 128  # carried; far more than a bound shows
+_GOAL = arb(2) ** -110  # error of a mass, absolute: a share of a bound is far larger
 _LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
 _CLOSE = 0.9  # to 1
 _SHARES = (0.75, 0.9375, 0.984375)  # of what may be left out of many steps
 _DENSE, _SHARE_DIGITS = 0.9375, 3  # what of a share goes to dense ends, not to irregular ones
+# Where the search of a density begins, and how fine it ends.
 _MOST_LOG_DENSITY, _HALVINGS = 300.0, 20
-_FLAT_SLOPE = arb(2) ** -40
+_FLAT_SLOPE = arb(2) ** -40  # at an end, from which on down ℓ′ may be 0
 
 
 def metered_part(piece: Piece, x: sp.Symbol, tilt: sp.Rational, log_moment: arb) -> LossPart:

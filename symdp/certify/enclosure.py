@@ -48,26 +48,29 @@ if TYPE_CHECKING:
 
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits beyond those asked, at first
-_TRIES = 4
-_MOST_DIGITS = 1000
+_TRIES = 4  # with more digits carried, as many as were lost
+_MOST_DIGITS = 1000  # asked for
 _LEAST_DIGITS = 4  # that make a proof worth while where more were asked
 _BITS = 128  # of numbers beyond the digits asked
 _SMALLER = 5  # times that δ of one step may be smaller than what is cut off
 _NEAR_TOP = 1e-3  # of ε: from so near the largest loss no other ε tells about it
 _ROUNDED = (6, 8, 10)  # digits of an ε that close ones share
 _CLOSE = 0.05  # what it may change log δ by
-_TILT_BITS = 3
+_TILT_BITS = 3  # of a tilt: enough to be near the saddle, few so that close ε share nodes
 _SMALLEST = 1e6  # −log δ, as so many bits are carried
 _FEWEST_ON_LINE = 12  # steps: of fewer, |φ|ⁿ falls so late that the mesh costs less
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
-_MESH_BITS = 192
+_MESH_BITS = 192  # carried beside a mesh, whose error is far larger
 _NOT_LOW = -0.1  # log δ, from which on down 1 − δ is not small
 _QUARTERS = (2, 1, 3, 0)  # of s in a bound of 1 − δ, most often the best first
 _LITTLE, _LEAST_TILT = 1 / 16, 1e-9  # a tilt where none is known, and the least of use
 
 
 def enclose_delta(
-    pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction, digits: int = 15
+    pairs: Iterable[tuple[Pair, int]],
+    epsilon: float | Fraction,
+    digits: int = 15,
+    below: arb | None = None,
 ) -> arb:
     """Enclose δ(ε) of a composition, every error bounded.
 
@@ -82,6 +85,8 @@ def enclose_delta(
     digits : int
         1 to 1000: the relative width is 10^(−digits) where a row gets so far, and what the mesh
         gives elsewhere, 10^(−6) if it can and never more than 10^(−4).
+    below : arb, optional
+        What it is enough to be proved below: such a ball may be as wide as it is.
 
     Returns
     -------
@@ -106,7 +111,7 @@ def enclose_delta(
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     if not math.isfinite(epsilon):
         raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
-    question = _Question(tuple(pairs), Fraction(epsilon))
+    question = _Question(tuple(pairs), Fraction(epsilon), below)
     refusals: list[AccuracyError] = []
     for way in WAYS:
         try:
@@ -117,7 +122,7 @@ def enclose_delta(
         except AccuracyError as refusal:
             refusals.append(refusal)
             continue
-        if _is_narrow(ball, digits if way.is_sharp else min(digits, _LEAST_DIGITS)):
+        if question.is_met(ball, digits if way.is_sharp else min(digits, _LEAST_DIGITS)):
             return ball
     raise AccuracyError(
         "; ".join(dict.fromkeys(map(str, refusals)))
@@ -127,10 +132,11 @@ def enclose_delta(
 
 @dataclass(frozen=True)
 class _Question:
-    """A composition and an ε."""
+    """A composition, an ε, and what δ need only be proved below."""
 
     steps: tuple[tuple[Pair, int], ...]
     exact: Fraction
+    below: arb | None = None
 
     @cached_property
     def count(self) -> int:
@@ -151,6 +157,12 @@ class _Question:
         """Return ε at the working precision."""
         return arb(fmpq(self.exact.numerator, self.exact.denominator))
 
+    def is_met(self, ball: arb, digits: int) -> bool:
+        """Whether a ball is one number, narrower than 10^(−digits) of itself, or below enough."""
+        if ball.is_zero() or (self.below is not None and ball < self.below):
+            return True
+        return bool(ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits)
+
 
 class _Way(NamedTuple):
     """A row: when it applies, its enclosure of δ, and whether it gets to any number of digits."""
@@ -159,13 +171,6 @@ class _Way(NamedTuple):
     serves: Callable[[_Question], bool]
     enclose: Callable[[_Question, int], arb]
     is_sharp: bool = True
-
-
-def _is_narrow(ball: arb, digits: int) -> bool:
-    """Whether a ball is one number or its relative width is below 10^(−digits)."""
-    if ball.is_zero():
-        return True
-    return bool(ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits)
 
 
 def _sharpened(finite: Callable[[_Question, arb, float], arb]) -> Callable[[_Question, int], arb]:
@@ -181,7 +186,7 @@ def _sharpened(finite: Callable[[_Question, arb, float], arb]) -> Callable[[_Que
                     return infinite.union(arb(1)).min(arb(1))
                 ball = infinite + finite(question, question.ball(), digits + spare)
                 ball = ball.max(arb(0)).min(arb(1))
-                if _is_narrow(ball, digits):
+                if question.is_met(ball, digits):
                     return ball
                 width = 2 * ball.rad() / ball.lower() if ball.lower() > 0 else arb.pos_inf()
                 lost = float(width.log()) / _LN10 + digits if width.is_finite() else digits
@@ -220,7 +225,7 @@ def _single(question: _Question, epsilon: arb, digits: float) -> arb:
     for _ in range(_SMALLER):
         with ctx.workprec(bits + _BITS):
             ball = enclose_single(question.steps[0][0], epsilon, bits)
-        if ball > 0 and ball.rad() < ball * arb(10) ** -int(digits):
+        if question.is_met(ball, int(digits)):
             break
         bits *= 2  # what is cut off must be small beside δ
     return ball

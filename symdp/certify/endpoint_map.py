@@ -21,9 +21,10 @@ from symdp.derive.records import TURNED, Piece
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import between
 
+# Places that no ends of common pieces take, on all scales.
 _AROUND = (-9, sp.Rational(-5, 4), sp.Rational(1, 16), sp.Rational(5, 4), 9)
 _FAR = (100, 400)  # where no digits may be lost
-_LOST_BITS = 32
+_LOST_BITS = 32  # that a rewritten formula may lose to cancelling
 
 
 class _Distance(NamedTuple):

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 _FEW = 4  # digits that find a bracket
-_SLOPE_DIGITS = 9
-_SLOPE_STEP = 1e-4
+_SLOPE_DIGITS = 9  # of both δ in a difference quotient, whose digits decide about costs alone
+_SLOPE_STEP = 1e-4  # of ε, half the quotient's width: five digits are left
 _SLOPE_TRUST = 1e-2  # how far a first slope may be off
-_MOST_DOUBLINGS = 40
-_HALVINGS = 40
-_MOST_TRIES = 12
+_MOST_DOUBLINGS = 40  # of ε = 1 until δ(ε) is below δ
+_HALVINGS = 40  # that bring a bracket to doubles
+_MOST_TRIES = 12  # each begins where the last one ended
 _SPARE = 2  # digits beyond those that the width of the bracket needs
 _HALF = Fraction(2, 5)  # of the width that is asked for
 _BLUR = Fraction(3)  # times the radius of log δ that ends must lie from the root at least

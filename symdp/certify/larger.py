@@ -57,9 +57,9 @@ def larger_delta(
     largest = enclose_delta(pairs[side], epsilon, digits)
     for other in others:
         few = _telling_digits(about[side], about[other])
-        if few < digits and enclose_delta(pairs[other], epsilon, int(few)) < largest:
+        if few < digits and enclose_delta(pairs[other], epsilon, int(few), largest) < largest:
             continue
-        ball = enclose_delta(pairs[other], epsilon, digits)
+        ball = enclose_delta(pairs[other], epsilon, digits, largest)
         with ctx.workprec(4 * digits + 64):
             side, largest = other if ball > largest else side, largest.max(ball)
     return side, largest

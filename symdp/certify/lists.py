@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from symdp.certify.parts import Parts
     from symdp.model.pair import Pair
 
-_MOST_SUMS = 300_000
-_TRIES = 6
+_MOST_SUMS = 300_000  # a few seconds in balls
+_TRIES = 6  # with more sums kept, as many as were missing
 _COST = 0.2  # of a sum, in values of a log-density
 _FIRST_BITS, _MORE_BITS = 32, 8  # of what is cut off
-_MOST_LOG = 1e9
+_MOST_LOG = 1e9  # stands for −log 0
 _Atoms = list[tuple[arb, arb]]  # masses under P, and losses
 
 

@@ -10,11 +10,11 @@ from flint import arb, ctx
 from symdp.certify.step import TiltedStep
 from symdp.errors import AccuracyError
 
-_MOST_PLACES = 1000
+_MOST_PLACES = 1000  # of a march; a sum over the frequencies costs no more then
 _COARSE = 64  # bits of the nodes that only bound a modulus
-_LEAST_STEP = 1e-7
-_HALVINGS = 24
-_FARTHEST = arb(2) ** 80
+_LEAST_STEP = 1e-7  # relative, below which a march does not get on
+_HALVINGS = 24  # of a step's length, which need not be the longest
+_FARTHEST = arb(2) ** 80  # frequency at which a product must have decayed at last
 
 
 class March:

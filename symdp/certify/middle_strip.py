@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _LN10 = math.log(10)
 _SPARE = 2.0  # digits
-_TRIES = 3
-_BITS = 128
+_TRIES = 3  # with more digits carried, as many as cancelled
+_BITS = 128  # carried beside the digits wanted
 _FEWEST_BITS = 3  # of a tilt
 
 

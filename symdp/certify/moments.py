@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from symdp.derive.records import Piece
     from symdp.emit.arb import ArbFunction
 
-_MOST_TERMS = 200_000
+_MOST_TERMS = 200_000  # of a sum over integers: seconds in balls
 _CLOSEST_PEAK = 200  # −log₂ of how near an end a peak is looked for, as a share of a piece
-_MOST_TILT = 2**20
-_FINE = 1400
+_MOST_TILT = 2**20  # beyond which e^{tℓ} leaves one point of the range
+_FINE = 1400  # bits that tell an end from what lies 2^(−1024) inside it
 _ROUGH = 0.5  # of a logarithm
-_NEAR_BITS = 64
+_NEAR_BITS = 64  # around an end in which ℓ must be holomorphic
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,13 @@ _ARCS = 8  # of its upper half
 _FINE, _LEAST_RATE = 0.5, 1e-30  # radians
 _COARSE = 64  # bits of what only bounds
 _SPREAD = 64  # intervals that the error is shared out among
-_MOST_INTERVALS = 20_000
-_MOST_NODES = 20_000
-_BLOCK = 32
-_CHAIN = 16
+_MOST_INTERVALS = 20_000  # that a piece is halved into
+_MOST_NODES = 20_000  # of a step: each frequency costs as many exponentials
+_BLOCK = 32  # frequencies taken by one product of matrices
+_CHAIN = 16  # products in a row, after which e^{iyℓ} is computed anew: each adds a rounding
 _WIDE = 3000  # nodes from which on blocks are smaller
-_ORDER_STEP = 6
-_ROUNDED = 2.0**-50
+_ORDER_STEP = 6  # orders of quadrature rules come in steps, so that few are made
+_ROUNDED = 2.0**-50  # of a room, relative: its doubles are rounded down
 _TOO_MANY = (
     "the characteristic function of the loss needs too many nodes to certify so many digits; ask "
     "for fewer digits, or compose more steps"

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 _COARSE = 96  # bits of what only bounds
-_COARSE_GOAL = arb(2) ** -50
-_CUT_BITS = 128
-_CLOSEST = 8
-_MOST_SCALES = 50
-_MOST_FAMILIES = 4
+_COARSE_GOAL = arb(2) ** -50  # error of nodes that choose tilts and scales
+_CUT_BITS = 128  # left out at the cuts of a step
+_CLOSEST = 8  # halvings of the distance to a tilt where K is finite still
+_MOST_SCALES = 50  # corrections of a scale by the logarithm of what was found
+_MOST_FAMILIES = 4  # kept; a question uses one or two
 _FAR = 20  # in logarithms, from which on an absolute tolerance is not what is wanted
-_FOURTH = 4
+_FOURTH = 4  # moments up to the fourth bound the third derivative of K
 
 
 @dataclass(frozen=True)

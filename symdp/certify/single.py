@@ -18,7 +18,7 @@ from symdp.errors import AccuracyError
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_EVALUATIONS = 200_000
+_EVALUATIONS = 200_000  # of an integrand: about ten seconds at 64 bits
 
 
 def excess(loss: arb, epsilon: arb) -> arb:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CUBIC = arb("0.0991620")  # cos u ≤ 1 − u²/2 + χ|u|³ holds from χ = 0.09916191… on
 _COARSE = 96  # bits of what only bounds
 _GROWTH = 1.5  # nodes are made for frequencies so much further than asked
-_MOST_WALKS = 4
+_MOST_WALKS = 4  # kept; close ε share one
 
 
 def _bits(tolerance: arb) -> int:

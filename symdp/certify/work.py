@@ -10,7 +10,7 @@ from typing import Any
 from symdp.errors import AccuracyError
 
 UNITS = 200_000.0  # a unit is about one value of a log-density in balls: ten seconds in all
-_PER_DIGIT = 4_000.0
+_PER_DIGIT = 4_000.0  # units: more digits take more nodes
 _PRODUCTS = 300.0  # products of balls that cost as much
 
 _left: ContextVar[list[float] | None] = ContextVar("left", default=None)

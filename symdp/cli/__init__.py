@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from symdp.capacity import within_capacity
@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return _finished(list(arguments), debugging)
     words = sys.argv[1:]
+    # A command's arrays are short: threads for them take longer to start than they save.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if debugging or _COMPLETING in os.environ:
         return _finished(words, debugging)
     quiet_when_interrupted()
@@ -82,7 +84,14 @@ def _finished(words: list[str], debugging: bool) -> int:
 def _run(words: list[str]) -> int:
     import typer
 
-    from symdp.cli.app import app
+    from symdp.cli.app import app, delta, epsilon
+    from symdp.cli.plain_words import plain_call
+
+    quick: dict[str, Callable[..., None]] = {"delta": delta, "epsilon": epsilon}
+    call = plain_call(quick[words[0]], words[1:]) if words and words[0] in quick else None
+    if call is not None:
+        call()
+        return 0
 
     # BadParameter's parent is the usage error of whichever click this typer is built on.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]

@@ -13,6 +13,7 @@ from symdp.cli.examples import epilog
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
+from symdp.cli.known import Composed
 from symdp.cli.ledger import ledger_app
 from symdp.cli.report import report
 from symdp.cli.tradeoff import tradeoff
@@ -121,14 +122,16 @@ def delta(
     side = words.direction(direction)
     at = words.real(epsilon, "--epsilon")
     name = words.method(method)
+    composed = Composed(job)
     with working(f"δ({epsilon}) of {job.subject}"):
         answer = in_time(
             time_limit,
-            job.build,
+            composed,
             lambda steps: steps.delta(at, name, side),
             lambda steps: steps.delta(at, "moments", side),
         )
     print_answer(answer, as_json, explain=explain)
+    composed.remember()
 
 
 @app.command(epilog=epilog("epsilon"))
@@ -162,14 +165,16 @@ def epsilon(
     side = words.direction(direction)
     at = words.delta(delta)
     name = words.method(method)
+    composed = Composed(job)
     with working(f"ε(δ = {delta}) of {job.subject}"):
         answer = in_time(
             time_limit,
-            job.build,
+            composed,
             lambda steps: steps.epsilon(at, name, side),
             lambda steps: steps.epsilon(at, "moments", side),
         )
     print_answer(answer, as_json, explain=explain)
+    composed.remember()
 
 
 @app.command(epilog=epilog("curve"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import unicodedata
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from symdp.questions.guarantee import Guarantee
 
+_STYLES = {"bold": 1, "dim": 2, "yellow": 33}  # as terminals number them
 _WIDE = 200  # columns of a table that no terminal wraps
 _EXACTLY = {
     "truth": "quadrature at arbitrary precision, done in two ways",
@@ -45,6 +47,14 @@ def console() -> Console:
     return Pipe(width=wide, highlight=False, markup=False, emoji=False)
 
 
+def styled(text: str, style: str) -> str:
+    """Return text in a style on a terminal that shows styles, and plain elsewhere."""
+    shown = sys.stdout.isatty() and os.environ.get("TERM") not in {None, "dumb"}
+    if not shown or "NO_COLOR" in os.environ:
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object; not-a-number and infinity are refused."""
     print(json.dumps(value, allow_nan=False, ensure_ascii=False))
@@ -55,28 +65,18 @@ def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> 
     if as_json:
         print_json(answer.to_json())
         return
-    from rich.text import Text
-
-    screen = console()
     epsilon, delta = answer.epsilon_text(), answer.delta_text()
     if answer.asked == "delta":
         head, value = f"δ({epsilon}) = ", delta
     else:
         head, value = f"ε(δ = {delta}) = ", epsilon
-    screen.print(Text(head).append(value, style="bold"), soft_wrap=True)
-    screen.print(Text(f"  {meaning(answer)}"), soft_wrap=True)
-    steps = steps_of(answer.count)
-    screen.print(
-        Text(
-            f"  method {answer.method}, direction {answer.direction}, {steps}, "
-            f"{answer.seconds:.2g} s",
-            style="dim",
-        ),
-        soft_wrap=True,
-    )
+    print(head + styled(value, "bold"))
+    print(f"  {meaning(answer)}")
+    told = f"direction {answer.direction}, {steps_of(answer.count)}, {answer.seconds:.2g} s"
+    print(styled(f"  method {answer.method}, {told}", "dim"))
     print_protection(answer)
     if answer.advice:
-        screen.print(Text(f"  warning: {answer.advice}", style="yellow"), soft_wrap=True)
+        print(styled(f"  warning: {answer.advice}", "yellow"))
     if explain:
         print_routes(answer.route)
 
@@ -98,11 +98,8 @@ def print_routes(taken: str) -> None:
 
 def print_protection(answer: Guarantee) -> None:
     """Print whose privacy an answer speaks of."""
-    from rich.text import Text
-
     if answer.protection is not None:
-        whose = Text(f"  protects {answer.protection.sentence}", style="dim")
-        console().print(whose, soft_wrap=True)
+        print(styled(f"  protects {answer.protection.sentence}", "dim"))
 
 
 def steps_of(count: int) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from symdp.errors import InputError, suggestion
+from symdp.exact_number import exact_number
 
 if TYPE_CHECKING:
-    import sympy as sp
-
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Number
     from symdp.questions.composition import Composition, Direction
@@ -89,7 +89,7 @@ class Job:
         from symdp import mechanisms
 
         mechanism = mechanisms.resolve(self.mechanism)
-        mechanism = mechanism(**_bindings(self.values))
+        mechanism = mechanism(**bindings(self.values))
         if scheme is not None:
             rate = None if self.rate is None else number(self.rate, "--rate")
             mechanism = self.subsampled(mechanism, scheme, rate)
@@ -164,12 +164,10 @@ class Job:
         return scheme
 
 
-def number(text: str, name: str) -> sp.Rational:
+def number(text: str, name: str) -> Fraction:
     """Return the exact number that an option's text means; errors name the option."""
-    from symdp.model.parser import parse_value
-
     try:
-        return parse_value(text)
+        return exact_number(text)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
 
@@ -205,7 +203,7 @@ def whole(text: str, name: str, least: int = 1, most: int | None = None) -> int:
     (1000000, 50)
     """
     exact = number(text, name)
-    if not exact.is_integer or exact < least or (most is not None and exact > most):
+    if exact.denominator != 1 or exact < least or (most is not None and exact > most):
         rule = f"{least} or more" if most is None else f"from {least} to {most}"
         raise InputError(f"{name} {text:.40}: it must be a whole number, {rule}")
     return int(exact)
@@ -226,15 +224,16 @@ def method(text: str) -> str:
     return text if text in {"truth", "certified"} else accountant(text).name
 
 
-def _double(exact: sp.Rational) -> float:
+def _double(exact: Fraction) -> float:
     try:
-        return int(exact.p) / int(exact.q)
+        return exact.numerator / exact.denominator
     except OverflowError:
         return math.inf
 
 
-def _bindings(words: Sequence[str]) -> dict[str, sp.Rational]:
-    values: dict[str, sp.Rational] = {}
+def bindings(words: Sequence[str]) -> dict[str, Fraction]:
+    """Return the values that words such as sigma=1.5 bind to names."""
+    values: dict[str, Fraction] = {}
     for word in words:
         name, equals, text = word.partition("=")
         name = name.strip()

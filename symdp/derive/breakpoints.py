@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from symdp.derive.roots import RootsUnknownError, roots_between
-from symdp.derive.signs import interior_point, sign_of, sorted_points
+from symdp.derive.signs import interior_point, sign_of, sorted_points, values_wanted
 from symdp.errors import InputError
 
 _KINKED = (sp.Abs, sp.sign, sp.Heaviside, sp.Max, sp.Min, sp.Piecewise)
@@ -181,7 +181,7 @@ def _sign_at(expression: sp.Expr, x: sp.Symbol, at: sp.Expr) -> int:
         names = ", ".join(sorted(s.name for s in expression.free_symbols - {x}))
         raise InputError(
             f"the sign of {expression} at {x} = {at} depends on parameter values; "
-            f"give values to {names or 'the parameters'} first"
+            f"{values_wanted(names or 'the parameters')}"
         )
     return sign
 

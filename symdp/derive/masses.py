@@ -7,6 +7,7 @@ from functools import partial
 
 import sympy as sp
 
+from symdp.derive import tidy
 from symdp.derive.check import random_values
 from symdp.derive.child import compute
 from symdp.derive.integrate import Integrand, definite
@@ -40,7 +41,24 @@ def piece_mass(terms: Iterable[sp.Expr], x: sp.Symbol, lower: sp.Expr, upper: sp
             total += _by_search(density, x, lower, upper)
         else:
             total += sp.powsimp(value * sp.exp(form.constant), combine="exp")
+    if total.free_symbols and total.is_rational_function(*total.free_symbols):
+        return tidy.factor(tidy.together(total))
     return sp.factor_terms(total)
+
+
+def _centred(
+    density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """Return the integrand and its ends moved so that a quadratic base of a power is even."""
+    for power in density.atoms(sp.Pow):
+        base = power.base
+        if base.is_polynomial(x) and sp.degree(base, x) == 2:
+            a, b, _ = sp.Poly(base, x).all_coeffs()
+            shift = tidy.cancel(-b / (2 * a))
+            moved = density.subs(x, x + shift)
+            bases = {node: sp.expand(node.base) ** node.exp for node in moved.atoms(sp.Pow)}
+            return moved.xreplace(bases), *(tidy.cancel(end - shift) for end in (lower, upper))
+    return density, lower, upper
 
 
 def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
@@ -48,7 +66,8 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
     if x.is_integer:
         return sp.Sum(density, (x, lower, upper))
     whole = sp.Integral(density, (x, lower, upper))
-    found = compute("integrate", (density, x, lower, upper), _SECONDS)
+    moved, low, high = _centred(density, x, lower, upper)
+    found = compute("integrate", (moved, x, low, high), _SECONDS)
     if found is None or found.has(sp.I, sp.Piecewise, sp.hyper, sp.meijerg):
         return whole
     values = random_values(whole.free_symbols, 2, [str(s.name) for s in whole.free_symbols])

@@ -70,6 +70,7 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
         "variable": d.variable.name,
         "parameters": {p.name: p.domain for p in d.mechanism.declared},
         "values": {name: str(value) for name, value in d.mechanism.values.items()},
+        "assumptions": list(d.mechanism.assumptions),
         "loss": plain(d.loss),
         "pieces": [
             {
@@ -205,7 +206,8 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
     """Titles with their formulas: left side as LaTeX, right side as expression or words."""
     d, cgf = derivation, derivation.cgf
     x, t = sp.latex(d.variable), sp.latex(cgf.tilt)
-    loss: list[_Row] = [(rf"\ell({x})", d.loss)]
+    loss: list[_Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
+    loss.append((rf"\ell({x})", d.loss))
     if d.loss_range is not None:
         loss += [(r"\inf \ell", d.loss_range[0]), (r"\sup \ell", d.loss_range[1])]
     elif d.numeric_range is not None:

@@ -11,7 +11,7 @@ from symdp.derive import tidy
 from symdp.derive.isolation import IsolationError, isolated_roots
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import compare, sign_of
+from symdp.derive.signs import compare, sign_of, values_wanted
 from symdp.errors import InputError
 
 _MOST_RADICALS = 3
@@ -56,7 +56,7 @@ def roots_between(
         if above is None or below is None:
             raise RootsUnknownError(
                 f"whether {root} lies between {lower} and {upper} depends on parameter values; "
-                f"give values to {_names(root, lower, upper)} first"
+                f"{values_wanted(_names(root, lower, upper))}"
             )
         if above == 1 and below == 1:
             found.append(root)

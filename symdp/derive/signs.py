@@ -8,8 +8,10 @@ import sympy as sp
 
 from symdp.derive import tidy
 from symdp.errors import InputError
+from symdp.model.assumption import released
 
 _DIGITS = 40
+_MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
 
 
 @lru_cache(maxsize=8192)
@@ -44,7 +46,11 @@ def sign_of(expression: sp.Expr) -> int | None:
         known = _of_product(factored)
         if known is not None:
             return known
-    return _of_two_exponentials(expression)
+    known = _of_two_exponentials(expression)
+    if known is None:
+        known = _of_logs(expression)
+    free = released(expression) if known is None else expression
+    return known if free == expression else sign_of(free)
 
 
 def _assumed(expression: sp.Expr) -> int | None:
@@ -113,6 +119,21 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
     return None if gap is None else gap * sign
 
 
+def _of_logs(expression: sp.Expr) -> int | None:
+    """Sign of Σ cᵢ log aᵢ with whole cᵢ: that of Π aᵢ^cᵢ − 1.  A log is taken as real."""
+    power = sp.S.One
+    for term in sp.Add.make_args(expression):
+        factor, rest = term.as_coeff_Mul()
+        if not isinstance(rest, sp.log) or not factor.is_Integer or abs(factor) > _MOST_FACTORS:
+            return None
+        power *= rest.args[0] ** factor
+    above, below = sp.fraction(tidy.cancel(tidy.together(power)))
+    side = sign_of(below)
+    return (
+        side * known if side and (known := sign_of(sp.expand(above - below))) is not None else None
+    )
+
+
 def compare(a: sp.Expr, b: sp.Expr) -> int | None:
     """Return the sign of a − b where it is certain, else None; ±oo allowed."""
     if a == b:
@@ -140,7 +161,7 @@ def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
             if order is None:
                 raise InputError(
                     f"the order of {what} {point} and {other} depends on parameter values; "
-                    f"give values to {_names(point, other)} first"
+                    f"{values_wanted(_names(point, other))}"
                 )
             if order <= 0:
                 place = -1 if order == 0 else index
@@ -148,6 +169,11 @@ def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
         if place >= 0:
             ordered.insert(place, point)
     return ordered
+
+
+def values_wanted(names: str) -> str:
+    """Return what to do where the values of parameters decide."""
+    return f"give values to {names} first, or assume in [assume] what decides it, such as '> 1'"
 
 
 def _names(*expressions: sp.Expr) -> str:

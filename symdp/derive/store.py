@@ -1,34 +1,26 @@
 """Closed forms kept between sessions: plain text on disk, read back by a whitelist.
 
-An entry is one JSON file of SymPy `srepr` texts under the user's cache directory, named by a hash
-of the package's version and of what was derived.  Nothing in a file is ever run: its texts are
-parsed, and each node must be on a list.  Nor is it believed: it carries the versions that wrote it
-and a checksum of its texts, and whoever recalls a closed form compares it with an integral.  A file
-that fails any of this is written anew.  The environment variable SYMDP_CACHE=off turns the store
-off.
+An entry holds SymPy `srepr` texts (`symdp.user_cache` keeps the files). Nothing of it is ever run:
+its texts are parsed, and each node must be on a list. Nor is it believed: whoever recalls a closed
+form compares it with an integral.
 """
 
 from __future__ import annotations
 
 import ast
-import hashlib
-import json
-import os
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from symdp import user_cache
 from symdp.derive.records import CGF
+from symdp.user_cache import file_for
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_LAYOUT = 4
-_LARGEST = 200_000  # characters of one file
 _LARGEST_ARGUMENT = 10_000
 _FACTS = {"commutative", "real", "positive", "negative", "nonnegative", "nonpositive", "integer"}
 _GROWING = {"Pow", "factorial", "gamma", "binomial", "beta", "legendre"}
@@ -121,85 +113,29 @@ def _assumptions(node: ast.Call) -> dict[str, bool]:
     return facts
 
 
-def folder() -> Path | None:
-    """Return the folder of the store, None where SYMDP_CACHE=off."""
-    if os.environ.get("SYMDP_CACHE", "").strip().lower() in {"off", "0", "no", "false"}:
-        return None
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(base) if base and Path(base).is_absolute() else None
-    if home is None:
-        try:
-            home = Path.home() / ".cache"
-        except RuntimeError:  # no home directory
-            return None
-    return home / "symdp" / "cgf"
-
-
 def entry(pair: Pair, below_one: tuple[str, ...]) -> Path | None:
-    """Return the file of a pair's CGF, None where the store is off."""
-    place = folder()
-    if place is None:
-        return None
-    head = (str(_LAYOUT), *_versions(), pair.support.kind, *below_one)
-    text = "\n".join((*head, *(sp.srepr(part) for part in pair.expressions())))
-    return place / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+    """Return the file of a pair's CGF, None where the cache is off."""
+    expressions = (sp.srepr(part) for part in pair.expressions())
+    return file_for("cgf", pair.support.kind, *below_one, "", *expressions)
 
 
 def recall(path: Path) -> CGF | None:
     """Return a stored CGF; None where there is none, or none that can be read."""
     try:
-        text = path.read_text(encoding="utf-8")
-        if len(text) > _LARGEST:
-            return None
-        found = _decoded(_opened(json.loads(text)))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _decoded(user_cache.recall(path))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return found
 
 
 def keep(path: Path, cgf: CGF) -> None:
-    """Store a CGF in one step; nothing happens where the disk or an expression refuses."""
+    """Store a CGF; nothing happens where the disk or an expression refuses."""
     try:
-        text = json.dumps(_sealed(_encoded(cgf)), indent=1)
-        if len(text) > _LARGEST or _decoded(_opened(json.loads(text))) != cgf:
+        data = _encoded(cgf)
+        if _decoded(data) != cgf:
             return
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(name, path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(name)
-
-
-def _sealed(data: dict[str, Any]) -> dict[str, Any]:
-    """Return JSON values with the versions that wrote them and their checksum."""
-    written = {"layout": _LAYOUT, "versions": _versions(), "cgf": data}
-    return written | {"sha256": _digest(written)}
-
-
-def _opened(sealed: Any) -> Any:
-    """Return what was sealed; raise where the versions or the checksum are others."""
-    written = {key: value for key, value in sealed.items() if key != "sha256"}
-    known = {"layout": _LAYOUT, "versions": _versions(), "cgf": written["cgf"]}
-    if written != known or sealed["sha256"] != _digest(known):
-        raise _UnreadableError("of other versions, or changed")
-    return written["cgf"]
-
-
-def _versions() -> list[str]:
-    from symdp.version import __version__
-
-    return [__version__, sp.__version__]
-
-
-def _digest(written: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+    user_cache.keep(path, data)
 
 
 def _encoded(cgf: CGF) -> dict[str, Any]:

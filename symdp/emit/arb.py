@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
 from symdp.emit.arb_logarithms import (
@@ -16,11 +15,15 @@ from symdp.emit.arb_logarithms import (
     log_sum_exp,
     unit_log_sum_exp,
 )
+from symdp.emit.arb_logic import all_of, any_of, comparison, piecewise
 from symdp.emit.arb_powers import integer_power, power
 from symdp.emit.bessel import bessel_k_ball, log_bessel_i_ball
 from symdp.emit.enclose import enclose_integral, enclose_sum
-from symdp.emit.program import Program, compile_constant, compile_program, compile_programs
+from symdp.emit.steps import Program
 from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    import sympy as sp
 
 _Operation = Callable[..., Any]
 
@@ -43,7 +46,7 @@ class _Compiled:
     def _run(self, arguments: tuple[Any, ...], analytic: bool) -> list[Any]:
         """Return what is in every slot."""
         if len(arguments) != len(self._program.symbols):
-            names = ", ".join(symbol.name for symbol in self._program.symbols)
+            names = ", ".join(self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
         constants = self._constants.get(ctx.prec)
         if constants is None:
@@ -108,11 +111,14 @@ def compile_arb(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> ArbFunctio
 
     Examples
     --------
+    >>> import sympy as sp
     >>> x = sp.Symbol("x", real=True)
     >>> f = compile_arb(sp.log(sp.Rational(9, 10) + sp.exp(x) / 10), [x])
     >>> f(arb(1))
     [0.158565078740429 +/- 1.42e-16]
     """
+    from symdp.emit.program import compile_program
+
     return ArbFunction(compile_program(expression, symbols))
 
 
@@ -123,15 +129,20 @@ def compile_arb_together(
 
     Examples
     --------
+    >>> import sympy as sp
     >>> x = sp.Symbol("x", real=True)
     >>> compile_arb_together([sp.exp(x), 1 + sp.exp(x)], [x])(arb(0))
     (1.00000000000000, 2.00000000000000)
     """
+    from symdp.emit.program import compile_programs
+
     return ArbFunctions(compile_programs(expressions, symbols))
 
 
 def constant_ball(node: object, precision: int) -> acb:
     """Enclose a variable-free expression at `precision` bits."""
+    import sympy as sp
+
     with ctx.workprec(precision):
         return acb(_constant(sp.sympify(node, strict=True)))
 
@@ -143,14 +154,20 @@ def _reader(slots: tuple[int, ...]) -> Callable[[list[Any]], Any]:
     return itemgetter(slice(slots[0], slots[0] + 1) if slots else slice(0))
 
 
-def _constant(node: sp.Expr) -> Any:
-    program = compile_constant(node)
+def _constant(node: sp.Expr | Program) -> Any:
+    program = node if isinstance(node, Program) else _constant_program(node)
     _check_supported(program)
     values: list[Any] = []
     for step in program.steps:
         operands = [values[slot] for slot in step.operands]
         values.append(_OPERATIONS[step.operation](step.detail, False, *operands))
     return values[program.result]
+
+
+def _constant_program(node: sp.Expr) -> Program:
+    from symdp.emit.program import compile_constant
+
+    return compile_constant(node)
 
 
 def _check_supported(program: Program) -> None:
@@ -258,38 +275,6 @@ def _incomplete_gamma(name: str) -> _Operation:
     return operation
 
 
-def _relation(decide: Callable[[arb], bool], refute: Callable[[arb], bool]) -> _Operation:
-    """A comparison of real parts: true, false, or None where the balls leave it open."""
-
-    def operation(_detail: object, _analytic: bool, left: Any, right: Any) -> bool | None:
-        difference = (acb(left) - acb(right)).real
-        return True if decide(difference) else (False if refute(difference) else None)
-
-    return operation
-
-
-def _all(_detail: object, _analytic: bool, *parts: bool | None) -> bool | None:
-    return False if False in parts else (None if None in parts else True)
-
-
-def _any(_detail: object, _analytic: bool, *parts: bool | None) -> bool | None:
-    return True if True in parts else (None if None in parts else False)
-
-
-def _piecewise(_detail: object, analytic: bool, *branches: Any) -> acb:
-    """Follow the conditions; where a ball straddles a border, unite all branches it may take."""
-    united: acb | None = None
-    for value, condition in zip(branches[::2], branches[1::2], strict=True):
-        if condition is False:
-            continue
-        united = acb(value) if united is None else united.union(acb(value))
-        if condition is True:
-            return united
-        if analytic:
-            return UNKNOWN
-    return UNKNOWN
-
-
 def _fold(name: str) -> _Operation:
     def operation(_detail: object, analytic: bool, first: Any, *rest: Any) -> acb:
         result = acb(first)
@@ -313,6 +298,8 @@ def _integral_constant(node: Any, _analytic: bool) -> acb:
 
 def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
     """Compile f as e^{log f}, in which no part overflows where f itself is tiny (1/cosh x)."""
+    import sympy as sp
+
     if not term.has(sp.functions.elementary.hyperbolic.HyperbolicFunction):
         return compile_arb(term, [variable])
     logarithm = sp.expand_log(sp.log(sp.factor_terms(term.rewrite(sp.exp))), force=True)
@@ -356,7 +343,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "unit_log_sum_exp": unit_log_sum_exp,
     "sum": _sum_constant,
     "integral": _integral_constant,
-    "piecewise": _piecewise,
+    "piecewise": piecewise,
     "abs": _cut_method("real_abs"),
     "sign": _cut_method("real_sgn"),
     "heaviside": _cut_method("real_heaviside"),
@@ -381,14 +368,14 @@ _OPERATIONS: dict[str, _Operation] = {
     "uppergamma": _incomplete_gamma("gamma_upper"),
     "lowergamma": _incomplete_gamma("gamma_lower"),
     "hyper_0f1": lambda _detail, _analytic, order, value: value.hypgeom_0f1(order),
-    "lt": _relation(lambda d: d < 0, lambda d: d >= 0),
-    "le": _relation(lambda d: d <= 0, lambda d: d > 0),
-    "gt": _relation(lambda d: d > 0, lambda d: d <= 0),
-    "ge": _relation(lambda d: d >= 0, lambda d: d < 0),
-    "eq": _relation(lambda d: d.is_zero(), lambda d: not d.contains(0)),
-    "ne": _relation(lambda d: not d.contains(0), lambda d: d.is_zero()),
-    "and": _all,
-    "or": _any,
+    "lt": comparison(lambda d: d < 0, lambda d: d >= 0),
+    "le": comparison(lambda d: d <= 0, lambda d: d > 0),
+    "gt": comparison(lambda d: d > 0, lambda d: d <= 0),
+    "ge": comparison(lambda d: d >= 0, lambda d: d < 0),
+    "eq": comparison(lambda d: d.is_zero(), lambda d: not d.contains(0)),
+    "ne": comparison(lambda d: not d.contains(0), lambda d: d.is_zero()),
+    "and": all_of,
+    "or": any_of,
     "not": lambda _detail, _analytic, part: None if part is None else not part,
     **{
         name: _method(name)

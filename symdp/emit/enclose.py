@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import mpmath
 from flint import acb, arb, ctx
 
 from symdp.errors import AccuracyError, InputError
@@ -33,6 +32,8 @@ def to_mpf(ball: acb, precision: int, name: str) -> Any:
             f"'{name}' could not be enclosed to {precision} bits: {real.str(5)}; "
             "write it in closed form"
         )
+    import mpmath
+
     mantissa, exponent = real.mid().man_exp()
     return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
 

@@ -101,7 +101,7 @@ class _Writer:
             return ["Integer", _digits(int(node))]
         if isinstance(node, sp.Rational):
             return ["Rational", _digits(int(node.p)), _digits(int(node.q))]
-        if type(node) is sp.Symbol:
+        if isinstance(node, sp.Symbol) and not isinstance(node, sp.Dummy):
             return ["Symbol", node.name, _assumptions(node)]
         places = [self._places[part] for part in _operands(node)]
         if isinstance(node, AppliedUndef):

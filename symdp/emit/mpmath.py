@@ -9,7 +9,8 @@ import mpmath
 import sympy as sp
 from mpmath import mp
 
-from symdp.emit.program import Program, compile_constant, compile_program
+from symdp.emit.program import compile_constant, compile_program
+from symdp.emit.steps import Program
 from symdp.errors import AccuracyError, InputError
 
 _GUARD_BITS = 20
@@ -31,7 +32,7 @@ class MpmathFunction:
     def __call__(self, *arguments: Any) -> Any:
         """Return the value at `arguments` (mpf, mpc or Python numbers) at the current precision."""
         if len(arguments) != len(self._program.symbols):
-            names = ", ".join(symbol.name for symbol in self._program.symbols)
+            names = ", ".join(self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
         constants = self._constants.get(mp.prec)
         if constants is None:

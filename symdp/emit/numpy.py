@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from symdp.emit.numpy_operations import DOUBLES_ONLY, OPERATIONS
-from symdp.emit.program import Program, compile_program
 from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from symdp.emit.steps import Program
 
 _Array = NDArray[Any]
 
@@ -69,7 +72,7 @@ class NumpyFunction:
         A function in extended precision takes real arguments and returns `numpy.longdouble`.
         """
         if len(arguments) != len(self._program.symbols):
-            names = ", ".join(symbol.name for symbol in self._program.symbols)
+            names = ", ".join(self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
         (result,) = self._run(arguments)
         return result
@@ -131,11 +134,14 @@ def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFun
 
     Examples
     --------
+    >>> import sympy as sp
     >>> x = sp.Symbol("x", real=True)
     >>> f = compile_numpy(sp.log(sp.Rational(9, 10) + sp.exp(x) / 10), [x])
     >>> [float(value) for value in f([1e-20, 10000.0])]
     [1e-21, 9997.697414907007]
     """
+    from symdp.emit.program import compile_program
+
     return NumpyFunction(compile_program(expression, symbols))
 
 
@@ -155,11 +161,14 @@ def compile_extended(
 
     Examples
     --------
+    >>> import sympy as sp
     >>> x = sp.Symbol("x", real=True)
     >>> f = compile_extended(sp.log(3 + x), [x])
     >>> f is None or bool(abs(f([0.5])[0] - np.log(np.longdouble(3.5))) < 2e-19)
     True
     """
+    from symdp.emit.program import compile_program
+
     return extended_function(compile_program(expression, symbols))
 
 
@@ -182,6 +191,8 @@ def _numbers(argument: ArrayLike) -> _Array:
 
 def _double(node: sp.Expr) -> Any:
     """The nearest double (or complex, or bool) to a constant expression."""
+    import sympy as sp
+
     if isinstance(node, sp.Rational):
         try:
             return node.p / node.q  # Python divides integers of any size with one rounding
@@ -211,6 +222,8 @@ def _long_double(node: sp.Expr) -> Any:
     InputError
         For a complex constant, or one beyond the double range.
     """
+    import sympy as sp
+
     value = _double(node)
     if isinstance(value, bool):
         return value
@@ -235,6 +248,8 @@ def _extreme_coefficients(program: Program, number: Callable[[sp.Expr], Any]) ->
     Binomial weights of a large batch are such; a slot counts if nothing but sums of exponentials
     reads it, which then add the logarithm to the exponent.
     """
+    import sympy as sp
+
     offset = len(program.symbols)
     found = {
         offset + i: node

@@ -1,14 +1,12 @@
 """Turn a SymPy expression into a straight-line program that any numeric backend can run.
 
 The walk happens once: equal subexpressions share a slot, and the largest parts that are free of
-the variables become constants, which a backend evaluates once per precision.  A program is plain
-data: it pickles, and nothing is ever compiled from text.
+the variables become constants, which a backend evaluates once per precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import sympy as sp
 
@@ -22,6 +20,7 @@ from symdp.emit.log_sum_exp import (
     LogSumExp,
     recognise_log_sum_exp,
 )
+from symdp.emit.steps import Program, Step
 from symdp.errors import InputError
 
 # SymPy heads that are one operation with the same operands in every backend.
@@ -55,31 +54,6 @@ _NAMED_CONSTANTS: dict[sp.Basic, str] = {
 }  # fmt: skip
 
 LARGEST_FINITE_SUM = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operation: its name, the slots it reads, and what else it needs (a number, a node)."""
-
-    operation: str
-    operands: tuple[int, ...]
-    detail: object = None
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Slots hold the arguments, then the constants, then the result of each step in turn."""
-
-    symbols: tuple[sp.Symbol, ...]
-    constants: tuple[sp.Expr, ...]
-    steps: tuple[Step, ...]
-    results: tuple[int, ...]
-
-    @property
-    def result(self) -> int:
-        """The slot of the only result."""
-        (only,) = self.results
-        return only
 
 
 def compile_program(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> Program:
@@ -143,7 +117,8 @@ def _build(
         Step(step.operation, tuple(slot(operand) for operand in step.operands), step.detail)
         for step in builder.steps
     )
-    return Program(symbols, tuple(builder.constants), steps, tuple(map(slot, results)))
+    names = tuple(str(symbol.name) for symbol in symbols)
+    return Program(names, tuple(builder.constants), steps, tuple(map(slot, results)))
 
 
 class _Builder:

@@ -199,8 +199,7 @@ def _settle(terms: Array, last: Array, complete: bool) -> tuple[float, float]:
     tail = 2.0 * terms.size * end_size(last)
     if tail <= SETTLED * abs(plain):
         return plain, tail
-    from scipy.special import erfc
-
     place = np.arange(terms.size) / terms.size
-    full, *others = (plain_sum(terms * 0.5 * erfc(_TAPER * (s * place - 0.75))) for s in _SHORTER)
+    tapers = ([0.5 * math.erfc(x) for x in _TAPER * (s * place - 0.75)] for s in _SHORTER)
+    full, *others = (plain_sum(terms * np.asarray(taper)) for taper in tapers)
     return full, max(abs(full - other) for other in others)

@@ -14,14 +14,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 from flint import arb, ctx, fmpq
 
-from symdp.derive.limits import loss_range
-from symdp.derive.pieces import pieces
 from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
-from symdp.emit.program import Program, compile_template
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate, extended_number
@@ -30,15 +26,18 @@ from symdp.law.panels import Index
 from symdp.law.step import Array, Extended, SmoothPiece, Step
 
 if TYPE_CHECKING:
+    import sympy as sp
+
     from symdp.derive.records import Piece
     from symdp.emit.arb import ArbFunction
+    from symdp.emit.steps import Program
     from symdp.model.mechanism import Mechanism
 
 _BITS = 200
 _LEAST_BITS = 120  # of a constant that is to be rounded to 64 or to 53
 _MOST = 1e150  # of a constant, and one over it the least: products of some are doubles, too
 _AROUND = 1e-12  # an end where the functions are holomorphic that far around needs no stretching
-_RATE = "sampling_rate"
+RATE = "sampling_rate"
 
 
 def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
@@ -56,7 +55,7 @@ def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
 
 
 def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Fraction]] | None:
-    """Return the formula of a concrete mechanism and the values of its parameters, or None."""
+    """Return the formula of a concrete mechanism and the values of its symbols, None without."""
     template = mechanism.template
     if template is None or template.support.kind != "interval":
         return None
@@ -67,12 +66,14 @@ def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Frac
     numbers = {name: value for name, value in values.items() if name in free}
     sampling = mechanism.sampling
     if sampling is not None:
-        numbers[_RATE] = sampling.rate
+        numbers[RATE] = sampling.rate
     if not numbers or not all(value.is_Rational for value in numbers.values()):
         return None
     if sampling is not None and not 0 < sampling.rate < 1:
         return None
-    scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(_RATE))
+    import sympy as sp
+
+    scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(RATE))
     formula = _formula(template, fixed, scheme, mechanism.relation, direction, generation())
     if formula is None:
         return None
@@ -89,11 +90,13 @@ def _formula(
     direction: str,
     _: int,
 ) -> Formula | None:
+    from symdp.derive.pieces import pieces
+
     try:
         made = template(**dict(fixed))
         if sampling is not None:
             held = {"records": sampling.records, "group": sampling.group}
-            made = made.subsample(sampling.scheme, _RATE, sampling.batch, **held)
+            made = made.subsample(sampling.scheme, RATE, sampling.batch, **held)
         made = replace(made, relation=relation)
         pair = made.pair(direction)
         return Formula(pieces(pair), pair.variable, made.parameters)
@@ -113,12 +116,14 @@ class Formula:
     def __init__(
         self, derived: Sequence[Piece], x: sp.Symbol, parameters: dict[str, sp.Symbol]
     ) -> None:
+        from symdp.derive.limits import loss_range
+
         found = loss_range([p for p in derived if p.log_p is not None], x)
         if found is None or any(p.log_p is None or p.log_q is None for p in derived):
             raise InputError("the pieces of the loss depend on values")
         self.names = tuple(sorted(parameters))
         symbols = [parameters[name] for name in self.names]
-        self._pieces = [_PieceFormula(piece, x, symbols) for piece in derived]
+        self._pieces = [PieceFormula(piece, x, symbols) for piece in derived]
         self._range = found
         wanted: list[sp.Expr] = [*found]
         for piece in self._pieces:
@@ -220,10 +225,14 @@ class FormulaRows:
         return FormulaRows(tuple(p.of_rows(rows) for p in self.pieces), self.loss_bounds[rows])
 
 
-class _PieceFormula:
+class PieceFormula:
     """One piece of a formula."""
 
     def __init__(self, piece: Piece, x: sp.Symbol, parameters: list[sp.Symbol]) -> None:
+        import sympy as sp
+
+        from symdp.emit.program import compile_template
+
         self.lower, self.upper = piece.lower, piece.upper
         self._flat = piece.slope == "constant"
         terms = dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms))

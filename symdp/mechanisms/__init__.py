@@ -113,12 +113,21 @@ def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
     text = str(name_or_path)
     if text in _names():
         return load_builtin(text)
-    path = Path(folder) / text
-    if text.endswith(".toml") or "/" in text or "\\" in text or _is_there(path):
+    path = path_of(text, folder)
+    if path is not None:
         return load(path)
     _refuse_without_pair(text)
     hint = suggestion(text, _names()) or f" (built in are {', '.join(_names())})"
     raise InputError(f"no mechanism or file is called {text!r:.60}{hint}")
+
+
+def path_of(name_or_path: str, folder: str | Path = ".") -> Path | None:
+    """Return the TOML file that a name or a path means, None where it means none."""
+    if name_or_path in _names():
+        return _FOLDER / f"{name_or_path}.toml"
+    path = Path(folder) / name_or_path
+    named = name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path
+    return path if named or _is_there(path) else None
 
 
 def _is_there(path: Path) -> bool:

@@ -12,7 +12,15 @@ from symdp.errors import InputError, suggestion
 from symdp.model.guarded import substitute
 from symdp.model.pair import Component, Support, kind_of
 from symdp.model.parser import parse
-from symdp.model.sampling import Parameter, declare, exact, infer, variable_symbol, without_floats
+from symdp.model.sampling import (
+    Number,
+    Parameter,
+    declare,
+    exact,
+    infer,
+    variable_symbol,
+    without_floats,
+)
 
 
 class Intake:
@@ -132,3 +140,21 @@ class Intake:
             if end == infinity:  # of SymPy or a float
                 return infinity
         return self.constant(end, what)
+
+
+def readings(
+    values: Mapping[str, Number],
+    known: Mapping[str, Parameter],
+    bound: Mapping[str, sp.Expr],
+    owner: str,
+) -> list[tuple[str, sp.Expr]]:
+    """Return values for parameters, exact and within their domains; InputError otherwise."""
+    new = []
+    for name, value in values.items():
+        if name not in known:
+            hint = suggestion(name, known) or f"; it has {', '.join(known) or 'none'}"
+            raise InputError(f"{owner} has no parameter '{name}'{hint}")
+        if name in bound:
+            raise InputError(f"{owner}: {name} is already bound to {bound[name]}")
+        new.append((name, known[name].checked(exact(value, name))))
+    return new

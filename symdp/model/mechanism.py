@@ -9,8 +9,9 @@ from functools import cached_property
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.model import assumption, description
 from symdp.model.guarded import substitute
-from symdp.model.intake import Intake
+from symdp.model.intake import Intake, readings
 from symdp.model.pair import Component, Pair, Support, normalized
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact
@@ -64,6 +65,7 @@ class Mechanism:
         parameters: Mapping[str, str] | None = None,
         substitution_sensitivity: Number | None = None,
         normalize: bool = False,
+        assume: Mapping[str, str] | None = None,
     ) -> Mechanism:
         r"""Return the mechanism that adds noise of density f to a query of sensitivity D.
 
@@ -82,6 +84,7 @@ class Mechanism:
             assumptions give the domain, and a symbol without any is taken as real, that is,
             replaced by the real symbol of its name
         normalize : divide by the sum or integral of the density, kept exact and unevaluated
+        assume : what holds of parameters that have no value yet; see `assuming`
 
         Raises
         ------
@@ -94,6 +97,7 @@ class Mechanism:
         if moved is not None:
             moved = intake.constant(moved, "the substitution sensitivity")
         made = cls(name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
+        made = made.assuming(assume)
         return made.normalized() if normalize else made
 
     @classmethod
@@ -107,13 +111,14 @@ class Mechanism:
         *,
         parameters: Mapping[str, str] | None = None,
         normalize: bool = False,
+        assume: Mapping[str, str] | None = None,
     ) -> Mechanism:
         """Return the mechanism of a dominating pair: P with the record, Q without it.
 
         Parameters
         ----------
         P, Q : SymPy expressions of the variable; on points also lists with a mass for every point
-        variable, name, parameters, normalize : as for `additive`
+        variable, name, parameters, normalize, assume : as for `additive`
         support : (lower, upper), "integers", "naturals", a list of three points or more, or
             {"points": [...]}
 
@@ -132,7 +137,7 @@ class Mechanism:
         """
         intake = Intake(variable, support, parameters)
         laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"))
-        made = cls(name, intake.variable, intake.support, laws, intake.declared)
+        made = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(assume)
         return made.normalized() if normalize else made
 
     @property
@@ -168,22 +173,19 @@ class Mechanism:
         if not values:
             return self
         known = {parameter.name: parameter for parameter in self.declared}
-        new = []
-        for name, value in values.items():
-            if name not in known:
-                hint = suggestion(name, known) or f"; it has {', '.join(known) or 'none'}"
-                raise InputError(f"{self.name} has no parameter '{name}'{hint}")
-            if name in self.values:
-                raise InputError(f"{self.name}: {name} is already bound to {self.values[name]}")
-            new.append((name, known[name].checked(exact(value, name))))
+        new = readings(values, known, self.values, self.name)
         symbols = {known[name].symbol: value for name, value in new}
+        moved = assumption.moved(self.declared, symbols)
+        symbols |= moved
         try:
+            assumption.check_values(self.declared, self.values | dict(new))
             return replace(
                 self,
                 support=self.support.substitute(symbols),
                 source=self.source.substitute(symbols),
                 sampling=self.sampling.substitute(symbols) if self.sampling else None,
                 bound=(*self.bound, *new),
+                declared=tuple(p.renamed(moved) for p in self.declared),
                 template=self.template or self._unsampled,
             )
         except InputError as error:
@@ -227,13 +229,34 @@ class Mechanism:
         ------
         InputError : an unknown relation, or one for which the sampling scheme has no proved pair.
 
-        Examples
-        --------
         >>> from symdp import mechanisms
         >>> mechanisms.gaussian(sigma=2).under("substitution").pair().P
         sqrt(2)*exp(-(x - 2)**2/8)/(4*sqrt(pi))
         """
         return replace(self, relation=checked(relation))
+
+    def assuming(self, assume: Mapping[str, str] | None) -> Mechanism:
+        """Return the mechanism under assumptions on its parameters, which order its pieces.
+
+        Parameters
+        ----------
+        assume : name -> >, >=, < or <= and a number, a ratio or a multiple of another parameter:
+            "> 1/2"; two ends have a comma between them: "> 1/2, < 2*b"
+
+        Raises
+        ------
+        InputError : an unknown parameter, another text, or a bound value that breaks it.
+
+        >>> from symdp import mechanisms
+        >>> mechanisms.laplace.assuming({"b": ">= 1"}).assumptions
+        ('b >= 1',)
+        """
+        return assumption.assumed(self, assume)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed of parameters that have no value, such as 'w > 1/2'."""
+        return assumption.comparisons(self)
 
     def moved_by(self, sensitivity: Number) -> Mechanism:
         """Return the same noise on a query that one record moves by another sensitivity.
@@ -242,8 +265,6 @@ class Mechanism:
         ------
         InputError : a pair of laws, which has no sensitivity, or a number that is not above 0.
 
-        Examples
-        --------
         >>> from symdp import mechanisms
         >>> mechanisms.discrete_laplace(b=2).moved_by(3).source.sensitivity
         3
@@ -284,8 +305,6 @@ class Mechanism:
         InputError : a wrong scheme or number, a mechanism that is subsampled already, or one
             that is not additive noise and a scheme other than poisson.
 
-        Examples
-        --------
         >>> from symdp import mechanisms
         >>> fixed = mechanisms.gaussian(sigma=2).subsample("without_replacement", "1/100")
         >>> fixed.neighbours
@@ -356,10 +375,7 @@ class Mechanism:
     @cached_property
     def key(self) -> str:
         """The canonical text of name, expressions and sampling: equal for equal mechanisms."""
-        parts = (self.support, self.source, *([self.sampling] if self.sampling else []))
-        held = [value for part in parts for value in (type(part).__name__, *vars(part).values())]
-        own = (self.name, self.variable, self.neighbours)
-        return "\n".join(sp.srepr(value) for value in (*own, *held))
+        return description.key(self)
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, Mechanism) else NotImplemented
@@ -378,23 +394,7 @@ class Mechanism:
         >>> mechanisms.gaussian(sigma=2).subsample("poisson", "1/9").summary
         'gaussian(sigma=2), poisson sampling at rate 1/9'
         """
-        values = {name: f"={value}" for name, value in self.bound}
-        names = (p.name + values.get(p.name, "") for p in self.declared)
-        text = f"{self.name}({', '.join(names)})"
-        if isinstance(self.source, Noise) and self.source.sensitivity.is_Integer:
-            text += "" if (size := self.source.sensitivity) == 1 else f", sensitivity {size}"
-        if self.sampling:
-            text += f", {self.sampling.describe()}"
-        return text + ("" if self.relation is None else f", {self.relation.replace('_', ' ')}")
+        return description.summary(self)
 
     def _repr_latex_(self) -> str:
-        x = sp.latex(self.variable)
-        if isinstance(self.source, Noise):
-            f, size = sp.latex(self.source.density), sp.latex(self.source.sensitivity)
-            lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
-        else:
-            lines = [f"{name}({x}) = {sp.latex(law)}" for name, law in vars(self.source).items()]
-        if self.sampling:
-            scheme = self.sampling.scheme.replace("_", r"\ ")
-            lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(self.sampling.rate)}")
-        return r"$\displaystyle " + r",\quad ".join(lines) + "$"
+        return description.latex(self)

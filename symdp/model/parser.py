@@ -12,11 +12,11 @@ import sympy as sp
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from symdp.errors import InputError, suggestion
+from symdp.exact_number import DIGITS, decimal_fraction, exact_number, shorten
 from symdp.model.guarded import USELESS, Part, build, leaf
 
 _LONGEST_TEXT = 20_000
 _MOST_TOKENS = 5_000
-_MOST_DIGITS = 1_000  # of one number, written out
 _DEEPEST_BRACKETS = 100
 _MOST_BRANCHES = 100  # terms compared, or inside Abs, sign, Min, Max: SymPy pairs them up
 _LARGEST_POWER = 20  # of a sum, in such a term
@@ -60,22 +60,11 @@ _HINTS = {
     "\u221e": "write oo",
     "\u221a": "write sqrt(...)",
 }
-_DIGITS = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _TOKEN = re.compile(
-    rf"(?P<space>\s+)|(?P<number>{_DIGITS})|(?P<name>[A-Za-z_]\w*)"
+    rf"(?P<space>\s+)|(?P<number>{DIGITS})|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<operator>\*\*|<=|>=|[-+*/()<>,&|])",
     re.ASCII,
 )
-_VALUE = re.compile(rf"([+-]?)({_DIGITS})(?:\s*/\s*({_DIGITS}))?", re.ASCII)
-
-
-def shorten(text: str, length: int = 40) -> str:
-    """Return `text` quoted on one line, cut to about `length` characters.
-
-    >>> shorten("a" * 50, 10)
-    "'aaaaaaaaaa...'"
-    """
-    return repr(text if len(text) <= length else text[:length] + "...")
 
 
 def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False) -> sp.Expr:
@@ -130,18 +119,8 @@ def parse_value(text: str) -> sp.Rational:
     >>> parse_value("1/3"), parse_value("1e-5"), parse_value("-0.10")
     (1/3, 1/100000, -1/10)
     """
-    found = _VALUE.fullmatch(text.strip())
-    if not found:
-        if text.strip().lower().lstrip("+-") in {"nan", "inf", "infinity", "oo"}:
-            raise InputError(f"{shorten(text)} is not a finite number, as it must be")
-        raise InputError(
-            f"{shorten(text)} is not a number; write one such as 0.5 or 1e-5, or a ratio: 1/3"
-        )
-    sign, above, below = found.groups()
-    denominator = _number(below) if below else sp.Integer(1)
-    if denominator == 0:
-        raise InputError(f"{shorten(text)} divides by zero")
-    return (-1 if sign == "-" else 1) * _number(above) / denominator
+    value = exact_number(text)
+    return sp.Rational(value.numerator, value.denominator)
 
 
 class _Token(NamedTuple):
@@ -171,14 +150,8 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _number(text: str) -> sp.Rational:
-    mantissa, _, exponent = text.lower().partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0") or "0"
-    huge = len(exponent.lstrip("+-0")) > len(str(_MOST_DIGITS))
-    power = _MOST_DIGITS + 1 if huge else int(exponent or 0) - len(fraction)
-    if max(len(digits), abs(power)) > _MOST_DIGITS:
-        raise InputError(f"the number {shorten(text, 20)} has over {_MOST_DIGITS} digits")
-    return sp.Rational(int(digits) * 10 ** max(power, 0), 10 ** max(-power, 0))
+    value = decimal_fraction(text)
+    return sp.Rational(value.numerator, value.denominator)
 
 
 class _Parser:

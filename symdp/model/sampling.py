@@ -10,7 +10,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -18,9 +18,10 @@ from typing import TypeAlias
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.exact_number import shorten
 from symdp.model.guarded import sign_of, substitute
 from symdp.model.pair import Component, Support
-from symdp.model.parser import CONSTANTS, parse_value, shorten
+from symdp.model.parser import CONSTANTS, parse_value
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
 
@@ -77,6 +78,16 @@ class Parameter:
     def rule(self) -> str:
         """What a value must be, in words."""
         return _DOMAINS[self.domain].rule
+
+    @property
+    def bounds(self) -> tuple[sp.Expr, sp.Expr]:
+        """The ends of its domain."""
+        least = sp.S.Zero if self.symbol.is_nonnegative else -sp.oo
+        return least, sp.S.One if self.domain.endswith("probability") else sp.oo
+
+    def renamed(self, rules: Mapping[sp.Symbol, sp.Symbol]) -> Parameter:
+        """Return the parameter with another symbol."""
+        return replace(self, symbol=rules.get(self.symbol, self.symbol))
 
     def checked(self, value: sp.Expr) -> sp.Expr:
         """Return `value`; raise InputError if it lies outside the domain."""

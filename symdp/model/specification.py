@@ -17,9 +17,10 @@ from typing import Any
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.exact_number import shorten
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
-from symdp.model.parser import parse, shorten
+from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol
 from symdp.model.schemes import ALLOCATION
 from symdp.model.tradeoff_pair import (
@@ -33,7 +34,8 @@ _LARGEST_FILE = 1_000_000  # bytes
 _TEXTS = ("title", "description", "citation", "family", "protects")
 _CURVES = ("trade_off", "profile")
 _CONTENT = (
-    "variable", "support", "parameters", "noise", "pair", *_CURVES, "sampling", "relation"
+    "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
+    "relation",
 )  # fmt: skip
 _TOP = ("name", *_TEXTS, *_CONTENT)
 _WORDS = {
@@ -99,7 +101,8 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     mechanism = with_sampling(mechanism, take(document, "sampling", dict))
     mechanism = with_relation(mechanism, take(document, "relation", str))
     _refuse_unused(mechanism)
-    return mechanism
+    with at("[assume]"):
+        return mechanism.assuming(take(document, "assume", dict))
 
 
 def _of_densities(document: dict[str, Any]) -> Mechanism:

@@ -25,9 +25,9 @@ MOST_WORK = 3e8  # products of a node and a frequency
 _LADDER = 3.0  # each set of nodes does for so many times the frequencies of the one before
 _LN10 = math.log(10)
 _FINER = 0.75  # of the step of an evaluation that is repeated
-_MOST_HALVINGS = 40
+_MOST_HALVINGS = 40  # of the step
 _BY_THE_POLES = 10.0  # digits by which 1/(z(1+z)) may fall within the work limit
-_SPARE_BITS = 40
+_SPARE_BITS = 40  # carried beside the digits wanted
 
 Set = Sequence[tuple[Nodes, int]]
 

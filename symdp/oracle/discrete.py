@@ -33,7 +33,7 @@ _MOST_SPACINGS = 10**6  # of a lattice, between the losses of one step
 _MOST_POINTS = 200_000  # of the rule over one period
 _MOST_SUMS = 150_000  # of one half of the steps
 _BLOCK = 60  # places of the period are taken up to the square of this at a time
-_MOST_DOUBLINGS = 40
+_MOST_DOUBLINGS = 40  # of the number of points in a period
 _Atoms = list[tuple[arb, arb]]  # masses and losses
 T = TypeVar("T")
 

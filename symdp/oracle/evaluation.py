@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 _SECOND_LINE = 0.25  # how far the second line lies from the first, in widths of the saddle
-_MORE_DIGITS = 4.0
+_MORE_DIGITS = 4.0  # in both evaluations, so that their last ones need not agree
 _MOST_CANCELLED = 400  # digits
 _LN10 = math.log(10)
 _MOST_CONVOLVED = 60  # steps

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from symdp.derive.records import Piece
     from symdp.model.pair import Pair
 
-_MOST_INTEGERS = 400_000
-_MOST_HINTS = 48
-_MARGIN = arb(2) ** -20
+_MOST_INTEGERS = 400_000  # of a sum: seconds at 50 digits
+_MOST_HINTS = 48  # places where a density may be largest
+_MARGIN = arb(2) ** -20  # by which ends that are integers lie inside an interval
 
 
 @dataclass(frozen=True)

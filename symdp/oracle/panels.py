@@ -22,8 +22,8 @@ from symdp.errors import AccuracyError
 LogDensity = Callable[[arb], arb]
 Evaluate = Callable[[arb], tuple[arb, arb]]
 
-_MOST_EVALUATIONS = 400_000
-_OCTAVES = 64
+_MOST_EVALUATIONS = 400_000  # of an integrand: seconds at 50 digits
+_OCTAVES = 64  # of a grid around a finite end
 _HARDLY = 1 / 8  # a climb ends within an eighth of a width of the top
 
 

@@ -19,9 +19,9 @@ from symdp.oracle.panels import DivergentError
 Steps = Sequence[tuple[StepLaw, int]]
 
 _DIGITS, _OF_SUM = 8.0, 4.0  # digits of K of one step, and of the sum of many
-_BITS, _ORDER = 128, 12
+_BITS, _ORDER = 128, 12  # carried, and nodes of a panel: the saddle point decides about costs alone
 _SETTLED = 0.2  # of the saddle point's own width
-_MOST_TILTS = 200
+_MOST_TILTS = 200  # tried
 _NEAR_END = 1e-4  # of the end of K's domain, relative: closer is not tried
 
 

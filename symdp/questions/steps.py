@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symdp.arguments import checked_count
 from symdp.errors import InputError
-from symdp.model.allocation import independent_steps
-from symdp.model.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
 
 
 def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
     """Return a list of mechanisms, or of (mechanism, count), as pairs; InputError for others."""
+    from symdp.model.mechanism import Mechanism
+
     if not isinstance(steps, Sequence) or isinstance(steps, str):
         raise InputError(f"{steps!r:.60} is no mechanism, nor a list of (mechanism, count)")
     pairs = []
@@ -45,6 +48,8 @@ def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]
 
 def of_independent_steps(steps: Mapping[Mechanism, int]) -> list[tuple[Mechanism, int]]:
     """Return the steps, each that is a composition itself as those that it is made of."""
+    from symdp.model.allocation import independent_steps
+
     return [
         (step, times * count)
         for mechanism, count in steps.items()

@@ -26,9 +26,9 @@ def asked(monkeypatch):
     for module in (larger, inverse):
         real = module.enclose_delta
 
-        def seen(pairs, epsilon, count=15, real=real):
+        def seen(pairs, epsilon, count=15, *below, real=real):
             digits.append(count)
-            return real(pairs, epsilon, count)
+            return real(pairs, epsilon, count, *below)
 
         monkeypatch.setattr(module, "enclose_delta", seen)
     return digits
@@ -58,6 +58,15 @@ def test_the_smaller_direction_is_computed_to_few_digits(asked):
 def test_equal_directions_are_computed_once_each(asked):
     assert SYMMETRIC.certify(1.0, 12).direction == "remove"
     assert asked == [12, 12]
+
+
+def test_a_direction_with_nothing_above_epsilon_need_only_be_proved_below():
+    """Its largest loss, log(1/(1 − q)), is a limit that symbols do not find."""
+    step = mechanisms.skellam(mu=4).subsample("poisson", 0.02)
+    steps = compose(step, 1)
+    found = steps.certify(0.028, 10)
+    assert found.direction == "remove"
+    assert found.lower_decimal == steps.certify(0.028, 10, "remove").lower_decimal
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1e-3, 1e-3, -50.0, None])

@@ -9,6 +9,7 @@ import pytest
 import sympy as sp
 from derive_examples import PAIRS, R, additive, gaussian, poisson
 
+from symdp import user_cache
 from symdp.derive import cgf as cgf_module
 from symdp.derive import cgf_check, store
 from symdp.derive.cgf import derive_cgf
@@ -77,7 +78,7 @@ def test_only_listed_calls_are_read(text: str) -> None:
 
 def test_off_means_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYMDP_CACHE", "off")
-    assert store.folder() is None
+    assert user_cache.folder("cgf") is None
     derive_cgf(additive(gaussian(R(11, 7))))
     assert not list(tmp_path.iterdir())
 
@@ -112,8 +113,7 @@ def test_keys_tell_pairs_apart() -> None:
 
 def _forged(path: Path, change: dict[str, object]) -> None:
     """Write other contents into an entry, with the checksum that belongs to them."""
-    sealed = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(store._sealed(sealed["cgf"] | change)), encoding="utf-8")
+    user_cache.keep(path, user_cache.recall(path) | change)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "gumbel", "two variances", "logistic poisson"])

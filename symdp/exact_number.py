@@ -1,0 +1,64 @@
+"""Numbers that people write, read exactly: decimals and ratios of two."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from symdp.errors import InputError
+
+MOST_DIGITS = 1_000  # of one number, written out
+DIGITS = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_VALUE = re.compile(rf"([+-]?)({DIGITS})(?:\s*/\s*({DIGITS}))?", re.ASCII)
+
+
+def exact_number(text: str) -> Fraction:
+    """Return a number or a ratio of two numbers exactly.
+
+    Raises
+    ------
+    InputError : the text is anything else, for instance nan, inf or a name.
+
+    Examples
+    --------
+    >>> exact_number("1/3"), exact_number("-0.10")
+    (Fraction(1, 3), Fraction(-1, 10))
+    """
+    found = _VALUE.fullmatch(text.strip())
+    if not found:
+        if text.strip().lower().lstrip("+-") in {"nan", "inf", "infinity", "oo"}:
+            raise InputError(f"{shorten(text)} is not a finite number, as it must be")
+        raise InputError(
+            f"{shorten(text)} is not a number; write one such as 0.5 or 1e-5, or a ratio: 1/3"
+        )
+    sign, above, below = found.groups()
+    denominator = decimal_fraction(below) if below else Fraction(1)
+    if denominator == 0:
+        raise InputError(f"{shorten(text)} divides by zero")
+    return (-1 if sign == "-" else 1) * decimal_fraction(above) / denominator
+
+
+def decimal_fraction(text: str) -> Fraction:
+    """Return an unsigned decimal exactly.
+
+    Raises
+    ------
+    InputError : it has over a thousand digits, written out.
+    """
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0") or "0"
+    huge = len(exponent.lstrip("+-0")) > len(str(MOST_DIGITS))
+    power = MOST_DIGITS + 1 if huge else int(exponent or 0) - len(fraction)
+    if max(len(digits), abs(power)) > MOST_DIGITS:
+        raise InputError(f"the number {shorten(text, 20)} has over {MOST_DIGITS} digits")
+    return Fraction(int(digits) * 10 ** max(power, 0), 10 ** max(-power, 0))
+
+
+def shorten(text: str, length: int = 40) -> str:
+    """Return `text` quoted on one line, cut to about `length` characters.
+
+    >>> shorten("a" * 50, 10)
+    "'aaaaaaaaaa...'"
+    """
+    return repr(text if len(text) <= length else text[:length] + "...")

@@ -1,0 +1,53 @@
+"""A mechanism as text: one line, its densities in LaTeX, and what tells it from others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.model.sampling import Noise
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+
+
+def summary(mechanism: Mechanism) -> str:
+    """Return name, values and sampling in one line; see `Mechanism.summary`."""
+    values = {name: f"={value}" for name, value in mechanism.bound}
+    names = (p.name + values.get(p.name, "") for p in mechanism.declared)
+    text = f"{mechanism.name}({', '.join(names)})"
+    source = mechanism.source
+    if isinstance(source, Noise) and source.sensitivity.is_Integer and source.sensitivity != 1:
+        text += f", sensitivity {source.sensitivity}"
+    if mechanism.sampling:
+        text += f", {mechanism.sampling.describe()}"
+    if mechanism.relation is not None:
+        text += f", {mechanism.relation.replace('_', ' ')}"
+    if held := mechanism.assumptions:
+        text += f", assuming {' and '.join(held)}"
+    return text
+
+
+def latex(mechanism: Mechanism) -> str:
+    """Return the densities of P and Q, and the sampling, as one displayed line."""
+    x = sp.latex(mechanism.variable)
+    source = mechanism.source
+    if isinstance(source, Noise):
+        f, size = sp.latex(source.density), sp.latex(source.sensitivity)
+        lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
+    else:
+        lines = [f"{name}({x}) = {sp.latex(law)}" for name, law in vars(source).items()]
+    if mechanism.sampling:
+        scheme = mechanism.sampling.scheme.replace("_", r"\ ")
+        lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(mechanism.sampling.rate)}")
+    return r"$\displaystyle " + r",\quad ".join(lines) + "$"
+
+
+def key(mechanism: Mechanism) -> str:
+    """Return the canonical text of name, expressions and sampling: equal for equal mechanisms."""
+    sampling = [mechanism.sampling] if mechanism.sampling else []
+    parts = (mechanism.support, mechanism.source, *sampling)
+    held = [value for part in parts for value in (type(part).__name__, *vars(part).values())]
+    own = (mechanism.name, mechanism.variable, mechanism.neighbours)
+    return "\n".join(sp.srepr(value) for value in (*own, *held))

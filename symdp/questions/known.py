@@ -1,0 +1,134 @@
+"""Compositions whose formula an earlier process derived: they answer without deriving it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from symdp.arguments import DIRECTIONS
+from symdp.errors import InputError
+from symdp.interrupt import generation
+from symdp.questions.composition import Composition
+
+if TYPE_CHECKING:
+    from symdp.law.loss import LossLaw
+    from symdp.law.total import SumLaw
+    from symdp.model.mechanism import Mechanism
+
+_ELSEWHERE = (Fraction(2, 3), Fraction(7, 4))  # times its values, where a formula's mass is checked
+
+
+class KnownComposition(Composition):
+    """One step, some number of times, whose law is at hand.
+
+    Parameters
+    ----------
+    facts
+        What `facts_of` wrote down.
+    values
+        Values of parameters by their names, the sampling rate among them.
+    count
+        How often.
+    built
+        Makes the composition from its mechanism, for questions that the law does not answer.
+
+    Raises
+    ------
+    InputError
+        If the values need a derivation of their own.
+    ValueError, KeyError, TypeError, IndexError, AttributeError
+        If the facts are none.
+    """
+
+    def __init__(
+        self,
+        facts: Mapping[str, Any],
+        values: Mapping[str, Fraction],
+        count: int,
+        built: Callable[[], Composition],
+    ) -> None:
+        from symdp.law.stored import decode
+        from symdp.model.relation import Protection
+
+        formula = decode(facts["formula"])
+        law = formula.at([values[name] for name in formula.names], str(facts["name"]))
+        if law is None:
+            raise InputError("these values need a derivation of their own")
+        self._law: LossLaw = law
+        self.protection = Protection(**facts["protection"])
+        self._label = "both" if facts["is_mirrored"] else ""
+        self.count = count
+        self._laws = {}
+        self._built = built
+
+    @cached_property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]
+        """The step with its count."""
+        return self._built().steps
+
+    def law(self, direction: str) -> SumLaw:
+        """Return the law of the total privacy loss in one direction."""
+        if direction not in DIRECTIONS:
+            return super().law(direction)
+        key = direction, generation()
+        if key not in self._laws:
+            from symdp.law.total import SumLaw
+
+            as_given = direction == "remove" or self._label
+            law = self._law if as_given else self._law.reversed()
+            self._laws[key] = SumLaw([(law, self.count)])
+        return self._laws[key]
+
+
+def facts_of(steps: Composition) -> dict[str, Any] | None:
+    """Return the facts that answer for a formula in any process, None where there are none.
+
+    That its densities have mass one is checked at three values of its parameters, as everywhere;
+    the quadrature of each law is the check at others.
+    """
+    from symdp.law.compile import loss_law
+    from symdp.law.formula import formula_of
+    from symdp.law.loss import LossLaw
+    from symdp.law.stored import encode
+    from symdp.model.relation import SUBSTITUTION
+
+    ((mechanism, _), *others) = steps.steps
+    sampling = mechanism.sampling
+    found = None if others else formula_of(mechanism, "remove")
+    if found is None or type(loss_law(mechanism, "remove")) is not LossLaw:
+        return None
+    if sampling is not None and mechanism.neighbours == SUBSTITUTION:
+        return None  # whether data attain the pair may depend on values
+    try:
+        data = encode(found[0])
+        if not _has_mass_one_elsewhere(mechanism):
+            return None
+    except InputError:
+        return None
+    return {
+        "names": list(found[0].names),
+        "name": mechanism.name,
+        "formula": data,
+        "is_mirrored": mechanism.is_mirrored,
+        "protection": dict(vars(steps.protection)),
+    }
+
+
+def _has_mass_one_elsewhere(mechanism: Mechanism) -> bool:
+    from symdp.balls.masses import with_mass_one
+
+    template = mechanism.template
+    if template is None:
+        return False
+    free = {p.name for p in template.declared if p.symbol.is_positive and not p.symbol.is_integer}
+    for factor in _ELSEWHERE:
+        values = {
+            name: value * factor if name in free else value for name, value in mechanism.bound
+        }
+        known = {name: value for name, value in values.items() if name in template.parameters}
+        other = template(**known)
+        if list(with_mass_one({other: 1}, for_proof=True)) != [other]:
+            return False
+    return True

@@ -1,0 +1,169 @@
+"""Formulas that an earlier command derived: no SymPy, the same answer, nothing believed blindly."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+from symdp import user_cache
+from symdp.cli.app import delta
+from symdp.cli.job import Job
+from symdp.cli.known import Composed
+from symdp.cli.plain_words import plain_call
+from symdp.questions.known import KnownComposition
+
+SAMPLED = {"sampling": "poisson", "rate": "0.01"}
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("SYMDP_CACHE", raising=False)
+
+
+def remembered(job: Job) -> Path:
+    """Answer once the usual way, and return the file of what is kept of it."""
+    composed = Composed(job)
+    assert type(composed()) is not KnownComposition
+    composed.remember()
+    assert composed._asked is not None
+    return composed._asked.path
+
+
+def run(*words: str) -> tuple[dict[str, object], str]:
+    """Run a command in a new process: its answer, and the modules that it imported."""
+    command = [sys.executable, "-X", "importtime", "-m", "symdp", *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
+    return json.loads(done.stdout), done.stderr
+
+
+def test_a_known_formula_answers_without_sympy() -> None:
+    words = ["-n", "1000", "--sampling", "poisson", "--rate", "0.01"]
+    first, imported = run("delta", "gaussian", "sigma=1.5", *words, "--epsilon", "1")
+    assert "sympy" in imported
+    again, imported = run("delta", "gaussian", "sigma=1.5", *words, "--epsilon", "1")
+    assert not [m for m in ("sympy", "scipy", "mpmath", "rich") if f" {m}\n" in imported]
+    assert again | {"seconds": 0} == first | {"seconds": 0}
+    other, imported = run("epsilon", "gaussian", "sigma=7/3", *words, "--delta", "1e-6")
+    assert " sympy\n" not in imported
+    os.environ["SYMDP_CACHE"] = "off"
+    anew, imported = run("epsilon", "gaussian", "sigma=7/3", *words, "--delta", "1e-6")
+    assert " sympy\n" in imported
+    assert other["epsilon"] == pytest.approx(anew["epsilon"], rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job("gaussian", ["sigma=1.5"], "1000", **SAMPLED),
+        Job("logistic", ["s=2"], "100"),
+        Job("laplace", ["b=3"], "100", relation="substitution"),
+        Job("gumbel", ["b=2"], "200", **SAMPLED),
+    ],
+    ids=lambda job: job.typed,
+)
+def test_what_is_kept_answers_as_a_derivation_does(job: Job) -> None:
+    path = remembered(job)
+    known, anew = Composed(job)(), job.build()
+    assert type(known) is KnownComposition
+    assert known.protection == anew.protection
+    for direction in ("remove", "add", "both"):
+        one, other = (steps.delta(0.5, direction=direction) for steps in (known, anew))
+        assert one.log_delta == other.log_delta
+        assert one.direction == other.direction
+    assert known.steps == anew.steps
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job("gaussian", ["sigma=-1"], "10"),
+        Job("gaussian", ["sigma=1", "tau=1"], "10"),
+        Job("gaussian", ["sigma=1"], "1.5"),
+        Job("gaussian", ["sigma=x"], "10"),
+        Job("nothing", [], "10"),
+        Job("gaussian", ["sigma=1"], "10", rate="0.1"),
+    ],
+    ids=lambda job: job.typed,
+)
+def test_what_is_wrong_is_said_as_ever(job: Job) -> None:
+    remembered(Job("gaussian", ["sigma=1"], "10"))
+    with pytest.raises(Exception) as known:  # noqa: PT011
+        Composed(job)()
+    with pytest.raises(type(known.value)) as anew:
+        job.build()
+    assert str(known.value) == str(anew.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"facts": 1}', "\x00", '{"facts": {}} '])
+def test_a_damaged_file_is_written_anew(text: str) -> None:
+    job = Job("gaussian", ["sigma=2"], "100")
+    path = remembered(job)
+    path.write_text(text, encoding="utf-8")
+    assert user_cache.recall(path) is None
+    assert remembered(job) == path
+    assert type(Composed(job)()) is KnownComposition
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("change", [{"formula": {"Formula": {}}}, {"formula": 3}, {"names": [1]}])
+def test_other_facts_with_a_right_checksum_do_no_harm(change: dict[str, object]) -> None:
+    job = Job("gaussian", ["sigma=2"], "100")
+    path = remembered(job)
+    user_cache.keep(path, user_cache.recall(path) | change)
+    assert Composed(job)().delta(1.0).log_delta == job.build().delta(1.0).log_delta
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+def test_a_file_that_others_may_write_is_not_read() -> None:
+    path = remembered(Job("gaussian", ["sigma=2"], "100"))
+    path.chmod(0o666)
+    assert user_cache.recall(path) is None
+
+
+def test_another_text_or_another_version_is_another_formula(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job("gaussian", ["sigma=2"], "100")
+    path = remembered(job)
+    facts = user_cache.recall(path)
+    monkeypatch.setattr(user_cache, "versions", lambda: ["another"])
+    assert user_cache.recall(path) is None
+    assert Composed(job)._asked.path != path
+    user_cache.keep(path, facts)
+    assert user_cache.recall(path) == facts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "delta gaussian sigma=2 -n 5 --epsilon 1 --json",
+        "delta --json --epsilon -1 gaussian sigma=2 --count 5 --direction add",
+        "epsilon laplace b=2 --delta 1e-3 -n 7 --sampling poisson --rate 1/9 --json",
+    ],
+)
+def test_plain_words_mean_what_typer_reads(
+    words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = [shell(words).json]
+    monkeypatch.setattr("symdp.cli.plain_words.plain_call", lambda *_: None)
+    plain.append(shell(words).json)
+    assert plain[0] | {"seconds": 0} == plain[1] | {"seconds": 0}
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "gaussian", "--epsilon", "--epsilon 1 --epsilon 2", "--epsilon=1", "--epsilon 1 --jso",
+     "--epsilon 1 --help", "-n5 --epsilon 1"],
+)  # fmt: skip
+def test_unusual_words_are_left_to_typer(words: str) -> None:
+    assert plain_call(delta, words.split()) is None
