@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, singledispatch
+from functools import cached_property
 
 import numpy as np
 
@@ -71,8 +71,8 @@ class Tilted:
 
     @property
     def imprecise(self) -> float:
-        """How many steps, of the only one, have a K that is no sum of growths."""
-        return 0.0 if self.is_precise else 1.0
+        """How many steps have a K that is no sum of growths."""
+        return float(not self.is_precise)
 
     @cached_property
     def excess(self) -> float:
@@ -400,23 +400,3 @@ def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[
             low = least if least < low - _SEEN_BEYOND * (1.0 + abs(low)) else low
             high = most if most > high + _SEEN_BEYOND * (1.0 + abs(high)) else high
     return low, high
-
-
-@singledispatch
-def tilted_cumulants(tilted: Tilted, order: int) -> Array:
-    """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
-
-    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}, the recursion for central moments.
-    """
-    moments = [1.0, 0.0]
-    power = tilted.weight * tilted.deviation
-    for _ in range(2, order + 1):
-        power = power * tilted.deviation
-        moments.append(float(power.sum()))
-    cumulants = [0.0, tilted.shift]
-    for j in range(2, order + 1):
-        lower = math.fsum(
-            math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
-        )
-        cumulants.append(moments[j] - lower)
-    return np.asarray(cumulants[1 : order + 1])

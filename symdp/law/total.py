@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
-from symdp.law.loss import LossLaw, Tilted, tilted_cumulants
+from symdp.law.cumulants import tilted_cumulants
+from symdp.law.loss import LossLaw, Tilted
 from symdp.law.step import Array
 
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
