@@ -13,7 +13,6 @@ import numpy as np
 from symdp.errors import InputError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.law.tilts import log_one_minus_exp
-from symdp.law.total import CoarseError
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
@@ -65,14 +64,10 @@ class FloatAccountant(ABC):
         AccuracyError
             If the method cannot answer to the accuracy it promises.
         """
-        while True:
-            try:
-                exact = outside_range(law, epsilon)
-                if exact is not None:
-                    return with_uncertain_mass(replace(exact, route=OUTSIDE), law.uncertain_mass)
-                return with_uncertain_mass(self.inside_range(law, epsilon), law.uncertain_mass)
-            except CoarseError:
-                law.refine()
+        exact = outside_range(law, epsilon)
+        if exact is not None:
+            return with_uncertain_mass(replace(exact, route=OUTSIDE), law.uncertain_mass)
+        return with_uncertain_mass(self.inside_range(law, epsilon), law.uncertain_mass)
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""

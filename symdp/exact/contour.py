@@ -60,7 +60,7 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if shared is not None and margin(shared) <= _SHARED + _ROUNDED_LOG * abs(shared.log_delta):
         return shared
     try:
-        own, assured = on_own_lines(law, epsilon)
+        own, assured = on_own_lines(law.singly(), epsilon)
     except AccuracyError:
         return None
     return own if assured and margin(own) <= _OWN + _ROUNDED_LOG * abs(own.log_delta) else None

@@ -27,7 +27,7 @@ def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
     epsilon
         Between the least and the largest loss, in nats.
     """
-    if law.is_spread or law.is_condensed:
+    if law.is_spread:
         return None
     found: FiniteSum | None = None
     if is_near_top(law, epsilon):

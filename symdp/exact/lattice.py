@@ -49,7 +49,7 @@ def find_lattice(law: SumLaw) -> Lattice | None:
 
 
 def _find_lattice(law: SumLaw) -> Lattice | None:
-    if any(_points(part) is None for part, _ in law.parts):
+    if law.is_spread or any(_points(part) is None for part, _ in law.parts):
         return None
     spacing, offset, widest, scale = Fraction(0), Fraction(0), Fraction(0), Fraction(0)
     for part, count in law.parts:

@@ -204,7 +204,7 @@ def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tupl
     for share in _SHARES:
         side = tilt + share * (asked - tilt)
         try:
-            return side, law.transform_bound(side, epsilon)
+            return side, law.log_transform(side, epsilon)
         except AccuracyError as refusal:  # too far out for a quadrature
             refused = refusal
     raise refused
@@ -235,10 +235,10 @@ def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
     """
     total = 0.0
     for (part, weight), x in zip(law.terms, tilted, strict=True):
-        start = x.nodes.origin or x.nodes.mean
+        size = x.size
         if x.nodes.origin is not None and not part.step.point_loss.size:
-            start *= _EXTENDED
-        total += abs(weight) * (math.sqrt(x.variance) + abs(x.shift) + abs(start))
+            size = x.widest + abs(x.shift) + _EXTENDED * abs(x.nodes.origin or x.nodes.mean)
+        total += abs(weight) * size
     return total
 
 
@@ -269,11 +269,10 @@ def first_line(
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
     # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
     z = abs(tilt) + 1.0 / math.sqrt(curvature)
-    cut = [(abs(n), *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
+    cut = [(n, *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
     lacking = math.fsum(n * z * min(first, 0.5 * z * second) for n, first, second in cut)
     # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
-    pairs = zip(counts, tilted, strict=True)
-    drowned = 4.0 * math.fsum(n for n, x in pairs if not x.is_precise)
+    drowned = 4.0 * math.fsum(n * x.imprecise for n, x in zip(counts, tilted, strict=True))
     line = Line(
         tilt=tilt,
         step=math.nan,
@@ -348,21 +347,16 @@ def _extended(
     logs: Sequence[Complex],
     kernel: Kernel,
 ) -> Line:
-    exponent = np.zeros(places.size, dtype=np.complex128)
-    for log, (_, weight) in zip(logs, law.terms, strict=True):
-        exponent += weight * log
-    block = np.exp(exponent) * kernel(np.asarray(line.tilt + 1j * places, dtype=np.complex128))
-    share = np.abs(block) / abs(line.values[0] if line.places.size else block[0])
+    block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
     # Very many losses are rounded before an origin is taken from them.
     origins = math.fsum(
-        abs(n * (x.nodes.origin or 0.0))
+        n * abs(x.nodes.origin)
         for x, (_, n) in zip(finer, law.terms, strict=True)
-        if x.nodes.loss.size > MOST_ROUNDED
+        if x.nodes.origin is not None and x.nodes.loss.size > MOST_ROUNDED
     )
-    error = law.assure(finer, places, logs, share) + ROUNDING * abs(line.tilt) * origins
     return replace(
         line,
-        fixed_error=max(line.fixed_error, error),
+        fixed_error=max(line.fixed_error, ROUNDING * abs(line.tilt) * origins),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )

@@ -145,12 +145,12 @@ class Contour(FloatAccountant):
             if answer is not None:
                 return answer if answer.route else replace(answer, route=route.name)
         try:
-            last = replace(mesh_answer(law, epsilon), route=ROUTES[-1].name)
+            last = replace(mesh_answer(law.singly(), epsilon), route=ROUTES[-1].name)
         except AccuracyError:
             if not law.is_spread:
                 raise
             # A line of its own bounds δ, too widely for the row of the contour.
-            last = on_own_lines(law, epsilon)[0]
+            last = on_own_lines(law.singly(), epsilon)[0]
         if not (last.log_lower is not None and last.log_lower > -math.inf):
             raise AccuracyError(
                 "too few values of the characteristic function tell what losses add up to; the "

@@ -8,6 +8,7 @@ recurrences of |φ| near 1 are looked for: over one period, or as far as it pays
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -31,7 +32,7 @@ from symdp.exact.mesh.smoothed import cut_off
 from symdp.exact.tail_bound import Tail, TailBound
 from symdp.law.elementary import Complex
 from symdp.law.tilted import Tilted
-from symdp.law.total import CoarseError, SumLaw
+from symdp.law.total import SumLaw
 
 _RECURRENT = 1e-17  # relative to the value at y = 0: recurrences below this are none
 TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
@@ -191,8 +192,6 @@ def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[SlowLine, 
     recurrent = _revival(tilted, counts) if law.has_atoms else 0.0
     cycle = law.atom_cycle if recurrent * law.count > _RECURRENT else 0.0
     listed = recurrent > SETTLED and first.tilt > -1.0
-    if listed and law.is_condensed:
-        raise CoarseError
     # What recurs is the sum of atoms alone, which is known exactly.
     listed = listed and finite_sum(law, 0.0, first.tilt, atomic=True) is not None
     # Where the densities show that |φ| stays small far out, what is closer is looked at.
@@ -267,7 +266,7 @@ def _period(law: SumLaw) -> float:
     return math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
 
 
-def _revival(tilted: list[Tilted], counts: list[float]) -> float:
+def _revival(tilted: list[Tilted], counts: Sequence[float]) -> float:
     """Return Π aᵢ^nᵢ, what |φ_t(y)| returns to again and again where atoms carry weights aᵢ.
 
     Between two such returns the terms look as if they had died out.
@@ -280,7 +279,7 @@ def _revival(tilted: list[Tilted], counts: list[float]) -> float:
 
 
 def _atomic_values(
-    tilted: list[Tilted], counts: list[float], tilt: float, step: float, start: int, stop: int
+    tilted: list[Tilted], counts: Sequence[float], tilt: float, step: float, start: int, stop: int
 ) -> Complex:
     """Return the values that the sums of atoms alone would have."""
     y = step * np.arange(start, stop, dtype=np.float64)

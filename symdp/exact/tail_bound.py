@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.law.decay import DERIVATIVES, decay, log_bound_near
+from symdp.law.decay import DERIVATIVES, log_bound_near, log_decay
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
@@ -71,10 +71,10 @@ class Tail:
     """
 
     def __init__(self, law: SumLaw, tilt: float) -> None:
-        self._law, self._tilt, self._tilted = law, tilt, law.tilted(tilt)
-        self._widest = max(math.sqrt(x.variance) for x in self._tilted)
-        parts = [part.base for part, _ in law.terms]
-        untilted = max(math.sqrt(float(nodes.weight @ nodes.centred**2)) for nodes in parts)
+        self._law, self._tilt = law.thinned, tilt
+        self._tilted = self._law.tilted(tilt)
+        self._widest = max(x.widest for x in self._tilted)
+        untilted = max(x.widest for x in self._law.tilted(0.0))
         # As finer nodes than the untilted law's would cost.
         self._farthest = _FARTHEST / max(self._widest, _NARROWEST * untilted)
         self.end = self._end()
@@ -82,8 +82,8 @@ class Tail:
     def _end(self) -> float | None:
         places = np.geomspace(1e-3 * self._farthest, self._farthest, _PLACES)
         for order in (1, DERIVATIVES) if self._law.count >= _MANY else (DERIVATIVES,):
-            parts = [decay(part, order).log_bound(places) for part in self._tilted]
-            beyond = np.flatnonzero(self._law.upper_sum(parts) < -_NEGLIGIBLE)
+            parts = [log_decay(part, places, order) for part in self._tilted]
+            beyond = np.flatnonzero(self._law.combine(parts) < -_NEGLIGIBLE)
             if beyond.size:
                 return float(places[beyond[0]])
         return None
@@ -100,7 +100,7 @@ class Tail:
         if end <= reach:
             return TailBound(reach, self.end is not None)
         y = np.geomspace(reach, end, 2 + math.ceil(math.log(end / reach) / _GROWTH))
-        bound = self._law.upper_sum([log_bound_near(part, y) for part in self._tilted])
+        bound = self._law.combine([log_bound_near(part, y) for part in self._tilted])
         bound += self._log_kernel(y[:-1])
         doubtful = np.flatnonzero(bound > -_EVALUATED)
         left_out = float(np.where(bound > -_EVALUATED, 0.0, np.exp(bound)) @ np.diff(y))
@@ -120,9 +120,9 @@ class Tail:
         variation of the densities alone: all that lies out there, seen or not.
         """
         y = reach * _OUTWARD
-        bound = np.exp(self._law.upper_sum([decay(part).log_bound(y) for part in self._tilted]))
+        bound = np.exp(self._law.combine([log_decay(part, y) for part in self._tilted]))
         atoms = [np.full(1, math.log(max(part.atomic, 1e-300))) for part in self._tilted]
-        alone = float(np.exp(self._law.upper_sum(atoms)[0]))
+        alone = float(np.exp(self._law.combine(atoms)[0]))
         fall = np.maximum(bound - alone, 0.0) / (y * y)
         total = float(fall[:-1] @ np.diff(y))  # a bound falls, so that left ends are larger
         # Beyond the last y at most the last bound is left.
@@ -181,7 +181,7 @@ class Tail:
 
     def _height(self, y: Array, logs: list[Complex]) -> Array:
         """Return it from the logs of every φ_t."""
-        return self._log_kernel(y) + self._law.upper_sum([log.real for log in logs])
+        return np.asarray(self._log_kernel(y) + self._law.combine([log.real for log in logs]))
 
     def _log_kernel(self, y: Array) -> Array:
         """Return log of |t(1+t)/(z(1+z))|."""

@@ -86,8 +86,6 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
 
 def is_near_top(law: SumLaw, epsilon: float) -> bool:
     """Return whether ε is so close to the largest total that `topmost_sum` is worth a try."""
-    if law.is_condensed:  # whose steps are too many to look at
-        return False
     if _Gap not in law.kept:
         law.kept[_Gap] = min(_gap(part.base.loss) for part, _ in law.parts)
     return law.loss_bounds[1] - epsilon < _MOST_SHORT * float(law.kept[_Gap])

@@ -9,7 +9,7 @@ import numpy as np
 
 from symdp.law.elementary import Complex
 from symdp.law.likelihood_ratio import RatioLaw, Ratios
-from symdp.law.nufft import uniform_sums
+from symdp.law.nufft import column_sums
 from symdp.law.power_series import power_of_series
 from symdp.law.step import Array
 
@@ -271,7 +271,7 @@ class _Transform:
         count = 0
         while count < _MOST_NODES and not self.is_too_fine:
             count = _RUN * math.ceil(self.reach / (_RUN * self.step))
-            taylor = uniform_sums(self._moments, self.step * self._from_mean, count)
+            taylor = column_sums(self._moments, self.step * self._from_mean, count)
             if self.cut.split is None:
                 taylor[0] /= taylor[0, 0].real  # 1, but for rounding, which a high power multiplies
             series = np.asarray(power_of_series(taylor, self.maker.steps))

@@ -233,7 +233,7 @@ def _stretches(law: LossLaw, tilt: float, log_total: float) -> list[_Stretch]:
 
 def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]:
     piece = outline.piece
-    panels, _ = build_panels(outline, {tilt: log_total}, 0.0)
+    panels, _ = build_panels([(outline, {tilt: log_total})], 0.0)
     if panels is None:
         return []
     edges = np.unique(np.concatenate([panels.lower, panels.upper]))

@@ -9,11 +9,12 @@ mass: |φ(y)| may recur to that.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.law.panels import DERIVATIVE, NODES, ORDER
+from symdp.law.panels import DERIVATIVE, NODES, ORDER, WEIGHTS
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 
@@ -31,6 +32,8 @@ _ENDS = np.linalg.solve(
 class Decay:
     """The tilted loss density on the panels of its quadrature, as far as it bounds |φ|.
 
+    Of many steps at once, all arrays have an axis for the steps before that of the panels.
+
     Attributes
     ----------
     rest
@@ -45,56 +48,45 @@ class Decay:
         Whether a panel's right end is the next one's left end.
     """
 
-    rest: float
+    rest: Array
     mass: Array
     variation: tuple[Array, ...]
     left: Array
     right: Array
     joined: NDArray[np.bool_]
 
+    @property
+    def _jumps(self) -> Array:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.abs(self.right[..., :-1] - self.left[..., 1:]))
+
     def log_bound(self, y: Array) -> Array:
         """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order.
 
         What lies beyond the last y is bounded as if it were of the last one's size.
         """
-        best = np.ones(y.size)
+        best = np.ones((y.size, *np.shape(self.rest)))
         for order, variation in zip(_ORDERS, self.variation, strict=False):
             powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
             with np.errstate(over="ignore", invalid="ignore"):
                 share = np.multiply.outer(powers[:, -1], variation)
-                good = share < self.mass
-                total = np.where(good, share, self.mass).sum(axis=1) + self.rest
-                left, right = powers @ self.left[:order], powers @ self.right[:order]
-                jump = powers @ np.abs(self.right[:order, :-1] - self.left[:order, 1:])
-            inner = self.joined & good[:, :-1] & good[:, 1:]
-            alone_right, alone_left = good.copy(), good.copy()
-            alone_right[:, :-1] &= ~inner
-            alone_left[:, 1:] &= ~inner
-            for where, size in ((alone_right, np.abs(right)), (alone_left, np.abs(left))):
-                total += np.where(where, size, 0.0).sum(axis=1)
-            total += np.where(inner, jump, 0.0).sum(axis=1)
-            best = np.minimum(best, total)
+                left, right, jump = (
+                    np.abs(np.tensordot(powers, ends[:order], 1))
+                    for ends in (self.left, self.right, self._jumps)
+                )
+                # By parts or not, any choice bounds: what a panel's own mass is not worth, the
+                # ends of its neighbours may be.
+                for good in (share < self.mass, share < self.mass + left + right):
+                    total = np.where(good, share, self.mass).sum(axis=-1) + self.rest
+                    inner = self.joined & good[..., :-1] & good[..., 1:]
+                    alone_right, alone_left = good.copy(), good.copy()
+                    alone_right[..., :-1] &= ~inner
+                    alone_left[..., 1:] &= ~inner
+                    total += np.where(alone_right, right, 0.0).sum(axis=-1)
+                    total += np.where(alone_left, left, 0.0).sum(axis=-1)
+                    total += np.where(inner, jump, 0.0).sum(axis=-1)
+                    best = np.fmin(best, total)
         return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
-
-
-def log_bound_near(tilted: Tilted, y: Array) -> Array:
-    """Return a bound on log |φ(y')| between every two neighbours of rising y.
-
-    With two independent losses L and L', as 1 − cos u ≥ c u² for |u| ≤ a,
-
-        1 − |φ(y)|² = E(1 − cos y(L − L')) ≥ c y² E[(L − L')²; L, L' ∈ I],
-
-    I of length a/y around the median of L. That shows how |φ|ⁿ of many steps falls.
-    """
-    below = [np.cumsum(tilted.weight * tilted.deviation**k) for k in range(3)]
-    median = tilted.deviation[min(int(below[0].searchsorted(0.5)), below[0].size - 1)]
-    half = np.divide.outer(0.5 * _ANGLES, y[1:])
-    low = tilted.deviation.searchsorted(median - half)
-    high = tilted.deviation.searchsorted(median + half, side="right")
-    mass, first, second = (np.append(0.0, s)[high] - np.append(0.0, s)[low] for s in below)
-    curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
-    lost = 2.0 * y[:-1] ** 2 * (curved[:, None] * (mass * second - first * first)).max(axis=0)
-    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, _ALL)))
 
 
 def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
@@ -122,25 +114,75 @@ def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
     panel = nodes.number[order] // ORDER
     whole = np.flatnonzero(panel[ORDER - 1 :] == panel[: panel.size - ORDER + 1])
     index = order[whole[:, None] + np.arange(ORDER)]
-    weight, loss = tilted.weight[index], nodes.loss[index]
+    joined = np.asarray(np.diff(panel[whole]) == 1)
+    return panel_decay(tilted.weight[index], nodes.loss[index], joined, most)
+
+
+def panel_decay(
+    weight: Array, loss: Array, joined: NDArray[np.bool_], most: int = DERIVATIVES
+) -> Decay:
+    """Return the decay of one step, or of many, from weights and losses on whole panels.
+
+    Parameters
+    ----------
+    weight, loss
+        The last two axes are panels and their nodes.
+    joined
+        Whether a panel ends where the next one begins.
+    most
+        How many integrations by parts at most.
+    """
     slope = loss @ DERIVATIVE.T
     with np.errstate(all="ignore"):
-        density = weight / np.exp(nodes.log_spread[index])
+        # A node stands for its weight times |ℓ′|, both per half a panel's width.
+        density = weight / (np.abs(slope) * WEIGHTS)
         derivatives = [density]
         for _ in range(most - 1):
             derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
         ends = [np.nan_to_num(d @ _ENDS, nan=np.inf) for d in derivatives]
         variation = []
         for k in (order for order in _ORDERS if order <= most):
-            low, high = ends[k - 1][:, :1], ends[k - 1][:, 1:]
-            path = np.concatenate([low, derivatives[k - 1], high], axis=1)
-            variation.append(np.nan_to_num(np.abs(np.diff(path)).sum(axis=1), nan=np.inf))
-    mass = weight.sum(axis=1)
+            low, high = ends[k - 1][..., :1], ends[k - 1][..., 1:]
+            path = np.concatenate([low, derivatives[k - 1], high], axis=-1)
+            variation.append(np.nan_to_num(np.abs(np.diff(path)).sum(axis=-1), nan=np.inf))
+    mass = weight.sum(axis=-1)
     return Decay(
-        max(0.0, 1.0 - float(mass.sum())),
+        np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
         mass,
         tuple(variation),
-        np.stack([e[:, 0] for e in ends]),
-        np.stack([e[:, 1] for e in ends]),
-        np.diff(panel[whole]) == 1,
+        np.stack([e[..., 0] for e in ends]),
+        np.stack([e[..., 1] for e in ends]),
+        joined,
     )
+
+
+@singledispatch
+def log_decay(tilted: Tilted, y: Array, most: int = DERIVATIVES) -> Array:
+    """Return an estimated bound on log |φ_t(y')| for every |y'| ≥ |y|, the y in rising order."""
+    return decay(tilted, most).log_bound(y)
+
+
+@singledispatch
+def log_bound_near(tilted: Tilted, y: Array) -> Array:
+    """Return a bound on log |φ(y')| between every two neighbours of rising y.
+
+    With two independent losses L and L', as 1 − cos u ≥ c u² for |u| ≤ a,
+
+        1 − |φ(y)|² = E(1 − cos y(L − L')) ≥ c y² E[(L − L')²; L, L' ∈ I],
+
+    I of length a/y around the median of L. That shows how |φ|ⁿ of many steps falls.
+    """
+    return near_bound(tilted.weight, tilted.deviation, y)
+
+
+def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
+    """Return the same from weights and rising deviations of one step."""
+    below = [np.cumsum(weight * deviation**k) for k in range(3)]
+    median = deviation[min(int(below[0].searchsorted(0.5)), below[0].size - 1)]
+    half = np.divide.outer(0.5 * _ANGLES, y[1:])
+    low = deviation.searchsorted(median - half)
+    high = deviation.searchsorted(median + half, side="right")
+    mass, first, second = (np.append(0.0, s)[high] - np.append(0.0, s)[low] for s in below)
+    curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
+    lost = 2.0 * y[:-1] ** 2 * (curved[:, None] * (mass * second - first * first)).max(axis=0)
+    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, _ALL)))

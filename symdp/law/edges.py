@@ -73,10 +73,14 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
         shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
         edges.append(shells[(shells > low) & (shells < high)])
-    merged = np.unique(np.concatenate(edges))
-    keep = np.ones(merged.size, dtype=bool)
-    keep[1:-1] = np.diff(merged)[:-1] > 1e-13 * np.abs(merged[1:-1])
-    return merged[keep]
+    return apart(np.unique(np.concatenate(edges)))
+
+
+def apart(edges: Array) -> Array:
+    """Return rising edges without those inside that are next to another one."""
+    keep = np.ones(edges.size, dtype=bool)
+    keep[1:-1] = np.diff(edges)[:-1] > 1e-13 * np.abs(edges[1:-1])
+    return edges[keep]
 
 
 def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 
 from symdp.law.elementary import Complex, oscillation_sum
@@ -20,12 +22,14 @@ _TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 
 _TO_SERIES[0] *= 0.5
 
 
+@singledispatch
 def log_characteristic(tilted: Tilted, y: Array) -> Complex:
     """Return log E_t e^{iy(L − m)} = log φ_t(y) − iym, accurate relative to itself near y = 0."""
     flat = oscillation_sum(y.ravel(), tilted.deviation, tilted.weight)
-    return _log1p(flat).reshape(y.shape)
+    return log_one_plus(flat).reshape(y.shape)
 
 
+@singledispatch
 def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) -> Complex:
     """Return log φ_t(kh) − ikhm for k = first, …, last − 1.
 
@@ -42,7 +46,7 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     if weight.size:
         far = uniform_sum(weight, np.fmod(step * deviation, 2 * np.pi), first, last)
         remainder += far - weight.sum() - 1j * y * float(weight @ deviation)
-    return _log1p(remainder)
+    return log_one_plus(remainder)
 
 
 def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
@@ -69,7 +73,7 @@ def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
     return found
 
 
-def _log1p(z: Complex) -> Complex:
+def log_one_plus(z: Complex) -> Complex:
     """Return log(1 + z), accurate relative to itself or to 1 + z, on the principal branch."""
     real = z.real
     result = np.empty(z.shape, dtype=np.complex128)

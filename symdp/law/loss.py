@@ -128,6 +128,12 @@ class LossLaw:
         return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
 
     @cached_property
+    def atom_gap(self) -> float:
+        """The smallest distance of two atoms, inf where there are none."""
+        gaps = np.diff(self.base.loss[self.base.atomic])
+        return float(gaps[gaps > 0].min(initial=math.inf))
+
+    @cached_property
     def _common(self) -> tuple[int, float] | None:
         """The level and the frequency of the one node set that serves all usual tilts, or None.
 

@@ -108,7 +108,7 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
                     share = log_p.exp()
                     mass, first = mass + share, first + share * (loss - centre)
                 continue
-            panels, _ = build_panels(outline, {0.0: masses[0.0] - _FURTHER}, 0.0, _FAINT)
+            panels, _ = build_panels([(outline, {0.0: masses[0.0] - _FURTHER})], 0.0, _FAINT)
             if panels is not None:
                 exact = {float(end): end for end in piece.ends}
                 ends = zip(panels.lower.tolist(), panels.upper.tolist(), strict=True)
@@ -148,7 +148,7 @@ def extended_mean(pieces: Sequence[PanelledPiece], near: float) -> Fraction | No
     for parts in (2, 4):
         mass = first = size = np.longdouble(0.0)
         for piece, lower, upper in pieces:
-            x, weight = _split(piece, lower, upper, parts)
+            x, weight = split_panels(piece, lower, upper, parts)
             values = piece.accurate.extended(x)
             if values is None:
                 return None
@@ -169,7 +169,9 @@ def extended_mean(pieces: Sequence[PanelledPiece], near: float) -> Fraction | No
     return Fraction(near) + Fraction(rest) + Fraction(float(means[1] - np.longdouble(rest)))
 
 
-def _split(piece: SmoothPiece, lower: Array, upper: Array, parts: int) -> tuple[Extended, Extended]:
+def split_panels(
+    piece: SmoothPiece, lower: Array, upper: Array, parts: int
+) -> tuple[Extended, Extended]:
     """Return Gauss–Legendre nodes and weights on equal parts of every panel."""
     exact = {float(end): extended_number(end) for end in piece.ends}
     low, high = (
@@ -187,7 +189,8 @@ def _split(piece: SmoothPiece, lower: Array, upper: Array, parts: int) -> tuple[
 @cache
 def _extended_rule() -> tuple[Extended, Extended]:
     with ctx.workprec(BITS):
-        pairs = [arb.legendre_p_root(ORDER, k, weight=True) for k in range(ORDER)]
+        # Rising, as those in doubles.
+        pairs = [arb.legendre_p_root(ORDER, k, weight=True) for k in reversed(range(ORDER))]
     nodes, weights = zip(*pairs, strict=True)
     return np.asarray([extended_number(x) for x in nodes]), np.asarray(
         [extended_number(w) for w in weights]

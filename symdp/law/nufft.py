@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
 
 from symdp.law.elementary import Complex
 from symdp.law.step import Array
@@ -49,6 +50,14 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
     >>> bool(abs(out[0] - direct) < 1e-13)
     True
     """
+    only = np.zeros(weight.size, dtype=np.intp)
+    return np.asarray(uniform_sums(weight, angle, first, last, only, 1)[0])
+
+
+def uniform_sums(
+    weight: Array, angle: Array, first: int, last: int, row: NDArray[np.intp], rows: int
+) -> Complex:
+    """Return several such sums, rows by k; `row` says which one each term belongs to."""
     count = last - first
     half = (count + 1) // 2
     centre = first + half  # frequencies are taken relative to the middle of the asked range
@@ -58,25 +67,25 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
     # Signed, so that small angles of either sign keep their relative accuracy: k multiplies it.
     position = angle / spacing
     base = np.ceil(position - 0.5 * _WIDTH).astype(np.int64)
-    real, imaginary = np.zeros(grid), np.zeros(grid)
+    real, imaginary = np.zeros(grid * rows), np.zeros(grid * rows)
     for offset in range(_WIDTH):
         place = base + offset
         x = (place - position) * (2.0 / _WIDTH)
         kernel = np.exp(_BETA * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0))
-        index = np.mod(place, grid)
-        real += np.bincount(index, source.real * kernel, grid)
-        imaginary += np.bincount(index, source.imag * kernel, grid)
-    spectrum = np.fft.ifft(real + 1j * imaginary) * grid
+        index = np.mod(place, grid) + grid * row
+        real += np.bincount(index, source.real * kernel, grid * rows)
+        imaginary += np.bincount(index, source.imag * kernel, grid * rows)
+    spectrum = np.fft.ifft((real + 1j * imaginary).reshape(rows, grid)) * grid
     k = np.arange(first, last) - centre
-    return np.asarray(spectrum[np.mod(k, grid)] / _kernel_transform()(k / grid))
+    return np.asarray(spectrum[:, np.mod(k, grid)] / _kernel_transform()(k / grid))
 
 
-def uniform_sums(weights: Array, angle: Array, count: int) -> Complex:
+def column_sums(weights: Array, angle: Array, count: int) -> Complex:
     """Return Σⱼ wⱼᵢ e^{−ikθⱼ}, a row for each column i, for k = 0, …, count − 1.
 
     On a grid twice as fine as that of `uniform_sum`: absolute error ~1e-15 Σⱼ|wⱼᵢ|.
 
-    >>> out = uniform_sums(np.array([[0.25, 1.0], [0.75, 0.0]]), np.array([0.1, -2.0]), 3)
+    >>> out = column_sums(np.array([[0.25, 1.0], [0.75, 0.0]]), np.array([0.1, -2.0]), 3)
     >>> bool(abs(out[0, 2] - 0.25 * np.exp(-0.2j) - 0.75 * np.exp(4j)) < 1e-14)
     True
     """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
-from symdp.law.edges import NEGLIGIBLE, first_edges
+from symdp.law.edges import NEGLIGIBLE, apart, first_edges
 from symdp.law.outline import Outline, tilted, tilted_log_density
 from symdp.law.step import Array, RealFunction, SmoothPiece
 
@@ -28,7 +28,7 @@ ROUNDS = 120
 MAX_NODES = 4_000_000
 PANEL_TOLERANCE = 1e-16
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
-_LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
+LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _REMEDY = "use the method moments, or ask for another epsilon or delta"
 
@@ -72,6 +72,11 @@ def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
     half = 0.5 * (upper - lower)
     middle = 0.5 * (upper + lower)
     return middle[:, None] + half[:, None] * NODES, half[:, None] * WEIGHTS
+
+
+def bounded(loss: Array) -> Array:
+    """Return a smooth function of the loss, about itself, that grows no more where it is large."""
+    return np.asarray(loss / np.hypot(1.0, loss / LARGE_LOSS))
 
 
 @dataclass
@@ -135,7 +140,7 @@ class _Probe:
         loss = loss.reshape(x.shape)
         loss = np.where(np.isfinite(loss), loss, 0.0)
         values = density.reshape(len(self.tilts), *x.shape) * weight
-        tests = [values, values * loss / (1.0 + np.abs(loss) / _LARGE_LOSS)]
+        tests = [values, values * bounded(loss)]
         if self.frequency > 0:
             phase = np.fmod(self.frequency * loss, 2 * np.pi)
             tests += [values * np.cos(phase), values * np.sin(phase)]
@@ -144,9 +149,29 @@ class _Probe:
         reach = np.abs(np.asarray(self.tilts))[:, None, None] + self.frequency
         exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * abs(loss), 0)
         # The second test function is as large as the loss, and so is its rounding.
-        size = 1.0 + np.minimum(np.abs(loss), _LARGE_LOSS)
+        size = 1.0 + np.minimum(np.abs(loss), LARGE_LOSS)
         noise = 2.3e-16 * (values * size * (4 + 2 * exponent)).sum(axis=2)
         return _Panels(lower, upper, np.stack([t.sum(axis=2) for t in tests]), noise)
+
+
+@dataclass(frozen=True)
+class _Probes:
+    """The functions of several steps, all of which every panel must integrate."""
+
+    parts: Sequence[_Probe]
+
+    @property
+    def tilts(self) -> list[float]:
+        """The tilts of one step after the other."""
+        return [tilt for part in self.parts for tilt in part.tilts]
+
+    def evaluate(self, lower: Array, upper: Array) -> _Panels:
+        """Return panels with the integrals of all steps."""
+        found = [part.evaluate(lower, upper) for part in self.parts]
+        if len(found) == 1:
+            return found[0]
+        integrals = np.concatenate([panels.integrals for panels in found], axis=1)
+        return _Panels(lower, upper, integrals, np.concatenate([p.noise for p in found]))
 
 
 def _agree(whole: _Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_], Array]:
@@ -168,7 +193,7 @@ def _totals(*several: _Panels) -> Array:
     return totals
 
 
-def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
+def _refine(probe: _Probes, edges: Array) -> tuple[_Panels, Array]:
     """Bisect panels until each agrees with its halves; return them and the leftover errors."""
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
@@ -199,7 +224,7 @@ def _refine(probe: _Probe, edges: Array) -> tuple[_Panels, Array]:
     raise AccuracyError("the quadrature of the density did not settle")
 
 
-def _merge(probe: _Probe, panels: _Panels, faint: float) -> _Panels:
+def _merge(probe: _Probes, panels: _Panels, faint: float) -> _Panels:
     """Join neighbouring panels wherever one rule does the work of two."""
     totals = _totals(panels)
     panels = panels.take(np.argsort(panels.lower))
@@ -234,19 +259,28 @@ def _merge(probe: _Probe, panels: _Panels, faint: float) -> _Panels:
 
 
 def build_panels(
-    outline: Outline, masses: Mapping[float, float], frequency: float, faint: float = 0.0
+    steps: Sequence[tuple[Outline, Mapping[float, float]]], frequency: float, faint: float = 0.0
 ) -> tuple[_Panels | None, Array]:
     """Return settled panels and their leftover errors; None where the piece carries no mass.
 
     Panels are as few as serve in double precision, and may leave unresolved what is negligible
     there; those of less than a `faint` share of the mass stay as small as they were at first.
+
+    Parameters
+    ----------
+    steps
+        One piece of one step or of several, each with tilts and the logs of its mass under them.
     """
-    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
-    edges = first_edges(outline, tilts, log_masses)
-    if edges.size == 0:
+    probes, edges = [], []
+    for outline, masses in steps:
+        tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+        edges.append(first_edges(outline, tilts, log_masses))
+        probes.append(_Probe(outline.piece, tilts, log_masses, frequency))
+    first = edges[0] if len(edges) == 1 else apart(np.unique(np.concatenate(edges)))
+    if first.size == 0:
         return None, np.zeros(1)
-    probe = _Probe(outline.piece, tilts, log_masses, frequency)
-    panels, leftover = _refine(probe, edges)
+    probe = _Probes(probes)
+    panels, leftover = _refine(probe, first)
     return _merge(probe, panels, faint), leftover
 
 
@@ -264,7 +298,7 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     AccuracyError
         If the tail cannot be cut, or the panels do not settle within the work limit.
     """
-    panels, leftover = build_panels(outline, masses, frequency)
+    panels, leftover = build_panels([(outline, masses)], frequency)
     if panels is None:
         return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.

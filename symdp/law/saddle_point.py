@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
 from symdp.law.tilts import Probe, Strip, increasing_root
-from symdp.law.total import ACCURATE, UnresolvedError
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 _SETTLED = 1e-11  # of a standard deviation of the integrand
-_ROUGH = 1e-3  # of cumulants that lead to where a line only costs least
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +65,11 @@ def saddle_point(
         return None
     sign = 1.0 if strip is Strip.RIGHT else -1.0
     variance = math.nan
-    accuracy = ACCURATE if settled <= _SETTLED else _ROUGH
-
-    unresolved: list[float] = []
 
     def probe(s: float) -> Probe:
         nonlocal variance
         t, t_plus_one = strip.position(s)
-        try:
-            mean, variance = (float(x) for x in law.tried_cumulants(t, 2, accuracy))
-        except UnresolvedError:
-            unresolved.append(t)
-            raise
+        mean, variance = (float(x) for x in law.cumulants(t, 2))
         other = t if strip is Strip.LEFT else t_plus_one
         rest = sign * (mean - epsilon - 1.0 / other)
         slope = variance + 1.0 / (other * other)
@@ -90,10 +81,6 @@ def saddle_point(
 
     start = 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end)
     s = increasing_root(probe, end, start)
-    # Where the terms of a condensed law were too few, it may lie beyond.
-    while s is None and unresolved and law.resolve(min(unresolved, key=abs)):
-        unresolved.clear()
-        s = increasing_root(probe, end, start)
     if s is None:
         return None
     t, t_plus_one = strip.position(s)

@@ -41,6 +41,21 @@ class Tilted:
         """The quadrature's estimate of its relative error."""
         return self.nodes.error
 
+    @property
+    def widest(self) -> float:
+        """The largest standard deviation of a single step, here the only one's."""
+        return math.sqrt(self.variance)
+
+    @property
+    def size(self) -> float:
+        """σ + |E_t L − μ| + |μ|, of which rounding takes its share."""
+        return self.widest + abs(self.shift) + abs(self.nodes.origin or self.nodes.mean)
+
+    @property
+    def imprecise(self) -> float:
+        """How many steps have a K that is no sum of growths."""
+        return float(not self.is_precise)
+
     @cached_property
     def excess(self) -> float:
         """K(t) − t·μ, or K(t) − t·origin, accurate relative to itself."""
@@ -73,22 +88,3 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
     top = exponent.max(axis=1)
     total = np.exp(exponent - top[:, None]).sum(axis=1)
     return np.asarray(top + np.log(total))
-
-
-def tilted_cumulants(tilted: Tilted, order: int) -> Array:
-    """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
-
-    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}, the recursion for central moments.
-    """
-    moments = [1.0, 0.0]
-    power = tilted.weight * tilted.deviation
-    for _ in range(2, order + 1):
-        power = power * tilted.deviation
-        moments.append(float(power.sum()))
-    cumulants = [0.0, tilted.shift]
-    for j in range(2, order + 1):
-        lower = math.fsum(
-            math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
-        )
-        cumulants.append(moments[j] - lower)
-    return np.asarray(cumulants[1 : order + 1])

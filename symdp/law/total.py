@@ -9,24 +9,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from symdp.errors import AccuracyError, InputError
-from symdp.law.elementary import Complex
+from symdp.errors import InputError
+from symdp.law.cumulants import tilted_cumulants
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
-from symdp.law.tilted import Tilted, tilted_cumulants
+from symdp.law.tilted import Tilted
 
-ACCURATE = 1e-12  # of what adds up over the steps, relative to its terms
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 _VERY_MANY_STEPS = 10_000_000  # up to this, 18 digits of E|L − E L| leave 12 of δ
-
-
-class CoarseError(Exception):
-    """Steps were replaced by too few others: `SumLaw.refine`, and ask again."""
-
-
-class UnresolvedError(AccuracyError):
-    """Steps were replaced by too few others for a tilt that was only tried."""
 
 
 class _Apart:
@@ -44,8 +36,8 @@ class SumLaw:
     Attributes
     ----------
     terms
-        Pairs (law, weight) whose weighted sum is every quantity that adds up over the steps, as
-        K and its derivatives do: the parts themselves, unless there are too many of them.
+        Pairs (law, count) from which all comes that adds up over the steps, as K and its
+        derivatives do: the parts themselves, unless there are too many of them.
     kept
         What those who ask have worked out and keep with the law, by the type of their record.
     """
@@ -58,19 +50,23 @@ class SumLaw:
         self.count = sum(count for _, count in parts)
 
     @property
-    def is_condensed(self) -> bool:
-        """Whether some of the terms stand for others."""
-        return False
-
-    @property
     def parts(self) -> tuple[tuple[LossLaw, int], ...]:
         """Every distinct step's law, with its count."""
         return self._parts
 
     @property
-    def terms(self) -> Sequence[tuple[LossLaw, float]]:
-        """The laws and weights that sums over the steps are taken with."""
+    def terms(self) -> Sequence[tuple[LossLaw, int]]:
+        """The laws and counts that sums over the steps are taken with."""
         return self.parts
+
+    def singly(self) -> SumLaw:
+        """Return the same total with every distinct step by itself."""
+        return self
+
+    @property
+    def thinned(self) -> SumLaw:
+        """The same total, or one of fewer steps with a characteristic function hardly smaller."""
+        return self
 
     @cached_property
     def domain(self) -> tuple[float, float]:
@@ -106,60 +102,25 @@ class SumLaw:
         sides = [[x for x in self.parts if x[0].is_spread is spread] for spread in (False, True)]
         return SumLaw(sides[0]), SumLaw(sides[1])
 
-    def refine(self) -> None:
-        """Take more terms, after a `CoarseError`."""
-
-    def combine(
-        self, values: Sequence[Array], floor: Array | float = 0.0, accuracy: float = ACCURATE
-    ) -> Array:
-        """Return Σ wᵢ vᵢ over the terms, accurate relative to Σ |wᵢ vᵢ| or to `floor`.
-
-        Raises
-        ------
-        CoarseError
-            If the terms are too few for that.
-        """
-        self.require(values, floor, accuracy)
-        return self._summed(values)
-
-    def _summed(self, values: Sequence[Array]) -> Array:
-        total = np.zeros_like(np.asarray(values[0]))
-        for value, (_, weight) in zip(values, self.terms, strict=True):
-            total = total + weight * value
+    def combine(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return Σ nᵢ vᵢ over the terms."""
+        total: NDArray[Any] = np.zeros_like(np.asarray(values[0]))
+        for value, (_, count) in zip(values, self.terms, strict=True):
+            total = total + count * value
         return total
-
-    def require(self, values: Sequence[Array], floor: Array | float, accuracy: float) -> None:
-        """Raise `CoarseError` if the terms are too few for `combine` to be so accurate."""
-
-    def upper_sum(self, values: Sequence[Array]) -> Array:
-        """Return at least Σ nᵢ vᵢ over the steps, from the vᵢ ≤ 0 of the terms."""
-        return self.combine(values)
-
-    def assure(
-        self, tilted: Sequence[Tilted], y: Array, logs: Sequence[Complex], share: Array
-    ) -> float:
-        """Return how far off the terms may give K(t + iy), where it has a share in a sum.
-
-        Raises
-        ------
-        CoarseError
-            If that is far more than rounding.
-        """
-        return 0.0
 
     @cached_property
     def atom_cycle(self) -> float:
         """The longest distance after which the atoms' part of |φ| recurs: 2π over their gap."""
-        gaps = [np.diff(law.base.loss[law.base.atomic]) for law, _ in self.terms if law.has_atoms]
-        smallest = min((float(g[g > 0].min()) for g in gaps if (g > 0).any()), default=math.inf)
-        return 2.0 * math.pi / smallest
+        gaps = [law.atom_gap for law, _ in self.terms if law.has_atoms]
+        return 2.0 * math.pi / min(gaps, default=math.inf)
 
     @cached_property
     def loss_bounds(self) -> tuple[float, float]:
         """The essential range of the finite total loss."""
         return (
-            sum(count * law.loss_bounds[0] for law, count in self.parts),
-            sum(count * law.loss_bounds[1] for law, count in self.parts),
+            sum(count * law.loss_bounds[0] for law, count in self.terms),
+            sum(count * law.loss_bounds[1] for law, count in self.terms),
         )
 
     @cached_property
@@ -188,7 +149,7 @@ class SumLaw:
     @cached_property
     def uncertain_mass(self) -> float:
         """A bound on the probability that some step's loss is one that its law does not know."""
-        return math.fsum(count * law.uncertain_mass for law, count in self.parts)
+        return math.fsum(count * law.uncertain_mass for law, count in self.terms)
 
     @property
     def mass_at_infinity(self) -> float:
@@ -255,44 +216,16 @@ class SumLaw:
     def log_transform(self, tilts: Array, epsilon: float) -> Array:
         """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
         drift = np.asarray(tilts) * self.drift(epsilon)
-        return drift + self.combine([law.transform(tilts) for law, _ in self.terms], 1.0)
-
-    def transform_bound(self, tilts: Array, epsilon: float) -> Array:
-        """Return about K(s) − s·ε for several tilts, or more where the terms are too few."""
-        return self.log_transform(tilts, epsilon)
+        return np.asarray(drift + self.combine([law.transform(tilts) for law, _ in self.terms]))
 
     def cgf(self, tilt: float) -> float:
         """Return K(t) = Σ nᵢ Kᵢ(t)."""
         excess = [np.asarray(x.excess) for x in self.tilted(tilt)]
-        return tilt * self.mean + float(self.combine(excess, 1.0))
+        return tilt * self.mean + float(self.combine(excess))
 
     def cumulants(self, tilt: float, order: int) -> Array:
         """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
-        return self._cumulants(tilt, order, ACCURATE)
-
-    def tried_cumulants(self, tilt: float, order: int, accuracy: float) -> Array:
-        """Return cumulants to some relative accuracy, where a tilt is only tried.
-
-        Raises
-        ------
-        UnresolvedError
-            If the terms are too few for that.
-        """
-        try:
-            return self._cumulants(tilt, order, accuracy)
-        except CoarseError:
-            message = f"the cumulants at the tilt {tilt:.6g} are not resolved"
-            raise UnresolvedError(message) from None
-
-    def resolve(self, tilt: float) -> bool:
-        """Take more terms where they are too few at a tilt, and return whether that was done."""
-        return False
-
-    def _cumulants(self, tilt: float, order: int, accuracy: float) -> Array:
-        tilted = self.tilted(tilt)
-        variance = abs(sum(w * x.variance for x, (_, w) in zip(tilted, self.terms, strict=True)))
-        floor = math.sqrt(variance) ** np.arange(1.0, order + 1.0)
-        total = self.combine([tilted_cumulants(x, order) for x in tilted], floor, accuracy)
+        total = self.combine([tilted_cumulants(x, order) for x in self.tilted(tilt)])
         total[0] += self.mean
         return total
 
@@ -304,7 +237,6 @@ class SumLaw:
         frequency = float(np.abs(y).max()) if y.size else 0.0
         parts = self.tilted(tilt, frequency)
         logs = [log_characteristic(x, y) for x in parts]
-        self.assure(parts, y, logs, np.ones(y.shape))
         total = 1j * y * self.drift(0.0, parts)
         for tilted, log, (_, weight) in zip(parts, logs, self.terms, strict=True):
             total += weight * (log + 1j * y * tilted.shift)

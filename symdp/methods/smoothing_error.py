@@ -66,8 +66,8 @@ def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
 
 def _least(law: SumLaw, origin: float, steps: Summands) -> float:
     near = _near(law, origin, steps)
-    parts = law.tilted(origin)
-    widest = max(math.sqrt(part.variance) for part in parts)
+    parts = [part for part, _ in law.tilted_parts(origin)]
+    widest = max(part.widest for part in parts)
     longest = max(float(np.ptp(part.deviation[part.weight > _LIGHT])) for part in parts)
     turns = 2.0 * math.pi * _TURNS * widest / longest
     farthest = min(_FARTHEST, _PER_ROOT * math.sqrt(steps.count), turns)
@@ -125,7 +125,7 @@ def _near(law: SumLaw, origin: float, steps: Summands) -> float:
 
 def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[Array, Array]:
     """Return places T from 12 on, and bounds on (c/π)∫ (|f| + |g|)/u du between them."""
-    widest = max(math.sqrt(part.variance) for part in law.tilted(origin))
+    widest = max(part.widest for part in law.tilted(origin))
     per_turn = math.sqrt(steps.variance) / widest
     # v = yσ of the widest step: equal ratios below one, where 1 − |φ| grows like v², then equal
     # steps whose middles are multiples of them

@@ -25,10 +25,10 @@ def measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
     epsilon
         Between the least and the largest loss, in nats.
     """
-    if not law.is_spread or law.is_condensed or law.is_mixed or law.count > _MOST_DOUBLED:
+    if not law.is_spread or law.is_mixed or law.count > _MOST_DOUBLED:
         return None
     try:
-        found = convolved(law, epsilon)
+        found = convolved(law.singly(), epsilon)
     except AccuracyError:
         return None
     if not found.error <= _WIDEST:

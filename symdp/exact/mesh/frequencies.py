@@ -140,17 +140,14 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
     exponent = np.zeros(places.size, dtype=np.complex128)
     unsure = np.zeros(places.size)
     tilted = law.tilted(line.tilt, step * nodes)
-    logs = []
     for part, (_, weight) in zip(tilted, law.terms, strict=True):
         log = _log_transform(part.weight, part.deviation, step, start, nodes)
         width = ROUNDING * math.sqrt(part.variance)
-        unsure += abs(weight) * (_TRANSFORMED + width * places) * np.exp(-log.real)
+        unsure += weight * (_TRANSFORMED + width * places) * np.exp(-log.real)
         exponent += weight * log
-        logs.append(log)
     values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * places))
     modulus = np.abs(values)
-    wrong = law.assure(tilted, places, logs, modulus / abs(line.values[0]))
-    left_out = 2.0 * float(modulus @ (np.minimum(unsure, 1e9) + wrong))
+    left_out = 2.0 * float(modulus @ np.minimum(unsure, 1e9))
     left_out += 2.0 * ROUNDING * size * float(modulus @ places)
     left_out += 2.0 * max(part.error for part in tilted) * float(modulus.sum())
     return smoothed(line, places, values, step * nodes, left_out)

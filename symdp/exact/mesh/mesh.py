@@ -154,7 +154,7 @@ def _log_bound(law: SumLaw, epsilon: float) -> float:
     if epsilon <= lower or epsilon <= law.mean:
         return 0.0
     tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
-    bound = law.transform_bound(tilts, epsilon) + log_payoff_bound(tilts)
+    bound = law.log_transform(tilts, epsilon) + log_payoff_bound(tilts)
     return min(0.0, float(bound.min()))
 
 

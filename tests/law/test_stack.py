@@ -1,4 +1,4 @@
-"""Very many distinct steps: few of their kind stand for all, and say how far off that is."""
+"""Very many distinct steps of one formula: arrays of all give what each of them gives alone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.law.chebyshev import Grid, lobatto_points
 from symdp.law.compile import loss_law
-from symdp.law.family import find_families
-from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip
+from symdp.law.stack import StackedLaw
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
 from symdp.questions.composition import Composition
@@ -39,53 +36,26 @@ def plain_delta(steps, epsilon, direction):
     return math.exp(Contour().log_delta(plain_law(steps, direction), epsilon).log_delta)
 
 
-def test_the_points_hold_those_of_half_the_degree():
-    for degree in (8, 16, 64):
-        fine, coarse = lobatto_points(2 * degree), lobatto_points(degree)
-        assert set(coarse.tolist()) <= set(fine.tolist())
-        assert coarse.tolist() == sorted(coarse.tolist(), reverse=True)
+def is_stacked(law):
+    return isinstance(law, StackedLaw)
 
 
-def test_sums_over_two_axes():
-    generator = np.random.default_rng(1)
-    places, counts = generator.uniform(-1, 1, (500, 2)), generator.integers(1, 9, 500)
-    grid = Grid(places, counts.astype(float), (24, 16))
-
-    def f(p):
-        return np.exp(p[:, 0]) / (3.0 + p[:, 1])
-
-    values = f(grid.nodes)
-    assert grid.weights @ values == pytest.approx(counts @ f(places), rel=1e-13)
-    assert grid.weights.sum() == pytest.approx(counts.sum(), rel=1e-13)
-    assert grid.upper_sum(list(values)) >= counts @ f(places)
-
-
-def test_what_is_missing_is_seen():
-    places = np.linspace(-1, 1, 300)[:, None]
-    for degree in (8, 16, 32):
-        grid = Grid(places, np.ones(300), (degree,))
-        values = 1.0 / (1.0 + 8.0 * grid.nodes[:, 0] ** 2)
-        true = (1.0 / (1.0 + 8.0 * places[:, 0] ** 2)).sum()
-        error = abs(grid.weights @ values - true)
-        assert error <= grid.missing(list(values))[0]
-
-
-def test_steps_of_two_families_and_others():
+def test_steps_of_two_formulas_and_others():
     steps = gaussians(60)
     steps += [(mechanisms.laplace(b=f"{2 + k / 40}"), 1) for k in range(60)]
     steps += [(mechanisms.logistic(s=3), 7)]
-    families, others = find_families(steps, "remove")
-    assert [family.counts.sum() for family in families] == [60, 60]
-    assert [count for _, count in others] == [7]
-    assert find_families(steps[:40], "remove") == ([], steps[:40])
+    law = Composition(steps).law("remove")
+    assert [stack.counts.sum() for stack, _ in law.terms[:2]] == [60, 60]
+    assert [count for _, count in law.terms[2:]] == [7]
+    assert law.count == 127
+    assert not is_stacked(Composition(steps[:10]).law("remove"))
 
 
-@pytest.mark.slow
-def test_few_nodes_give_what_all_steps_give():
+def test_arrays_give_what_single_steps_give():
     steps = gaussians(70, each=100, low=1.5, high=1.9)
     composition = Composition(steps)
     law = composition.law("remove")
-    assert law.is_condensed
+    assert is_stacked(law)
     assert law.count == 7000
     for epsilon in (0.4,):
         found = composition.delta(epsilon, direction="remove")
@@ -93,14 +63,12 @@ def test_few_nodes_give_what_all_steps_give():
         assert found.delta == pytest.approx(true, rel=2e-13)
         assert found.lower <= true <= found.upper
         assert found.upper < found.lower * (1 + 1e-11)
-    assert law.is_condensed
-    assert len(law.terms) < 80
 
 
 def test_cumulants_and_ends_of_the_range():
     steps = gaussians(60, each=3, low=1.5, high=1.9)
     law, plain = Composition(steps).law("add"), plain_law(steps, "add")
-    assert law.is_condensed
+    assert is_stacked(law)
     np.testing.assert_allclose(law.cumulants(0.0, 4), plain.cumulants(0.0, 4), rtol=1e-10)
     assert law.loss_bounds[0] == -math.inf
     assert law.loss_bounds[1] == pytest.approx(plain.loss_bounds[1], rel=1e-8)
@@ -111,7 +79,7 @@ def test_cumulants_and_ends_of_the_range():
     )
 
 
-def test_a_parameter_that_matters_abruptly_is_not_condensed():
+def test_a_parameter_that_matters_abruptly():
     """Noise whose shape changes at one value of its parameter."""
     a = sp.Symbol("a", positive=True)
     wide = sp.Piecewise((1, a < sp.Rational(3, 2)), (2, True))
@@ -120,28 +88,10 @@ def test_a_parameter_that_matters_abruptly_is_not_condensed():
     steps = [(step(a=f"{1 + k / 60:.4f}"), 1) for k in range(60)]
     found = Composition(steps)
     law = found.law("remove")
-    assert not law.is_condensed
     variance = sum(
         float(m.values["a"]) ** 2 / (1 if k < 30 else 4) for k, (m, _) in enumerate(steps)
     )
     assert law.cumulants(0.0, 2)[1] == pytest.approx(variance, rel=1e-12)
-
-
-def test_a_parameter_that_matters_in_a_narrow_window_is_seen_in_the_formula():
-    """No node and no probe need fall where the noise is ten times as wide."""
-    a = sp.Symbol("a", positive=True)
-    inside = sp.And(a > sp.Rational(3, 2), a < sp.Rational(1501, 1000))
-    wide = sp.Piecewise((10, inside), (1, True))
-    density = sp.exp(-(x**2) / (2 * wide**2)) / (wide * sp.sqrt(2 * sp.pi))
-    step = Mechanism.additive(density, x, sensitivity=a)
-    steps = [(step(a=f"{1 + k / 100:.3f}"), 1) for k in range(50)] + [(step(a="1.5005"), 1)]
-    assert find_families(steps, "remove") == ([], steps)
-
-
-def test_a_kink_that_a_parameter_moves_is_smooth_in_it():
-    steps = [(mechanisms.laplace(b=f"{2 + k / 100}"), 1) for k in range(60)]
-    families, others = find_families(steps, "remove")
-    assert (len(families), others) == (1, [])
 
 
 @pytest.mark.slow
@@ -149,7 +99,7 @@ def test_parameters_of_the_rate_alone():
     step = mechanisms.gaussian.subsample("poisson", "q")
     steps = [(step(sigma=f"{1.5 + k / 1000}", q="1/100"), 1) for k in range(60)]
     composition = Composition(steps)
-    assert composition.law("remove").is_condensed
+    assert is_stacked(composition.law("remove"))
     found = composition.delta(0.05, direction="remove").delta
     assert found == pytest.approx(plain_delta(steps, 0.05, "remove"), rel=1e-12)
 
@@ -157,11 +107,11 @@ def test_parameters_of_the_rate_alone():
 def test_counts_are_whole_where_the_sum_is_not_linear():
     steps = gaussians(60, each=2, low=1.5, high=1.6)
     composition = Composition(steps)
-    condensed = composition.law("remove")
-    assert condensed.is_condensed
+    stacked = composition.law("remove")
+    assert is_stacked(stacked)
     third = plain_law(steps, "remove").absolute_third(0.5)
-    assert condensed.absolute_third(0.5) == pytest.approx(third, rel=1e-14)
-    assert len(condensed.parts) == 60
+    assert stacked.absolute_third(0.5) == pytest.approx(third, rel=1e-14)
+    assert len(stacked.parts) == 60
 
 
 def gaussian_delta(mu, epsilon):
@@ -182,25 +132,6 @@ def test_ten_thousand_distinct_gaussians():
         true = gaussian_delta(mu, epsilon)
         assert found.delta == pytest.approx(true, rel=1e-12)
         assert found.lower * (1 - 1e-15) <= true <= found.upper * (1 + 1e-15)
-    law = composition.law("add")
-    assert law.is_condensed
-    assert len(law.terms) < 100
-
-
-@pytest.mark.slow
-def test_a_saddle_point_beyond_what_the_first_terms_resolve():
-    """At small rates K soon rises like e^{t²/2σ²}: the search does not end where terms run out."""
-    step = mechanisms.gaussian.subsample("poisson", "1/1000")
-    steps = [(step(sigma=f"{sigma:.6f}"), 20) for sigma in np.linspace(1.0, 1.4, 140)]
-    law = Composition(steps).law("remove")
-    first = len(law.terms)
-    epsilon = law.mean + 2.0 * math.sqrt(float(law.cumulants(0.0, 2)[1]))
-    saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
-    assert saddle is not None
-    assert law.is_condensed
-    assert len(law.terms) > first
-    true = plain_law(steps, "remove").cumulants(saddle.tilt, 2)
-    assert law.cumulants(saddle.tilt, 2) == pytest.approx(true, rel=1e-11)
 
 
 @pytest.mark.slow
@@ -208,7 +139,7 @@ def test_ten_thousand_distinct_sampled_steps():
     """Distinct steps beside fewer, each taken more often, at the middle of their neighbours."""
     composition = Composition(gaussians(10_000, low=1.0, high=2.0))
     found = composition.delta(0.5, direction="remove")
-    assert len(composition.law("remove").terms) < 100
+    assert is_stacked(composition.law("remove"))
     assert found.upper < found.lower * (1 + 1e-11)
     middle = Composition(gaussians(1000, 10, 1.0 + 4.5e-4, 2.0 - 4.5e-4))
     assert found.delta == pytest.approx(middle.delta(0.5, direction="remove").delta, rel=1e-5)
