@@ -97,3 +97,11 @@ def test_a_name_of_the_reference_is_imported_as_it_is_printed(name):
     exec(f"from {module} import {own}", found)
     assert callable(found[own])
     assert found[own].__doc__
+
+
+def test_the_page_of_choices_shows_the_routes_of_the_package():
+    from symdp.exact.route import ROUTES
+
+    text = (ROOT / "docs" / "how-to-choose.md").read_text(encoding="utf-8")
+    rows = [f"| `{r.name}` | {r.laws} | {r.how} | {r.promise} | {r.cost} |" for r in ROUTES]
+    assert "\n".join(rows) in text

@@ -89,7 +89,8 @@ def section(measured: Measured) -> str:
 
 def summary(measured: list[Measured]) -> str:
     """Return one cell for each job and program: the error, or what went wrong."""
-    shown = contenders.defaults()
+    present = {contender for contender, _ in measured[0].outcomes}
+    shown = [contender for contender in contenders.defaults() if contender in present]
     rows = []
     for one in measured:
         by_label = {c.label: o for c, o in one.outcomes}

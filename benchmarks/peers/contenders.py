@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from importlib.util import find_spec
+
 from benchmarks.peers.answers import Contender
 from symdp.methods import names
 
@@ -13,6 +16,20 @@ PRV = "prv-accountant"
 DOT_INTERVALS = (1e-2, 1e-3, 1e-4, 1e-5)
 BUCKET_INTERVALS = (1e-3, 1e-4)
 EPS_ERRORS = (1.0, 0.1, 0.01)
+
+
+_NEEDS = {"google": "dp_accounting", "google rdp": "dp_accounting", "prv": "prv_accountant"}
+
+
+def is_installed(contender: Contender) -> bool:
+    """Return whether the program of a contender is there to take part."""
+    needed = _NEEDS.get(contender.program)
+    return needed is None or find_spec(needed) is not None
+
+
+def installed(everyone: Iterable[Contender]) -> list[Contender]:
+    """Return those whose program is there."""
+    return [contender for contender in everyone if is_installed(contender)]
 
 
 def dots(interval: float) -> Contender:

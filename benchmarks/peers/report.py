@@ -6,9 +6,11 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+import symdp
 from benchmarks.peers import accuracy, intervals, ratios
 from benchmarks.peers.accuracy import Measured
 from benchmarks.peers.intervals import Side
@@ -17,23 +19,24 @@ from benchmarks.peers.runner import LIMIT
 from benchmarks.peers.verdict import words
 from benchmarks.peers.worker import MEMORY, MOST_CALLS
 
-PACKAGES = ("symdp", "dp-accounting", "prv-accountant", "numpy", "scipy")
+PACKAGES = ("dp-accounting", "prv-accountant", "numpy", "scipy")
 LIMITS = (1e-2, 1e-4, 1e-8)
 
 HEAD = """# symdp beside its peers
 
-`make bench` measures everything on this page and writes it, in one run and an environment of its
-own: {versions}; Python {python}, {cores} cores ({processor}), one thread.
+`make bench` measures everything on this page and writes it, in one run: {versions}; Python
+{python}, {cores} cores ({processor}). Times are CPU time of one thread.
 
-The peers are Google's `dp-accounting`, its privacy loss distributions by either of its
-discretisations and its Rényi accountant, and Microsoft's `prv-accountant`. symdp takes part with
-each of its methods. What a program answers is compared with an enclosure of the true δ or ε by
-`certify`, proved with floating point included, to 16 digits.
+The peers are, as far as they are installed, Google's `dp-accounting`, its privacy loss
+distributions by either of its discretisations and its Rényi accountant, and Microsoft's
+`prv-accountant`. symdp takes part with each of its methods. What a program answers is compared
+with an enclosure of the true δ or ε by `certify`, proved with floating point included, to 16
+digits.
 
 - Every program runs in a process that is warm: it has imported what it needs. **One δ** is the
   median time from the parameters to δ over up to {calls} calls, fewer where one takes long, each
-  at an ε slightly beside the last. symdp keeps compiled mechanisms, and so has compiled this one;
-  the section on ratios says what that costs. **Next ε** is the time for δ at an ε near by, of a
+  at an ε slightly beside the last. symdp keeps compiled mechanisms, and so has compiled this one.
+  **Next ε** is the time for δ at an ε near by, of a
   composition that is kept: its object, its grid, its composed losses, whatever the program can
   keep.
 - The directions are those of each program: Google's answers are the larger of both, the others'
@@ -61,7 +64,13 @@ def page(
                 limit=LIMIT,
                 memory=MEMORY >> 30,
             ),
-            "## At a glance\n",
+            "## Time at a glance\n",
+            f"{_capital(ratios.JOB.setting)}. Each row is one situation, the same for both; the "
+            "first of each question, parameters that were never seen, is what a search, a table "
+            f"or a first question pays. Medians of {MOST_CALLS} calls in a warm process; both "
+            "directions; the ratio is the peer's time over symdp's.\n",
+            ratios.headline(list(races)),
+            "## Accuracy at a glance\n",
             "The relative error of δ, at the default settings or, where there is none, that of "
             "the program's documentation.\n",
             accuracy.summary(measured),
@@ -71,7 +80,7 @@ def page(
             accuracy.counts(measured, LIMITS),
             "### Numbers that must not be relied on\n",
             _wrong(measured),
-            "## How many times longer\n",
+            "## Times and ratios\n",
             f"{_capital(ratios.JOB.setting)}; ε at δ = {ratios.DELTA:g}, and a curve of "
             f"{len(ratios.CURVE)} points between ε = {ratios.CURVE[0]:g} and "
             f"{ratios.CURVE[-1]:g}, compared with proved values at {len(ratios.CHECKED)} of them. "
@@ -101,7 +110,11 @@ def page(
 
 def versions() -> str:
     """Return the packages that take part, with their versions."""
-    return ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
+    found = [f"symdp {symdp.__version__}"]
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    return ", ".join(found)
 
 
 def _wrong(measured: list[Measured]) -> str:

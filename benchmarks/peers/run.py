@@ -54,7 +54,7 @@ def _measured(
     runner: Runner, judge: Runner, job: Job, figures: Path, say: Callable[[str], None]
 ) -> accuracy.Measured:
     """Measure a job, say so, and draw it."""
-    everyone = [*contenders.methods(), *contenders.peers()]
+    everyone = contenders.installed([*contenders.methods(), *contenders.peers()])
     found = accuracy.measure(runner, judge, job, everyone)
     accuracy.report(found, say)
     title = f"{job.heading}: {job.setting}"

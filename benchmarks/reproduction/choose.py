@@ -12,6 +12,7 @@ from page import table
 
 import symdp
 from symdp.errors import SymdpError
+from symdp.exact.route import ROUTES
 from symdp.methods import accountant, names
 
 JOBS = (  # σ, q, steps
@@ -151,7 +152,19 @@ def page() -> str:
             "The factor between the bound and δ over the map, where the method answers.\n",
             table(("method", "median", "most"), bounds),
             _reading(cells, total),
+            routes(),
         )
+    )
+
+
+def routes() -> str:
+    """The table by which the default method chooses, as the package holds it."""
+    rows = [(f"`{r.name}`", r.laws, r.how, r.promise, r.cost) for r in ROUTES]
+    return (
+        "## What the default does\n\n"
+        "The first row that applies answers; `answer.route` names it, and `--explain` prints this "
+        "table. The interval of an answer is printed with it, wherever it is wider.\n\n"
+        + table(("route", "applies to", "computes", "half width of δ", "work"), rows)
     )
 
 

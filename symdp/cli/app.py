@@ -81,6 +81,10 @@ def derive(
     participations: options.Participations = None,
     relation: options.Relation = None,
     direction: options.OneDirection = "remove",
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="With c or python: the exact accountant, not the estimate."),
+    ] = False,
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
     from symdp.cli import job as words
@@ -88,7 +92,8 @@ def derive(
 
     job = Job.of(locals())
     terms = words.whole(order, "--order", 1, 8)
-    print_derivation(job, direction, terms, form, words.real(time_limit, "--time-limit"))
+    limit = words.real(time_limit, "--time-limit")
+    print_derivation(job, direction, terms, form, limit, exact=exact)
 
 
 @app.command(epilog=epilog("delta"))

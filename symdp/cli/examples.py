@@ -12,6 +12,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "derive": (
         "symdp derive laplace",
         "symdp derive examples/logistic.toml --format latex",
+        "symdp derive gaussian --format c --exact",
     ),
     "delta": (
         "symdp delta laplace b=2 -n 1 --epsilon 0.4",

@@ -175,7 +175,7 @@ def _central_log(order: int) -> sp.Expr:
     h, b = _STEP, DEVIATION
     phi = sp.exp(-(X**2) / 2) / sp.sqrt(2 * sp.pi)
     survival = sp.erfc(b / sp.sqrt(2)) / 2
-    coefficients = _delta_coefficients(order)
+    coefficients = delta_coefficients(order)
     ratio = [(phi * c).subs(X, b) / survival for c in coefficients]
     # log(1 + Σ r_j h^j) by the recurrence of the logarithm of a power series.
     logs: list[sp.Expr] = [sp.S.Zero]
@@ -187,7 +187,7 @@ def _central_log(order: int) -> sp.Expr:
     return total.subs(h, 1 / sp.sqrt(COUNT))
 
 
-def _delta_coefficients(order: int) -> list[sp.Expr]:
+def delta_coefficients(order: int) -> list[sp.Expr]:
     """Return c_1, … with δ = Φ̄(x) + φ(x) Σ c_j h^j, polynomials in x and the cumulants."""
     h, x = _STEP, X
     g = h / sp.sqrt(kappa(2))

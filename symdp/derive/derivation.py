@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sympy as sp
 
 from symdp.citation import bibtex
-from symdp.derive import present
+from symdp.derive import document, present
 from symdp.derive.cgf import derive_cgf, tilt_symbol
 from symdp.derive.inverse import inverses, loss_symbol
-from symdp.derive.limits import loss_range
+from symdp.derive.limits import range_or_reason
 from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, Atom, Piece, Point
@@ -23,6 +23,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock, attempt
 
 if TYPE_CHECKING:
+    from symdp.derive.discrete_law import MassRule
     from symdp.derive.pld import LossLaw
     from symdp.derive.tails import Tails
     from symdp.model.mechanism import Mechanism
@@ -138,15 +139,25 @@ class Derivation(Series):
             return cases[0][0]
         return sp.Piecewise(*cases, evaluate=False)
 
-    @cached_property
+    @property
     def loss_range(self) -> tuple[sp.Expr, sp.Expr] | None:
-        """Essential infimum and supremum of the finite loss; None where they were not found."""
+        """Essential infimum and supremum of the finite loss; None for a `range_reason`."""
+        return self._range[0]
+
+    @property
+    def range_reason(self) -> str:
+        """Why there is no `loss_range`; empty where there is one."""
+        return self._range[1]
+
+    @cached_property
+    def _range(self) -> tuple[tuple[sp.Expr, sp.Expr] | None, str]:
         parts = self.pieces or tuple(
             Piece(p.value, p.value, p.p, p.q, p.loss, "constant")
             for p in self.points
             if not p.loss.is_infinite
         )
-        return self._part(lambda: loss_range(parts, self.variable), None)
+        late: tuple[tuple[sp.Expr, sp.Expr] | None, str] = (None, _LATE)
+        return self._part(lambda: range_or_reason(parts, self.variable), late)
 
     @cached_property
     def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:
@@ -200,13 +211,25 @@ class Derivation(Series):
 
     @cached_property
     def pld_cdf(self) -> LossLaw:
-        """P(ℓ ≤ s) of the finite loss without its atoms."""
+        """P(ℓ ≤ s) of the finite loss: without its atoms, or of atoms alone where they are few."""
+        from symdp.derive.discrete_law import has_few_values, step_function
         from symdp.derive.pld import LossLaw, pld_cdf
 
-        backs, s = [back for _, back in self.inverse], self._loss_value
-        return self._part(
-            lambda: pld_cdf(self.pieces, backs, self.variable, s), LossLaw(s, None, _LATE)
-        )
+        backs, s, x = [back for _, back in self.inverse], self._loss_value, self.variable
+        late = LossLaw(s, None, _LATE)
+        if self.points or (x.is_integer and has_few_values(self.pieces)):
+            whole = 1 - self.mass_at_infinity
+            return self._part(lambda: step_function(self.atoms, s, whole), late)
+        return self._part(lambda: pld_cdf(self.pieces, backs, x, s), late)
+
+    @cached_property
+    def mass_rules(self) -> tuple[MassRule, ...]:
+        """Loss, mass and P(ℓ ≤ ℓ(k)) of a mechanism on integers whose losses are not listed."""
+        from symdp.derive.discrete_law import has_few_values, mass_rules
+
+        if not self.variable.is_integer or self.points or has_few_values(self.pieces):
+            return ()
+        return self._part(lambda: mass_rules(self.pieces, self.variable), ())
 
     @cached_property
     def dominating_direction(self) -> Dominance:
@@ -222,11 +245,12 @@ class Derivation(Series):
         limit = _FOR_CGF * self.time_limit
         late = CGF(tilt_symbol(self.pair), None, "numeric", None, reason=_LATE)
         return attempt(
-            lambda: derive_cgf(self.pair, limit, self._below_one), late, limit + _LEAST_FOR_CGF
+            lambda: derive_cgf(self.pair, limit, self.below_one), late, limit + _LEAST_FOR_CGF
         )
 
     @property
-    def _below_one(self) -> tuple[str, ...]:
+    def below_one(self) -> tuple[str, ...]:
+        """Names of the parameters that are probabilities."""
         declared = self.mechanism.declared
         return tuple(p.name for p in declared if p.domain.endswith("probability"))
 
@@ -236,7 +260,7 @@ class Derivation(Series):
             raise InputError(f"the tilt must be a whole number, not {tilt!r}")
         from symdp.derive.orders import cgf_at
 
-        return cgf_at(self.pair, tilt, self.time_limit, self._below_one)
+        return cgf_at(self.pair, tilt, self.time_limit, self.below_one)
 
     def renyi(self, order: int) -> sp.Expr:
         """Return the Rényi divergence D_α(P‖Q) = K(α − 1)/(α − 1) of a whole order α ≥ 2.
@@ -269,8 +293,8 @@ class Derivation(Series):
         return present.to_mathml(self, order)
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
-        """Return the derivation as JSON-ready data, which `derive.present.from_json` reads."""
-        return present.to_json(self, order)
+        """Return the derivation as JSON-ready data, which `derive.document.from_json` reads."""
+        return document.to_json(self, order)
 
     def citation(self) -> str:
         """Return BibTeX entries of what the derivation rests on.

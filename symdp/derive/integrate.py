@@ -78,6 +78,8 @@ _INTEGRAL_RULES: tuple[Rule, ...] = (
     rules_exponential.beta_from_zero,
     rules_exponential.line_power,
     rules_power.power_law,
+    rules_power.polynomial,
+    rules_power.inverse_sine,
     rules_power.one_quadratic,
     rules_power.two_quadratics,
     rules_wave.circle,

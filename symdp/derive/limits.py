@@ -30,8 +30,8 @@ def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -
     """
     if x not in expression.free_symbols:
         return expression
-    if end in _INFINITE and expression.has(sp.besseli):
-        expression = _of_large_order(expression, x, end)
+    if expression.has(sp.besseli, sp.besselk, sp.erf, sp.erfc):
+        expression = _leading(expression, x, end)
     value = _extended(expression, x, end)
     if value is not None:
         return value
@@ -41,10 +41,14 @@ def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -
     return compute("limit", (expression, x, end, direction), _SECONDS)
 
 
-def _of_large_order(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
-    """Put (z/2)^ν/Γ(ν + 1) for I_ν(z) where ν goes to ∞, or as a whole number to −∞."""
+def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
+    """Put what leads inside the logs of a loss for Bessel and error functions that vanish or grow.
 
-    def leading(order: sp.Expr, z: sp.Expr) -> sp.Expr:
+    I_ν(z) ~ (z/2)^ν/Γ(ν + 1) where ν goes to ∞, or as a whole number to −∞ [DLMF 10.41.1];
+    K_ν(z) ~ √(π/2z) e^{−z} [DLMF 10.25.3] and erfc z ~ e^{−z²}/(z√π) [DLMF 7.12.1] where z → ∞.
+    """
+
+    def of_order(order: sp.Expr, z: sp.Expr) -> sp.Expr:
         value = _extended(order, x, end) if x not in z.free_symbols else None
         if value is -sp.oo and order.is_integer:
             order, value = -order, sp.oo
@@ -52,7 +56,30 @@ def _of_large_order(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
             return sp.besseli(order, z)
         return (z / 2) ** order / sp.gamma(order + 1)
 
-    replaced = sp.logcombine(expression.replace(sp.besseli, leading), force=True)
+    def decaying(order: sp.Expr, z: sp.Expr) -> sp.Expr:
+        grows = x not in order.free_symbols and _extended(z, x, end) is sp.oo
+        return sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z) if grows else sp.besselk(order, z)
+
+    def in_log(log: sp.Expr) -> sp.Expr:
+        """log(c ± c·erf z) is log c + log erfc(∓z), which has an expansion where erf z → ∓1."""
+        constant, moving = sp.expand(log.args[0]).as_independent(x, as_Add=True)
+        factor, function = moving.as_independent(x, as_Add=False)
+        if isinstance(function, sp.erf) and abs(factor) == abs(constant):
+            z = -factor / constant * function.args[0]
+        elif isinstance(function, sp.erfc) and constant == 0:
+            constant, z = factor, function.args[0]
+        else:
+            return log
+        if _extended(z, x, end) is not sp.oo:
+            return log
+        return sp.log(constant / (z * sp.sqrt(sp.pi))) - sp.expand(z**2)
+
+    expression = expression.replace(lambda node: isinstance(node, sp.log), in_log)
+    if expression.has(sp.besselk):
+        expression = sp.expand_log(expression.replace(sp.besselk, decaying), force=True)
+    if not expression.has(sp.besseli) or end not in _INFINITE:
+        return expression
+    replaced = sp.logcombine(expression.replace(sp.besseli, of_order), force=True)
     return replaced.replace(
         lambda node: isinstance(node, sp.Mul) and node.has(sp.gamma),
         lambda node: sp.powsimp(sp.gammasimp(node)),
@@ -92,7 +119,8 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
         return -sp.oo if _is_zero(values[0]) else sp.log(values[0], evaluate=_is_short(values[0]))
     if isinstance(node, sp.Pow):
         return _power(*values)
-    result = node.func(*values)
+    # So that cos(π(1 − w)/2w − π/2w) is seen to be cos(−π/2).
+    result = node.func(*(sp.expand(value) if value.free_symbols else value for value in values))
     return None if result.has(sp.nan, sp.zoo, sp.oo, -sp.oo, sp.AccumBounds) else result
 
 
@@ -157,7 +185,7 @@ def loss_range(pieces: Iterable[Piece], x: sp.Symbol) -> tuple[sp.Expr, sp.Expr]
 
     Both are limits at ends of monotone pieces.  A limit that is the smaller one on some piece
     cannot be the supremum, which settles most ties between parameter expressions; what stays
-    open is left as Min or Max.
+    open is left as Min or Max.  On a piece that may turn, only an infinite limit is an end.
 
     Examples
     --------
@@ -166,45 +194,65 @@ def loss_range(pieces: Iterable[Piece], x: sp.Symbol) -> tuple[sp.Expr, sp.Expr]
     >>> loss_range([Piece(-sp.oo, sp.oo, x, x, loss, "increasing")], x)
     (-log(2), oo)
     """
-    lows: list[sp.Expr] = []
-    highs: list[sp.Expr] = []
-    beaten_lows: set[sp.Expr] = set()
-    beaten_highs: set[sp.Expr] = set()
-    for piece in pieces:
-        if piece.loss in _INFINITE:
-            continue
-        ends = _piece_limits(piece, x)
-        if ends is None:
-            return None
-        low, high = ends
-        lows.append(low)
-        highs.append(high)
-        if piece.slope in {"increasing", "decreasing"}:
-            beaten_lows.add(high)
-            beaten_highs.add(low)
-    if not lows:
-        return None
-    bottom = [value for value in dict.fromkeys(lows) if value not in beaten_lows]
-    top = [value for value in dict.fromkeys(highs) if value not in beaten_highs]
-    least, greatest = _extreme(bottom or lows, -1), _extreme(top or highs, 1)
-    return None if least is None or greatest is None else (least, greatest)
+    return range_or_reason(pieces, x)[0]
 
 
-def _piece_limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
-    """Return the smaller and the larger limit of the loss on a piece."""
+def range_or_reason(
+    pieces: Iterable[Piece], x: sp.Symbol
+) -> tuple[tuple[sp.Expr, sp.Expr] | None, str]:
+    """Return the range of the loss, or None and why it was not found."""
+    finite = [piece for piece in pieces if piece.loss not in _INFINITE]
+    if not finite:
+        return None, "the loss has no finite value"
+    limits = [_limits(piece, x) for piece in finite]
+    known = {value for pair in limits for value in pair}
+    if {sp.oo, -sp.oo} <= known:
+        return (-sp.oo, sp.oo), ""
+    open_at = next((p for p, pair in zip(finite, limits, strict=True) if None in pair), None)
+    if open_at is not None:
+        return None, f"no limit of the loss was found between {open_at.lower} and {open_at.upper}"
+    turning = [piece for piece in finite if piece.slope == "unknown"]
+    if turning:
+        first = turning[0]
+        names = ", ".join(sorted(str(y.name) for y in first.loss.free_symbols - {x}))
+        remedy = (
+            f" while {names} may have any value: give values, or an assumption" if names else ""
+        )
+        return (
+            None,
+            f"whether the loss turns between {first.lower} and {first.upper} is open{remedy}",
+        )
+    ends = [
+        pair if piece.slope != "decreasing" else pair[::-1]
+        for piece, pair in zip(finite, limits, strict=True)
+    ]
+    moving = [pair for piece, pair in zip(finite, ends, strict=True) if piece.slope != "constant"]
+    bottom = _without([low for low, _ in ends], {high for _, high in moving})
+    top = _without([high for _, high in ends], {low for low, _ in moving})
+    least, greatest = _extreme(bottom, -1), _extreme(top, 1)
+    if least is None or greatest is None:
+        return None, "which of several limits of the loss is the largest depends on the parameters"
+    return (least, greatest), ""
+
+
+def _without(values: list[sp.Expr], beaten: set[sp.Expr]) -> list[sp.Expr]:
+    """Return the values once each, those that others go beyond left out."""
+    return [value for value in dict.fromkeys(values) if value not in beaten] or values
+
+
+def _limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
+    """Return the limits of the loss at the lower and the upper end of a piece."""
     if piece.slope == "constant":
         return piece.loss, piece.loss
-    if piece.slope == "unknown":
-        return None
-    at_lower = limit_at(piece.loss, x, piece.lower, from_left=False)
-    at_upper = limit_at(piece.loss, x, piece.upper, from_left=True)
-    if at_lower is None or at_upper is None:
-        return None
-    at_lower, at_upper = (_tidy(value) for value in (at_lower, at_upper))
-    return (at_lower, at_upper) if piece.slope == "increasing" else (at_upper, at_lower)
+    found = (
+        limit_at(piece.loss, x, piece.lower, from_left=False),
+        limit_at(piece.loss, x, piece.upper, from_left=True),
+    )
+    low, high = (None if value is None else _shorter(value) for value in found)
+    return low, high
 
 
-def _tidy(value: sp.Expr) -> sp.Expr:
+def _shorter(value: sp.Expr) -> sp.Expr:
     if not all(_is_short(log.args[0]) for log in value.atoms(sp.log)):
         return value
     expanded = sp.expand_log(sp.expand(value), force=True)

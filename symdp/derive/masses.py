@@ -46,28 +46,12 @@ def piece_mass(terms: Iterable[sp.Expr], x: sp.Symbol, lower: sp.Expr, upper: sp
     return sp.factor_terms(total)
 
 
-def _centred(
-    density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
-) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """Return the integrand and its ends moved so that a quadratic base of a power is even."""
-    for power in density.atoms(sp.Pow):
-        base = power.base
-        if base.is_polynomial(x) and sp.degree(base, x) == 2:
-            a, b, _ = sp.Poly(base, x).all_coeffs()
-            shift = tidy.cancel(-b / (2 * a))
-            moved = density.subs(x, x + shift)
-            bases = {node: sp.expand(node.base) ** node.exp for node in moved.atoms(sp.Pow)}
-            return moved.xreplace(bases), *(tidy.cancel(end - shift) for end in (lower, upper))
-    return density, lower, upper
-
-
 def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
     """The integral as SymPy finds it and numbers confirm it, else as it is; sums as they are."""
     if x.is_integer:
         return sp.Sum(density, (x, lower, upper))
     whole = sp.Integral(density, (x, lower, upper))
-    moved, low, high = _centred(density, x, lower, upper)
-    found = compute("integrate", (moved, x, low, high), _SECONDS)
+    found = compute("integrate", (density, x, lower, upper), _SECONDS)
     if found is None or found.has(sp.I, sp.Piecewise, sp.hyper, sp.meijerg):
         return whole
     values = random_values(whole.free_symbols, 2, [str(s.name) for s in whole.free_symbols])
@@ -96,7 +80,7 @@ def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tup
         masses[piece.loss] = masses.get(piece.loss, sp.S.Zero) + mass
     for piece in finite:
         if x.is_integer and piece.slope != "constant":
-            places, is_whole = _few_places(piece)
+            places, is_whole = few_places(piece)
             for place in places:
                 value = _value(piece.loss.subs(x, place), masses)
                 if is_whole or value in masses:
@@ -105,7 +89,7 @@ def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tup
     return tuple(Atom(loss, mass) for loss, mass in masses.items())
 
 
-def _few_places(piece: Piece) -> tuple[list[sp.Expr], bool]:
+def few_places(piece: Piece) -> tuple[list[sp.Expr], bool]:
     """The integers of a piece, and whether they are all of them; otherwise those at its ends."""
     width = piece.upper - piece.lower
     if width.is_Integer and width < _MANY:

@@ -26,7 +26,8 @@ _HUGE = 1e3
 _DOUBLED = 1.4  # growth over the last eight places that does not end
 _DIGITS, _FEW_DIGITS = 6, 2
 _NEAR = 10  # 2^10 is as far as Bessel functions are followed: theirs take long far out
-_GRID = 64
+_GRID = 64  # places to each doubling of the distance from an end
+_SLOW_GRID = 8  # the same of a loss with Bessel functions, which take a millisecond each
 _SWEEPS = 10
 _FAR = 20  # places that must have values before the last of them counts as far out
 _THIRDS = 30  # cuts of a cell of the grid, to a third each
@@ -137,8 +138,8 @@ def numeric_range(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
         for piece in pieces:
             if piece.log_p is None or piece.log_q is None:
                 continue
-            if piece.loss.has(sp.besselk, sp.besseli):
-                return None  # a grid of their values takes minutes
+            if piece.loss.has(sp.besseli):
+                return None  # where its order goes to infinity is not followed far enough
             try:
                 loss = compile_arb(piece.loss, [x])
                 values.extend(_last(piece, x))
@@ -201,12 +202,13 @@ def _grid(piece: Piece, is_whole: bool) -> Iterator[Fraction]:
         steps = _GRID * 16
         places = (low + (high - low) * Fraction(2 * k + 1, 2 * steps) for k in range(steps))
     else:
+        per_doubling = _SLOW_GRID if piece.loss.has(sp.besselk) else _GRID
         start = low if low is not None else high if high is not None else Fraction(0)
         sides = [side for side, end in ((1, high), (-1, low)) if end is None]
         places = (
-            start + side * Fraction(2) ** k * Fraction(_GRID + j, _GRID)
+            start + side * Fraction(2) ** k * Fraction(per_doubling + j, per_doubling)
             for side in sides
             for k in range(-20, _SWEEPS)
-            for j in range(_GRID)
+            for j in range(per_doubling)
         )
     yield from (Fraction(round(at)) if is_whole else at for at in places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -48,23 +49,38 @@ def cgf_at(pair: Pair, tilt: int, time_limit: float, below_one: tuple[str, ...])
     whole = derive_cgf(pair, time_limit, below_one)
     if whole.expression is not None:
         return value_at(whole, sp.Integer(tilt))
-    turned = tilt if len(_used(pair.q_weights)) == 1 else -1 - tilt
-    p_weights, q_weights = (
-        (pair.p_weights, pair.q_weights) if turned == tilt else (pair.q_weights, pair.p_weights)
-    )
-    inside, outside = _used(p_weights), _used(q_weights)
-    mixed = len(inside) == 2 and len(outside) == 1 and outside[0] in inside
-    if not mixed or turned < 0:
+    sampled = sampled_pair(pair)
+    if sampled is None or (turned := -1 - tilt if sampled.is_reversed else tilt) < 0:
         raise InputError(
             f"K has no closed form at {tilt} ({whole.reason}); a Poisson-subsampled pair has one "
             "at 0, 1, 2, ... with the record removed, at -1, -2, ... with it added"
         )
     if turned > _LARGEST:
         raise InputError(f"the order must be at most {_LARGEST + 1}, since a sum is written out")
+    weights = (1 - sampled.rate, sampled.rate)
+    return _binomial(sampled.base, weights, turned, time_limit, below_one)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """P = (1 − q)f₀ + q·f₁ against f₀: the base pair (f₁, f₀), q, and whether P and Q changed."""
+
+    base: Pair
+    rate: sp.Expr
+    is_reversed: bool
+
+
+def sampled_pair(pair: Pair) -> Sampled | None:
+    """Return what a pair is sampled from, None where it is no Poisson-subsampled pair."""
+    is_reversed = len(_used(pair.q_weights)) > 1
+    weights = (pair.p_weights, pair.q_weights)
+    p_weights, q_weights = weights[::-1] if is_reversed else weights
+    inside, outside = _used(p_weights), _used(q_weights)
+    if len(inside) != 2 or len(outside) != 1 or outside[0] not in inside:
+        return None
     (base,) = outside
     (other,) = (i for i in inside if i != base)
-    return _binomial(_plain(pair, base, other), (p_weights[base], p_weights[other]), turned,
-                     time_limit, below_one)  # fmt: skip
+    return Sampled(_plain(pair, base, other), p_weights[other], is_reversed)
 
 
 def _used(weights: tuple[sp.Expr, ...]) -> list[int]:

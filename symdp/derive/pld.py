@@ -50,7 +50,7 @@ def pld_density(
     x, s : the variable and the symbol of loss values
     """
     if x.is_integer:
-        return LossLaw(s, None, "the loss of a discrete mechanism has atoms alone")
+        return LossLaw(s, None, "a discrete loss has atoms alone")
 
     def part(piece: Piece, back: sp.Expr) -> sp.Expr:
         assert piece.log_p is not None
@@ -71,7 +71,7 @@ def pld_cdf(
     pieces, inverses, x, s : as for `pld_density`
     """
     if x.is_integer:
-        return LossLaw(s, None, "the loss of a discrete mechanism has atoms alone")
+        return LossLaw(s, None, "a discrete loss has atoms alone")
     missing = next((p for p in pieces if _moves(p) and _mass(p, x, p.lower, p.upper) is None), None)
     if missing is not None:
         return LossLaw(s, None, f"P has no closed form between {missing.lower} and {missing.upper}")

@@ -1,22 +1,18 @@
-"""A derivation for people and programs: text, LaTeX, MathML, HTML, JSON, and its sources."""
+"""A derivation for people: text, LaTeX, MathML, HTML, and its sources."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import sympy as sp
 
 from symdp.derive import tails
-from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
-    from symdp.derive.pld import LossLaw
 
-SCHEMA = "symdp/derivation/1"
 _DIGITS = 12
 _LONG = 60
 _BRIEF = 98  # columns of a line of three that stand for a derivation
@@ -54,167 +50,13 @@ def _rounded(expression: sp.Basic) -> sp.Basic:
     )
 
 
-def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
-    """Return everything that was derived as dicts, lists, strings and None.
-
-    The texts are for people. "expressions" holds the same formulas for programs, each under the
-    path of its text, so that `from_json` gives back equal expressions and symbols.
-    """
-    from symdp.emit.json import write_expressions
-
-    d, cgf = derivation, derivation.cgf
-    document: dict[str, Any] = {
-        "schema": SCHEMA,
-        "name": d.mechanism.name,
-        "direction": d.direction,
-        "variable": d.variable.name,
-        "parameters": {p.name: p.domain for p in d.mechanism.declared},
-        "values": {name: str(value) for name, value in d.mechanism.values.items()},
-        "assumptions": list(d.mechanism.assumptions),
-        "loss": plain(d.loss),
-        "pieces": [
-            {
-                "lower": plain(piece.lower),
-                "upper": plain(piece.upper),
-                "loss": plain(piece.loss),
-                "slope": piece.slope,
-            }
-            for piece in d.pieces
-        ],
-        "points": [
-            {"value": str(p.value), "p": str(p.p), "q": str(p.q), "loss": str(p.loss)}
-            for p in d.points
-        ],
-        "loss_range": None if d.loss_range is None else [plain(end) for end in d.loss_range],
-        "loss_range_seen": None
-        if d.numeric_range is None
-        else [str(end) for end in d.numeric_range],
-        "atoms": [{"loss": plain(atom.loss), "mass": plain(atom.mass)} for atom in d.atoms],
-        "mass_at_infinity": plain(d.mass_at_infinity),
-        "dominating_direction": {
-            "value": d.dominating_direction.value,
-            "proof": d.dominating_direction.proof,
-        },
-        "inverse": [None if back is None else plain(back) for _, back in d.inverse],
-        "pld_density": _law(d.pld_density),
-        "pld_cdf": _law(d.pld_cdf),
-        "cgf": {
-            "tilt": cgf.tilt.name,
-            "form": cgf.form,
-            "expression": None if cgf.expression is None else plain(cgf.expression),
-            "domain": None if cgf.domain is None else [plain(end) for end in cgf.domain],
-            "domain_is_numeric": cgf.domain_is_numeric,
-            "checked_at": [str(at) for at in cgf.checked_at],
-            "removable": [str(at) for at in cgf.removable],
-            "reason": cgf.reason or None,
-        },
-        "cumulants": {str(j): str(d.cumulant(j)) for j in range(1, order + 2)},
-        "msd": {str(k): str(d.msd(k)) for k in range(order + 1)},
-        "msd_terms": {str(f): str(own) for f, own in d.saddle_terms(order, substitute=False)},
-        "edgeworth": {str(k): str(d.edgeworth(k)) for k in range(order + 1)},
-        "tails": tails.to_json(d.tails),
-    }
-    return document | {"expressions": write_expressions(dict(_formulas(derivation, order)))}
-
-
-def _law(law: LossLaw) -> dict[str, str | None]:
-    return {
-        "loss": law.loss.name,
-        "expression": None if law.expression is None else plain(law.expression),
-        "reason": law.reason or None,
-    }
-
-
-def _formulas(derivation: Derivation, order: int) -> Iterator[tuple[str, sp.Basic]]:
-    """Every expression of the JSON with the path of its text."""
-    d, cgf = derivation, derivation.cgf
-    yield "variable", d.variable
-    yield from ((f"parameters.{p.name}", p.symbol) for p in d.mechanism.declared)
-    yield from ((f"values.{name}", value) for name, value in d.mechanism.values.items())
-    yield "loss", d.loss
-    for i, piece in enumerate(d.pieces):
-        for name in ("lower", "upper", "loss"):
-            yield f"pieces.{i}.{name}", getattr(piece, name)
-    for i, point in enumerate(d.points):
-        for name in ("value", "p", "q", "loss"):
-            yield f"points.{i}.{name}", getattr(point, name)
-    for i, end in enumerate(d.loss_range or ()):
-        yield f"loss_range.{i}", end
-    for i, atom in enumerate(d.atoms):
-        yield f"atoms.{i}.loss", atom.loss
-        yield f"atoms.{i}.mass", atom.mass
-    yield "mass_at_infinity", d.mass_at_infinity
-    for i, (_, back) in enumerate(d.inverse):
-        if back is not None:
-            yield f"inverse.{i}", back
-    for name, law in (("pld_density", d.pld_density), ("pld_cdf", d.pld_cdf)):
-        yield f"{name}.loss", law.loss
-        if law.expression is not None:
-            yield f"{name}.expression", law.expression
-    yield "cgf.tilt", cgf.tilt
-    if cgf.expression is not None:
-        yield "cgf.expression", cgf.expression
-    for name, several in (
-        ("domain", cgf.domain or ()),
-        ("checked_at", cgf.checked_at),
-        ("removable", cgf.removable),
-    ):
-        yield from ((f"cgf.{name}.{i}", one) for i, one in enumerate(several))
-    yield from ((f"cumulants.{j}", d.cumulant(j)) for j in range(1, order + 2))
-    yield from ((f"msd.{k}", d.msd(k)) for k in range(order + 1))
-    yield from ((f"msd_terms.{f}", own) for f, own in d.saddle_terms(order, substitute=False))
-    yield from ((f"edgeworth.{k}", d.edgeworth(k)) for k in range(order + 1))
-
-
-def from_json(document: object) -> dict[str, sp.Basic]:
-    """Return the expressions of a document that `to_json` made, equal to those it was made from.
-
-    The whitelisting reader of `symdp.emit.json` builds them; no text is parsed or run.
-
-    Parameters
-    ----------
-    document : what `json.loads` gave
-
-    Returns
-    -------
-    dict
-        From the path of a text in the document, such as "cgf.expression" or "pieces.0.loss", to
-        its expression.
-
-    Raises
-    ------
-    InputError
-        If the document is of another schema, or broken.
-
-    Examples
-    --------
-    >>> import json, symdp
-    >>> found = symdp.derive(symdp.mechanisms.gaussian)
-    >>> read = from_json(json.loads(json.dumps(found.to_json(order=1))))
-    >>> read["loss"] == found.loss, read["parameters.sigma"].is_positive
-    (True, True)
-    """
-    from symdp.emit.json import read_expressions
-
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or schema != SCHEMA:
-        raise InputError(f"the document's schema is {schema!r:.40}, not {SCHEMA!r}")
-    return read_expressions(document.get("expressions"))
-
-
 def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
     """Titles with their formulas: left side as LaTeX, right side as expression or words."""
     d, cgf = derivation, derivation.cgf
     x, t = sp.latex(d.variable), sp.latex(cgf.tilt)
     loss: list[_Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
     loss.append((rf"\ell({x})", d.loss))
-    if d.loss_range is not None:
-        loss += [(r"\inf \ell", d.loss_range[0]), (r"\sup \ell", d.loss_range[1])]
-    elif d.numeric_range is not None:
-        loss += [
-            (r"\inf \ell", numeric_end(d.numeric_range[0])),
-            (r"\sup \ell", numeric_end(d.numeric_range[1])),
-        ]
+    loss += zip((r"\inf \ell", r"\sup \ell"), range_ends(d), strict=True)
     loss += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         loss.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
@@ -262,6 +104,16 @@ def numeric_end(end: sp.Expr) -> str:
     return f"{str(number).replace('oo', '∞')}, as numbers show it"
 
 
+def range_ends(d: Derivation) -> tuple[sp.Expr | str, sp.Expr | str]:
+    """Return the infimum and the supremum of the loss: formulas, what numbers show, or why not."""
+    if d.loss_range is not None:
+        return d.loss_range
+    if d.numeric_range is not None:
+        low, high = map(numeric_end, d.numeric_range)
+        return low, high
+    return (f"not found: {d.range_reason}",) * 2
+
+
 def _law_rows(d: Derivation) -> list[_Row]:
     """The inverse of the loss, its density and distribution function, the larger direction."""
     s = sp.latex(d.pld_density.loss)
@@ -275,6 +127,17 @@ def _law_rows(d: Derivation) -> list[_Row]:
         rows.append((left, "no closed form" if back is None else back))
     for name, law in ((r"\omega", d.pld_density), (r"F", d.pld_cdf)):
         rows.append((f"{name}({s})", law.reason if law.expression is None else law.expression))
+    for rule in d.mass_rules:
+        place: tuple[str | sp.Basic, ...] = (
+            rf"), {sp.latex(d.variable)} \in [",
+            rule.lower,
+            ",",
+            rule.upper,
+            "]",
+        )
+        rows.append(((r"P(\ell =", rule.loss, *place), rule.mass))
+        if rule.at_most is not None:
+            rows.append(((r"P(\ell \leq", rule.loss, *place), rule.at_most))
     larger = d.dominating_direction
     rows.append((r"\mathrm{larger}", f"{larger.value}: {larger.proof}"))
     return rows
@@ -329,7 +192,9 @@ def _text_name(left: _Left) -> str:
     for part in parts:
         if isinstance(part, str):
             plain_letters = part.replace(r"\mathrm", "").replace(r"\ell^{-1}", "inverse")
-            plain_letters = plain_letters.replace("varepsilon", "epsilon")  # as in the formulas
+            plain_letters = plain_letters.replace("varepsilon", "epsilon").replace(
+                r"\leq", "<="
+            )  # as in the formulas
             words.append(plain_letters.replace("^", "").translate(_WORDS))
         else:
             words.append(plain(part))

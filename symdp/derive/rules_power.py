@@ -8,6 +8,8 @@ from symdp.derive import tidy
 from symdp.derive.integrand import Integrand
 from symdp.derive.signs import sign_of
 
+_MOST_POWERS = 12  # of one factor that is multiplied out
+
 
 def power_law(integrand: Integrand) -> sp.Expr | None:
     """∫ exp(αx) |x − r|^β …: powers of one or two linear factors that vanish at finite ends."""
@@ -44,6 +46,37 @@ def power_law(integrand: Integrand) -> sp.Expr | None:
     slopes = abs(sp.diff(first, x)) ** p * abs(sp.diff(second, x)) ** q
     beta = sp.gamma(p + 1) * sp.gamma(q + 1) / sp.gamma(p + q + 2)
     return slopes * beta * (upper - lower) ** (p + q + 1)
+
+
+def polynomial(integrand: Integrand) -> sp.Expr | None:
+    """∫ of a product of whole powers of polynomials between finite ends."""
+    form, x = integrand.form, integrand.x
+    logs, ends = form.moving_logs, (integrand.lower, integrand.upper)
+    whole = all(p.is_Integer and 0 < p <= _MOST_POWERS for p in logs.values())
+    if form.smooth or not whole or any(end.is_infinite for end in ends):
+        return None
+    if not all(base.is_polynomial(x) for base in logs):
+        return None
+    whole_form = sp.Poly(sp.expand(sp.Mul(*(base**p for base, p in logs.items()))), x).integrate()
+    low, high = (whole_form.as_expr().subs(x, end) for end in ends)
+    return sp.expand(high - low)
+
+
+def inverse_sine(integrand: Integrand) -> sp.Expr | None:
+    """∫ (c − (x − m)²)^{−1/2} between finite ends: asin((x − m)/√c)."""
+    form, x = integrand.form, integrand.x
+    logs, ends = form.moving_logs, (integrand.lower, integrand.upper)
+    if form.smooth or set(logs.values()) != {-sp.S.Half} or any(end.is_infinite for end in ends):
+        return None
+    base = sp.expand(sp.Mul(*logs))
+    if not base.is_polynomial(x) or sp.degree(base, x) != 2:
+        return None
+    a, b, c = sp.Poly(base, x).all_coeffs()
+    square = tidy.factor(tidy.cancel((b**2 - 4 * a * c) / (4 * a**2)))
+    if sign_of(a) != -1 or sign_of(square) != 1:
+        return None
+    low, high = (sp.asin(tidy.cancel((end + b / (2 * a)) / sp.sqrt(square))) for end in ends)
+    return (high - low) / sp.sqrt(-a)
 
 
 def two_quadratics(integrand: Integrand) -> sp.Expr | None:

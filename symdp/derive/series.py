@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import sympy as sp
@@ -14,6 +15,7 @@ from symdp.errors import InputError
 if TYPE_CHECKING:
     from symdp.derive.asymptotics import Expansion
     from symdp.derive.derivation import Derivation
+    from symdp.derive.epsilon_asymptotics import EpsilonAsymptotics
 
 EPSILON = sp.Symbol("epsilon", real=True)
 COUNT = sp.Symbol("n", integer=True, positive=True)
@@ -230,6 +232,82 @@ class Series:
             )
             for expansion in found
         )
+
+    def epsilon_asymptotics(
+        self, order: int = 1, substitute: bool = True, rate_order: int = 4
+    ) -> EpsilonAsymptotics:
+        """Return ε at fixed δ for many steps: nκ₁ + z√(nκ₂) + (z² − 1)κ₃/6κ₂ − 1 + O(n^{−1/2}).
+
+        z is Φ̄⁻¹(δ) and κ_j the cumulants of one step.  An estimate, for n so large that
+        √(nκ₂) is well above 1.
+
+        Parameters
+        ----------
+        order : int, 0 or more
+            0 ends with z√(nκ₂), 1 with the terms free of n.
+        substitute : bool
+            Put this mechanism's cumulants in: from its closed-form CGF, or of a Poisson-sampled
+            pair as series in the rate.
+        rate_order : int, 2 or more
+            The power of the rate up to which such series go.
+
+        Raises
+        ------
+        InputError
+            For a negative order, a loss that is infinite with positive probability or lies on a
+            lattice (from order 1 on), or cumulants without a closed form.
+
+        Examples
+        --------
+        >>> import symdp
+        >>> symdp.derive(symdp.mechanisms.gaussian).epsilon_asymptotics(1).epsilon
+        sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1
+        """
+        from symdp.derive.asymptotics import kappa
+        from symdp.derive.epsilon_asymptotics import in_cumulants
+
+        check_order(order, 0)
+        check_order(rate_order, 2)
+        d = self._of()
+        if d.mass_at_infinity != 0:
+            raise InputError(
+                "the loss is infinite with positive probability, which n steps bring to 1: "
+                "epsilon does not exist for large n"
+            )
+        found = in_cumulants(order, d.pair.is_discrete)
+        if not substitute:
+            return found
+        values, power = self._cumulants(order + 2, rate_order)
+        rules = {kappa(j): value for j, value in enumerate(values, start=1)}
+        terms = tuple(replace(t, expression=t.expression.subs(rules)) for t in found.terms)
+        return replace(found, terms=tuple(t for t in terms if t.expression != 0), rate_order=power)
+
+    def _cumulants(self, highest: int, rate_order: int) -> tuple[tuple[sp.Expr, ...], int | None]:
+        """Return κ₁, …, and the power of the rate that they are series up to, if they are."""
+        from symdp.derive.cgf import derive_cgf
+        from symdp.derive.epsilon_asymptotics import sampled_cumulants
+        from symdp.derive.orders import sampled_pair, value_at
+
+        d = self._of()
+        if d.cgf.expression is not None:
+            return tuple(self.cumulant_at(j, 0) for j in range(1, highest + 1)), None
+        sampled = sampled_pair(d.pair)
+        base = None if sampled is None else derive_cgf(sampled.base, d.time_limit, d.below_one)
+        if sampled is None or base is None or base.expression is None:
+            self.closed_form()  # raises, and says why there is none
+        assert sampled is not None
+        assert base is not None
+
+        def likelihood(i: int) -> sp.Expr:
+            found = sp.S.Zero if i < 2 else value_at(base, sp.Integer(i - 1))
+            if found is sp.oo:
+                raise InputError(
+                    f"E (P/Q)^{i} is infinite: the cumulants are no series in the rate"
+                )
+            return sp.exp(found)
+
+        own = sampled_cumulants(highest, sampled.rate, likelihood, sampled.is_reversed, rate_order)
+        return own, rate_order
 
     def closed_form(self) -> sp.Expr:
         """Return K(t).

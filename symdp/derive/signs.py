@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import sympy as sp
@@ -12,6 +13,7 @@ from symdp.model.assumption import released
 
 _DIGITS = 40
 _MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
+_LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 
 
 @lru_cache(maxsize=8192)
@@ -29,6 +31,19 @@ def sign_of(expression: sp.Expr) -> int | None:
     >>> sign_of(sp.exp(1 / s) - 1), sign_of(sp.sqrt(2) - 2), sign_of(s - 1)
     (1, -1, None)
     """
+    known = _without_logs(expression)
+    if known is not None:
+        return known
+    for rule in (_of_two_exponentials, _of_logs, _of_exponential_polynomial):
+        known = rule(expression)
+        if known is not None:
+            return known
+    free = released(expression)
+    return None if free == expression else sign_of(free)
+
+
+def _without_logs(expression: sp.Expr) -> int | None:
+    """Return a sign that assumptions, a number's value or a product show."""
     if expression is sp.oo:
         return 1
     if expression is -sp.oo:
@@ -42,15 +57,7 @@ def sign_of(expression: sp.Expr) -> int | None:
     if known is not None or unclear:
         return known
     factored = sp.factor_terms(tidy.factor(tidy.together(expression)))
-    if factored != expression:
-        known = _of_product(factored)
-        if known is not None:
-            return known
-    known = _of_two_exponentials(expression)
-    if known is None:
-        known = _of_logs(expression)
-    free = released(expression) if known is None else expression
-    return known if free == expression else sign_of(free)
+    return _of_product(factored) if factored != expression else None
 
 
 def _assumed(expression: sp.Expr) -> int | None:
@@ -115,23 +122,60 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
     (sign, a, u), (other, b, v) = parts
     if sign == other:
         return sign
-    gap = sign_of(sp.expand(u - v + sp.log(sp.Abs(a)) - sp.log(sp.Abs(b))))
+    gap = _without_logs(sp.expand(u - v + sp.log(sp.Abs(a)) - sp.log(sp.Abs(b))))
     return None if gap is None else gap * sign
 
 
 def _of_logs(expression: sp.Expr) -> int | None:
-    """Sign of Σ cᵢ log aᵢ with whole cᵢ: that of Π aᵢ^cᵢ − 1.  A log is taken as real."""
-    power = sp.S.One
+    """Sign of r + Σ cᵢ log aᵢ with whole cᵢ: that of e^r Π aᵢ^cᵢ − 1.  A log is taken as real."""
+    if not expression.has(sp.log):
+        return None
+    power, rest = sp.S.One, sp.S.Zero
     for term in sp.Add.make_args(expression):
-        factor, rest = term.as_coeff_Mul()
-        if not isinstance(rest, sp.log) or not factor.is_Integer or abs(factor) > _MOST_FACTORS:
+        factor, log = term.as_coeff_Mul()
+        if not isinstance(log, sp.log):
+            rest += term
+        elif not factor.is_Integer or abs(factor) > _MOST_FACTORS:
             return None
-        power *= rest.args[0] ** factor
-    above, below = sp.fraction(tidy.cancel(tidy.together(power)))
-    side = sign_of(below)
-    return (
-        side * known if side and (known := sign_of(sp.expand(above - below))) is not None else None
-    )
+        else:
+            power *= log.args[0] ** factor
+    if rest.has(sp.log):
+        return None
+    above, below = sp.fraction(tidy.together(sp.exp(rest) * power))
+    side = sign_of(sp.expand(below))
+    known = sign_of(sp.powsimp(sp.expand(above - below), combine="exp")) if side else None
+    return None if side is None or known is None else side * known
+
+
+def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
+    """Sign of Σ cᵢ e^{kᵢ g} with numbers cᵢ and whole kᵢ, where g has a sign.
+
+    With e^g = 1 + v, or 1/(1 + v) for g < 0, it is a polynomial in v > 0, whose coefficients tell.
+    """
+    exponents = {node.args[0] for node in expression.atoms(sp.exp)}
+    if not exponents or not expression.is_Add:
+        return None
+    g = min(exponents, key=sp.default_sort_key)
+    ratios = {e: tidy.cancel(e / g) for e in exponents}
+    if not all(r.is_Rational for r in ratios.values()):
+        return None
+    g /= math.lcm(*(int(r.q) for r in ratios.values()))
+    powers = {e: tidy.cancel(e / g) for e in exponents}
+    sign, v = sign_of(g), sp.Dummy("v", positive=True)
+    if not sign or max(abs(k) for k in powers.values()) > _LARGEST_DEGREE:
+        return None
+    base = 1 + v if sign > 0 else 1 / (1 + v)
+    put = expression.xreplace({sp.exp(e): base**k for e, k in powers.items()})
+    if put.free_symbols != {v}:
+        return None
+    above, below = sp.fraction(sp.together(put))
+    if not below.is_polynomial(v):
+        return None
+    top, bottom = ({sign_of(c) for c in sp.Poly(part, v).coeffs()} for part in (above, below))
+    if len(top) > 1 or len(bottom) > 1:
+        return None
+    (first,), (second,) = top, bottom
+    return None if first is None or second is None else first * second
 
 
 def compare(a: sp.Expr, b: sp.Expr) -> int | None:

@@ -18,8 +18,8 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
-from symdp.law.loss import Tilted
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
 Kernel = Callable[[Complex], Complex]

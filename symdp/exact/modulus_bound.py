@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from symdp.law.line import log_characteristic
-from symdp.law.loss import Tilted
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted
 
 _GROWTH = 1.5  # of the stretches looked at first, each next to the one before
 _SPLIT = 4  # parts of a stretch that is not excluded

@@ -27,8 +27,8 @@ from symdp.exact.line import (
 )
 from symdp.exact.modulus_bound import Angles, places_above
 from symdp.exact.strips import answer_from_strips, line_tilt
-from symdp.law.loss import Tilted
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 

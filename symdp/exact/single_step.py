@@ -52,9 +52,12 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if law.count > 1:
         return None
     part = law.parts[0][0]
-    finite, complement, missing, rounded = log_profile(part, epsilon)
+    known = part.known_profile(epsilon)
+    profile = log_profile(part, epsilon) if known is None else Profile(*known, -math.inf)
+    finite, complement, missing, rounded = profile
     # Far in a tail the density is e to a large negative number, whose rounding counts.
-    error = 4e-15 + part.base.error + missing + 4e-16 * min(abs(finite), 1e6)
+    error = 4e-15 + missing + 4e-16 * min(abs(finite), 1e6)
+    error += part.base.error if known is None else 0.0
     # Next to the largest loss the rounding of others is not small beside their distance from ε.
     top = law.loss_bounds[1]
     if math.isfinite(top) and rounded > -math.inf:

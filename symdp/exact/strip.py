@@ -30,8 +30,8 @@ from symdp.exact.line import (
 )
 from symdp.exact.tail_bound import Tail, TailBound
 from symdp.law.elementary import Complex
-from symdp.law.loss import Tilted
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted
 from symdp.law.total import CoarseError, SumLaw
 
 _RECURRENT = 1e-17  # recurrences below this are none

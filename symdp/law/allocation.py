@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from flint import arb, ctx
 
 from symdp.law.allocation_density import tabulate
+from symdp.law.allocation_lattice import LatticeAllocatedLaw, recurs
 from symdp.law.likelihood_ratio import RatioLaw
 from symdp.law.log_density_table import LogDensityTable
 from symdp.law.loss import LossLaw
@@ -45,7 +46,7 @@ class AllocatedLaw(LossLaw):
     """
 
     def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
-        table, ratios = table_of(base, steps)
+        table, ratios = table_of(base, steps), ratios_of(base)
         sign = 1.0 if direction == "remove" else -1.0
         self._table, self._sign = table, sign
         self._with_errors: dict[int, NodeSet] = {}
@@ -55,8 +56,8 @@ class AllocatedLaw(LossLaw):
             log_tail(ratios.coarse, steps, y, side, with_record=own)
             for y, side in zip(ends, (1, -1), strict=True)
         ]
-        infinite = _infinite(base, ratios, steps, sign, tails[0 if own else 1])
-        step = _step(table, sign, base.step.name, infinite)
+        self._log_infinite = _infinite(base, ratios, steps, sign, tails[0 if own else 1])
+        step = _step(table, sign, base.step.name, self._log_infinite)
         low, high = base.loss_bounds
         super().__init__(step, (low, high) if sign > 0 else (-high, -low))
         self.domain = _domain(table, sign)
@@ -82,6 +83,22 @@ class AllocatedLaw(LossLaw):
             weight = np.where(nodes.atomic, 0.0, np.exp(exponent - exponent.max(initial=-np.inf)))
             worst = max(worst, float(weight @ error) / max(float(weight.sum()), 1e-300))
         return worst
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """P(Q = 0), and what the table does not reach."""
+        return math.exp(self._log_infinite)
+
+    def known_profile(self, epsilon: float) -> tuple[float, float, float]:
+        """Return log δ(ε) and log(1 − δ(ε)) of the finite part, and δ's relative error."""
+        x, log_q, error = self._table.rule(self._sign * epsilon)
+        above = self._sign * x - epsilon
+        log_p = log_q + x if self._sign > 0 else log_q
+        with np.errstate(divide="ignore"):
+            gain = log_p + np.log(-np.expm1(np.minimum(-above, 0.0)))
+        log_delta = _log_total(gain)
+        share = np.exp(gain - log_delta) if log_delta > -math.inf else np.zeros(gain.size)
+        return log_delta, _log_total(log_p + np.minimum(-above, 0.0)), float(share @ error)
 
     @cached_property
     def precise_mean(self) -> Fraction:
@@ -133,21 +150,24 @@ def _product(factors: Iterable[arb]) -> arb:
     return math.prod(factors, start=arb(1))
 
 
-_TABLES: dict[tuple[int, int], tuple[LossLaw, LogDensityTable, RatioLaw]] = {}
-_MOST_TABLES = 64
+@lru_cache(maxsize=16)
+def ratios_of(base: LossLaw) -> RatioLaw:
+    """Return the likelihood ratio of one law, which all numbers of steps share."""
+    return RatioLaw(base)
 
 
-def table_of(base: LossLaw, steps: int) -> tuple[LogDensityTable, RatioLaw]:
+@lru_cache(maxsize=64)
+def table_of(base: LossLaw, steps: int) -> LogDensityTable:
     """Return the table of one law and number of steps, which both directions share."""
-    key = id(base), steps
-    found = _TABLES.get(key)
-    if found is None or found[0] is not base:
-        ratios = RatioLaw(base)
-        found = base, tabulate(ratios, steps), ratios
-        if len(_TABLES) >= _MOST_TABLES:
-            _TABLES.pop(next(iter(_TABLES)))
-        _TABLES[key] = found
-    return found[1], found[2]
+    return tabulate(ratios_of(base), steps)
+
+
+def allocated_law(base: LossLaw, steps: int, direction: str) -> LossLaw:
+    """Return the law of one of t steps: a table, or a list from above where atoms forbid one."""
+    ratios = ratios_of(base)
+    if recurs(ratios, steps):
+        return LatticeAllocatedLaw(base, ratios, steps, direction)
+    return AllocatedLaw(base, steps, direction)
 
 
 def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:
@@ -205,6 +225,11 @@ class _Tabulated:
         place = float(x.mid())
         (log_p,), _ = self(np.asarray([place]))
         return arb(float(log_p)), int(self._sign) * x
+
+
+def _log_total(values: Array) -> float:
+    top = float(values.max())
+    return top + math.log(float(np.exp(values - top).sum())) if top > -math.inf else -math.inf
 
 
 def _domain(table: LogDensityTable, sign: float) -> tuple[float, float]:

@@ -33,18 +33,21 @@ from symdp.law.ratio_tails import log_tail
 from symdp.law.step import Array
 
 DEGREE = 23  # of the interpolant of log g on a panel
-FLOOR = 90.0  # e-folds below its maximum at which the density ends
+FLOOR = 60.0  # e-folds below its maximum at which the density ends
+_BEYOND_FLOOR = 20.0  # e-folds below that, of what no component exceeds
 LARGEST_UNRESOLVED = 1e-8  # probability beyond the end of a table, which answers count as lost
-_MOST_POWER = 96  # the largest k
+_MOST_POWER = 48  # the largest k
 _SHAPE = 16  # k beyond the slope of −log g in log y: the tilted density is as narrow as Gamma(16)
 _REACH = 2.5  # standard deviations of the tilted density that one panel reaches
 WORST = 1e-9  # relative: a density less accurate is not used
 _TAIL = 1e-11  # of the last Chebyshev coefficients of log g, absolute
 _MOST_PANELS = 120
 _SPLITS = 0.6, 0.35  # of the excess of Y over its mean: larger components are taken apart
-_GAP, _WIDE_GAP = 1e-10, 1e-7  # relative: what neighbouring panels may differ by where they meet
+_GAP, _WIDE_GAP = 1e-10, 1e-7  # relative: what panels may differ by where they meet, and far out
+_ROUNDED = 100.0  # roundings of φ, which its power multiplies, that a gap may come from
+_GAP_GROWS = 8.0  # e-folds below the maximum for each factor e of that
 _SPREADS = 1.0, 0.5, 0.2, 2.5  # of the last panel's spread, for the next centre
-_SHORTEST = 1e-6  # of y: no panel is shorter
+_SHORTEST = 3e-3  # of y: no panel is shorter
 _LARGEST = 690.0  # of log W: e^690 is nearly the largest double
 
 
@@ -90,6 +93,10 @@ class _Maker(Sums):
         super().__init__(law, steps)
         self.name = law.name
         self.least = self._least_sum()
+        self.largest = self._largest_ratio()
+        weight = np.exp(self.coarse.log_weight)
+        variance = float(weight @ (np.minimum(self.coarse.ratio, 1e100) - 1.0) ** 2)
+        self.spread = math.sqrt(variance / steps)  # standard deviation of Y over its mean
 
     def _least_sum(self) -> float:
         """Return what t − 1 components exceed but for a probability of e^−42 (Chernoff)."""
@@ -100,16 +107,26 @@ class _Maker(Sums):
         ]
         return max(0.0, *bounds)
 
+    def _largest_ratio(self) -> float:
+        """Return what no component exceeds but for a probability beyond the end of the table."""
+        order = np.argsort(self.coarse.ratio)[::-1]
+        ratio, log_weight = self.coarse.ratio[order], self.coarse.log_weight[order]
+        beyond = np.logaddexp.accumulate(log_weight) + math.log(self.steps)
+        return float(ratio[np.argmax(beyond > -FLOOR - _BEYOND_FLOOR)])
+
     def march(self, side: int) -> list[_Panel]:
         """Return panels to the right (1) or to the left (−1) of the mean until the density ends.
 
         What two neighbours differ by where they meet is an error of both.
         """
         panels: list[_Panel] = []
-        place, slope, spread, peak, last = 0.0, 0.0, 0.0, -math.inf, math.nan
+        place, slope, spread, peak, last = 0.0, 0.0, self.spread, -math.inf, math.nan
         for _ in range(_MOST_PANELS):
             panel = None
-            for allowed, share in itertools.product((_GAP, _WIDE_GAP), _SPREADS):
+            depth = 0.0 if math.isnan(last) else peak - last
+            least = _GAP + _ROUNDED * UNIT * self.steps
+            narrow = min(least * math.exp(depth / _GAP_GROWS), _WIDE_GAP)
+            for allowed, share in itertools.product((narrow, _WIDE_GAP), _SPREADS):
                 if panel is None:
                     panel = self._panel(place, side, slope, share * spread, (last, allowed))
             if panel is None:
@@ -157,11 +174,12 @@ class _Maker(Sums):
         for power, origin in self._powers(side, y, slope, spread):
             reaching = 1.7 if power else 1.0 + 4.0 * min(spread, 0.17)
             top = max(reaching * centre, y)
-            bound = top - (self.least if not power and side > 0 else 0.0)
+            others = self.least if power <= 0 and side > 0 else 0.0
+            bound = min(top - others, self.largest)
             cuts = [Cut(bound)]
             if power < 0:
                 split = _SPLITS[-power - 1] * (centre - self.steps)
-                cuts = [Cut(split), Cut(top - self.least, split)]
+                cuts = [Cut(split), Cut(bound, split)]
             tried = [Window.at(self, centre, max(power, 0), origin, cut) for cut in cuts]
             windows = [window for window in tried if window is not None]
             if len(windows) < len(cuts):
@@ -186,7 +204,7 @@ class _Maker(Sums):
 
         k = −1 and −2 stand for none, with what a large component brings apart.
         """
-        is_narrow = 0.0 < spread < 0.2
+        is_narrow = spread < 0.2
         if side < 0:
             return [(0, 0.0), (_SHAPE, 0.0)] if is_narrow else [(_SHAPE, 0.0), (0, 0.0)]
         plain = math.ceil(max(-slope, 0.0)) + _SHAPE

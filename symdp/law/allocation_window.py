@@ -6,17 +6,18 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr
 
 from symdp.law.elementary import Complex
 from symdp.law.likelihood_ratio import RatioLaw, Ratios
+from symdp.law.nufft import uniform_sums
 from symdp.law.power_series import power_of_series
 from symdp.law.step import Array
 
 _FAINT = 1e-17  # of Φ^{(k)}(c): the integral ends there
 _NOISE = 1e-12  # the rounding of Φ^{(k)}: the integral ends where it falls no further
-_MOST_NODES = 1536  # of the integral over v
-_BLOCK = 48
+_MOST_NODES = 3072  # of the integral over v
+_RUN = 48  # nodes of the line, at the last third of which its size is looked at
+_QUICK_DECAY, _SLOW_DECAY = 12.0, 40.0  # over standard deviation: v at which transforms die out
 _PERIOD = 24.0  # standard deviations between two aliases of the tilted density
 _CUT_WIDTH = 0.05  # of the smooth cut-off of log W
 _CUT_BEYOND = 0.45  # nine widths: 1 up to the bound but for 1e-18
@@ -64,7 +65,7 @@ class Window:
         values = transform.until_it_dies_out()
         if values is None:
             return None
-        front = maker.steps * transform.log_mass + float(gammaln(power + 1.0))
+        front = maker.steps * transform.log_mass + math.lgamma(power + 1.0)
         return cls(centre, deviation, power, origin, tilt, front, transform.step, values)
 
     def log_density(self, y: Array) -> tuple[Array, Array]:
@@ -98,13 +99,14 @@ class Cut:
         if self.split is None:
             return ratios.log_weight + small, None
         with np.errstate(divide="ignore"):
-            large = log_ndtr(-_distance(ratios, self.split)) + self._below(ratios, self.bound)
+            large = _log_normal_cdf(-_distance(ratios, self.split))
+        large = large + self._below(ratios, self.bound)
         return ratios.log_weight + small, ratios.log_weight + large
 
     @staticmethod
     def _below(ratios: Ratios, bound: float) -> Array:
         far = _distance(ratios, bound)
-        return np.where(far > -_CUT_BEYOND / _CUT_WIDTH, log_ndtr(far), -np.inf)
+        return np.where(far > -_CUT_BEYOND / _CUT_WIDTH, _log_normal_cdf(far), -np.inf)
 
 
 def _distance(ratios: Ratios, bound: float) -> Array:
@@ -113,12 +115,20 @@ def _distance(ratios: Ratios, bound: float) -> Array:
         return np.asarray((math.log(bound) + _CUT_BEYOND - np.log(ratios.ratio)) / _CUT_WIDTH)
 
 
+def _log_normal_cdf(x: Array) -> Array:
+    """Return log Φ(x), −∞ far on the left; 0 far on the right."""
+    found = np.where(x > 0.0, 0.0, -np.inf)
+    near = np.abs(x) < 2.0 * _CUT_BEYOND / _CUT_WIDTH
+    found[near] = [math.log(0.5 * math.erfc(-a)) for a in (math.sqrt(0.5) * x[near]).tolist()]
+    return found
+
+
 def _tilt_of_large(
     small: Array, large: Array, ratio: Array, steps: int
 ) -> tuple[float, float] | None:
     """Return `_tilt` of the sums in which some component is large."""
     number = np.arange(1.0, min(_MOST_LARGE, steps) + 1.0)
-    ways = gammaln(steps + 1.0) - gammaln(number + 1.0) - gammaln(steps - number + 1.0)
+    ways = np.cumsum(np.log((steps + 1.0 - number) / number))
     tilt = 0.0
     for _ in range(60):
         found = [_moments(part - tilt * ratio, ratio) for part in (small, large)]
@@ -156,7 +166,7 @@ def _tilt(log_weight: Array, ratio: Array, maker: Sums, power: int) -> tuple[flo
     seen = np.isfinite(log_weight)
     log_weight, ratio = log_weight[seen], ratio[seen]
     order = np.arange(power + 3.0)
-    factorial = np.exp(gammaln(order + 1.0))
+    factorial = np.cumprod(np.maximum(order, 1.0))
     powers = ratio[:, None] ** order
     tilt = float(power)
     for _ in range(60):
@@ -164,7 +174,7 @@ def _tilt(log_weight: Array, ratio: Array, maker: Sums, power: int) -> tuple[flo
         weight = np.exp(exponent - exponent.max())
         series = (weight / weight.sum()) @ powers / factorial
         with np.errstate(over="ignore", invalid="ignore"):
-            total = np.asarray(power_of_series(series[:, None], maker.steps))[:, 0] * factorial
+            total = np.asarray(power_of_series(series, maker.steps)) * factorial
         if not (np.isfinite(total).all() and total[power] > 0):
             return None
         mean = float(total[power + 1] / total[power])
@@ -200,7 +210,7 @@ class _Transform:
             0.0 if cut.split is None and tilt >= 0.0 else math.exp(2.0 * _CUT_BEYOND) * cut.bound
         )
         self.step = 2.0 * math.pi / (_PERIOD * deviation + whole)
-        self.reach = 12.0 / deviation
+        self.reach = (_SLOW_DECAY if power else _QUICK_DECAY) / deviation
         self.log_mass = 0.0
         self._refine()
 
@@ -230,9 +240,10 @@ class _Transform:
             size = exponent + order * log_ratio
             kept |= size > size.max() - NEGLIGIBLE
         place = ratios.ratio[kept]
-        powers = np.arange(self.power + 1.0)
-        moments = (weight[kept] / mass)[:, None] * self._scaled(place)[:, None] ** powers
-        self._moments = moments * np.exp(-gammaln(powers + 1.0))
+        factors = np.empty((place.size, self.power + 1))
+        factors[:, 0] = weight[kept] / mass
+        factors[:, 1:] = self._scaled(place)[:, None] / np.arange(1.0, self.power + 1.0)
+        self._moments = np.multiply.accumulate(factors, axis=1)
         self._from_mean = place - self.centre / self.maker.steps
 
     def _range(self) -> tuple[float, float]:
@@ -257,22 +268,19 @@ class _Transform:
 
     def until_it_dies_out(self) -> Complex | None:
         """Return the values until they are negligible, None where they do not become so."""
-        values: list[Complex] = []
-        last = math.inf
-        for first in range(0, _MOST_NODES, _BLOCK):
-            frequency = self.step * np.arange(first, first + _BLOCK)
-            if frequency[-1] > self.reach:
-                self.reach *= 2.0
-                self._refine()
-            if self.is_too_fine:
-                return None
-            angle = np.multiply.outer(frequency, self._from_mean)
-            taylor = np.cos(angle) @ self._moments - 1j * (np.sin(angle) @ self._moments)
-            series = np.asarray(power_of_series(taylor.T, self.maker.steps))
-            last_row = series[-1] if self.cut.split is None else series[1:].sum(axis=0)
-            values.append(last_row.astype(np.complex128))
-            size = float(np.abs(values[-1][-16:]).max()) / abs(values[0][0])
-            if size <= _FAINT or (size <= _NOISE and size > 0.5 * last):
-                return np.concatenate(values)
-            last = size
+        count = 0
+        while count < _MOST_NODES and not self.is_too_fine:
+            count = _RUN * math.ceil(self.reach / (_RUN * self.step))
+            taylor = uniform_sums(self._moments, self.step * self._from_mean, count)
+            if self.cut.split is None:
+                taylor[0] /= taylor[0, 0].real  # 1, but for rounding, which a high power multiplies
+            series = np.asarray(power_of_series(taylor, self.maker.steps))
+            values: Complex = series[-1] if self.cut.split is None else series[1:].sum(axis=0)
+            ends = np.abs(values.reshape(-1, _RUN)[:, -_RUN // 3 :]).max(axis=1) / abs(values[0])
+            before = np.concatenate([[math.inf], ends[:-1]])
+            settled = (ends <= _FAINT) | ((ends <= _NOISE) & (ends > 0.5 * before))
+            if settled.any():
+                return values[: _RUN * (int(settled.argmax()) + 1)]
+            self.reach *= 2.0
+            self._refine()
         return None

@@ -106,11 +106,11 @@ def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
         return None
     if steps == 1:
         return loss_law(replace(mechanism, sampling=None), direction)
-    from symdp.law.allocation import AllocatedLaw, listed_step
+    from symdp.law.allocation import allocated_law, listed_step
 
     own = replace(mechanism, sampling=None)
     if own.support.kind != "points":
-        return AllocatedLaw(loss_law(own, "remove"), steps, direction)
+        return allocated_law(loss_law(own, "remove"), steps, direction)
     pair = own.pair()
     if outcomes(pair, steps) > MOST_OUTCOMES:
         raise InputError(

@@ -18,8 +18,9 @@ import numpy as np
 
 from symdp.law.chebyshev import Grid
 from symdp.law.elementary import Complex
-from symdp.law.loss import LossLaw, Tilted, excess
+from symdp.law.loss import LossLaw
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted, excess
 from symdp.law.total import ACCURATE, CoarseError, SumLaw
 
 _FIRST_DEGREE = 8

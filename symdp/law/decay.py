@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.law.loss import Tilted
 from symdp.law.panels import DERIVATIVE, NODES, ORDER
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted
 
 DERIVATIVES = 4  # the most integrations by parts
 _ORDERS = (1, 2, DERIVATIVES)

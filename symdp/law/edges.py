@@ -11,8 +11,8 @@ from symdp.errors import AccuracyError
 from symdp.law.outline import Outline, tilted_log_density
 from symdp.law.step import Array, SmoothPiece
 
-# e^-52 = 3e-23 of the mass under a tilt: rare large losses may hold a millionth of it, and a
-# million steps multiply what these lack.
+# e^-52 = 3e-23 of the mass under a tilt. Rare large losses may hold a millionth of it, and a
+# million steps multiply what they lack.
 NEGLIGIBLE = 52.0
 _DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
 _FINEST = -119  # log₂ of the smallest shell, as a share of a piece

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from symdp.law.elementary import Complex, oscillation_sum
-from symdp.law.loss import Tilted
 from symdp.law.nufft import uniform_sum
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted
 
 DIRECT_WORK = 400_000  # below this many exponentials a plain sum beats the transform
 _LOG_ZERO = -800.0  # stands for log 0: e^-800 is zero in double precision, and stays so times n

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
 from symdp.law.domain import tilt_domain
-from symdp.law.elementary import exponential_remainder
 from symdp.law.mean import extended_mean, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes
 from symdp.law.outline import Outline
 from symdp.law.step import Array, Step
+from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 
-_OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
-_LARGE = 30.0
 _LEVELS = 60
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _SLOW = 0.25  # the frequency of band 0
@@ -38,64 +34,6 @@ _UNSEEN_LOSS = (
     "no loss of {} is seen so far out: doubles cannot tell so large ones apart; ask for another "
     "epsilon"
 )
-
-
-@dataclass(frozen=True)
-class Tilted:
-    """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
-
-    `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
-    common part t·nμ − tε is formed once, exactly, for the whole sum. Where the nodes have an
-    origin, it stands for μ. `atomic` is the part of the weight on single values. A precise shift is
-    accurate relative to itself, not only to the losses.
-    """
-
-    tilt: float
-    nodes: NodeSet
-    shift: float
-    variance: float
-    weight: Array
-    deviation: Array
-    atomic: float
-    is_precise: bool
-
-    @property
-    def error(self) -> float:
-        """The quadrature's estimate of its relative error."""
-        return self.nodes.error
-
-    @cached_property
-    def excess(self) -> float:
-        """K(t) − t·μ, or K(t) − t·origin, accurate relative to itself."""
-        return float(excess(self.nodes, np.asarray([self.tilt]))[0])
-
-
-def excess(nodes: NodeSet, tilts: Array) -> Array:
-    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero.
-
-    Nodes with an origin give K(t) − t·origin.
-    """
-    rows = max(1, BLOCK // max(nodes.centred.size, 1))
-    if tilts.size > rows:
-        return np.concatenate(
-            [excess(nodes, tilts[i : i + rows]) for i in range(0, tilts.size, rows)]
-        )
-    scaled = np.multiply.outer(tilts, nodes.centred)
-    if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < _OVERFLOW:
-        near = np.minimum(scaled, _LARGE)
-        ratio = exponential_remainder(near) @ nodes.weight
-        if scaled.max(initial=0.0) > _LARGE:
-            # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
-            grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
-            ratio += np.where(
-                scaled > _LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
-            ).sum(axis=1)
-        escaped = nodes.mass_at_infinity
-        return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
-    exponent = nodes.log_weight + scaled
-    top = exponent.max(axis=1)
-    total = np.exp(exponent - top[:, None]).sum(axis=1)
-    return np.asarray(top + np.log(total))
 
 
 class LossLaw:
@@ -146,6 +84,13 @@ class LossLaw:
     def mass_at_infinity(self) -> float:
         """P(Q = 0)."""
         return self.base.mass_at_infinity
+
+    def known_profile(self, epsilon: float) -> tuple[float, float, float] | None:
+        """Return log δ(ε) and log(1 − δ(ε)) of the finite part, and δ's relative error, if known.
+
+        None where they are to be integrated.
+        """
+        return None
 
     @cached_property
     def precise_mean(self) -> Fraction:
@@ -376,16 +321,16 @@ class LossLaw:
         deviation -= residue
         shift += residue
         is_precise = (
-            not nodes.partial and float((tilt * nodes.centred + nodes.log_weight).max()) < _OVERFLOW
+            not nodes.partial and float((tilt * nodes.centred + nodes.log_weight).max()) < OVERFLOW
         )
         if is_precise:
             # As E L − μ = 0, the shift is what the growth e^{t(L−μ)} − 1 adds: of one sign, and so
             # accurate relative to itself, however small the tilt.
             scaled = tilt * nodes.centred
             growth = np.where(
-                scaled > _LARGE,
+                scaled > LARGE,
                 np.exp(scaled + nodes.log_weight) - nodes.weight,
-                nodes.weight * np.expm1(np.minimum(scaled, _LARGE)),
+                nodes.weight * np.expm1(np.minimum(scaled, LARGE)),
             )
             total = 1.0 - nodes.mass_at_infinity + float(growth.sum())
             shift = float(nodes.centred @ growth) / total
@@ -411,22 +356,3 @@ def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[
             low = least if least < low - _SEEN_BEYOND * (1.0 + abs(low)) else low
             high = most if most > high + _SEEN_BEYOND * (1.0 + abs(high)) else high
     return low, high
-
-
-def tilted_cumulants(tilted: Tilted, order: int) -> Array:
-    """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
-
-    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}, the recursion for central moments.
-    """
-    moments = [1.0, 0.0]
-    power = tilted.weight * tilted.deviation
-    for _ in range(2, order + 1):
-        power = power * tilted.deviation
-        moments.append(float(power.sum()))
-    cumulants = [0.0, tilted.shift]
-    for j in range(2, order + 1):
-        lower = math.fsum(
-            math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
-        )
-        cumulants.append(moments[j] - lower)
-    return np.asarray(cumulants[1 : order + 1])

@@ -69,3 +69,29 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
     spectrum = np.fft.ifft(real + 1j * imaginary) * grid
     k = np.arange(first, last) - centre
     return np.asarray(spectrum[np.mod(k, grid)] / _kernel_transform()(k / grid))
+
+
+def uniform_sums(weights: Array, angle: Array, count: int) -> Complex:
+    """Return Σⱼ wⱼᵢ e^{−ikθⱼ}, a row for each column i, for k = 0, …, count − 1.
+
+    On a grid twice as fine as that of `uniform_sum`: absolute error ~1e-15 Σⱼ|wⱼᵢ|.
+
+    >>> out = uniform_sums(np.array([[0.25, 1.0], [0.75, 0.0]]), np.array([0.1, -2.0]), 3)
+    >>> bool(abs(out[0, 2] - 0.25 * np.exp(-0.2j) - 0.75 * np.exp(4j)) < 1e-14)
+    True
+    """
+    grid = _quick_length(max(4 * count + 2 * _WIDTH, 64))
+    position = angle * (grid / (2.0 * np.pi))
+    base = np.ceil(position - 0.5 * _WIDTH)
+    from_base, base = position - base, np.mod(base.astype(np.int64), grid)
+    order = np.argsort(base)
+    base, from_base, weights = base[order], from_base[order], weights[order]
+    starts = np.flatnonzero(np.diff(base, prepend=-1))
+    total = np.zeros((grid, weights.shape[1]))
+    for offset in range(_WIDTH):
+        x = (offset - from_base) * (2.0 / _WIDTH)
+        kernel = np.exp(_BETA * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0))
+        cells = np.mod(base[starts] + offset, grid)  # no two of them are equal
+        total[cells] += np.add.reduceat(kernel[:, None] * weights, starts, axis=0)
+    spectrum = np.fft.rfft(total.T)[:, :count]
+    return np.asarray(spectrum / _kernel_transform()(np.arange(count) / grid))

@@ -11,11 +11,11 @@ Series = NDArray[Any]  # real or complex
 
 
 def power_of_series(series: Series, power: int) -> Series:
-    """Return a truncated power series to a whole power; rows are its coefficients.
+    """Return a truncated power series to a whole power; rows, or entries, are its coefficients.
 
     By repeated squaring: positive coefficients never cancel.
 
-    >>> power_of_series(np.asarray([[1.0], [1.0], [0.0]]), 5)[:, 0].tolist()
+    >>> power_of_series(np.asarray([1.0, 1.0, 0.0]), 5).tolist()
     [1.0, 5.0, 10.0]
     """
     if series.shape[0] == 1:
@@ -32,6 +32,8 @@ def power_of_series(series: Series, power: int) -> Series:
 
 
 def _product(first: Series, second: Series) -> Series:
+    if first.ndim == 1:
+        return np.convolve(first, second)[: first.size]
     total = np.zeros_like(first)
     for i in range(first.shape[0]):
         total[i:] += first[i] * second[: first.shape[0] - i]

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.emit.standalone import Argument, ClosedForm, Model, NoTapeError, Points
+from symdp.emit.standalone import (
+    Argument,
+    ClosedForm,
+    ExactModel,
+    ExactPiece,
+    Model,
+    NoTapeError,
+    Points,
+    to_exact_c,
+    to_exact_python,
+)
 from symdp.emit.standalone import to_c as _write_c
 from symdp.emit.standalone import to_python as _write_python
 from symdp.errors import AccuracyError, InputError
@@ -24,7 +34,7 @@ _TOO_MANY = 50_000
 _SAME = 1e-12
 
 
-def to_python(derivation: Derivation, order: int = 2) -> str:
+def to_python(derivation: Derivation, order: int = 2, *, exact: bool = False) -> str:
     """Return a Python module that accounts for this mechanism without symdp.
 
     Where K is closed, parameters stay arguments and the standard library is enough; else the loss
@@ -36,11 +46,15 @@ def to_python(derivation: Derivation, order: int = 2) -> str:
     derivation : Derivation
     order : int, 0 to 8
         The highest order of the series.
+    exact : bool
+        Write a program that prints δ by the contour integral, to about 1e-12, in place of the
+        estimate. It needs NumPy, computes its nodes itself, and says where it has no answer.
 
     Raises
     ------
     InputError
-        If K is numeric and a parameter has no value.
+        If K is numeric and a parameter has no value, or an exact program would need a function
+        that standalone code does not have.
 
     Examples
     --------
@@ -49,21 +63,23 @@ def to_python(derivation: Derivation, order: int = 2) -> str:
     >>> "def epsilon(delta: float, count: int, *, sigma" in code
     True
     """
+    if exact:
+        return to_exact_python(_exact_model(derivation))
     return _written(derivation, order, python=True)
 
 
-def to_c(derivation: Derivation, order: int = 2) -> str:
+def to_c(derivation: Derivation, order: int = 2, *, exact: bool = False) -> str:
     """Return the same accountant as a C99 file that needs libm alone.
 
     Parameters
     ----------
-    derivation, order
+    derivation, order, exact
         As for `to_python`.
 
     Raises
     ------
     InputError
-        If K is numeric and a parameter has no value.
+        As for `to_python`.
 
     Examples
     --------
@@ -71,6 +87,8 @@ def to_c(derivation: Derivation, order: int = 2) -> str:
     >>> "int gaussian_log_delta(" in to_c(symdp.derive(symdp.mechanisms.gaussian))
     True
     """
+    if exact:
+        return to_exact_c(_exact_model(derivation))
     return _written(derivation, order, python=False)
 
 
@@ -108,6 +126,41 @@ def _model(derivation: Derivation, order: int, *, closed: bool) -> Model:
     ]
     arguments = tuple(Argument(p.symbol, p.domain, p.rule) for p in free)
     return Model(mechanism.name, heading, tuple(notes), arguments, law, order)
+
+
+def _exact_model(derivation: Derivation) -> ExactModel:
+    from symdp.version import __version__
+
+    mechanism, kind = derivation.mechanism, derivation.pair.support.kind
+    pieces = [
+        ExactPiece(p.lower, p.upper, p.log_p, p.log_q, p.loss, p.slope == "constant")
+        for p in derivation.pieces
+    ] or [
+        ExactPiece(p.p, p.q, None, None, p.loss)
+        for p in derivation.points
+        if not (p.p.is_zero and p.q.is_zero)
+    ]
+    if not pieces:
+        raise InputError(f"{mechanism.name}: a public choice among pairs has no exact program yet")
+    free = [p for p in mechanism.declared if p.name in mechanism.parameters]
+    what = repr(mechanism)[len("<Mechanism ") : -1]
+    notes = (
+        f"Written by symdp {__version__}. You may use this file under the MIT license.",
+        "delta is exact to about 1e-12, relative: the contour integral by the trapezoidal rule,",
+        "the moment generating function by Gauss quadrature. No bound is proved.",
+        "Source: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
+        "equation (28).",
+    )
+    return ExactModel(
+        f"Exact privacy accountant of {what}.",
+        notes,
+        tuple(Argument(p.symbol, p.domain, p.rule) for p in free),
+        derivation.variable,
+        "integers" if kind in ("integers", "naturals") else kind,
+        tuple(pieces),
+        derivation.loss_range or (-sp.oo, sp.oo),
+        derivation.direction == "remove" or mechanism.is_mirrored,
+    )
 
 
 def _formula(derivation: Derivation, law: ClosedForm | Points) -> list[str]:

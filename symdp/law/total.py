@@ -12,8 +12,9 @@ import numpy as np
 
 from symdp.errors import AccuracyError, InputError
 from symdp.law.elementary import Complex
-from symdp.law.loss import LossLaw, Tilted, tilted_cumulants
+from symdp.law.loss import LossLaw
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted, tilted_cumulants
 
 ACCURATE = 1e-12  # of what adds up over the steps, relative to its terms
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding

@@ -28,7 +28,7 @@ from symdp.law.line import DIRECT_WORK, log_characteristic_grid
 from symdp.law.nufft import uniform_sum
 
 if TYPE_CHECKING:
-    from symdp.law.loss import Tilted
+    from symdp.law.tilted import Tilted
     from symdp.law.total import SumLaw
     from symdp.methods.standard_moments import Summands
 

@@ -23,6 +23,7 @@ from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.guarantee import Curve, Guarantee
+from symdp.questions.larger import larger_delta
 from symdp.questions.steps import listed_steps
 from symdp.questions.sums import Summed
 
@@ -146,33 +147,16 @@ class Composition(Summed):
             found = [accountant.log_deltas(self.law(side), epsilons) for side in asked]
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
         return [
-            self._larger(accountant, epsilon, dict(zip(asked, answers, strict=True)), seconds)
+            larger_delta(
+                epsilon,
+                dict(zip(asked, answers, strict=True)),
+                method=accountant.name,
+                label=self._label,
+                count=self.count,
+                told=lambda answer: self._told(answer, accountant, seconds),
+            )
             for epsilon, *answers in zip(epsilons, *found, strict=True)
         ]
-
-    def _larger(
-        self, accountant: Accountant, epsilon: float, answers: dict[str, Answer], seconds: float
-    ) -> Guarantee:
-        """Return the larger of the δ(ε) of the directions."""
-        side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
-        answer = answers[side]
-        lower, upper = of_the_larger(
-            [(a.log_lower, a.log_upper) for a in answers.values()],
-            (answer.log_lower, answer.log_upper),
-            answer.log_delta,
-        )
-        return Guarantee(
-            epsilon,
-            upper if answer.kind == "bound" and upper is not None else answer.log_delta,
-            answer.kind,
-            accountant.name,
-            self._label or side,
-            self.count,
-            "delta",
-            lower,
-            upper,
-            **self._told(answer, accountant, seconds),
-        )
 
     def _told(self, of: Answer | Inverse, accountant: Accountant, seconds: float) -> dict[str, Any]:
         """Return what every answer says besides its numbers."""

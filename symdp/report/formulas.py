@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.present import numeric_end
+from symdp.derive.present import numeric_end, range_ends
 from symdp.emit.mathml import mathml_of_name
 from symdp.report.mathml import mathml
 
@@ -84,23 +84,10 @@ def loss(derivation: Derivation) -> list[Formula]:
     """Return the privacy loss, its range, its atoms and the mass at infinity."""
     d = derivation
     rows = [_of(r"\ell", "ℓ", d.variable, d.loss)]
-    if d.loss_range is not None:
-        low, high = d.loss_range
-        rows.append(_bound("inf", low))
-        rows.append(_bound("sup", high))
-    elif d.numeric_range is not None:
-        low, high = d.numeric_range
-        rows.append(_bound("inf", None, numeric_end(low)))
-        rows.append(_bound("sup", None, numeric_end(high)))
+    rows += [_bound(name, end) for name, end in zip(("inf", "sup"), range_ends(d), strict=True)]
     for atom in d.atoms:
-        value = _rounded(atom.loss)
-        rows.append(
-            Formula(
-                rf"P(\ell = {sp.latex(value)})",
-                f"<mrow><mi>P</mi><mo>(</mo><mi>ℓ</mi><mo>=</mo>{mathml(value)}<mo>)</mo></mrow>",
-                atom.mass,
-            )
-        )
+        latex = rf"P(\ell = {sp.latex(_rounded(atom.loss))})"
+        rows.append(Formula(latex, _probability("=", atom.loss), atom.mass))
     if d.mass_at_infinity != 0:
         name = "<msub><mi>δ</mi><mi>∞</mi></msub>"
         rows.append(Formula(r"\delta_\infty", name, d.mass_at_infinity))
@@ -118,7 +105,21 @@ def law(derivation: Derivation) -> list[Formula]:
         words = "no closed form was found" if back is None else ""
         latex = rf"\ell^{{-1}}({sp.latex(s)})"
         rows.append(Formula(latex, name, back, words, note if len(moving) > 1 else ""))
-    return [*rows, _density("ω", r"\omega", d.pld_density), _density("F", "F", d.pld_cdf)]
+    rows += [_density("ω", r"\omega", d.pld_density), _density("F", "F", d.pld_cdf)]
+    for rule in d.mass_rules:
+        between = f"where {d.variable} runs from {_shown(rule.lower)} to {_shown(rule.upper)}"
+        rows += [
+            Formula(rf"P(\ell {latex} {sp.latex(rule.loss)})", _probability(sign, rule.loss), own,
+                    note=between)
+            for sign, latex, own in (("=", "=", rule.mass), ("≤", r"\leq", rule.at_most))
+            if own is not None
+        ]  # fmt: skip
+    return rows
+
+
+def _probability(sign: str, loss: sp.Expr) -> str:
+    relation = f"<mi>ℓ</mi><mo>{sign}</mo>{mathml(_rounded(loss))}"
+    return f"<mrow><mi>P</mi><mo>(</mo>{relation}<mo>)</mo></mrow>"
 
 
 def _density(letter: str, latex: str, found: LossLaw) -> Formula:
@@ -208,7 +209,8 @@ def _of(latex: str, letter: str, argument: sp.Symbol, right: sp.Basic) -> Formul
     )
 
 
-def _bound(word: str, value: sp.Expr | None, words: str = "") -> Formula:
+def _bound(word: str, end: sp.Expr | str) -> Formula:
+    value, words = (None, end) if isinstance(end, str) else (end, "")
     name = f"<mrow><mo>{word}</mo><mspace width='0.2em'/><mi>ℓ</mi></mrow>"
     return Formula(rf"\{word} \ell", name, value, words)
 

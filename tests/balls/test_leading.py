@@ -116,6 +116,7 @@ def test_what_has_another_form_is_left_to_other_ways(exponent):
     assert outward_slope(exponent, x, 1) is None
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     lead=st.tuples(st.integers(1, 40), st.integers(0, 3), st.integers(1, 5)),

@@ -49,6 +49,10 @@ def _pair(name, rate):
     "weibull scales-",
     "levy scales-",
     "arcsine and uniform-",
+    "triangles-1/100",
+    "student-1/100",
+    "chi-square-",
+    "beta shapes-",
 )
 @pytest.mark.parametrize(("name", "rate"), CASES)
 def test_what_is_moved_to_infinity_keeps_its_transform(name, rate):
@@ -68,7 +72,9 @@ def test_what_is_moved_to_infinity_keeps_its_transform(name, rate):
             assert abs(nodes.at(arb(int(2 * y)) / 2) - given) < 1e-8
 
 
-@pytest.mark.slow_cases("raised cosine noise-")
+@pytest.mark.slow_cases(
+    "raised cosine noise-", "raised cosine noise-1/100", "cos**2 and uniform-1/100"
+)
 @pytest.mark.parametrize("rate", ["", "1/100"])
 @pytest.mark.parametrize("name", ZEROS_OF_COSINES)
 def test_zeros_of_cosines_are_moved_to_infinity(name, rate):
@@ -123,6 +129,7 @@ def test_a_middle_is_found_among_losses_that_round_to_nothing():
     assert (mean, deviation) == (arb(0.5), arb(0.5))
 
 
+@pytest.mark.slow_cases("student-values2-1/10")
 @pytest.mark.parametrize(
     ("name", "values", "rate"),
     [("cauchy", {}, ""), ("cauchy scales", {"a": 1, "c": 2}, ""), ("student", {"nu": 1}, "1/10")],

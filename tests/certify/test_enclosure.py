@@ -101,7 +101,7 @@ def check(steps, epsilon, direction, digits=15):
     assert contains(ball, steps, epsilon, direction, digits + 3)
 
 
-@pytest.mark.slow_cases("few subsampled laplace")
+@pytest.mark.slow_cases("few subsampled laplace", "gumbel", "heterogeneous")
 @pytest.mark.parametrize("name", FAST)
 def test_contains_the_truth(name):
     check(*FAST[name], 6 if name in SIX_DIGITS else 15)

@@ -23,6 +23,7 @@ BETA = BETA.subsample("poisson", "1/100")
 STUDENT = ALL["student"].mechanism("student")(nu="4/5")
 
 
+@pytest.mark.slow_cases("tilt0")
 @pytest.mark.parametrize("tilt", [R(1, 2), R(15, 2)])
 def test_moments_are_enclosed_whatever_the_height_at_an_end(tilt):
     """The density is e^68 as high at the cut as in the middle, where all the mass is."""

@@ -121,6 +121,7 @@ def test_rare_sums_are_left_out_and_counted(monkeypatch):
         assert not lists._enumerated(steps, epsilon, 64, arb(10) ** -4)[0].overlaps(exact)
 
 
+@pytest.mark.slow_cases("300")
 @pytest.mark.parametrize("count", [300, 3_000])
 def test_many_steps_against_the_contour(count):
     response = ALL["randomised response of 4"].mechanism("response")(e=5)

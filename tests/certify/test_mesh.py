@@ -165,6 +165,7 @@ def test_two_steps_against_quadrature(epsilon):
         assert ball.overlaps(arb(mp.nstr(exact, 18)) * (1 + arb(0, 1) * arb(10) ** -11))
 
 
+@pytest.mark.slow_cases("remove-2.0", "add-2.0")
 @pytest.mark.parametrize("epsilon", [-0.5, 0.3, 2.0])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_two_gaussian_steps_are_one(epsilon, direction):
@@ -178,6 +179,7 @@ def test_two_gaussian_steps_are_one(epsilon, direction):
     assert width(ball) < 1e-6
 
 
+@pytest.mark.slow_cases("integers")
 @pytest.mark.parametrize(
     ("steps", "epsilon", "direction"),
     [
@@ -204,6 +206,7 @@ def test_few_steps_against_the_contour(steps, epsilon, direction):
     assert width(ball) < 1e-6
 
 
+@pytest.mark.slow_cases("mechanism1")
 @pytest.mark.parametrize("mechanism", [NORMAL, STUDENT, TWO_VARIANCES])
 def test_one_step_on_a_coarse_mesh_against_its_own_proof(mechanism):
     """Between the points of the mesh and at every width, both sides hold."""
@@ -247,6 +250,7 @@ TURNING = {
 }
 
 
+@pytest.mark.slow_cases("rayleigh-3", "flat-3", "flatter-3")
 @pytest.mark.parametrize("count", [3, slow(4), slow(7)])
 @pytest.mark.parametrize("name", TURNING)
 def test_few_steps_of_turning_losses_against_gamma_distributions(name, count):
@@ -287,6 +291,7 @@ FEW = {
 QUICK = {"two subsampled", "five bounded", "two sampled laplace", "one end", "raised cosines"}
 
 
+@pytest.mark.slow_cases("five bounded", "two subsampled", "one end", "raised cosines")
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FEW]
 )
@@ -343,6 +348,7 @@ def test_without_the_bound_of_the_distance_the_truth_is_lost(monkeypatch):
     assert ball > truth
 
 
+@pytest.mark.slow
 def test_without_what_is_left_out_the_truth_is_lost(monkeypatch):
     """A coarse share, on a mesh so fine that the distance would not hide it."""
     monkeypatch.setattr(mesh, "_SHARE", 2.0**12)

@@ -85,6 +85,7 @@ def test_taylor_bounds_hold_around_a_place(name, y):
         assert local.bound(arb(0)) < abs(transform(step, y)) + arb(2) ** -20
 
 
+@pytest.mark.slow_cases("cubes")
 @pytest.mark.parametrize("name", ["cubes", "two variances"])
 def test_few_places_prove_that_ten_thousand_sampled_steps_stay_small(name):
     mechanism, tilt = LATE[name]

@@ -75,7 +75,8 @@ def test_what_is_kept_answers_as_a_derivation_does(job: Job) -> None:
     assert known.protection == anew.protection
     for direction in ("remove", "add", "both"):
         one, other = (steps.delta(0.5, direction=direction) for steps in (known, anew))
-        assert one.log_delta == other.log_delta
+        # A law that other questions have used may have nodes of another window, which round apart.
+        assert one.log_delta == pytest.approx(other.log_delta, abs=1e-12)
         assert one.direction == other.direction
     assert known.steps == anew.steps
     if os.name == "posix":
@@ -120,7 +121,9 @@ def test_other_facts_with_a_right_checksum_do_no_harm(change: dict[str, object])
     job = Job("gaussian", ["sigma=2"], "100")
     path = remembered(job)
     user_cache.keep(path, user_cache.recall(path) | change)
-    assert Composed(job)().delta(1.0).log_delta == job.build().delta(1.0).log_delta
+    assert Composed(job)().delta(1.0).log_delta == pytest.approx(
+        job.build().delta(1.0).log_delta, abs=1e-12
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
@@ -154,10 +157,15 @@ def test_another_text_or_another_version_is_another_formula(
 def test_plain_words_mean_what_typer_reads(
     words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SYMDP_CACHE", "off")
     plain = [shell(words).json]
     monkeypatch.setattr("symdp.cli.plain_words.plain_call", lambda *_: None)
     plain.append(shell(words).json)
-    assert plain[0] | {"seconds": 0} == plain[1] | {"seconds": 0}
+    rounded = [
+        {k: pytest.approx(v, rel=1e-12) if isinstance(v, float) else v for k, v in one.items()}
+        for one in plain
+    ]
+    assert plain[0] | {"seconds": 0} == rounded[1] | {"seconds": 0}
 
 
 @pytest.mark.parametrize(

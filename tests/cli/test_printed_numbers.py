@@ -60,6 +60,7 @@ def exact(number):
     "tilted-prv-laplace",
     "tilted-prv-sampled gaussian",
     "tilted-prv-gaussian",
+    "prv-gaussian",
 )
 @pytest.mark.parametrize("name", COMPOSED)
 @pytest.mark.parametrize("method", names())

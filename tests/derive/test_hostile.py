@@ -76,11 +76,12 @@ def test_a_part_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch)
         time.sleep(60)
 
     monkeypatch.setattr(import_module("symdp.derive.pld"), "pld_density", sleep)
-    monkeypatch.setattr(derivation, "loss_range", sleep)
+    monkeypatch.setattr(derivation, "range_or_reason", sleep)
     constants = import_module("symdp.derive.tails.constants")
     monkeypatch.setattr(constants, "van_der_corput_formula", sleep)
     found = derive(symdp.mechanisms.gaussian, time_limit=1.0)
     assert found.loss_range is None
+    assert "time limit" in found.range_reason
     assert found.pld_density.expression is None
     assert "time limit" in found.pld_density.reason
     assert "time limit" in found.tails["van_der_corput_1"].reason

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symdp
-from symdp.derive.present import SCHEMA, _formulas, from_json
+from symdp.derive.document import SCHEMA, _formulas, from_json
 from symdp.emit.json import _heads, read_expressions, write_expressions
 from symdp.emit.mathml import mathml_of_name
 from symdp.errors import InputError
@@ -41,6 +41,7 @@ def through_json(value: object) -> object:
     return json.loads(json.dumps(value, allow_nan=False))
 
 
+@pytest.mark.slow_cases("exponential", "bounded_range", "logistic", "adaptive_clipping")
 @pytest.mark.slow_cases("student_t", "sampled", "sparse_histogram", "staircase")
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
@@ -54,6 +55,7 @@ def test_every_expression_reads_back_equal(derivation):
         assert {s.name: s.assumptions0 for s in read[path].free_symbols} == own
 
 
+@pytest.mark.slow_cases("student_t", "sampled", "staircase")
 @pytest.mark.slow_cases("sparse_histogram")
 def test_every_text_has_its_expression(derivation):
     document = derivation.to_json(order=1)

@@ -367,6 +367,7 @@ def test_series_operations_against_sympy():
                 assert abs(mpmath.mpf(str(one)) - other) < 1e-20
 
 
+@pytest.mark.slow_cases("c")
 @pytest.mark.parametrize("form", ["python", "c"])
 def test_the_command_line_writes_working_files(form, shell, tmp_path):
     toml = Path(__file__).parents[2] / "examples" / "logistic.toml"

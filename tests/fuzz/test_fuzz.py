@@ -19,7 +19,7 @@ def ends_well(seed: int, count: int, limit: float) -> None:
     assert not bad, f"of {count} cases of seed {seed} these end badly:\n{told}"
 
 
-@pytest.mark.slow_cases("0", "3")
+@pytest.mark.slow_cases("0", "3", "2")
 @pytest.mark.parametrize("seed", range(4))
 def test_some_cases_end_well(seed: int) -> None:
     ends_well(seed, QUICK, 0.3)

@@ -44,6 +44,7 @@ def one_by_one(table, i, direction):
     return record_composition(work, i)
 
 
+@pytest.mark.slow_cases("remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_shared_lines_agree_with_one_record_at_a_time(direction):
     table = rows(5, 4)

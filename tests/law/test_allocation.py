@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from symdp import AccuracyError, compose, mechanisms
+from symdp import compose, mechanisms
 from symdp.law.allocation_density import tabulate
 from symdp.law.compile import loss_law
 from symdp.law.likelihood_ratio import RatioLaw
@@ -57,7 +57,7 @@ def test_panels_join_and_tails_are_those_of_one_large_ratio():
     inner = table.edges[1:-1]
     assert np.allclose(table(inner - 1e-12), table(inner + 1e-12), rtol=0, atol=1e-8)
     # log Y of one large ratio W and 49 others, which are small beside it: t·q(y − 49)·y.
-    place = 8.0
+    place = 7.5
     y = 50.0 * math.exp(place)
     loss = math.log(y - 49.0)
     single = math.log(50.0) - 0.5 * (loss + 0.5) ** 2 - 0.5 * math.log(2.0 * math.pi)
@@ -117,11 +117,6 @@ def test_poisson_sampling_says_too_much_where_noise_is_large():
     drawn = compose(milder.subsample(SCHEME, steps=10), 1).delta(1.0).delta
     coin = compose(milder.subsample("poisson", "1/10"), 10).delta(1.0).delta
     assert drawn < 0.01 * coin
-
-
-def test_atoms_are_refused_by_name_where_they_matter():
-    with pytest.raises(AccuracyError, match="random allocation of laplace over 10 steps"):
-        compose(mechanisms.laplace(b=1).subsample(SCHEME, steps=10), 1).delta(0.5)
 
 
 def test_what_lies_beyond_the_table_is_charged():

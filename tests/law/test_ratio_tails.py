@@ -10,6 +10,7 @@ import pytest
 
 from symdp import compose, mechanisms
 from symdp.exact.route import Contour
+from symdp.law import allocation_density
 from symdp.law.likelihood_ratio import Ratios
 from symdp.law.ratio_tails import log_tail
 
@@ -47,3 +48,20 @@ def test_what_is_not_resolved_widens_the_interval_and_says_so(monkeypatch):
     gap = math.exp(known.log_lower) - math.exp(answer.log_lower)
     assert gap == pytest.approx(mass, rel=1e-6)
     assert "not resolved" in answer.advice
+
+
+def test_a_table_that_ends_early_widens_the_interval_and_says_so(monkeypatch):
+    exact = drawn("2").delta(0.6, direction="remove")
+    # A table that ends early; another way to write σ makes a law of its own.
+    monkeypatch.setattr(allocation_density, "FLOOR", 22.0)
+    early = drawn("2000000001/1000000000")
+    answer = early.delta(0.6, direction="remove")
+    mass = early.law("remove").uncertain_mass
+    assert 1e-13 < mass < 1e-8
+    assert answer.upper - answer.lower >= mass
+    assert answer.lower < exact.delta * (1.0 + 1e-7)
+    assert answer.upper > exact.delta * (1.0 - 1e-7)
+
+
+def drawn(sigma):
+    return compose(mechanisms.gaussian(sigma=sigma).subsample("random_allocation", steps=100), 10)

@@ -94,6 +94,7 @@ def test_exact_for_gaussian_losses(mu):
             assert not answer.advice
 
 
+@pytest.mark.slow_cases("3", "5", "1", "0", "6", "4")
 @pytest.mark.parametrize("order", range(7))
 def test_advice_follows_the_error(order):
     """Further and further out every order fails, the higher the later, and each says when."""

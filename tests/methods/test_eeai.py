@@ -91,6 +91,7 @@ def test_error_bound_is_never_exceeded_with_atoms(loss, count):
     assert truth <= smoothing_error(steps.law("remove"), 0.0, moments)
 
 
+@pytest.mark.slow_cases("two variances-20000--1.0")
 @pytest.mark.parametrize("tilt", [0.0, -1.0])
 @pytest.mark.parametrize("count", [50, 20000])
 @pytest.mark.parametrize("name", ["subsampled normal", "logistic", "gumbel", "two variances"])

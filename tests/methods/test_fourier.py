@@ -84,6 +84,7 @@ PUBLISHED = [  # rate, σ, steps, ε, remove, substitution, on 10⁶ points of [
 ]
 
 
+@pytest.mark.slow_cases("1/100-2-10000-1.0-substitution", "1/100-1-10000-1.0-substitution")
 @pytest.mark.parametrize("relation", ["add_remove", "substitution"])
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: f"{row[0]}-{row[1]}-{row[2]}-{row[3]}")
 def test_published_values(row, relation):
@@ -98,6 +99,7 @@ def test_published_values(row, relation):
         assert answer.advice
 
 
+@pytest.mark.slow
 def test_two_published_values_are_off():
     """One grid is too coarse, the other too short; both are told so."""
     coarse = compose(subsampled("1/100", 1), 10_000).law("remove")

@@ -81,6 +81,8 @@ def test_measured_orders():
     "with replacement-1000000",
     "substitution-10",
     "substitution-1",
+    "student-1000000",
+    "subsampled normal-10",
 )
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -73,6 +73,7 @@ def test_the_truth_lies_inside(name, steps):
                     assert answer.log_upper - answer.log_lower < allowed
 
 
+@pytest.mark.slow_cases("0.1-tilted-prv", "0.1-prv")
 @pytest.mark.parametrize("method", BOTH, ids=lambda m: m.name)
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
 def test_gaussian_closed_form(method, mu):
@@ -132,6 +133,7 @@ def test_the_floor_is_reported_and_included():
     assert truth < math.log(1e-25) < math.log(1e-15) < answer.log_upper < math.log(1e-9)
 
 
+@pytest.mark.slow
 def test_heterogeneous_and_mass_at_infinity():
     x = variable_symbol("x", "interval")
     noise = parse("exp(-x/10)/10", {"x": x})

@@ -17,7 +17,7 @@ from symdp.methods.renyi import Renyi, log_conversion, renyi_curve
 LONG = {("mixture noise", 10), ("student", 10)}
 
 
-@pytest.mark.slow_cases("with replacement-10", "logistic-10")
+@pytest.mark.slow_cases("with replacement-10", "logistic-10", "two variances-10", "substitution-10")
 @pytest.mark.parametrize(
     ("name", "count"),
     [

@@ -102,7 +102,7 @@ def assert_dominates(name: str, mechanism: Mechanism, pairs: list[tuple[Mixture,
                 assert divergence(name, q, p, epsilon) <= add + SUMMED
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.slow_cases("logistic", "student")
 @pytest.mark.parametrize("name", NOISES)
 def test_a_batch_without_replacement(name):
     mechanism = NOISES[name][0].subsample("without_replacement", "2/3")
@@ -126,6 +126,7 @@ def test_draws_with_replacement(name):
     assert_dominates(name, mechanism, data)
 
 
+@pytest.mark.slow_cases("logistic")
 @pytest.mark.parametrize("name", NOISES)
 def test_poisson_under_substitution(name):
     mechanism = NOISES[name][0].under("substitution").subsample("poisson", "2/5")

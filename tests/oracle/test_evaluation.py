@@ -59,6 +59,7 @@ def _gaussian_delta(count: int, epsilon: float) -> tuple[mpmath.mpf, mpmath.mpf]
         return delta, mpmath.erfc(-(epsilon / mu - mu / 2) / root) / 2 + mpmath.exp(epsilon) * lower
 
 
+@pytest.mark.slow_cases("2-1")
 @pytest.mark.parametrize(
     ("count", "epsilon"),
     [
@@ -83,6 +84,7 @@ def test_gaussian_closed_form(count: int, epsilon: int) -> None:
     assert found.digits >= 50
 
 
+@pytest.mark.slow_cases("222222222")
 @pytest.mark.parametrize("epsilon", [222222222, 230000000, 215000000])
 def test_a_billion_gaussian_steps(epsilon: int) -> None:
     found = profile([(GAUSSIAN, 10**9)], epsilon, 50)

@@ -83,12 +83,14 @@ def test_panels_give_an_integral(name, digits):
     assert _integral(log_density, interval, digits) == pytest.approx(float(exact), rel=accuracy)
 
 
+@pytest.mark.slow_cases("-1")
 @pytest.mark.parametrize("power", [-1, R(-3, 2)])
 def test_what_is_infinite_is_refused(power):
     with pytest.raises(AccuracyError):
         _integral(power * sp.log(x), UNIT, 8)
 
 
+@pytest.mark.slow_cases("gompertz-values1-54.2307-add")
 @pytest.mark.parametrize(
     ("name", "values", "epsilon", "direction"),
     [

@@ -42,6 +42,7 @@ def test_gaussian_trade_off(alpha, direction):
     assert trade_off(TEN, alpha, direction) == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.slow_cases("0.01")
 @pytest.mark.parametrize("alpha", [0.0, 0.01, 0.1, 1 / (1 + math.e), 0.5, 0.9, 1.0])
 def test_randomised_response_is_piecewise_linear(alpha):
     exact = max(0.0, 1 - math.e * alpha, (1 - alpha) / math.e)
@@ -49,6 +50,7 @@ def test_randomised_response_is_piecewise_linear(alpha):
     assert COIN.trade_off(alpha) == trade_off(COIN, alpha)
 
 
+@pytest.mark.slow_cases("0.02")
 @pytest.mark.parametrize("alpha", [0.02, 0.3, 0.8])
 def test_the_inverse_is_the_other_direction_and_both_lies_below(alpha):
     beta = trade_off(SKEW, alpha, "remove")

@@ -169,6 +169,7 @@ def browse(html, tmp_path, width=1000):
     return ran.stdout, json.loads(unescape(seen.group(1))), ran.stderr
 
 
+@pytest.mark.slow_cases("1000")
 @pytest.mark.parametrize("width", [1000, 500])
 def test_a_browser_shows_the_page_and_fetches_nothing(page, tmp_path, width):
     html = to_html(page)
@@ -243,7 +244,7 @@ def test_every_mechanism_has_formulas(name):
     rows += formulas.series(derivation, 1)
     for row in rows:
         ET.fromstring(row.mathml())
-        assert "=" in row.latex()
+        assert "=" in row.latex() or (row.right is None and row.words)
 
 
 def curve(labels, lowest=-3000.0):

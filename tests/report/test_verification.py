@@ -41,6 +41,7 @@ def test_truth_is_the_closed_form():
     assert truth.digits == 30
 
 
+@pytest.mark.slow
 def test_true_epsilon_meets_delta():
     start = STEPS.epsilon(1e-6)
     found = epsilon_truth(STEPS, 1e-6, start, 30)
@@ -50,6 +51,7 @@ def test_true_epsilon_meets_delta():
     assert float(rough.exact) == pytest.approx(float(found.exact), rel=1e-14)
 
 
+@pytest.mark.slow
 def test_every_accountant_is_compared():
     from symdp.methods import names
 

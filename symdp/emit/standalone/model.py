@@ -23,6 +23,9 @@ CONDITIONS = {
     "natural": "{0} >= 0 and whole({0})",
 }
 
+# The line from which on a file of the runtime is emitted.
+MARKER = "# ---- emitted from here on ----\n"
+
 _WORDS_OF_THE_CODE = """
 epsilon delta count order tilt law self out message int long short char float double signed
     unsigned void auto register static extern const volatile enum struct union typedef sizeof do

@@ -11,10 +11,9 @@ import sympy as sp
 
 from symdp.emit.mpmath import constant_value
 from symdp.emit.standalone.corrections import correction_terms
-from symdp.emit.standalone.model import CONDITIONS, Argument, ClosedForm, Model, Points
+from symdp.emit.standalone.model import CONDITIONS, MARKER, Argument, ClosedForm, Model, Points
 from symdp.emit.standalone.tape import Line, tape
 
-MARKER = "# ---- emitted from here on ----\n"
 _DIGITS = 70
 _IMPORTS = {
     ClosedForm: """\

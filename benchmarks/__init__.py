@@ -1,0 +1,1 @@
+"""Benchmarks: symdp beside its peers, and published figures computed anew."""

@@ -1,0 +1,188 @@
+"""Straight-line programs as lines of C or of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from symdp.emit.numpy import compile_numpy
+from symdp.emit.steps import Program
+from symdp.errors import InputError
+
+_Rule = Callable[[Sequence[str], Any], str]
+
+
+class NoLinesError(InputError):
+    """A program holds an operation that standalone code does not have."""
+
+
+def _joined(sign: str) -> _Rule:
+    return lambda a, _: f" {sign} ".join(f"({part})" for part in a)
+
+
+def _call(name: str) -> _Rule:
+    return lambda a, _: f"{name}({', '.join(a)})"
+
+
+def _nested(name: str) -> _Rule:
+    def rule(a: Sequence[str], _: Any) -> str:
+        first, *rest = a
+        for other in rest:
+            first = f"{name}({first}, {other})"
+        return first
+
+    return rule
+
+
+def _power(pow_: str) -> _Rule:
+    def rule(a: Sequence[str], exponent: Any) -> str:
+        if exponent == 2:
+            return f"{a[0]} * {a[0]}"
+        return f"1.0 / {a[0]}" if exponent == -1 else f"{pow_}({a[0]}, {exponent}.0)"
+
+    return rule
+
+
+def _compared(sign: str) -> _Rule:
+    return lambda a, _: f"{a[0]} {sign} {a[1]}"
+
+
+def _branches_in_c(a: Sequence[str], _: Any) -> str:
+    chosen = "NAN"
+    for value, condition in reversed(list(zip(a[::2], a[1::2], strict=True))):
+        chosen = f"({condition} ? {value} : {chosen})"
+    return chosen
+
+
+def _branches_in_python(a: Sequence[str], _: Any) -> str:
+    chosen = "np.nan"
+    for value, condition in reversed(list(zip(a[::2], a[1::2], strict=True))):
+        chosen = f"np.where({condition}, {value}, {chosen})"
+    return chosen
+
+
+_SHARED: dict[str, _Rule] = {
+    "add": _joined("+"),
+    "mul": _joined("*"),
+    **{
+        name: _compared(sign)
+        for name, sign in {
+            "lt": "<",
+            "le": "<=",
+            "gt": ">",
+            "ge": ">=",
+            "eq": "==",
+            "ne": "!=",
+        }.items()
+    },
+}
+_SAME = (
+    "exp",
+    "sqrt",
+    "log",
+    "log1p",
+    "expm1",
+    "floor",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+)
+_C: dict[str, _Rule] = {
+    **_SHARED,
+    **{name: _call(name) for name in (*_SAME, "log_ratio", "asin", "acos", "atan")},
+    **{name: _call(name) for name in ("asinh", "acosh", "atanh", "erf", "erfc")},
+    "integer_power": _power("pow"),
+    "power": _call("pow"),
+    "abs": _call("fabs"),
+    "sign": lambda a, _: f"({a[0]} > 0.0) - ({a[0]} < 0.0)",
+    "ceiling": _call("ceil"),
+    "gamma": _call("tgamma"),
+    "loggamma": _call("lgamma"),
+    "max": _nested("fmax"),
+    "min": _nested("fmin"),
+    "and": _joined("&&"),
+    "or": _joined("||"),
+    "not": lambda a, _: f"!{a[0]}",
+    "piecewise": _branches_in_c,
+    **{
+        name: lambda a, _, name=name: (  # type: ignore[misc]
+            f"{name}({len(a) // 2}, (const double[]) {{{', '.join(a)}}})"
+        )
+        for name in ("log_sum_exp", "unit_log_sum_exp")
+    },
+}
+_PYTHON: dict[str, _Rule] = {
+    **_SHARED,
+    **{name: _call(f"np.{name}") for name in (*_SAME, "sign")},
+    **{name: _call(f"np.arc{name[1:]}") for name in ("asin", "acos", "atan")},
+    **{name: _call(f"np.arc{name[1:]}") for name in ("asinh", "acosh", "atanh")},
+    **{name: _call(f"_{name}") for name in ("erf", "erfc", "gamma", "log_ratio")},
+    **{name: _call(f"_{name}") for name in ("log_sum_exp", "unit_log_sum_exp")},
+    "integer_power": _power("np.power"),
+    "power": _call("np.power"),
+    "abs": _call("np.abs"),
+    "ceiling": _call("np.ceil"),
+    "loggamma": _call("_lgamma"),
+    "max": _nested("np.maximum"),
+    "min": _nested("np.minimum"),
+    "and": _joined("&"),
+    "or": _joined("|"),
+    "not": _call("np.logical_not"),
+    "piecewise": _branches_in_python,
+}
+RULES: Mapping[str, Mapping[str, _Rule]] = {"c": _C, "python": _PYTHON}
+
+
+def lines(
+    program: Program, language: str, arguments: Sequence[str], constants: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the assignments of a program, and what holds each of its results.
+
+    Parameters
+    ----------
+    program : what to write
+    language : "c" or "python"
+    arguments, constants : what stands for the program's symbols and constants
+
+    Raises
+    ------
+    NoLinesError
+        For an operation that standalone code does not have.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> from symdp.emit.program import compile_program
+    >>> x = sp.Symbol("x", real=True)
+    >>> lines(compile_program(sp.exp(x) * 2, [x]), "c", ["x"], ["2.0"])
+    (['double v2 = exp(x);', 'double v3 = (2.0) * (v2);'], ['v3'])
+    """
+    named = [*arguments, *constants]
+    written = []
+    for step in program.steps:
+        rule = RULES[language].get(step.operation)
+        if rule is None:
+            raise NoLinesError(
+                f"the function '{step.operation}' is not in standalone code; the package has it"
+            )
+        name = f"v{len(named)}"
+        text = rule([named[slot] for slot in step.operands], step.detail)
+        written.append(f"double {name} = {text};" if language == "c" else f"{name} = {text}")
+        named.append(name)
+    return written, [named[slot] for slot in program.results]
+
+
+def literal(constant: Any, language: str) -> str:
+    """Return the double nearest to a constant as a word of a language.
+
+    >>> import sympy as sp
+    >>> literal(sp.Rational(1, 3), "c"), literal(-sp.oo, "python")
+    ('0.3333333333333333', '-np.inf')
+    """
+    value = float(compile_numpy(constant, [])())
+    if value in (float("inf"), float("-inf")):
+        return ("-" if value < 0 else "") + ("INFINITY" if language == "c" else "np.inf")
+    return f"({value!r})" if value < 0 else repr(value)

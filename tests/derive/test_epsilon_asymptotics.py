@@ -1,0 +1,139 @@
+"""ε as a formula in n: the error that is left falls at the order that is stated."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import sympy as sp
+
+import symdp
+from symdp.derive import derive
+from symdp.derive.asymptotics import COUNT, EPSILON, kappa
+from symdp.derive.epsilon_asymptotics import QUANTILE, in_cumulants, normal_quantile
+from symdp.errors import InputError
+
+R = sp.Rational
+BUILT = symdp.mechanisms
+CASES = {
+    "gaussian": BUILT.gaussian(sigma=2),
+    "gumbel": BUILT.gumbel(b=2),
+    "logistic": BUILT.logistic(s=1),
+    "laplace": BUILT.laplace(b=2),  # atoms beside a density
+}
+COUNTS = (1600, 6400)
+DELTA = R(1, 1000)
+
+
+@pytest.mark.parametrize("order", range(4))
+@pytest.mark.parametrize("name", CASES)
+def test_the_error_falls_at_the_order_that_is_stated(name: str, order: int) -> None:
+    made = CASES[name]
+    found = derive(made).epsilon_asymptotics(order)
+    errors = [
+        float(found.at(n, DELTA))
+        - symdp.compose(made, n).epsilon(float(DELTA), direction="remove").epsilon
+        for n in COUNTS
+    ]
+    power = math.log(errors[1] / errors[0]) / math.log(COUNTS[1] / COUNTS[0])
+    # The next term is smaller by n^{−1/2}, a fortieth at 1600.
+    assert power == pytest.approx(float(found.error_power), abs=0.06)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-8])
+def test_a_sampled_gaussian_in_sigma_q_and_n(delta: float) -> None:
+    sampled = BUILT.gaussian.subsample("poisson", "q")
+    d = derive(sampled)
+    found = d.epsilon_asymptotics(2)
+    sigma, q = (d.mechanism.parameters[name] for name in ("sigma", "q"))
+    values = {sigma: sp.Integer(2), q: R(1, 20)}
+    count = 200_000  # √(nκ₂) is 12
+    own = BUILT.gaussian(sigma=2).subsample("poisson", "1/20")
+    exact = symdp.compose(own, count).epsilon(delta, direction="remove").epsilon
+    errors = [abs(float(d.epsilon_asymptotics(k).at(count, delta, values)) - exact) for k in (0, 2)]
+    assert errors[1] < 0.02 * exact
+    assert errors[1] < errors[0]
+    assert found.rate_order == 4
+
+
+def test_cumulants_of_a_sampled_loss_are_series_in_the_rate() -> None:
+    """The error of κ_j is of the order q⁵, so that a tenth of the rate makes it 10⁻⁵ of itself."""
+    d = derive(BUILT.gaussian.subsample("poisson", "q"))
+    for side in ("remove", "add"):
+        one = derive(BUILT.gaussian.subsample("poisson", "q"), side)
+        series, order = one._cumulants(3, 4)
+        assert order == 4
+        sigma, q = (d.mechanism.parameters[name] for name in ("sigma", "q"))
+        gaps = []
+        for rate in (R(1, 10), R(1, 40)):
+            made = BUILT.gaussian(sigma=2).subsample("poisson", str(rate))
+            exact = symdp.compose(made, 1).law(side).cumulants(0.0, 3)
+            own = [float(c.subs({sigma: 2, q: rate})) for c in series]
+            gaps.append([abs(a - b) for a, b in zip(own, exact, strict=True)])
+        for wide, near in zip(*gaps, strict=True):
+            assert math.log(wide / near) / math.log(4) == pytest.approx(5, abs=0.35)
+
+
+def test_derivatives_are_those_that_numbers_give() -> None:
+    made = BUILT.gaussian(sigma=2)
+    n, delta = 6400, 1e-5
+    numeric = symdp.sensitivities(made, n, delta)
+    d = derive(BUILT.gaussian)
+    found = d.epsilon_asymptotics(3)
+    sigma = d.mechanism.parameters["sigma"]
+    at = {sigma: 2, COUNT: n, QUANTILE: normal_quantile(delta)}
+    by_sigma, by_count = (float(found.sensitivity(s).subs(at)) for s in (sigma, COUNT))
+    assert by_sigma == pytest.approx(numeric["sigma"].derivative, rel=1e-5)
+    # One more step is dε/dn half a step on.
+    half = {**at, COUNT: n + R(1, 2)}
+    assert float(found.sensitivity(COUNT).subs(half)) == pytest.approx(
+        numeric["count"].derivative, rel=1e-6
+    )
+    assert by_count == pytest.approx(numeric["count"].derivative, rel=1e-4)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_planning_inverts_the_formula(order: int) -> None:
+    d = derive(BUILT.laplace)
+    found = d.epsilon_asymptotics(order)
+    at = {d.mechanism.parameters["b"]: R(2), QUANTILE: normal_quantile(R(1, 10**6))}
+    epsilon = found.epsilon.subs(at).subs(COUNT, 500)
+    assert float(found.count.subs(at).subs(EPSILON, epsilon)) == pytest.approx(500, rel=1e-12)
+
+
+def test_planning_comes_close_to_the_exact_number_of_steps() -> None:
+    made, delta, budget = BUILT.gumbel(b=20), R(1, 10**5), 6.0
+    found = derive(made).epsilon_asymptotics(1)
+    at = {QUANTILE: normal_quantile(delta), EPSILON: budget}
+    planned = round(float(found.count.subs(at)))
+    reached = symdp.compose(made, planned).epsilon(float(delta), direction="remove").epsilon
+    assert reached == pytest.approx(budget, rel=0.1)
+
+
+def test_every_term_says_what_it_is() -> None:
+    found = in_cumulants(2, is_lattice=False)
+    assert [term.power for term in found.terms] == [1, R(1, 2), 0, 0, R(-1, 2)]
+    assert found.terms[2].meaning == "the skewness of the loss"
+    assert found.terms[3].expression == -1
+    assert kappa(4) in found.epsilon.free_symbols
+    assert all(term.meaning for term in found.terms)
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "words"),
+    [
+        ("discrete_laplace", 1, "oscillate with n; ask for order 0"),
+        ("student_t", 0, "no closed-form CGF"),
+        ("permute_and_flip", -1, "the order must be a whole number"),
+        ("approximate_dp", 0, "infinite with positive probability"),
+    ],
+)
+def test_what_has_no_formula_says_why(name: str, order: int, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        derive(getattr(BUILT, name)).epsilon_asymptotics(order)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1, "x", 2.0, float("nan")])
+def test_delta_is_a_probability(delta: object) -> None:
+    with pytest.raises(InputError, match="delta"):
+        derive(CASES["gaussian"]).epsilon_asymptotics(0).at(10, delta)  # type: ignore[arg-type]
