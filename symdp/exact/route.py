@@ -103,7 +103,7 @@ ROUTES = (
         "mesh",
         "atoms off any lattice, mixed losses, anything left",
         "the trapezoid, cut off smoothly with a bound",
-        "1e-8 to 1e-7",
+        "mostly 1e-8",
         "one FFT, not on n",
         mesh_answer,
     ),

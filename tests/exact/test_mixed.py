@@ -15,7 +15,7 @@ from symdp.exact.lattice import find_lattice
 from symdp.exact.modulus_bound import Angles, places_above
 from symdp.exact.route import Contour
 from symdp.exact.tail_bound import Tail
-from symdp.law.line import _log1p, log_characteristic
+from symdp.law.line import log_one_plus, log_characteristic
 from symdp.law.nufft import uniform_sum
 
 RESPONSE = mechanisms.randomized_response
@@ -165,7 +165,7 @@ def test_sums_next_to_each_other_are_merged_at_their_mean_and_in_no_chains():
 def test_the_logarithm_next_to_a_zero_of_the_characteristic_function():
     """1 + z of size 1e-6 has ten digits; the square that cancels would leave four."""
     z = np.asarray([complex(-1.0 + 3e-6, 4e-6)])
-    assert _log1p(z)[0].real == pytest.approx(math.log(5e-6), abs=1e-10)
+    assert log_one_plus(z)[0].real == pytest.approx(math.log(5e-6), abs=1e-10)
 
 
 def test_small_negative_angles_keep_their_accuracy():
