@@ -129,7 +129,7 @@ def test_a_middle_is_found_among_losses_that_round_to_nothing():
     assert (mean, deviation) == (arb(0.5), arb(0.5))
 
 
-@pytest.mark.slow_cases("student-values2-1/10")
+@pytest.mark.slow_cases("student-values2-1/10", "cauchy-values0-")
 @pytest.mark.parametrize(
     ("name", "values", "rate"),
     [("cauchy", {}, ""), ("cauchy scales", {"a": 1, "c": 2}, ""), ("student", {"nu": 1}, "1/10")],

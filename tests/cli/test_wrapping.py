@@ -12,7 +12,7 @@ def joined(text):
     return "".join(text.split())
 
 
-@pytest.mark.slow_cases("student_t", "logistic")
+@pytest.mark.slow_cases("student_t", "logistic", "laplace")
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "logistic", "student_t"])
 def test_a_derivation_as_text_fits_the_width(shell, name):
     ran = shell(f"derive {name}")

@@ -57,6 +57,13 @@ density = "{density}"
 """)
 
 
+@pytest.mark.slow_cases(
+    "width1-arcsine",
+    "width0-raised_cosine",
+    "width0-triangular",
+    "width0-epanechnikov",
+    "width0-arcsine",
+)
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("width", [R(9, 5), R(4)])
 def test_masses_without_counterpart_are_formulas_that_numbers_confirm(

@@ -151,6 +151,7 @@ NUMERIC_DOMAINS = {
 }
 
 
+@pytest.mark.slow_cases("log-normal")
 @pytest.mark.parametrize("name", NUMERIC_DOMAINS)
 def test_a_domain_without_formula_is_numeric_and_says_so(name: str) -> None:
     entry, expected = NUMERIC_DOMAINS[name]

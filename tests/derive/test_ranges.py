@@ -129,6 +129,7 @@ def losses(d: Derivation) -> list[float]:
     return found
 
 
+@pytest.mark.slow_cases("skellam", "skew normal", "two-sided weibull", "normal inverse gaussian")
 @pytest.mark.parametrize("name", LAWS)
 def test_the_range_holds_every_loss_and_is_approached(name: str) -> None:
     d = derive(mechanism(name))
@@ -143,6 +144,9 @@ def test_the_range_holds_every_loss_and_is_approached(name: str) -> None:
         assert abs(own) > 2 if abs(end) == float("inf") else abs(end - own) < 0.08
 
 
+@pytest.mark.slow_cases(
+    "gaussian and laplace", "normal inverse gaussian", "skew normal", "two-sided weibull"
+)
 @pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law[2]])
 def test_with_free_parameters_it_is_a_formula_or_a_reason(name: str) -> None:
     d = derive(mechanism(name, with_values=False))

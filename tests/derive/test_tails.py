@@ -134,7 +134,7 @@ def test_the_grid_agrees_with_arbitrary_precision():
     assert continuous_part("subsampled gaussian", 2.0, 8.0) == pytest.approx(float(true), rel=1e-9)
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.slow_cases("logistic", "subsampled gaussian", "fixed batches")
 @pytest.mark.parametrize("name", [name for name in CASES if name not in TURNING])
 def test_van_der_corput_constants_bound_the_characteristic_function(name):
     tails = derivation(name).tails
@@ -149,7 +149,7 @@ def test_van_der_corput_constants_bound_the_characteristic_function(name):
         assert closest > 0.02  # some frequency comes near to the bound
 
 
-@pytest.mark.slow_cases("mixture")
+@pytest.mark.slow_cases("mixture", "student t")
 @pytest.mark.parametrize("name", sorted(TURNING))
 def test_where_the_loss_turns_the_split_bound_holds(name):
     tails = derivation(name).tails
@@ -165,6 +165,7 @@ def test_where_the_loss_turns_the_split_bound_holds(name):
     assert "turns at" in derivation(name).tails["van_der_corput_1"].reason
 
 
+@pytest.mark.slow_cases("logistic")
 @pytest.mark.parametrize("name", ["laplace", "logistic", "truncated"])
 def test_constants_that_do_not_exist_say_so(name):
     with pytest.raises(AccuracyError, match="boundary terms remain"):
@@ -190,6 +191,7 @@ def test_a_unimodal_density_has_the_formula_that_is_proved():
         assert exact * (1 - 1e-12) <= proved <= exact * 1.001
 
 
+@pytest.mark.slow_cases("logistic", "mixture")
 @pytest.mark.parametrize("name", list(CASES))
 def test_third_moments_and_their_ratio(name):
     tails = derivation(name).tails
@@ -226,7 +228,15 @@ def _fast(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)
 
 
-@pytest.mark.slow_cases("fixed batches-P", "fixed batches-Q", "logistic-Q", "student t-P")
+@pytest.mark.slow_cases(
+    "fixed batches-P",
+    "fixed batches-Q",
+    "logistic-Q",
+    "student t-P",
+    "subsampled gaussian-P",
+    "logistic-P",
+    "student t-Q",
+)
 @pytest.mark.parametrize("under", ["P", "Q"])
 @pytest.mark.parametrize(
     "name",
@@ -259,7 +269,7 @@ def test_tail_bounds_hold_for_sums(name, under):
     assert tried
 
 
-@pytest.mark.slow_cases("laplace-Q")
+@pytest.mark.slow_cases("laplace-Q", "subsampled gaussian-P")
 @pytest.mark.parametrize("under", ["P", "Q"])
 @pytest.mark.parametrize("name", ["gaussian", "subsampled gaussian", "laplace", "gumbel"])
 def test_sub_gaussian_constants_hold_on_their_interval(name, under):
@@ -282,6 +292,7 @@ def test_sub_gaussian_constants_hold_on_their_interval(name, under):
             assert needed(u) <= exponential * (1 + 1e-9)
 
 
+@pytest.mark.slow_cases("remove-rate0")
 @pytest.mark.parametrize(("direction", "rate"), [("remove", R(1, 100)), ("add", R(1, 3))])
 def test_the_subsampled_normal_loss_is_sub_gaussian_with_one_over_sigma_squared(rate, direction):
     d = derive(BUILT.gaussian.subsample("poisson", rate), direction)

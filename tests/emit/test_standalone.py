@@ -67,7 +67,9 @@ def _settled(monkeypatch):
     )
 
 
-@pytest.mark.slow_cases("subsampled gaussian-1", "gumbel added-1")
+@pytest.mark.slow_cases(
+    "subsampled gaussian-1", "gumbel added-1", "half Cauchy with mass at infinity-1"
+)
 @pytest.mark.usefixtures("_settled")
 @pytest.mark.parametrize("count", [1, 60, 10**6])
 @pytest.mark.parametrize("case", CASES)

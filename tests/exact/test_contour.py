@@ -120,6 +120,9 @@ LONG = {"mixture", "gumbel"}  # whose truth takes over ten seconds
     "remove-quartic",
     "remove-two variances",
     "add-quartic",
+    "add-logistic",
+    "add-student",
+    "remove-one big jump",
 )
 @pytest.mark.parametrize(
     ("name", "mechanism", "count", "epsilon"),

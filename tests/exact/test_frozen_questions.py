@@ -40,6 +40,10 @@ def disagreement(entry):
     return contradictions(entry, answer.log_delta, answer.log_lower, answer.log_upper)
 
 
+@pytest.mark.slow_cases(
+    "gaussian(sigma=5) without_replacement 1/50 1000 2 x 2, negative, add",
+    "gaussian(sigma=2) without_replacement 1/50 x 1000000, negative, remove",
+)
 @pytest.mark.parametrize("entry", list(quick()), ids=lambda entry: entry["label"])
 def test_cheap_answers_agree(entry):
     assert not disagreement(entry)

@@ -42,6 +42,7 @@ def quick_case(name: str, turn: int) -> Case:
     return Case(name, QUICK[name], count, epsilon, direction)
 
 
+@pytest.mark.slow_cases("gaussian-1", "gaussian-0", "laplace-5")
 @pytest.mark.parametrize("turn", range(ROUNDS))
 @pytest.mark.parametrize("name", QUICK)
 def test_bounds_hold(name, turn):
@@ -81,7 +82,7 @@ MANY = {
 }
 
 
-@pytest.mark.slow_cases("student")
+@pytest.mark.slow_cases("student", "heavy tails whose loss is bounded")
 @pytest.mark.parametrize("name", MANY)
 def test_bounds_are_narrow_and_hold_for_very_many_steps(name):
     """Of a thousand billion steps every rounding of the mean counts a million times."""
@@ -107,7 +108,7 @@ def test_two_cut_offs_that_agree_by_chance_are_not_enough():
 FAR_TILTED = (9.9, 10.0, 10.0607, 10.3)
 
 
-@pytest.mark.slow_cases("9.9")
+@pytest.mark.slow_cases("9.9", "10.0")
 @pytest.mark.parametrize("epsilon", FAR_TILTED)
 def test_bounds_hold_where_rare_losses_overflow(epsilon):
     """At a tilt of 84 the rarest losses count as e^884: the CGF of a million steps is no less."""
@@ -137,6 +138,7 @@ ROUNDED = {
 }
 
 
+@pytest.mark.slow_cases("losses that crowd at the least one")
 @pytest.mark.parametrize("name", ROUNDED)
 def test_bounds_hold_where_roundings_are_not_small(name):
     mechanism, count, epsilon, direction = ROUNDED[name]
@@ -219,6 +221,7 @@ def test_bounds_hold_where_rare_losses_make_the_cumulants():
     assert answer.log_upper - answer.log_lower < 1e-12
 
 
+@pytest.mark.slow_cases("2--1.0")
 @pytest.mark.parametrize("deviations", [-1.0, 0.5, 3.0, 8.0])
 @pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.slow), 30, 300])
 def test_slow_frequencies_turn_losses_that_spread_far(count, deviations):

@@ -152,6 +152,7 @@ def main_lobe(law, epsilon, tilt):
         return float(mpmath.log(h * total / (2 * mpmath.pi)))
 
 
+@pytest.mark.slow_cases("1.0")
 @pytest.mark.parametrize("deviations", [1.0, 5.0])
 def test_sampled_integer_noise_of_very_many_steps(deviations):
     """What recurs is small: its rounding counts, next to the axis only that of the spread."""

@@ -103,7 +103,7 @@ def gaussians(wide, narrow):
     return Mechanism.from_pair(*laws, variable)
 
 
-@pytest.mark.slow_cases("remove--0.6")
+@pytest.mark.slow_cases("remove--0.6", "remove--0.3", "add-0.3", "remove-0.3", "add--0.6")
 @pytest.mark.parametrize("epsilon", [-0.6, -0.3, 0.3, 2.0, 12.0])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_where_the_loss_turns_both_ways_agree(direction, epsilon):
@@ -149,6 +149,7 @@ def test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one(epsilon
     assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=2e-13)
 
 
+@pytest.mark.slow_cases("0.262")
 @pytest.mark.parametrize("epsilon", [0.262, 0.27, 0.286])
 def test_an_integral_that_pauses_between_two_beats_goes_on(epsilon):
     """The density of the loss is infinite at two places, whose waves cancel for a while."""
@@ -209,7 +210,11 @@ def shapes_without_end():
 
 
 @pytest.mark.slow_cases(
-    "shapes_without_end-160-0.2", "shapes_without_end-160--0.004", "shapes-20-0.2"
+    "shapes_without_end-160-0.2",
+    "shapes_without_end-160--0.004",
+    "shapes-20-0.2",
+    "shapes-20--0.004",
+    "heavy_scales-20--0.004",
 )
 @pytest.mark.parametrize("epsilon", ["-0.004", "0.2"])
 @pytest.mark.parametrize(
@@ -249,6 +254,7 @@ def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
     assert abs(found.log_delta - log_truth) <= 2.0 * found.error
 
 
+@pytest.mark.slow_cases("2-1e-06")
 @pytest.mark.parametrize("gap", [0.1, 1e-3, 1e-6, 1e-9, 1e-13])
 @pytest.mark.parametrize("b", [2, 3, 7])
 def test_next_to_the_largest_loss_of_two_steps(b, gap):
@@ -268,6 +274,7 @@ def test_next_to_the_largest_loss_of_two_steps(b, gap):
     assert found.log_upper - found.log_lower < 1e-13 + 4e-15 / gap
 
 
+@pytest.mark.slow_cases("1e-5")
 @pytest.mark.parametrize("gap", ["1e-5", "1e-7"])
 def test_next_to_a_largest_loss_where_the_density_grows_without_end(gap):
     """Noise of two scales: e^−loss is 1 − q + 3qU², U uniform, so that an integral over U is left.
@@ -365,6 +372,7 @@ GAPS = {
 }
 
 
+@pytest.mark.slow_cases("five")
 @pytest.mark.parametrize("name", [*list(GAPS)[:2], pytest.param("ten", marks=pytest.mark.slow)])
 def test_where_nothing_lies_between_single_values(name):
     """From the sums of the largest loss down to the next there is no density at all."""

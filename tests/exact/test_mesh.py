@@ -74,6 +74,7 @@ def places(sums, random):
     ]
 
 
+@pytest.mark.slow_cases("4")
 @pytest.mark.parametrize(
     "seed", [1, 4, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 2, 3, 5, 6, 7, 8, 9))]
 )

@@ -35,6 +35,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow_cases("between two recurrences")
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_few_steps_agree_with_every_sum_in_balls(name):
     steps, deviations, direction = QUESTIONS[name]
@@ -87,7 +88,7 @@ def test_endless_recurrences_have_narrow_bounds(mechanism, count, deviations):
     assert_certified(steps, epsilon, "remove", accuracy=1e-8, width=5e-8)
 
 
-@pytest.mark.slow_cases("100")
+@pytest.mark.slow_cases("100", "100000000")
 @pytest.mark.parametrize("count", [100, 10**6, 10**8])
 def test_rare_recurrences_leave_narrow_bounds(count):
     composition = compose(RARE, count)

@@ -33,6 +33,7 @@ def two_steps(sigma, epsilon, direction):
     return float(q @ np.maximum(gain, 0.0) @ q)
 
 
+@pytest.mark.slow_cases("remove-0.5")
 @pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.5), ("add", 0.4)])
 def test_two_steps_are_a_double_integral(direction, epsilon):
     answer = epochs(2, 2, 1).delta(epsilon, direction=direction)

@@ -147,6 +147,7 @@ def test_one_step(name, rate, direction):
             check(answer, reference.one(MF(epsilon), direction), 1e-12)
 
 
+@pytest.mark.slow_cases("triangle-10-remove-0.03")
 @pytest.mark.parametrize(
     ("name", "rate", "direction", "epsilon"),
     [

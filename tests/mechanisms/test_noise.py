@@ -110,7 +110,7 @@ def gaussian_delta(mu, epsilon):
     )
 
 
-@pytest.mark.slow_cases("1-0-3", "1-4-0", "1-1-2")
+@pytest.mark.slow_cases("1-0-3", "1-4-0", "1-1-2", "7-0-3", "7-1-2")
 @pytest.mark.parametrize(("j", "m"), [(0, 3), (1, 2), (4, 0)])
 @pytest.mark.parametrize("count", [1, 7])
 def test_sparse_histograms(j, m, count):

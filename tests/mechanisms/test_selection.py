@@ -100,6 +100,7 @@ def test_steps_fixed_beforehand_cost_less():
     assert largest < adaptive < 0.1
 
 
+@pytest.mark.slow_cases("0.0")
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.2])
 def test_an_adaptive_adversary_stays_below_the_pair(epsilon):
     """Two steps, the second's place chosen by the first outcome, on a grid of places."""

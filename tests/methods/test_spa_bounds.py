@@ -34,6 +34,7 @@ SUBSAMPLED = MECHANISMS["subsampled normal"]
     "mixture noise-10",
     "two variances-10",
     "student-10",
+    "substitution-10",
 )
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -47,6 +48,7 @@ def test_contains_the_contour(name, count):
         assert_within_moments(answer, law, epsilon)
 
 
+@pytest.mark.slow_cases("gumbel-30")
 @pytest.mark.parametrize(("name", "count"), TRUE_CASES)
 def test_contains_arbitrary_precision(name, count):
     law = composition(name, count).law("remove")

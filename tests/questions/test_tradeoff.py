@@ -50,7 +50,7 @@ def test_randomised_response_is_piecewise_linear(alpha):
     assert COIN.trade_off(alpha) == trade_off(COIN, alpha)
 
 
-@pytest.mark.slow_cases("0.02")
+@pytest.mark.slow_cases("0.02", "0.3")
 @pytest.mark.parametrize("alpha", [0.02, 0.3, 0.8])
 def test_the_inverse_is_the_other_direction_and_both_lies_below(alpha):
     beta = trade_off(SKEW, alpha, "remove")
