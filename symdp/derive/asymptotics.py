@@ -25,7 +25,7 @@ LEVEL = sp.Symbol("level", real=True)
 PLACE = sp.Symbol("t_star", real=True)
 _STEP = sp.Symbol("h", positive=True)
 _LONG = 60  # operations up to which a term is simplified
-_MOST_CUMULANTS = 12
+_MOST_CUMULANTS = 12  # of a series that is written out
 LATTICE = "a lattice loss has oscillating terms of this order"
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST = 400
+_LONGEST = 400  # operations of a closed form that is worth showing
 _SHARE = 0.2  # of the time limit, for the domain
 _LEAST = 2.0  # seconds for the domain, the table of integrals and the check, one by one
 

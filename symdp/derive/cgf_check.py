@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CHECK_ROUNDS = 2
+_CHECK_ROUNDS = 2  # random values of parameters and tilts
 # What SymPy raises about an expression of a file that is no function of the tilt.
 _REFUSALS = (TypeError, ValueError, AttributeError, ArithmeticError)
 

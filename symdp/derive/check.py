@@ -16,8 +16,8 @@ from symdp.model.assumption import AssumedSymbol
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_DIGITS = 40
-_TOLERANCE = mpmath.mpf(10) ** -18
+_DIGITS = 40  # carried
+_TOLERANCE = mpmath.mpf(10) ** -18  # relative: forms that are off are off by far more
 
 
 def tilts_to_check(domain: tuple[sp.Expr, sp.Expr], seed: int) -> tuple[sp.Rational, ...]:

@@ -15,7 +15,7 @@ import sympy as sp
 
 from symdp.interrupt import time_left, undisturbed
 
-_JOIN_SECONDS = 1.0
+_JOIN_SECONDS = 1.0  # in which a child that was told to end has ended
 
 
 def _integrate(integrand: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:

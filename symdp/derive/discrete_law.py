@@ -15,7 +15,7 @@ from symdp.derive.records import Atom, Piece
 from symdp.derive.signs import compare, sorted_points
 from symdp.errors import InputError
 
-_DIGITS = 25
+_DIGITS = 25  # to which two forms are compared
 _TOLERANCE = sp.Float(10) ** -18  # of two values of 25 digits that are to be equal
 _FAR = 400  # steps from the last value that is looked at; a mass there is below the tolerance
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 QUANTILE = sp.Symbol("z_delta", real=True)
 _STEP = sp.Symbol("h", positive=True)  # n^{−1/2}
-_MOST_DIGITS = 30
+_MOST_DIGITS = 30  # of a normal quantile
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from symdp.derive.records import Piece
 from symdp.derive.shapes import exponential_polynomial
 from symdp.derive.signs import interior_point
 
-_DIGITS = 30
-_ROUNDS = 3
+_DIGITS = 30  # to which an inverse is tried
+_ROUNDS = 3  # random values of parameters
 
 
 def loss_symbol(taken: set[str]) -> sp.Symbol:

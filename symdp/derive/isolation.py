@@ -11,14 +11,14 @@ from symdp.derive.intervals import Enclosure, EnclosureError
 from symdp.derive.normal_form import exponential_terms, tidy_base
 from symdp.derive.signs import sign_of
 
-_BITS = 64
-_FINE_BITS = 320
-_FINE = 2**200
-_REACH = 40
-_MOST_ROOTS = 128
+_BITS = 64  # of intervals while roots are looked for
+_FINE_BITS = 320  # while they are refined
+_FINE = 2**200  # denominator of a root's bracket
+_REACH = 40  # octaves of a ray looked at; beyond, the leading term decides
+_MOST_ROOTS = 128  # of one expression
 _MOST_WORK = 60_000  # steps times nodes of the expression: a second or two
-_LEAST_STEPS = 200
-_DEPTH = 60
+_LEAST_STEPS = 200  # for an expression however long
+_DEPTH = 60  # halvings of an interval
 
 
 class IsolationError(ArithmeticError):

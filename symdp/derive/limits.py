@@ -10,10 +10,10 @@ from symdp.derive import tidy
 from symdp.derive.records import Piece
 from symdp.derive.signs import compare, sign_of
 
-_SECONDS = 3.0
-_FEW = 6
+_SECONDS = 3.0  # for one limit of SymPy's
+_FEW = 6  # summands of a log
 _INFINITE = (sp.oo, -sp.oo)
-_NOTHING = sp.Float(10) ** -45
+_NOTHING = sp.Float(10) ** -45  # what is smaller is 0 with its digits cancelled
 
 
 def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -> sp.Expr | None:

@@ -17,7 +17,7 @@ from symdp.derive.signs import compare, interior_point
 from symdp.interrupt import attempt
 
 _SECONDS = 4.0  # for one integral
-_DIGITS = 20
+_DIGITS = 20  # to which two forms of a mass are compared
 _MANY = 64  # values of a loss on integers from which on they are not listed
 
 

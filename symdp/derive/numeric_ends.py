@@ -18,17 +18,18 @@ from symdp.derive.records import Piece
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.errors import InputError
 
-_BITS, _ROUGH_BITS = 480, 128
+_BITS, _ROUGH_BITS = 480, 128  # carried next to an end, where terms cancel; elsewhere
+# Of places 2^k towards an end.
 _EXPONENTS = (*range(2, 32), *range(32, 96, 8), *range(96, 1024, 64))
 _SETTLED = 1e-5  # relative change of an end from one place to the next
 _SLOW = 0.01  # the same while it still creeps towards its limit
-_HUGE = 1e3
+_HUGE = 1e3  # a ratio that is taken to grow without end
 _DOUBLED = 1.4  # growth over the last eight places that does not end
-_DIGITS, _FEW_DIGITS = 6, 2
+_DIGITS, _FEW_DIGITS = 6, 2  # shown of a slope that has settled, and of one that has not
 _NEAR = 10  # 2^10 is as far as Bessel functions are followed: theirs take long far out
 _GRID = 64  # places to each doubling of the distance from an end
 _SLOW_GRID = 8  # the same of a loss with Bessel functions, which take a millisecond each
-_SWEEPS = 10
+_SWEEPS = 10  # octaves of a grid outwards
 _FAR = 20  # places that must have values before the last of them counts as far out
 _THIRDS = 30  # cuts of a cell of the grid, to a third each
 _GROWTH = 1.001  # of a loss, from one far place to the next, that counts as without bound

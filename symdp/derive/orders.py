@@ -16,8 +16,8 @@ from symdp.errors import InputError
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_SECONDS = 5.0
-_LARGEST = 256
+_SECONDS = 5.0  # for one limit of SymPy's
+_LARGEST = 256  # order whose sum is written out
 
 
 def cgf_at(pair: Pair, tilt: int, time_limit: float, below_one: tuple[str, ...]) -> sp.Expr:

@@ -16,8 +16,8 @@ from symdp.derive.log_form import log_form
 from symdp.derive.records import Piece
 from symdp.derive.signs import interior_point
 
-_DIGITS = 25
-_SECONDS = 1.0
+_DIGITS = 25  # to which a density is compared with an integral
+_SECONDS = 1.0  # for a shorter form
 
 
 @dataclass(frozen=True)

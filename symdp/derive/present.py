@@ -13,8 +13,8 @@ from symdp.derive import tails
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
 
-_DIGITS = 12
-_LONG = 60
+_DIGITS = 12  # shown of a long number
+_LONG = 60  # characters of a ratio that nobody reads
 _BRIEF = 98  # columns of a line of three that stand for a derivation
 
 # SymPy takes K^{(2)}(t), which is one name here, for a power.

@@ -16,13 +16,13 @@ from symdp.derive.records import Piece, Point
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.errors import InputError
 
-BITS = 480
+BITS = 480  # carried: checks are to 30 digits
 _DROP = 60.0  # integrals are cut where e^−60 of them is left
 _FAR = 1000  # cuts are sought as far out as 2^1000
-_MOST_EVALUATIONS = 50_000
-_MOST_TERMS = 20_000
-_ZOOMS = 24
-_CLIMBS = 8
+_MOST_EVALUATIONS = 50_000  # of an integrand: a few seconds
+_MOST_TERMS = 20_000  # of a sum: a few seconds
+_ZOOMS = 24  # halvings around a peak
+_CLIMBS = 8  # grids, each around the last one's peak
 _DEEP, _NOTHING = -1e6, -1e300  # logs of sizes that do not count
 
 Height = Callable[[Fraction], float]

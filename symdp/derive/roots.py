@@ -14,9 +14,9 @@ from symdp.derive.shapes import exponential_polynomial
 from symdp.derive.signs import compare, sign_of, values_wanted
 from symdp.errors import InputError
 
-_MOST_RADICALS = 3
-_LONG = 120
-_MOST_ZEROS = 100
+_MOST_RADICALS = 3  # that a resultant removes in seconds
+_LONG = 120  # operations: resultants of longer ones take minutes
+_MOST_ZEROS = 100  # of a wave, listed one by one
 # Roots without a short formula are stored as rationals this close to the true root.
 ROOT_ACCURACY = sp.Rational(1, 2**200)
 

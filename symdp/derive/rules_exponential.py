@@ -10,7 +10,7 @@ from symdp.derive.normal_form import exponential_terms
 from symdp.derive.shapes import exponential_polynomial
 from symdp.derive.signs import sign_of
 
-_MOST_POWERS = 4
+_MOST_POWERS = 4  # whose closed form is written out
 
 # αx, the rate k > 0, and −f(u) as {power of u: coefficient}
 _Read = tuple[sp.Expr, sp.Expr, dict[int, sp.Expr]]

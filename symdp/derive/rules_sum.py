@@ -8,8 +8,8 @@ from symdp.derive.integrand import Integrand
 from symdp.derive.normal_form import LogForm
 from symdp.derive.signs import compare
 
-_MOST_TERMS = 64
-_MOST_POWERS = 12
+_MOST_TERMS = 64  # of a sum that is written out
+_MOST_POWERS = 12  # of a polynomial that is summed term by term
 
 
 def short(integrand: Integrand) -> sp.Expr | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EPSILON = sp.Symbol("epsilon", real=True)
 COUNT = sp.Symbol("n", integer=True, positive=True)
-_SECONDS_OF_A_LIMIT = 5.0
+_SECONDS_OF_A_LIMIT = 5.0  # where a cumulant is 0/0
 _SHARE = 0.4  # of the clock, for one derivative
 _LEAST = 0.25  # seconds
 

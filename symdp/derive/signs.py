@@ -11,7 +11,7 @@ from symdp.derive import tidy
 from symdp.errors import InputError
 from symdp.model.assumption import released
 
-_DIGITS = 40
+_DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding
 _MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
 _LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 

@@ -15,7 +15,7 @@ from symdp.derive.shapes import log_of_product
 from symdp.derive.signs import sign_of
 
 _QUICK = 150  # operations that are factored here and now; more go to a child process
-_SECONDS = 5.0
+_SECONDS = 5.0  # for one factorisation
 
 
 def log_of_total(total: sp.Expr, tilt: sp.Symbol, deadline: float = math.inf) -> sp.Expr:

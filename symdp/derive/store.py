@@ -21,7 +21,7 @@ from symdp.user_cache import file_for
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_LARGEST_ARGUMENT = 10_000
+_LARGEST_ARGUMENT = 10_000  # of a power or a factorial that is read back
 _FACTS = {"commutative", "real", "positive", "negative", "nonnegative", "nonpositive", "integer"}
 _GROWING = {"Pow", "factorial", "gamma", "binomial", "beta", "legendre"}
 

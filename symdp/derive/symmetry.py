@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 Direction = Literal["both", "remove", "add", "unknown"]
-_POINTS = 6
-_DIGITS = 40
+_POINTS = 6  # random places at which a symmetry must hold
+_DIGITS = 40  # to which it must; 10 of them may be rounding
 
 
 @dataclass(frozen=True)

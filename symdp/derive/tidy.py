@@ -13,7 +13,7 @@ import sympy as sp
 from symdp.derive.generators import Generators
 from symdp.interrupt import attempt
 
-_SECONDS = 3.0
+_SECONDS = 3.0  # for one rewriting
 _STEEP = 64  # numerators and denominators of exponents from which on they are looked at
 
 

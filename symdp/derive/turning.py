@@ -20,8 +20,8 @@ _NAMES: dict[int | None, Slope] = {
     None: "unknown",
 }
 _DIRECTIONS: dict[Slope, int] = {"increasing": 1, "constant": 0, "decreasing": -1}
-_MOST_TERMS = 12
-_LONG = 120
+_MOST_TERMS = 12  # of a loss whose terms are looked at one by one
+_LONG = 120  # operations of a slope that is expanded
 
 _Part = tuple[sp.Expr, sp.Expr, Slope]
 

@@ -21,6 +21,7 @@ from symdp.law.total import SumLaw
 MAX_POINTS = 1 << 16  # values of a loss that are looked at for a common spacing
 _TOLERANCE = 1e-11  # of doubles, which only some of the losses of integer noise are more than
 _EQUAL = Fraction(1, 1 << 80)  # of the losses, which are known to 100 bits
+# Spacing, relative to the largest loss: a finer lattice has too long a period.
 _FINEST = Fraction(1, 1_000_000)
 
 

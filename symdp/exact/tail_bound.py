@@ -35,7 +35,7 @@ _FINEST = 0.25  # in standard deviations⁻¹ of one step: |φ| cannot rise with
 _GROWTH = 0.2  # of y from one place to the next
 _SHARP = 0.25  # in standard deviations⁻¹ of the sum
 _OUTWARD = np.geomspace(1.0, 1e6, 121)  # times the end of a line: steps of 12 %
-_ZOOM = np.linspace(-1.0, 1.0, 17)
+_ZOOM = np.linspace(-1.0, 1.0, 17)  # places of a zoom into a peak
 
 
 @dataclass(frozen=True)

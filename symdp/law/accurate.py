@@ -11,6 +11,7 @@ from flint import arb, ctx
 from symdp.errors import AccuracyError
 from symdp.law.step import Array, Extended, ExtendedFunction, RealFunction
 
+# First precision of a ball, and the last: 4 000 bits tell any double apart.
 _BITS, _MOST_BITS = 110, 4_000
 MOST_ROUNDED = 6_000  # nodes at most whose values are rounded by balls, one by one
 _MANY = 400_000  # nodes at most whose values have 64-bit mantissas first: half a second

@@ -23,7 +23,7 @@ from symdp.model.allocation import split_counts
 
 _NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
 _PLACES = 2000  # at which a tilted density is looked at
-_MOST_TILT = 1e6
+_MOST_TILT = 1e6  # beyond which a moment generating function is taken to be finite
 _BITS = 160  # precision of the probabilities of a list
 
 

@@ -20,9 +20,9 @@ from symdp.law.step import Array, SmoothPiece
 from symdp.law.total import SumLaw
 
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
-_ROOTS = 80
+_ROOTS = 80  # steps of a bisection: down to neighbouring doubles
 _FLAT = 1e-14  # changes of the loss below this, relative to its size, are rounding
-_BLOCK = 1 << 17
+_BLOCK = 1 << 17  # cells at a time
 
 
 # On a panel that 16 nodes resolve, a part r times as narrow is resolved by m with r^(2m) > 1e18.
@@ -34,7 +34,7 @@ def _rule(share: float, order: int) -> tuple[float, Array, Array]:
 _RULES = tuple(
     _rule(share, m) for share, m in ((1.0 / 16.0, 16), (1.0 / 64.0, 8), (1e-3, 5), (0.0, 3))
 )
-_VANISHED = 30.0
+_VANISHED = 30.0  # e-folds below its largest value, at which a density has vanished at an end
 
 
 @dataclass(frozen=True)

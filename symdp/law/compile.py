@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
-_BITS = 110
-_MANY_BITS = 1_000
+_BITS = 110  # carried
+_MANY_BITS = 1_000  # carried next to an end, where terms cancel
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
-_AROUND = 1e-12
+_AROUND = 1e-12  # of an end, in which a function must be holomorphic
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
 _SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
 

@@ -19,7 +19,7 @@ from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 
 DERIVATIVES = 4  # the most integrations by parts
-_ORDERS = (1, 2, DERIVATIVES)
+_ORDERS = (1, 2, DERIVATIVES)  # of a variation; a higher one serves farther out
 _ANGLES = np.asarray([0.5, 1.0, 2.0, 3.0])  # a, how far two losses may turn apart
 _ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
 _ENDS = np.linalg.solve(

@@ -8,8 +8,8 @@ import numpy as np
 
 from symdp.law.step import SmoothPiece, Step
 
-_FAR = np.exp2(np.arange(1.0, 500.0))
-_NEAR = np.exp2(-np.arange(1.0, 500.0))
+_FAR = np.exp2(np.arange(1.0, 500.0))  # places that show how a density falls towards infinity
+_NEAR = np.exp2(-np.arange(1.0, 500.0))  # and towards a finite end
 
 
 def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from symdp.law.step import Array
 
 Complex = NDArray[np.complex128]
 
-_SMALL = 0.5
+_SMALL = 0.5  # up to which a series is summed: above it no digit cancels
 _CHUNK = 1 << 14  # phases at once: what a processor's cache holds
 # (−1)^k/(2k+1)! for the sine's remainder, highest first.
 _SINE = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(7, 0, -1)]

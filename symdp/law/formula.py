@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from symdp.emit.steps import Program
     from symdp.model.mechanism import Mechanism
 
-_BITS = 200
+_BITS = 200  # carried where parameters enter
 _LEAST_BITS = 120  # of a constant that is to be rounded to 64 or to 53
 _MOST = 1e150  # of a constant, and one over it the least: products of some are doubles, too
 _AROUND = 1e-12  # an end where the functions are holomorphic that far around needs no stretching

@@ -17,7 +17,8 @@ _SMALL_SQUARE = -0.75  # |1 + z|² − 1 for |1 + z| = 1/2
 _NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
 _PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
 _BLOCK = 1 << 14  # values that stay in a processor's cache
-_CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))
+_CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))  # places of the polynomial
+# Its values there to its coefficients.
 _TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 / _PLACES)
 _TO_SERIES[0] *= 0.5
 

@@ -17,7 +17,7 @@ from symdp.law.outline import Outline
 from symdp.law.step import Array, Step
 from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 
-_LEVELS = 60
+_LEVELS = 60  # of windows of tilts, each twice as wide as the last
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _SLOW = 0.25  # the frequency of band 0
 _MOST_COMMON = 3  # the level of the widest window that one node set may serve

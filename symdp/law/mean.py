@@ -24,17 +24,17 @@ from symdp.law.step import Array, Extended, SmoothPiece, Step
 
 PanelledPiece = tuple[SmoothPiece, Array, Array]
 
-BITS = 140
-_ORDER = 24
+BITS = 140  # carried: n = 10¹² steps leave 100 of them
+_ORDER = 24  # of a Gauss–Legendre rule
 _FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
-_RELATIVE = 1e-22
-_FAINT = 1e-9
+_RELATIVE = 1e-22  # error of a mean: 10⁶ of them are a double's rounding
+_FAINT = 1e-9  # relative error of a first set of panels
 _EXTENDED = 1e-18  # of E|L − near|: how far apart two sums of 64-bit mantissas may be
 _CANCELLED = 1e-11  # of E|L − near|: where doubles are off by more, the loss has cancelled
-_SAME_TOP = 1e-14
-_MOST_PANELS = 20_000
+_SAME_TOP = 1e-14  # relative: a largest loss in balls is the one in doubles
+_MOST_PANELS = 20_000  # of a piece
 _BESIDE = 8  # integers on each side of the likeliest
-_SPARSE = 32
+_SPARSE = 32  # places of an outline that are looked at
 
 
 @cache

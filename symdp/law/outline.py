@@ -16,12 +16,12 @@ from symdp.capacity import afford
 from symdp.law.step import Array, SmoothPiece
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
-CONVEXITY_GAP = 6.0
-MAX_TILTS = 400
+CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
+MAX_TILTS = 400  # looked at
 _HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
 _FAR_OFFSETS = np.exp2(np.append(np.arange(-60.0, 64.0), np.arange(64.0, LARGEST_EXPONENT, 4.0)))
-_NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))
-_ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10
+_NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))  # distances from a peak, in octaves
+_ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10  # places of a zoom, and zooms: 8^10 into a peak
 _FLAT = 1e-4  # of log densities: a mode is then found to a hundredth of its width
 
 

@@ -22,11 +22,12 @@ from symdp.law.outline import Outline, tilted, tilted_log_density
 from symdp.law.step import Array, RealFunction, SmoothPiece
 
 Index = NDArray[np.intp]
-ORDER = 16
+ORDER = 16  # nodes of a panel: the usual balance of cost and accuracy
+# On [−1, 1].
 NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
-ROUNDS = 120
-MAX_NODES = 4_000_000
-PANEL_TOLERANCE = 1e-16
+ROUNDS = 120  # halvings of a panel
+MAX_NODES = 4_000_000  # of a piece: 100 MB
+PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
 _ARRAYS = 12.0  # of the size of all nodes, held at once

@@ -29,7 +29,7 @@ _NEAR_PHASE = 32.0  # up to this the series serves, beyond it a transform with a
 _MOST_PLACES = 1 << 12  # of one sum
 _SERIES_ROOM = 24.0, 8.0  # terms beyond the largest phase x: 24 + 8 x^(1/3) leave 1e-17
 _UNSEEN = 1e-21  # of a step's variance, for a node
-_SMALL_PHASE = 0.5
+_SMALL_PHASE = 0.5  # below which sin x − x cancels
 
 
 @dataclass(frozen=True)

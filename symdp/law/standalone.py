@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
     from symdp.model.mechanism import Mechanism
 
-HIGHEST_ORDER = 8
-_FARTHEST_TILTS = (255.0, 63.0, 15.0, 3.0)
+HIGHEST_ORDER = 8  # of correction terms in a file
+_FARTHEST_TILTS = (255.0, 63.0, 15.0, 3.0)  # that a table may serve; the first that can be resolved
 _MOST_POINTS = 4_000  # with which the widest tilts are taken
-_TOO_MANY = 50_000
-_SAME = 1e-12
+_TOO_MANY = 50_000  # nodes of a table in a file: a megabyte
+_SAME = 1e-12  # relative: what a file computes beside what symdp does
 
 
 def to_python(derivation: Derivation, order: int = 2, *, exact: bool = False) -> str:

@@ -22,8 +22,8 @@ ArbFunction = Callable[[arb], arb]
 _FAR = -100.0  # further out a function of u = O(e^v) is a line in v, or it is left as it is
 _SAMPLES = (-200.0, -400.0)
 _CHECKS = (_FAR, -1e3, -1e5, -1e9)
-_LINE = 1e-14
-_BITS = 300
+_LINE = 1e-14  # relative: a function that is linear next to an end
+_BITS = 300  # carried next to an end
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from symdp.errors import AccuracyError
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_ITERATIONS = 200
+_ITERATIONS = 200  # of a bracketed Newton search
 _OUTWARD = 1.5  # largest step in the logarithm of the tilt: far tilts cost a law new nodes
 _RESOLUTION = 1e-13  # of the logarithm of the tilt: closer than this, rounding decides
 _FAR = (0.9, 0.7, 0.45, 0.2, 0.05)  # of a strip's width

@@ -19,8 +19,8 @@ from symdp.errors import InputError
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
 
-ORDERS = (1, 2, 3)
-_FEW_POINTS = 4
+ORDERS = (1, 2, 3)  # of the tail constants
+_FEW_POINTS = 4  # whose third moment is written out
 _CERTAIN = "the loss takes one value alone"
 _NO_CLOSED = "the CGF has no closed form"
 _Formula = tuple[sp.Expr | None, str]

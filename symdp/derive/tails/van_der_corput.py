@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
     from symdp.derive.records import Piece
 
-_LONG = 40
+_LONG = 40  # operations of a loss, beyond which its derivatives take too long
 DISCRETE = "the loss is discrete: |φ| does not decay"
 _NUMERIC = "the places where the density of the loss turns have no formula"
 
