@@ -76,16 +76,16 @@ def _sum_line(line: _Line, highest: float) -> float:
     recurring = line.atoms**count
     for _ in range(12):
         values: list[Any] = [np.array([1.0 / (t * (1.0 + t)) + 0j])]
-        k, quiet, first = 1, 0, abs(values[0][0])
+        k, settled, first = 1, 0, abs(values[0][0])
         while True:
             y = 0.5 * h * np.arange(k, k + 128)
             if y[-1] > highest:
                 raise _CoarseError
             z = t + 1j * y
             values.append(line(y) / (z * (1.0 + z)))
-            loud = (np.abs(values[-1]) > NEGLIGIBLE * first).any()
-            k, quiet = k + 128, 0 if loud else quiet or k
-            if quiet and k > 1.5 * quiet:
+            large = (np.abs(values[-1]) > NEGLIGIBLE * first).any()
+            k, settled = k + 128, 0 if large else settled or k
+            if settled and k > 1.5 * settled:
                 break
         terms = np.concatenate(values).real
         terms[0] *= 0.5

@@ -364,7 +364,7 @@ static int sum_line(const line *self, double scale, double highest, double *foun
     if (self->at.variance > 0.0)
         h = fmin(h, 0.5 / sqrt(self->count * self->at.variance + 1.0 / (t * t)));
     for (int round = 0; round < 12; round++, h *= 0.5) {
-        double even = 0.5 / (t * (1.0 + t)), odd = 0.0, quiet = INFINITY;
+        double even = 0.5 / (t * (1.0 + t)), odd = 0.0, settled = INFINITY;
         for (long k = 1;; k++) {
             double y = 0.5 * h * k;
             if (y > highest) return -1;
@@ -372,9 +372,9 @@ static int sum_line(const line *self, double scale, double highest, double *foun
                 return fails("the characteristic function does not die out: too few steps");
             double complex z = t + I * y, value = on_line(self, y) / (z * (1.0 + z));
             if (k % 2) odd += creal(value); else even += creal(value);
-            if (cabs(value) > NEGLIGIBLE * fabs(even)) quiet = INFINITY;
-            else if (isinf(quiet)) quiet = y;
-            if (y > 1.5 * quiet && k > 40) {
+            if (cabs(value) > NEGLIGIBLE * fabs(even)) settled = INFINITY;
+            else if (isinf(settled)) settled = y;
+            if (y > 1.5 * settled && k > 40) {
                 if (recurring / y > 1e-14 * h * fabs(even))
                     return fails("the atoms' part of the characteristic function recurs: too few "
                                  "steps for this file");
