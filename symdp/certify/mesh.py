@@ -31,6 +31,7 @@ Steps = tuple[tuple["Pair", int], ...]
 
 _MOST_CELLS = 150_000  # of all steps: about six seconds
 _MOST_POINTS = 1 << 22  # of a sum: a product of such polynomials takes ten seconds
+_MOST_STORED = 1 << 31  # bits of two factors: a product takes a gigabyte
 _SHARE = 2.0**-6  # of the width that is asked for, for each thing that is left out
 _COEFFICIENT_BITS = 28  # beyond what may be left out, as so many are rounded
 _DEVIATIONS = 16.0  # that a sum may be long
@@ -117,7 +118,7 @@ def _composed(steps: Steps, aim: Aim, spacing: float, precision: int) -> Compose
     split = 0
     for law, own in zip(laws, kept, strict=True):
         power, low = _power(law.masses, own.count, bits, dropped)
-        product, shift = _trimmed(product * power // (1 << bits), bits, dropped)
+        product, shift = _trimmed(_product(product, power, bits) // (1 << bits), bits, dropped)
         first += low + own.count * law.first + shift
         origin += own.count * law.offset
         slack += own.count * law.overshoot
@@ -353,13 +354,21 @@ def _power(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_p
     low = 0
     while True:
         if count & 1:
-            result, shift = _trimmed(result * base // (1 << bits), bits, dropped)
+            result, shift = _trimmed(_product(result, base, bits) // (1 << bits), bits, dropped)
             first += low + shift
         count >>= 1
         if not count:
             return result, first
-        base, shift = _trimmed(base * base // (1 << bits), bits, dropped)
+        base, shift = _trimmed(_product(base, base, bits) // (1 << bits), bits, dropped)
         low = 2 * low + shift
+
+
+def _product(one: fmpz_poly, other: fmpz_poly, bits: int) -> fmpz_poly:
+    """Return a product; AccuracyError where it is larger than memory should hold."""
+    length = len(one) + len(other)
+    if length > 2 * _MOST_POINTS or length * bits > _MOST_STORED:
+        raise AccuracyError("the sum of so many steps is too large for a proof on a mesh")
+    return one * other
 
 
 def _trimmed(product: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
