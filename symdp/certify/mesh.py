@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from flint import arb, ctx, fmpz_poly
 
 from symdp.certify.cells import Atom, Cell, Outcomes, Panel, cells, outcomes_of
+from symdp.certify.polynomials import MOST_POINTS, power_of, product_of, trimmed
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 Steps = tuple[tuple["Pair", int], ...]
 
 _MOST_CELLS = 150_000  # of all steps: about six seconds
-_MOST_POINTS = 1 << 22  # of a sum: a product of such polynomials takes ten seconds
-_MOST_STORED = 1 << 31  # bits of two factors: a product takes a gigabyte
 _SHARE = 2.0**-6  # of the width that is asked for, for each thing that is left out
 _COEFFICIENT_BITS = 28  # beyond what may be left out, as so many are rounded
 _DEVIATIONS = 16.0  # that a sum may be long
@@ -117,8 +116,8 @@ def _composed(steps: Steps, aim: Aim, spacing: float, precision: int) -> Compose
     on_mesh: dict[int, arb] = {0: arb(1)}
     split = 0
     for law, own in zip(laws, kept, strict=True):
-        power, low = _power(law.masses, own.count, bits, dropped)
-        product, shift = _trimmed(_product(product, power, bits) // (1 << bits), bits, dropped)
+        power, low = power_of(law.masses, own.count, bits, dropped)
+        product, shift = trimmed(product_of(product, power, bits) // (1 << bits), bits, dropped)
         first += low + own.count * law.first + shift
         origin += own.count * law.offset
         slack += own.count * law.overshoot
@@ -253,7 +252,7 @@ def _coarsest(kept: Sequence[_Kept], aim: Aim) -> float:
         )
         full += own.count * (max(places) - min(places))
     span = min(full, _DEVIATIONS * math.sqrt(variance))
-    return max(length / _MOST_CELLS, span / _MOST_POINTS)
+    return max(length / _MOST_CELLS, span / MOST_POINTS)
 
 
 def _laws(kept: Sequence[_Kept], aim: Aim, spacing: float, bits: int) -> tuple[list[_Law], arb]:
@@ -346,46 +345,6 @@ def _law(own: _Kept, mesh: _Mesh, aim: Aim, bits: int) -> _Law:
         fmpz_poly(coefficients), levels[0], mesh.offset, total,
         {k: arb(m.lower()) for k, m in on_mesh.items()}, overshoot, bool(found),
     )  # fmt: skip
-
-
-def _power(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
-    """Return a power rounded down in units of 2^(−bits), and the index of its first coefficient."""
-    result, first = fmpz_poly([1 << bits]), 0
-    low = 0
-    while True:
-        if count & 1:
-            result, shift = _trimmed(_product(result, base, bits) // (1 << bits), bits, dropped)
-            first += low + shift
-        count >>= 1
-        if not count:
-            return result, first
-        base, shift = _trimmed(_product(base, base, bits) // (1 << bits), bits, dropped)
-        low = 2 * low + shift
-
-
-def _product(one: fmpz_poly, other: fmpz_poly, bits: int) -> fmpz_poly:
-    """Return a product; AccuracyError where it is larger than memory should hold."""
-    length = len(one) + len(other)
-    if length > 2 * _MOST_POINTS or length * bits > _MOST_STORED:
-        raise AccuracyError("the sum of so many steps is too large for a proof on a mesh")
-    return one * other
-
-
-def _trimmed(product: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
-    """Cut ends off that add up to less than 2^(−dropped); return the first index that is left."""
-    least = 1 << (bits - dropped)
-    values = [int(value) for value in product.coeffs()]
-    ends = []
-    for side in (values, values[::-1]):
-        total, index = 0, 0
-        for value in side:
-            total += value
-            if total >= least:
-                break
-            index += 1
-        ends.append(index)
-    last = len(values) - ends[1]
-    return fmpz_poly(values[ends[0] : last]), ends[0]
 
 
 def _times(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
