@@ -27,6 +27,7 @@ ORDER = 16  # nodes of a panel: the usual balance of cost and accuracy
 NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
 ROUNDS = 120  # halvings of a panel
 MAX_NODES = 4_000_000  # of a piece: 100 MB
+_SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest normal double
 PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
@@ -190,7 +191,7 @@ def _totals(*several: _Panels) -> Array:
     sums = [np.abs(panels.integrals).sum(axis=2) for panels in several]
     mass = np.maximum(np.sum(sums, axis=0)[0], 1.0)
     totals = np.broadcast_to(mass, sums[0].shape).copy()
-    totals[1] = np.minimum(np.sum(sums, axis=0)[1], mass)
+    totals[1] = np.clip(np.sum(sums, axis=0)[1], _SMALLEST, mass)
     return totals
 
 
