@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from symdp.cli.display import console, print_json, print_protection, steps_of
 from symdp.cli.job import Job
@@ -14,10 +14,11 @@ from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
-    from symdp.questions.guarantee import Guarantee
+    from symdp.questions.guarantee import Curve, Guarantee
 
 _KINDS = ("exact", "bound", "estimate")
 _MOST_NAMED = 3  # mechanisms in a title
+_AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
 
 
@@ -39,10 +40,11 @@ def compute_curve(
 
         start = time.perf_counter()
         epsilons = evenly(ends or default_range(composition, direction), points)
-        answers = []
-        for done, epsilon in enumerate(epsilons):
-            work.say(f"δ({epsilon:.6g}) of {job.subject}", done, points)
-            answers.append(composition.delta(epsilon, method, direction))
+        answers: list[Guarantee] = []
+        for done in range(0, len(epsilons), _AT_ONCE):
+            some = epsilons[done : done + _AT_ONCE]
+            work.say(f"δ({some[0]:.6g}) of {job.subject}", done, points)
+            answers += cast("Curve", composition.delta(some, method, direction))
         seconds = time.perf_counter() - start
         if plot is not None:
             work.say(f"drawing {plot}")

@@ -30,13 +30,13 @@ from symdp.exact.line import (
     tilted_laws,
 )
 from symdp.exact.shared_lines import shared_value, sum_ahead
-from symdp.exact.strip import slow_line
+from symdp.exact.strip import TOLERABLE, slow_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.exact.tail_bound import Tail
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
-_SHARED = 1e-11  # half width of log δ from a shared line, on which a line of its own hardly gains
+_SHARED = 1e-9  # half width of log δ from a shared line: next to a kink nobody needs it narrower
 _ROUNDED_LOG = 1e-13  # of log δ: what rounding may do far out, where no other row is better
 _OWN = 1e-9  # half width of log δ from a line of its own, beyond which it cancels too far
 _LONGEST_OWN = 1 << 18  # nodes of a line for one ε: half a second
@@ -95,7 +95,7 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
     def value(strip: Strip) -> StripValue:
         nonlocal assured
         tilt = line_tilt(law, epsilon, strip)
-        found = slow_line(law, epsilon, tilt, 0.0, _LONGEST_OWN).value(epsilon)
+        found = slow_line(law, epsilon, tilt, 0.0, _LONGEST_OWN, TOLERABLE).value(epsilon)
         assured = assured and found.assured
         return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from symdp.exact.line import (
 from symdp.exact.mesh.smoothed import cut_off
 from symdp.exact.tail_bound import Tail, TailBound
 from symdp.law.elementary import Complex
+from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
@@ -99,9 +101,8 @@ class SlowLine(Line):
             return total, math.inf, math.nan
         if not self.smooth or tail <= SETTLED * abs(total):
             return total, tail, plain_sum(slopes) + steepness
-        place = np.arange(terms.size) / terms.size
-        cuts = [cut_off(shorter * place) for shorter in _SHORTER]
-        full, *others = (plain_sum(terms * cut) for cut in cuts)
+        cuts = _cut_offs(terms.size)
+        full, *others = (2.0 * (cuts @ terms) - terms[0]).tolist()
         tail = max(abs(full - other) for other in others)
         return full + exact, tail, plain_sum(slopes * cuts[0]) + steepness
 
@@ -131,7 +132,16 @@ class SlowLine(Line):
         return math.copysign(value, self.tilt), error, -slope
 
 
-def slow_line(law: SumLaw, epsilon: float, tilt: float, beside: float, most: int) -> SlowLine:
+@lru_cache(maxsize=4)
+def _cut_offs(size: int) -> Array:
+    """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
+    place = np.arange(size) / size
+    return np.stack([cut_off(shorter * place) for shorter in _SHORTER])
+
+
+def slow_line(
+    law: SumLaw, epsilon: float, tilt: float, beside: float, most: int, enough: float = SETTLED
+) -> SlowLine:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`.
 
     Parameters
@@ -144,6 +154,8 @@ def slow_line(law: SumLaw, epsilon: float, tilt: float, beside: float, most: int
         In nats.
     most
         Nodes.
+    enough
+        The relative change at which the sum counts as complete.
 
     Raises
     ------
@@ -160,7 +172,7 @@ def slow_line(law: SumLaw, epsilon: float, tilt: float, beside: float, most: int
         relative, best = min(tails, key=lambda pair: pair[0])
         tails = [(relative, best)]
         stop = line.places.size * (4 if line.places.size < _FEW else 2)
-        if relative <= SETTLED:
+        if relative <= enough:
             rest = _beyond(law, line, total)
             if rest.start <= line.reach:
                 assured = line.assured or rest.assured
