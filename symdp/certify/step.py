@@ -118,15 +118,13 @@ class TiltedStep:
         cube = _CUBIC * (2 * third + 2 * variance ** arb("1.5"))
         return arb(variance.lower()), arb(cube.upper())
 
-    def decay(self, frequency: arb, each: float, *, patient: bool = True) -> arb:
+    def decay(self, frequency: arb, each: float) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency: the atoms and V_k/y^k of what moves.
 
         Parameters
         ----------
         each : float
             The modulus that is wanted.
-        patient : bool
-            Whether to look for it in ways that cost more.
 
         Raises
         ------
@@ -137,7 +135,7 @@ class TiltedStep:
             return arb(1)
         if self._decay is None:
             self._decay = Decay(self.parts, self.tilt)
-        return self._decay.at(frequency, each, patient=patient)
+        return self._decay.at(frequency, each)
 
 
 @lru_cache(maxsize=64)
