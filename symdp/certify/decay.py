@@ -78,13 +78,8 @@ class Decay:
                     self._moving.append((part, cut, found))
                     self._pieces.append(metered_part(part.piece, part.x, tilt, log_moment))
 
-    def at(self, frequency: arb, each: float, *, patient: bool) -> arb:
+    def at(self, frequency: arb, each: float) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency, best where it is about `each`.
-
-        Parameters
-        ----------
-        patient : bool
-            Whether to leave out ends where the loss is dense if that serves, which costs more.
 
         Raises
         ------
@@ -95,8 +90,8 @@ class Decay:
         room = (each - flat) / 2 if each > flat else each
         with ctx.workprec(_BITS):
             best = self._middle(room).by_parts(frequency)
-            # Of very many steps integration by parts serves, and costs less.
-            for share in _SHARES if patient and each > max(flat, _CLOSE) else ():
+            # Of many steps nearly all of the mass may be left out: first what is dense.
+            for share in _SHARES if each > max(flat, _CLOSE) else ():
                 if best < each:
                     break
                 best = best.min(self._gentle((each - flat) * share).by_parts(frequency))

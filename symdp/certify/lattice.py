@@ -159,7 +159,7 @@ def _beyond(steps: Steps, turn: arb, first: int, last: int, negligible: arb) -> 
     with ctx.workprec(_COARSE):
         laws = [step.nodes(float(last * turn), _COARSE) for step, _ in steps]
     sieve = Sieve(laws, [n for _, n in steps], turn, lambda size, _: bool(size < negligible))
-    stride = widest(max(float(step.deviation()) for step, _ in steps), turn)
+    stride = widest(max(step.deviation() for step, _ in steps), turn)
     return sieve.runs(first, last, stride)
 
 

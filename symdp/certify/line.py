@@ -3,8 +3,8 @@
 With z = t + iy and t > 0, δ(ε) = (1/2π) ∫ e^{K(z)−εz}/(z(1+z)) dy [SPA (28)]; between the poles,
 for −1 < t < 0, the same integral is −E min(1, e^{ε−L}) over finite losses.  The nodes are enclosed,
 what the rule adds is bounded (see `alias`), and beyond the last node |φ_t(y)|ⁿ is shown to stay
-below a level T by marching: |φ(y)| ≤ |φ(y′)| + σ|y − y′| from enclosed nodes, with a cubic bound
-near zero and integration by parts far out.
+below a level T: up to some place by Taylor bounds around enclosed values (see `march`), farther out
+by integration by parts (see `decay`).
 """
 
 from __future__ import annotations

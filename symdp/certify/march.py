@@ -32,8 +32,7 @@ class March:
             raise AccuracyError("every loss is discrete: its characteristic function never falls")
         excess = sum((n * step.log_excess() for step, n in steps), arb(0))
         self.excess = arb(excess.exp().upper())
-        self._deviations: list[arb] = []
-        self._patient = False  # whether what bounds the modulus far out may cost more
+        self._deviations: list[float] = []
 
     def failure(self, start: arb, level: arb) -> arb | None:
         """Return None if the product is proved ≤ level on [start, ∞), else where that failed.
@@ -45,14 +44,11 @@ class March:
         """
         if self._decayed(start, level):
             return None
-        place = self._by_cubic(arb(start.upper()), level)
+        place = arb(start.upper())
         if not self._deviations:
             self._deviations = [step.deviation() for step, _ in self.steps]
-        stride = min(self._each(level) / float(d) for d in self._deviations)
+        stride = min(self._each(level) / d for d in self._deviations)
         far = self._far(place, level)
-        if float(far - place) > _MOST_PLACES * stride and not self._patient:
-            self._patient = True
-            far = self._far(place, level)
         if float(far - place) > _MOST_PLACES * stride:
             return far  # too many places to march over: sum up to there instead
         guess = arb(0)
@@ -76,11 +72,8 @@ class March:
         """Raise AccuracyError where no bound falls below a level within marching distance."""
         if not self._deviations:
             self._deviations = [step.deviation() for step, _ in self.steps]
-        stride = min(self._each(level) / float(d) for d in self._deviations)
+        stride = min(self._each(level) / d for d in self._deviations)
         place = (last + _MOST_PLACES * stride).mid()
-        if self._decayed(place, level):
-            return
-        self._patient = True
         if not self._decayed(place, level):
             raise AccuracyError(
                 "atoms of the loss, or its few steps, keep the characteristic function from "
@@ -95,9 +88,6 @@ class March:
     def _far(self, start: arb, level: arb) -> arb:
         """Return a place beyond which integration by parts bounds the product by the level."""
         if not self._decayed(_FARTHEST, level):
-            if not self._patient:
-                self._patient = True
-                return self._far(start, level)
             raise AccuracyError("no bound of the characteristic function is small far out")
         place = start
         while not self._decayed(place, level):
@@ -108,26 +98,11 @@ class March:
             low, high = (low, middle) if self._decayed(arb(middle), level) else (middle, high)
         return arb(high).max(start)
 
-    def _by_cubic(self, start: arb, level: arb) -> arb:
-        """Return a place up to which the cubic bounds alone stay below the level."""
-        best = start
-        shapes = [step.cubic() for step, _ in self.steps]
-        edges = [(2 * v / (3 * c)).lower() for v, c in shapes]  # each cubic falls up to here
-        for edge in edges:
-            product = arb(1)
-            for (_, count), (v, c), own in zip(self.steps, shapes, edges, strict=True):
-                if own >= edge:
-                    square = (1 - v * start**2 + c * start**3).upper()
-                    product *= square.max(arb(0)).min(arb(1)).sqrt() ** count
-            if edge > best and product < level:
-                best = edge
-        return best
-
     def _decayed(self, place: arb, level: arb) -> bool:
         product, waiting = arb(1), self.steps
         while waiting:
             each = _root(level / product, sum(n for _, n in waiting))
-            bounds = [step.decay(place, each, patient=self._patient) for step, _ in waiting]
+            bounds = [step.decay(place, each) for step, _ in waiting]
             slow = [bound > each for bound in bounds]
             # What does not fall so far leaves more to the others.
             is_last = all(slow) or not any(slow)
@@ -141,10 +116,11 @@ class March:
     def _room(self, place: arb, level: arb) -> arb:
         """Return a distance from a place within which the product is below the level, or 0."""
         largest = max(n for _, n in self.steps)
-        tolerance = (arb(2) ** -10 / largest).min(arb(2) ** -14)
+        # An error of 1/(4n) changes the power n by e^{1/4}, small beside what it must fall by.
+        tolerance = (arb(2) ** -2 / largest).min(arb(2) ** -14)
         with ctx.workprec(_COARSE + largest.bit_length()):
             around = [
-                (step.around(place, 2 / deviation, tolerance), step.log_excess().exp(), count)
+                (step.around(place, 2 / arb(deviation), tolerance), step.log_excess().exp(), count)
                 for (step, count), deviation in zip(self.steps, self._deviations, strict=True)
             ]
 

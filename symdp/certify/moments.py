@@ -1,7 +1,6 @@
-"""One step's integrand e^{b + wℓ} between cuts that serve every tilt, and its real moments.
+"""One step's integrand e^{b + wℓ} on a piece of the support, between cuts that serve every tilt.
 
-The tails are cut once at the tilts 0 and l: for every s between them e^{sℓ} ≤ 1 + e^{lℓ}, and
-|u|^d ≤ (d!/η^d)(e^{ηu} + e^{−ηu}) does the same for moments at tilts η inside.
+The tails are cut once at the tilts 0 and l: for every s between them e^{sℓ} ≤ 1 + e^{lℓ}.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import log_slope, marks
-from symdp.certify.nodes import Nodes, stretch_nodes
-from symdp.certify.scope import PLAIN, Scope
+from symdp.certify.nodes import PLAIN, Nodes, Scope, stretch_nodes
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, compile_arb_together, constant_ball
 from symdp.errors import AccuracyError
@@ -257,7 +255,7 @@ class Stretch:
         found = [self.terms(place, tilt) for place in places]
         weights = tuple((exponent - scale).exp() for exponent, _ in found)
         losses = tuple(loss for _, loss in found)
-        return Nodes(weights, losses, arb(0), scope.frequencies[1], tuple(places))
+        return Nodes(weights, losses, arb(0), scope.reach, tuple(places))
 
 
 def _moved(middle: acb, away: arb, known: acb) -> acb:

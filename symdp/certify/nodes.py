@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb, acb_mat, arb, ctx
 
-from symdp.certify.scope import PLAIN, Scope
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
@@ -44,6 +43,24 @@ _TOO_MANY = (
     "the characteristic function of the loss needs too many nodes to certify so many digits; ask "
     "for fewer digits, or compose more steps"
 )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What nodes serve beside e^g: products with e^{(d + iy)ℓ}, 0 ≤ y ≤ reach, shift ≤ d ≤ 0."""
+
+    reach: float = 0.0
+    shift: arb = arb(0)  # noqa: RUF009  (an exact number)
+
+    def largest(self, log_size: arb, loss: Any, rise: arb | None = None) -> arb:
+        """Bound all products from log|e^g|, ℓ and what |e^{iyℓ}| falls by with y, if it does."""
+        fall = arb(0) if rise is None else (self.reach * rise).min(arb(0))
+        size = log_size - fall + (self.shift * loss.real).max(arb(0))
+        largest = size.exp().upper()
+        return arb(largest) if largest.is_finite() else arb.pos_inf()
+
+
+PLAIN = Scope()
 
 
 @dataclass(frozen=True)
@@ -196,7 +213,7 @@ class _Integrand:
     @cached_property
     def _fine(self) -> float:
         """How well ℓ should be known."""
-        return _FINE / max(self.scope.frequencies[1], abs(float(self.tilt)), _LEAST_RATE)
+        return _FINE / max(self.scope.reach, abs(float(self.tilt)), _LEAST_RATE)
 
     def on_ellipse(self, centre: arb, half: arb) -> arb:
         """Bound h times the products around an interval, ∞ where they are not analytic.
@@ -238,7 +255,7 @@ class _Rule:
         """Return what was added."""
         lists = (tuple(values) for values in (self._weights, self._losses, self._places))
         weights, losses, places = lists
-        reach = self._integrand.scope.frequencies[1]
+        reach = self._integrand.scope.reach
         return Nodes(weights, losses, arb(self.error.upper()), reach, places)
 
     def add(self, start: arb, end: arb) -> None:

@@ -13,8 +13,7 @@ from flint import arb, ctx
 from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
 from symdp.certify.moments import Stretch, stretch, top_tilt
-from symdp.certify.nodes import Nodes
-from symdp.certify.scope import PLAIN, Scope
+from symdp.certify.nodes import PLAIN, Nodes, Scope
 from symdp.certify.symmetry_reduction import folded
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
@@ -32,7 +31,6 @@ _CLOSEST = 8  # halvings of the distance to a tilt where K is finite still
 _MOST_SCALES = 50  # corrections of a scale by the logarithm of what was found
 _MOST_FAMILIES = 4  # kept; a question uses one or two
 _FAR = 20  # in logarithms, from which on an absolute tolerance is not what is wanted
-_FOURTH = 4  # moments up to the fourth bound the third derivative of K
 
 
 @dataclass(frozen=True)
@@ -137,29 +135,15 @@ class Parts:
             losses.append(loss)
         bits = max(int(-float(tolerance.log().mid()) / math.log(2)), 40) + 10
         bits = 128 * math.ceil(bits / 128)  # few cuts serve all
-        error, beyond = arb(0), self._beyond(tilt, scope) * (-scale).exp()
+        error, front = arb(0), (-scale).exp()
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
-            error += cut.beyond * beyond
+            error += cut.beyond * front
             found = part.nodes(cut, t, scale, tolerance=tolerance, scope=scope)
             weights += found.weights
             losses += found.losses
             error += found.error
-        return Nodes(tuple(weights), tuple(losses), arb(error.upper()), scope.frequencies[1])
-
-    def _beyond(self, tilt: sp.Rational, scope: Scope) -> arb:
-        """Bound what products with the powers of a scope add beyond the cuts, for a mass of 1.
-
-        There |u|^k ≤ k! e^{r|u|}/r^k, with r up to the tilts that the cuts allow for.
-        """
-        if not scope.power:
-            return arb(1)
-        top = self.reach(tilt)
-        least = min(top - tilt, tilt, sp.S.One) if top > 0 else min(-tilt, 1 + tilt)
-        room = constant_ball(least, ctx.prec).real
-        turned = (room * scope.centre).exp() + (-room * scope.centre).exp()
-        each = (1 / (room * scope.unit)).max(arb(1))
-        return arb((math.factorial(scope.power) * each**scope.power * turned).upper())
+        return Nodes(tuple(weights), tuple(losses), arb(error.upper()), scope.reach)
 
     def cgf(self, tilt: sp.Rational) -> arb:
         """Enclose K(t), t ≥ −1, to about fifteen digits.
@@ -199,7 +183,7 @@ class Parts:
         if lowest < 0 <= highest:  # whose tails are not cut at the same places
             return
         with ctx.workprec(_COARSE):
-            scope = Scope(shifts=(constant_ball(lowest - highest, _COARSE).real, arb(0)))
+            scope = Scope(shift=constant_ball(lowest - highest, _COARSE).real)
             try:
                 scale = self.cgf(tilt).mid()
                 nodes = self.nodes(highest, scale, _COARSE_GOAL, scope)
@@ -210,22 +194,9 @@ class Parts:
         family = _Family(lowest, highest, scale, nodes)
         self._families = [*self._families[1 - _MOST_FAMILIES :], family]
 
-    def central_moments(self, tilt: sp.Rational) -> tuple[arb, arb]:
-        """Enclose the variance of the loss under dP_t, and its fourth central moment."""
-        with ctx.workprec(_COARSE):
-            scale, nodes = self._coarse(tilt)
-            centre, unit = nodes.middle()
-            scope = Scope(power=_FOURTH, centre=centre, unit=unit)
-            nodes = self.nodes(tilt, scale, _COARSE_GOAL, scope)
-            away = [(loss - centre) / unit for loss in nodes.losses]
-            raw, terms = [], list(nodes.weights)
-            for _ in range(_FOURTH + 1):
-                raw.append(sum(terms, arb(0, nodes.error)))
-                terms = [term * u for term, u in zip(terms, away, strict=True)]
-            mean, second, third, fourth = (value / raw[0] for value in raw[1:])
-            variance = second - mean * mean  # a power of a ball around 0 is no number
-            fourth += mean * (mean * (6 * second - 3 * mean * mean) - 4 * third)
-            return variance * unit**2, fourth * unit**4
+    def deviation(self, tilt: sp.Rational) -> float:
+        """Return about the deviation of the loss under dP_t; it proves nothing."""
+        return float(self._coarse(tilt)[1].middle()[1])
 
     def _height(self, tilt: sp.Rational) -> arb:
         """Return about the largest logarithm of the tilted density, to begin with."""

@@ -11,15 +11,12 @@ from flint import arb, ctx
 
 from symdp.certify.characteristic_function import Need, Walk
 from symdp.certify.decay import Decay
-from symdp.certify.nodes import Local, Nodes
+from symdp.certify.nodes import Local, Nodes, Scope
 from symdp.certify.parts import parts_of
-from symdp.certify.scope import Scope
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_CUBIC = arb("0.0991620")  # cos u ≤ 1 − u²/2 + χ|u|³ holds from χ = 0.09916191… on
-_COARSE = 96  # bits of what only bounds
 _GROWTH = 1.5  # nodes are made for frequencies so much further than asked
 _MOST_WALKS = 4  # kept; close ε share one
 
@@ -45,7 +42,6 @@ class TiltedStep:
         self.parts = parts_of(pair)
         self.scale = self.parts.cgf(tilt).mid()  # near K(t), and from here on an exact number
         self._decay: Decay | None = None
-        self._moments: tuple[arb, arb] | None = None
         self._nodes: list[tuple[int, int, Nodes]] = []
         self._walks: dict[tuple[str, Need, int], Walk] = {}
 
@@ -71,7 +67,7 @@ class TiltedStep:
         ]
         if serving:
             return min(serving, key=lambda nodes: len(nodes.losses))
-        scope = Scope((0.0, _GROWTH * reach))
+        scope = Scope(_GROWTH * reach)
         found = self.parts.nodes(self.tilt, self.scale, arb(2) ** -bits, scope)
         self._nodes.append((ctx.prec, bits, found))
         return found
@@ -96,37 +92,17 @@ class TiltedStep:
         """Return a bound of |K(t) − scale|."""
         return arb(abs(self.parts.cgf(self.tilt) - self.scale).upper())
 
-    def _variance_and_third(self) -> tuple[arb, arb]:
-        if self._moments is None:
-            with ctx.workprec(_COARSE):
-                variance, fourth = self.parts.central_moments(self.tilt)
-                # By Cauchy's inequality (E|u|³)² ≤ E u² E u⁴.
-                self._moments = variance, (variance * fourth).sqrt()
-        return self._moments
+    def deviation(self) -> float:
+        """Return about the deviation of the loss, which chooses places and proves nothing."""
+        return self.parts.deviation(self.tilt)
 
-    def deviation(self) -> arb:
-        """Return σ ≥ E_t|L − E_t L|, for which ||φ(y)| − |φ(y′)|| ≤ σ|y − y′|."""
-        return arb(self._variance_and_third()[0].upper().sqrt().upper())
-
-    def cubic(self) -> tuple[arb, arb]:
-        """Return (v, c) with |φ(y)|² ≤ 1 − vy² + cy³ for all y ≥ 0.
-
-        With U the difference of two independent copies, |φ(y)|² = E cos(yU), E U² = 2σ² and
-        E|U|³ ≤ 2E|L − EL|³ + 2σ³.
-        """
-        variance, third = self._variance_and_third()
-        cube = _CUBIC * (2 * third + 2 * variance ** arb("1.5"))
-        return arb(variance.lower()), arb(cube.upper())
-
-    def decay(self, frequency: arb, each: float, *, patient: bool = True) -> arb:
+    def decay(self, frequency: arb, each: float) -> arb:
         """Return a bound of |φ(y)| for all y ≥ frequency: the atoms and V_k/y^k of what moves.
 
         Parameters
         ----------
         each : float
             The modulus that is wanted.
-        patient : bool
-            Whether to look for it in ways that cost more.
 
         Raises
         ------
@@ -137,7 +113,7 @@ class TiltedStep:
             return arb(1)
         if self._decay is None:
             self._decay = Decay(self.parts, self.tilt)
-        return self._decay.at(frequency, each, patient=patient)
+        return self._decay.at(frequency, each)
 
 
 @lru_cache(maxsize=64)

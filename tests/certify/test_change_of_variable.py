@@ -7,9 +7,8 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp.balls import cgf_ball
-from symdp.certify.nodes import Nodes
+from symdp.certify.nodes import Nodes, Scope
 from symdp.certify.parts import Parts
-from symdp.certify.scope import Scope
 from symdp.derive.pieces import pieces
 from symdp.model.mechanism import Mechanism
 
@@ -66,8 +65,8 @@ def test_what_is_moved_to_infinity_keeps_its_transform(name, rate):
         assert abs(parts.cgf(tilt) - cgf_ball(pair, tilt, DIGITS).real) < 1e-8
     with ctx.workprec(96):
         scale = parts.cgf(TILT).mid()
-        for frequencies, y in (((0.0, 3.0), R(5, 2)), ((0.0, 24.0), R(11))):
-            nodes = parts.nodes(TILT, scale, arb(2) ** -50, Scope(frequencies))
+        for reach, y in ((3.0, R(5, 2)), (24.0, R(11))):
+            nodes = parts.nodes(TILT, scale, arb(2) ** -50, Scope(reach))
             given = (cgf_ball(pair, TILT + sp.I * y, DIGITS) - scale).exp()
             assert abs(nodes.at(arb(int(2 * y)) / 2) - given) < 1e-8
 
@@ -85,8 +84,8 @@ def test_zeros_of_cosines_are_moved_to_infinity(name, rate):
     assert all(part.is_flat or part.piece.upper == sp.oo for part in parts.stretches)
     with ctx.workprec(96), mpmath.workdps(24):
         scale = parts.cgf(TILT).mid()
-        for frequencies, y in (((0.0, 3.0), R(5, 2)), ((0.0, 24.0), R(11))):
-            nodes = parts.nodes(TILT, scale, arb(2) ** -50, Scope(frequencies))
+        for reach, y in ((3.0, R(5, 2)), (24.0, R(11))):
+            nodes = parts.nodes(TILT, scale, arb(2) ** -50, Scope(reach))
             value = mpmath.mpc(0)
             for piece in given:
                 exponent = piece.log_p + (TILT + sp.I * y) * piece.loss

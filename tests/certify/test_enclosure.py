@@ -14,8 +14,8 @@ from flint import arb, ctx
 
 from symdp import mechanisms
 from symdp.certify import enclose_delta, enclosure
+from symdp.certify.nodes import Scope
 from symdp.certify.parts import Parts
-from symdp.certify.scope import Scope
 from symdp.certify.step import TiltedStep, tilted_step
 from symdp.decimal_text import scientific
 from symdp.errors import AccuracyError, InputError
@@ -303,7 +303,7 @@ def test_nodes_serve_every_frequency_within_their_error(mechanism):
     tilt, pair = sp.Rational(3, 2), mechanism.pair()
     step = TiltedStep(pair, tilt)
     with ctx.workprec(160):
-        nodes = step.parts.nodes(tilt, step.scale, arb(2) ** -90, Scope((0.0, 30.0)))
+        nodes = step.parts.nodes(tilt, step.scale, arb(2) ** -90, Scope(30.0))
         assert nodes.error < arb(2) ** -80
         for y in (sp.S.Zero, sp.Rational(7, 3), sp.Integer(29)):
             truth = (cgf_ball(pair, tilt + sp.I * y, 28) - step.scale).exp()

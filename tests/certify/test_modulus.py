@@ -29,19 +29,13 @@ def test_the_march_proves_no_level_that_is_not_true(start):
 
 
 def test_bounds_of_the_modulus_hold():
-    """Marching, cubic and decay: each against enclosed values of φ along the line."""
+    """Far out, against enclosed values of φ along the line."""
     step = TiltedStep(SUBSAMPLED.pair(), sp.Rational(5, 2))
-    variance, cube = step.cubic()
-    before = None
     for y in (5, 20, 60, 150, 400, 1500):
         with ctx.workprec(128):
             value = abs(transform(step, y))
-            assert value**2 < 1 - variance * y**2 + cube * arb(y) ** 3
             for each in (0.9, 0.1, 1e-3, 1e-9):
                 assert value < step.decay(arb(y), each)
-            if before is not None:
-                assert abs(value - before[1]) < step.deviation() * (y - before[0])
-        before = y, value
 
 
 # Most of the mass of a sampled loss lies where it hardly moves, so that φ falls late.
@@ -53,20 +47,21 @@ LATE = {
 
 
 @pytest.mark.parametrize("name", LATE)
-def test_what_is_left_out_where_the_loss_is_dense_bounds_the_modulus(name):
+def test_what_is_left_out_where_the_loss_is_dense_bounds_the_modulus(monkeypatch, name):
     mechanism, tilt = LATE[name]
     step = TiltedStep(mechanism.subsample("poisson", "1/100").pair("remove"), tilt)
     closest = 0.0
     for y in (2, 7, 40, 300, 2000):
         value = transform(step, min(y, 40))  # far out the cubes take too many nodes to tell
         for each in (0.93, 0.99, 0.9958, 0.9999):
-            bound = step.decay(arb(y), each, patient=True)
+            bound = step.decay(arb(y), each)
             assert y > 40 or abs(value) < bound
             closest = max(closest, float(bound < each))
     assert closest == 1.0  # or nothing was proved
     assert step.decay(arb(300), 0.9999) < 0.9999
     if name != "gaussian":
-        assert not step.decay(arb(300), 0.9999, patient=False) < 0.9999
+        monkeypatch.setattr("symdp.certify.decay._SHARES", ())
+        assert not step.decay(arb(300), 0.9999) < 0.9999
 
 
 @pytest.mark.parametrize("name", LATE)
