@@ -9,7 +9,7 @@ import sympy as sp
 
 from symdp.derive import tidy
 from symdp.derive.child import compute
-from symdp.derive.cumulants import cumulant_in_moments, derivative_of
+from symdp.derive.orders import cumulant_in_moments, derivative_of
 from symdp.errors import InputError
 
 if TYPE_CHECKING:

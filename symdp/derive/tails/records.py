@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -110,3 +110,35 @@ class Tails:
 
     def __len__(self) -> int:
         return len(self.constants)
+
+
+def to_json(tails: Tails) -> list[dict[str, Any]]:
+    """Return the constants as dicts of strings and None."""
+    return [
+        {
+            "name": constant.name,
+            "symbol": constant.symbol,
+            "bounds": constant.bounds,
+            "expression": None if constant.expression is None else str(constant.expression),
+            "reason": constant.reason or None,
+            "arguments": list(constant.arguments),
+        }
+        for constant in tails
+    ]
+
+
+def rows(tails: Tails) -> list[tuple[str, sp.Expr | str]]:
+    """Return the constants that have a formula as symbols with their formulas.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> from symdp.derive import derive
+    >>> rows(derive(symdp.mechanisms.gaussian).tails)[-1]
+    ('V_3', sqrt(2)*sigma**3*(4 + exp(3/2))*exp(-3/2)/sqrt(pi))
+    """
+    return [
+        (constant.symbol, constant.expression)
+        for constant in tails
+        if constant.expression is not None
+    ]
