@@ -74,8 +74,7 @@ _INTEGRAL_RULES: tuple[Rule, ...] = (
     rules_power.power_law,
     rules_power.polynomial,
     rules_power.inverse_sine,
-    rules_power.one_quadratic,
-    rules_power.two_quadratics,
+    rules_power.quadratics,
     rules_power.circle,
     rules_power.wave_power,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import mpmath
 import sympy as sp
+from flint import arb, ctx
 from mpmath import iv
 
 from symdp.derive.normal_form import exponential_terms, tidy_base
@@ -128,16 +129,22 @@ def _log(value: Any) -> Any:
 
 
 def _monotone(function: type[sp.Function], value: Any) -> Any:
-    """Enclose a monotone function by its values at the ends, each with its rounding."""
-    evaluate = getattr(mpmath, function.__name__)
-    ends = []
-    with mpmath.workprec(int(iv.prec) + 20):
-        for end in (value.a, value.b):
-            point = mpmath.mpf(end.a)
-            result = iv.mpf(evaluate(point))
-            ends.append(result + abs(result) * iv.mpf([-1, 1]) * iv.mpf(2) ** (5 - int(iv.prec)))
-    low, high = ends if _MONOTONE[function] > 0 else ends[::-1]
-    return iv.mpf([low.a, high.b])
+    """Enclose a monotone function by balls around its values at the ends."""
+    low, high = (value.a, value.b) if _MONOTONE[function] > 0 else (value.b, value.a)
+    return iv.mpf([_value_at(function, low)[0], _value_at(function, high)[1]])
+
+
+def _value_at(function: type[sp.Function], end: Any) -> tuple[Any, Any]:
+    """Bounds of a function at a point, its limit at an infinite one."""
+    point, name = mpmath.mpf(end.a), function.__name__
+    if mpmath.isinf(point):
+        limit = iv.mpf(getattr(mpmath, name)(point))
+        return limit.a, limit.b
+    with ctx.workprec(int(iv.prec) + 20):
+        ball = getattr(arb(point), name)()
+        ends = ((int(m), int(e)) for m, e in (ball.lower().man_exp(), ball.upper().man_exp()))
+        low, high = (iv.mpf(m) * iv.mpf(2) ** e for m, e in ends)
+    return low.a, high.b
 
 
 def _constant(node: sp.Expr) -> Any:

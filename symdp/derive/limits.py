@@ -221,13 +221,10 @@ def range_or_reason(
     if turning:
         first = turning[0]
         names = ", ".join(sorted(str(y.name) for y in first.loss.free_symbols - {x}))
-        remedy = (
-            f" while {names} may have any value: give values, or an assumption" if names else ""
-        )
-        return (
-            None,
-            f"whether the loss turns between {first.lower} and {first.upper} is open{remedy}",
-        )
+        why = ": the zeros of its slope could not be enclosed"
+        if names:
+            why = f" while {names} may have any value: give values, or an assumption"
+        return None, f"whether the loss turns between {first.lower} and {first.upper} is open{why}"
     ends = [
         pair if piece.slope != "decreasing" else pair[::-1]
         for piece, pair in zip(finite, limits, strict=True)

@@ -55,7 +55,7 @@ _Read = tuple[sp.Expr, sp.Expr, dict[int, sp.Expr]]
 
 
 def gamma(integrand: Integrand) -> sp.Expr | None:
-    """∫ exp(αx − c·e^{kx}): a gamma function over the line, elementary where α/k is 1, 2, …."""
+    """∫ exp(αx − c·e^{kx}): a gamma function over the line, elementary where α/k is ½, 1, 2, …."""
     read = _double_exponential(integrand)
     if read is None or len(read[2]) != 1:
         return None
@@ -64,17 +64,20 @@ def gamma(integrand: Integrand) -> sp.Expr | None:
     a = tidy.cancel(alpha / k)
     if integrand.is_line:
         return sp.gamma(a) * c ** (-a) / abs(power) / rate
-    if not (a.is_Integer and 1 <= a <= _MOST_POWERS):
+    is_half = a == sp.S.Half and sign_of(c) == 1
+    if not is_half and not (a.is_Integer and 1 <= a <= _MOST_POWERS):
         return None
     total = sp.S.Zero
     for end, sign in ((integrand.upper, 1), (integrand.lower, -1)):
-        if end.is_infinite:
-            at_zero = (end is sp.oo) == (power < 0)
-            total += -sign * sp.factorial(a - 1) * c ** (-a) if at_zero else 0
-            continue
-        u = sp.exp(sp.expand(k * end))
-        terms = (sp.ff(a - 1, j) * u ** (a - 1 - j) * c ** (-j - 1) for j in range(int(a)))
-        total -= sign * sp.exp(-c * u) * sp.Add(*terms)
+        if end.is_infinite:  # u = e^{kx} is 0 or ∞ there
+            u = sp.S.Zero if (end is sp.oo) == (power < 0) else sp.oo
+        else:
+            u = sp.exp(sp.expand(k * end))
+        if is_half:
+            total += sign * sp.sqrt(sp.pi) / sp.sqrt(c) * sp.erf(sp.sqrt(c) * sp.sqrt(u))
+        elif u is not sp.oo:
+            terms = (sp.ff(a - 1, j) * u ** (a - 1 - j) * c ** (-j - 1) for j in range(int(a)))
+            total -= sign * sp.exp(-c * u) * sp.Add(*terms)
     return total / k
 
 

@@ -79,15 +79,16 @@ def inverse_sine(integrand: Integrand) -> sp.Expr | None:
     return (high - low) / sp.sqrt(-a)
 
 
-def two_quadratics(integrand: Integrand) -> sp.Expr | None:
+def quadratics(integrand: Integrand) -> sp.Expr | None:
     """∫ q₁^{−1−s} q₂^{s} over the line, both quadratics without real zero: a Legendre function.
 
     For qᵢ = (x − mᵢ)² + gᵢ² it is π g₁^{−1−s} g₂^{s} P_s(1 + ((m₁−m₂)² + (g₁−g₂)²)/(2g₁g₂)): moving
-    q₂ to 1 + x² by a Möbius map and x = tan(φ/2) make it Laplace's integral of P_s.
+    q₂ to 1 + x² by a Möbius map and x = tan(φ/2) make it Laplace's integral of P_s.  Of one
+    quadratic ∫ q^{−s} = √π Γ(s − ½)/Γ(s) g^{1−2s}.
     """
     form, x = integrand.form, integrand.x
     logs = form.moving_logs
-    if form.smooth or not integrand.is_line or len(logs) != 2:
+    if form.smooth or not integrand.is_line or len(logs) not in (1, 2):
         return None
     found = []
     for base, power in logs.items():
@@ -98,28 +99,16 @@ def two_quadratics(integrand: Integrand) -> sp.Expr | None:
         if sign_of(square) != 1 or sign_of(a) != 1:
             return None
         found.append((a, -b / (2 * a), sp.sqrt(square), power))
-    (a, m, g, first), (c, n, h, second) = found
+    (a, m, g, first) = found[0]
+    if len(found) == 1:
+        ratio = sp.gamma(-first - sp.S.Half) / sp.gamma(-first)
+        return sp.sqrt(sp.pi) * ratio * a**first * g ** (1 + 2 * first)
+    (c, n, h, second) = found[1]
     if sp.expand(first + second) != -1:
         return None
     place = tidy.factor(tidy.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
     scale = a**first * c**second * g**first * h**second
     return sp.pi * scale * sp.legendre(second, place)
-
-
-def one_quadratic(integrand: Integrand) -> sp.Expr | None:
-    """∫ ((x − m)² + g²)^{−s} over the line: √π Γ(s − ½)/Γ(s) g^{1−2s}."""
-    form, x = integrand.form, integrand.x
-    if form.smooth or not integrand.is_line or len(form.moving_logs) != 1:
-        return None
-    ((base, power),) = form.moving_logs.items()
-    if not base.is_polynomial(x) or sp.degree(base, x) != 2:
-        return None
-    a, b, c = sp.Poly(base, x).all_coeffs()
-    square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
-    if sign_of(square) != 1 or sign_of(a) != 1:
-        return None
-    ratio = sp.gamma(-power - sp.S.Half) / sp.gamma(-power)
-    return sp.sqrt(sp.pi) * ratio * a**power * sp.sqrt(square) ** (1 + 2 * power)
 
 
 def circle(integrand: Integrand) -> sp.Expr | None:

@@ -13,6 +13,7 @@ from symdp.model.assumption import released
 
 _DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding
 _MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
+_MOST_TERMS = 8  # of a sum that is squared
 _LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 
 
@@ -130,7 +131,7 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
 def _of_roots(expression: sp.Expr) -> int | None:
     """Sign of a + b where b is a term with a square root: that of b or of a, as a² − b² tells."""
     rooted = [t for t in sp.Add.make_args(expression) if _has_root(t)]
-    if not expression.is_Add or not 1 <= len(rooted) <= 2:
+    if not expression.is_Add or not 1 <= len(rooted) <= 2 or len(expression.args) > _MOST_TERMS:
         return None
     b = rooted[0]
     a = expression - b

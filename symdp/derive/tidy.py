@@ -179,6 +179,14 @@ def together(expression: sp.Expr) -> sp.Expr:
     return _limited(sp.together, expression)
 
 
+def apart(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return a quotient of polynomials in x in partial fractions, as it is where there are none."""
+    try:
+        return _limited(lambda quotient: sp.apart(sp.together(quotient), x), expression)
+    except (sp.PolynomialError, NotImplementedError):
+        return expression
+
+
 def simplify(expression: sp.Expr) -> sp.Expr:
     """Return the expression as SymPy finds it simplest, as it is where that takes too long."""
     return _limited(sp.simplify, expression)
