@@ -55,6 +55,22 @@ def test_json_holds_everything_and_survives_a_round_trip(
     assert (data["cgf"]["reason"] is None) == (data["cgf"]["form"] == "closed")
 
 
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("gaussian", "sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1"),
+        ("student_t", "(z_delta - 1)*(z_delta + 1)/(6*K(2)(0))"),
+        ("randomized_response", "n*epsilon_0*tanh(epsilon_0/2)"),
+        ("approximate_dp", "epsilon does not exist for large n"),
+    ],
+)
+def test_many_steps_are_told(name: str, formula: str) -> None:
+    d = derive(getattr(symdp.mechanisms, name))
+    (line,) = (k for k in d.to_text(0).splitlines() if k.startswith("  epsilon(n, z_delta) = "))
+    factors = set(formula.split("*")) - {"n"}
+    assert all(factor in line for factor in factors)
+
+
 @pytest.mark.slow_cases("student_t")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_text_and_latex_are_complete(name: str, derivations: dict[str, Derivation]) -> None:

@@ -13,10 +13,6 @@ from symdp.errors import InputError, suggestion
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
 
-EPSILON = sp.Symbol("epsilon", real=True)
-COUNT = sp.Symbol("n", integer=True, positive=True)
-FREQUENCY = sp.Symbol("y", positive=True)
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -128,17 +124,23 @@ def to_json(tails: Tails) -> list[dict[str, Any]]:
 
 
 def rows(tails: Tails) -> list[tuple[str, sp.Expr | str]]:
-    """Return the constants that have a formula as symbols with their formulas.
+    """Return the constants as symbols with their formulas, then those without with the reason.
 
     Examples
     --------
     >>> import symdp
     >>> from symdp.derive import derive
-    >>> rows(derive(symdp.mechanisms.gaussian).tails)[-1]
+    >>> found = rows(derive(symdp.mechanisms.gaussian).tails)
+    >>> found[-3]
     ('V_3', sqrt(2)*sigma**3*(4 + exp(3/2))*exp(-3/2)/sqrt(pi))
+    >>> print(*found[-1], sep=" = ")
+    V_{\\mathrm{split}}(y) = no formula: what is left out around turning points depends on y
     """
+    reasons: dict[str, list[str]] = {}
+    for constant in tails:
+        if constant.expression is None:
+            reasons.setdefault(constant.reason, []).append(constant.symbol)
     return [
-        (constant.symbol, constant.expression)
-        for constant in tails
-        if constant.expression is not None
+        *((c.symbol, c.expression) for c in tails if c.expression is not None),
+        *((", ".join(symbols), f"no formula: {reason}") for reason, symbols in reasons.items()),
     ]

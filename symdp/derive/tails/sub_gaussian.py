@@ -177,6 +177,8 @@ def loss_width(derivation: Derivation) -> sp.Expr | None:
     if derivation.loss_range is None:
         return None
     low, high = derivation.loss_range
+    if low.is_infinite or high.is_infinite:  # SymPy keeps ∞ − log(1 − q)
+        return sp.oo
     return sp.logcombine(sp.expand(high - low), force=True)
 
 
