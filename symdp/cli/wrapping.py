@@ -39,7 +39,10 @@ def _best_break(line: str, width: int) -> int | None:
         depths.append(depth)
     least = max(int(_FIRST_BREAK * width), len(_INDENT) + 1)
     places = [m.start() for m in _BREAKS.finditer(line) if least <= m.start() <= width]
-    if not places:
+    if not places:  # of a sentence, between words
+        words = [k for k in range(least, width + 1) if line[k] == " "]
+        if words:
+            return words[-1]
         after = (m.start() for m in _BREAKS.finditer(line) if m.start() > len(_INDENT) + 1)
         return next((p for p in after), None)
     return min(places, key=lambda place: (depths[place - 1], -place))

@@ -9,6 +9,7 @@ from typing import Literal
 
 import sympy as sp
 
+from symdp.derive.records import COUNT, EPSILON
 from symdp.expansion import (
     edgeworth_density_polynomials,
     edgeworth_polynomials,
@@ -18,8 +19,6 @@ from symdp.expansion.edgeworth import X
 
 Regime = Literal["central", "fixed", "large"]
 
-COUNT = sp.Symbol("n", integer=True, positive=True)
-EPSILON = sp.Symbol("epsilon", real=True)
 DEVIATION = sp.Symbol("xi", real=True)
 LEVEL = sp.Symbol("level", real=True)
 PLACE = sp.Symbol("t_star", real=True)

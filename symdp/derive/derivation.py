@@ -12,10 +12,10 @@ import sympy as sp
 from symdp.citation import bibtex
 from symdp.derive import document, present
 from symdp.derive.cgf import derive_cgf, tilt_symbol
-from symdp.derive.inverse import inverses, loss_symbol
 from symdp.derive.limits import range_or_reason
 from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
+from symdp.derive.pld import inverses, loss_symbol
 from symdp.derive.records import CGF, Atom, Piece, Point
 from symdp.derive.series import Series, check_order
 from symdp.derive.symmetry import Dominance, dominating_direction
@@ -23,7 +23,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock, attempt
 
 if TYPE_CHECKING:
-    from symdp.derive.discrete_law import MassRule
+    from symdp.derive.masses import MassRule
     from symdp.derive.pld import LossLaw
     from symdp.derive.tails import Tails
     from symdp.model.mechanism import Mechanism
@@ -212,7 +212,7 @@ class Derivation(Series):
     @cached_property
     def pld_cdf(self) -> LossLaw:
         """P(ℓ ≤ s) of the finite loss: without its atoms, or of atoms alone where they are few."""
-        from symdp.derive.discrete_law import has_few_values, step_function
+        from symdp.derive.masses import has_few_values, step_function
         from symdp.derive.pld import LossLaw, pld_cdf
 
         backs, s, x = [back for _, back in self.inverse], self._loss_value, self.variable
@@ -225,7 +225,7 @@ class Derivation(Series):
     @cached_property
     def mass_rules(self) -> tuple[MassRule, ...]:
         """Loss, mass and P(ℓ ≤ ℓ(k)) of a mechanism on integers whose losses are not listed."""
-        from symdp.derive.discrete_law import has_few_values, mass_rules
+        from symdp.derive.masses import has_few_values, mass_rules
 
         if not self.variable.is_integer or self.points or has_few_values(self.pieces):
             return ()

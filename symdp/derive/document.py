@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp.derive import tails
-from symdp.derive.present import plain
+from symdp.derive.present import many_steps, plain
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
         "msd": {str(k): str(d.msd(k)) for k in range(order + 1)},
         "msd_terms": {str(f): str(own) for f, own in d.saddle_terms(order, substitute=False)},
         "edgeworth": {str(k): str(d.edgeworth(k)) for k in range(order + 1)},
+        "many_steps": str(many_steps(d)),
         "tails": tails.to_json(d.tails),
     }
     return document | {"expressions": write_expressions(dict(_formulas(derivation, order)))}
@@ -142,7 +143,8 @@ def _formulas(derivation: Derivation, order: int) -> Iterator[tuple[str, sp.Basi
 def from_json(document: object) -> dict[str, sp.Basic]:
     """Return the expressions of a document that `to_json` made, equal to those it was made from.
 
-    The whitelisting reader of `symdp.emit.json` builds them; no text is parsed or run.
+    The whitelisting reader of `symdp.emit.json` builds them; no text is parsed or run.  Of a
+    parameter with an assumption the sign comes back, not the bound, which "assumptions" holds.
 
     Parameters
     ----------

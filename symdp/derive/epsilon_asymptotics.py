@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.asymptotics import COUNT, EPSILON, delta_coefficients, kappa
-from symdp.errors import InputError
+from symdp.derive.asymptotics import delta_coefficients, kappa
+from symdp.derive.records import COUNT, EPSILON
+from symdp.errors import AccuracyError, InputError
 from symdp.expansion.edgeworth import X
 from symdp.expansion.hermite import hermite
 from symdp.model.sampling import exact
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 QUANTILE = sp.Symbol("z_delta", real=True)
 _STEP = sp.Symbol("h", positive=True)  # n^{−1/2}
+_SETTLED = 0.05  # of ε: the next power of the rate adds no more
 _MOST_DIGITS = 30  # of a normal quantile
 
 
@@ -48,11 +50,14 @@ class EpsilonAsymptotics:
         The error is of the order of n to this power.
     rate_order
         Where κ_j are series in a sampling rate q: the power of q up to which they go, else None.
+    next_rate_term
+        What the next power of q adds to nκ₁ + z√(nκ₂); 0 where there is no series.
     """
 
     terms: tuple[EpsilonTerm, ...]
     error_power: sp.Rational
     rate_order: int | None = None
+    next_rate_term: sp.Expr = sp.S.Zero
 
     @property
     def epsilon(self) -> sp.Expr:
@@ -98,12 +103,20 @@ class EpsilonAsymptotics:
         ------
         InputError
             For a δ outside (0, 1), or where a symbol has no value.
+        AccuracyError
+            Where the series in the sampling rate has not settled.
         """
-        quantile = normal_quantile(delta)
-        put = self.epsilon.subs(dict(values or {})).subs({COUNT: count, QUANTILE: quantile})
+        known = dict(values or {}) | {COUNT: count, QUANTILE: normal_quantile(delta)}
+        put, more = (part.subs(known) for part in (self.epsilon, self.next_rate_term))
         if put.free_symbols:
             names = ", ".join(sorted(str(symbol.name) for symbol in put.free_symbols))
             raise InputError(f"epsilon needs a value for {names}")
+        if abs(more.evalf(15)) > _SETTLED * abs(put.evalf(15)):
+            raise AccuracyError(
+                f"the series in the rate has not settled: its power {(self.rate_order or 0) + 1} "
+                f"adds {more.evalf(3)} to {put.evalf(3)}; take a higher rate_order, or "
+                "compose(...).epsilon"
+            )
         return put.evalf(15)
 
 

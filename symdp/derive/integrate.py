@@ -7,21 +7,15 @@ closed form is believed only after it was compared with a numerical integral.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import sympy as sp
 
-from symdp.derive import (
-    rules_exponential,
-    rules_gaussian,
-    rules_power,
-    rules_sum,
-    rules_wave,
-    tidy,
-)
-from symdp.derive.integrand import Integrand
-from symdp.derive.substitution import logarithmic
+from symdp.derive import rules_exponential, rules_power, rules_sum, tidy
+from symdp.derive.log_form import log_form
+from symdp.derive.normal_form import Integrand
+from symdp.derive.signs import interior_point
 
 __all__ = ["Integrand", "definite"]
 
@@ -70,8 +64,8 @@ def _first(rules: tuple[Rule, ...], integrand: Integrand) -> sp.Expr | None:
 
 
 _INTEGRAL_RULES: tuple[Rule, ...] = (
-    rules_gaussian.line,
-    rules_gaussian.gaussian,
+    rules_exponential.line,
+    rules_exponential.gaussian,
     rules_exponential.gamma,
     rules_exponential.bessel,
     rules_exponential.beta,
@@ -80,10 +74,9 @@ _INTEGRAL_RULES: tuple[Rule, ...] = (
     rules_power.power_law,
     rules_power.polynomial,
     rules_power.inverse_sine,
-    rules_power.one_quadratic,
-    rules_power.two_quadratics,
-    rules_wave.circle,
-    rules_wave.wave_power,
+    rules_power.quadratics,
+    rules_power.circle,
+    rules_power.wave_power,
 )
 _SUM_RULES: tuple[Rule, ...] = (
     rules_sum.short,
@@ -93,3 +86,69 @@ _SUM_RULES: tuple[Rule, ...] = (
     rules_sum.polynomial_series,
     rules_sum.power_series,
 )
+
+
+def logarithmic(integrand: Integrand) -> Iterator[Integrand]:
+    """Yield the integrand in y = log(x − r) or log(r − x), r an end of its range.
+
+    The factor dx/dy = e^y is part of what is yielded.  A finite range from r to b becomes
+    (−∞, log|b − r|), a ray the whole line.  Nothing is yielded where no power or log of x − r
+    is there to gain from it.
+
+    Examples
+    --------
+    >>> from symdp.derive.normal_form import LogForm
+    >>> x = sp.Symbol("x", real=True)
+    >>> weibull = Integrand(LogForm(x, smooth={x**3: -sp.S.One}, logs={x: sp.S(2)}), sp.S.Zero,
+    ...                     sp.oo, False)
+    >>> moved = next(logarithmic(weibull))
+    >>> moved.lower, moved.upper, sorted(moved.form.smooth.values())
+    (-oo, oo, [-1, 3])
+    """
+    x = integrand.x
+    if integrand.is_sum or integrand.is_line:
+        return
+    y = sp.Dummy("y", real=True)
+    for end, other, side in (
+        (integrand.lower, integrand.upper, 1),
+        (integrand.upper, integrand.lower, -1),
+    ):
+        if end.is_infinite:
+            continue
+        body = sp.S.Zero
+        for monomial, coefficient in integrand.form.smooth.items():
+            body += coefficient * _moved(monomial, x, end, side, y)
+        logs = sp.S.One
+        plain = True
+        for base, power in _joined(integrand.form.moving_logs).items():
+            moved = _moved(base, x, end, side, y)
+            plain = plain and not moved.has(sp.log)
+            logs *= sp.expand(moved, log=False) ** power
+        if not plain or not _only_exponentials(body, logs, y):
+            continue
+        top = sp.oo if other.is_infinite else sp.log(tidy.factor(side * (other - end)))
+        inside = sp.S.Zero if top is sp.oo else interior_point(-sp.oo, top)
+        form = log_form(sp.exp(sp.expand(body) + y) * logs, y, inside)
+        yield Integrand(form, -sp.oo, top, False)
+
+
+def _joined(logs: dict[sp.Expr, sp.Expr]) -> dict[sp.Expr, sp.Expr]:
+    """Multiply factors of one power: (1 + x)(1 − x + x²) is 1 + x³ again."""
+    groups: dict[sp.Expr, sp.Expr] = {}
+    for base, power in logs.items():
+        groups[power] = groups.get(power, sp.S.One) * base
+    return {sp.expand(product): power for power, product in groups.items()}
+
+
+def _moved(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, side: int, y: sp.Symbol) -> sp.Expr:
+    """Put end ± e^y for x, with e^{py} for every power."""
+    return sp.powsimp(sp.powdenest(expression.subs(x, end + side * sp.exp(y))), combine="exp")
+
+
+def _only_exponentials(body: sp.Expr, logs: sp.Expr, y: sp.Symbol) -> bool:
+    """Whether y stands in exponents e^{py} and polynomials alone, not in e^{e^y}."""
+    for node in (*body.atoms(sp.exp), *logs.atoms(sp.exp)):
+        if y in node.free_symbols and not node.args[0].is_polynomial(y):
+            return False
+    others = body.atoms(sp.Function) | logs.atoms(sp.Function)
+    return all(isinstance(f, sp.exp) or y not in f.free_symbols for f in others)

@@ -28,17 +28,17 @@ def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -
     >>> limit_at(sp.log(sp.Rational(1, 2) + sp.exp(x) / 2), x, -sp.oo, from_left=False)
     -log(2)
     """
-    if x not in expression.free_symbols:
-        return expression
-    if expression.has(sp.besseli, sp.besselk, sp.erf, sp.erfc):
-        expression = _leading(expression, x, end)
-    value = _extended(expression, x, end)
+    value = _by_values(expression, x, end)
     if value is not None:
         return value
     from symdp.derive.child import compute
 
     direction = "-" if from_left else "+"
-    return compute("limit", (expression, x, end, direction), _SECONDS)
+    return compute("limit", (_leading(expression, x, end), x, end, direction), _SECONDS)
+
+
+def _by_values(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
+    return _extended(_leading(expression, x, end), x, end)
 
 
 def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
@@ -47,6 +47,9 @@ def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
     I_ν(z) ~ (z/2)^ν/Γ(ν + 1) where ν goes to ∞, or as a whole number to −∞ [DLMF 10.41.1];
     K_ν(z) ~ √(π/2z) e^{−z} [DLMF 10.25.3] and erfc z ~ e^{−z²}/(z√π) [DLMF 7.12.1] where z → ∞.
     """
+
+    if not expression.has(sp.besseli, sp.besselk, sp.erf, sp.erfc):
+        return expression
 
     def of_order(order: sp.Expr, z: sp.Expr) -> sp.Expr:
         value = _extended(order, x, end) if x not in z.free_symbols else None
@@ -103,7 +106,10 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
     parts = [_extended(argument, x, end) for argument in node.args]
     values = [part for part in parts if part is not None]
     if len(values) < len(parts):
-        return None
+        inverse = 1 / node.args[0] if isinstance(node, sp.log) else None
+        if inverse is None or inverse.is_Pow or _extended(inverse, x, end) != 0:
+            return None
+        return sp.oo  # what is under the log is positive
     if isinstance(node, sp.Add):
         infinite = {value for value in values if value in _INFINITE}
         if len(infinite) > 1:
@@ -215,13 +221,10 @@ def range_or_reason(
     if turning:
         first = turning[0]
         names = ", ".join(sorted(str(y.name) for y in first.loss.free_symbols - {x}))
-        remedy = (
-            f" while {names} may have any value: give values, or an assumption" if names else ""
-        )
-        return (
-            None,
-            f"whether the loss turns between {first.lower} and {first.upper} is open{remedy}",
-        )
+        why = ": the zeros of its slope could not be enclosed"
+        if names:
+            why = f" while {names} may have any value: give values, or an assumption"
+        return None, f"whether the loss turns between {first.lower} and {first.upper} is open{why}"
     ends = [
         pair if piece.slope != "decreasing" else pair[::-1]
         for piece, pair in zip(finite, limits, strict=True)
@@ -244,12 +247,28 @@ def _limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]
     """Return the limits of the loss at the lower and the upper end of a piece."""
     if piece.slope == "constant":
         return piece.loss, piece.loss
-    found = (
-        limit_at(piece.loss, x, piece.lower, from_left=False),
-        limit_at(piece.loss, x, piece.upper, from_left=True),
-    )
-    low, high = (None if value is None else _shorter(value) for value in found)
-    return low, high
+    found = []
+    for end, from_left in ((piece.lower, False), (piece.upper, True)):
+        value = _limit_of_shift(piece, x, end)
+        value = limit_at(piece.loss, x, end, from_left) if value is None else value
+        found.append(None if value is None else _shorter(value))
+    return found[0], found[1]
+
+
+def _limit_of_shift(piece: Piece, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
+    """Return the limit of g(x − D) − g(x) at ±∞, which is −D·lim g′ by the mean value theorem."""
+    log_p, log_q = piece.log_p, piece.log_q
+    if end not in _INFINITE or x.is_integer or log_p is None or log_q is None:
+        return None
+    if _by_values(piece.loss, x, end) is not None:
+        return None
+    lines = (t for t in log_p.atoms(sp.Add) if t.is_polynomial(x) and sp.degree(t, x) == 1)
+    for shift in {-line.subs(x, 0) / sp.diff(line, x) for line in lines}:
+        if sp.expand_log(sp.expand(log_p.subs(x, x + shift) - log_q), force=True) == 0:
+            slope = sp.powsimp(sp.expand(sp.diff(log_q, x)))
+            value = limit_at(slope, x, end, from_left=end is sp.oo)
+            return None if value is None else _product((-shift, value))
+    return None
 
 
 def _shorter(value: sp.Expr) -> sp.Expr:

@@ -124,7 +124,9 @@ class _Builder:
         self.add_base(-constant if sign == -1 else constant, power)
 
     def add_exponent(self, exponent: sp.Expr, power: sp.Expr) -> None:
-        """Add power·exponent, term by term."""
+        """Add power·exponent, term by term; a quotient of polynomials in partial fractions."""
+        if exponent.is_rational_function(self.x) and not exponent.is_polynomial(self.x):
+            exponent = tidy.apart(exponent, self.x)
         for term in sp.Add.make_args(expanded(exponent, self.x)):
             constant, moving = _scaled_apart(term, self.x).as_independent(self.x, as_Add=False)
             if moving == 1:

@@ -15,12 +15,7 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from symdp.derive import tidy
-from symdp.derive.shapes import (
-    exponential_polynomial,
-    log_of_product,
-    moebius,
-    tidy_polynomial,
-)
+from symdp.derive.shapes import exponential_polynomial, log_of_product, moebius, tidy_polynomial
 
 _COUNTING = (sp.factorial, sp.binomial, sp.gamma, sp.RisingFactorial, sp.FallingFactorial)
 Coefficients = Mapping[sp.Expr, sp.Expr]
@@ -211,3 +206,39 @@ def as_exponent(factor: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
     if x in power.free_symbols and x not in base.free_symbols:
         return power * sp.log(base)
     return None
+
+
+@dataclass(frozen=True)
+class Integrand:
+    """exp(form) on (lower, upper); a sum over integers, ends included, where `is_sum`."""
+
+    form: LogForm
+    lower: sp.Expr
+    upper: sp.Expr
+    is_sum: bool
+
+    @property
+    def x(self) -> sp.Symbol:
+        """The variable of integration."""
+        return self.form.variable
+
+    @property
+    def is_line(self) -> bool:
+        """Whether the range is the whole line."""
+        return bool(self.lower is -sp.oo and self.upper is sp.oo)
+
+    def powers(self) -> dict[int, sp.Expr] | None:
+        """Coefficients of x, x², … where the smooth part is a polynomial without logs."""
+        if self.form.moving_logs:
+            return None
+        return self.smooth_powers()
+
+    def smooth_powers(self) -> dict[int, sp.Expr] | None:
+        """Coefficients of x, x², … where the smooth part is a polynomial."""
+        powers: dict[int, sp.Expr] = {}
+        for monomial, coefficient in self.form.smooth.items():
+            base, power = monomial.as_base_exp()
+            if base != self.x or not (power.is_Integer and power > 0):
+                return None
+            powers[int(power)] = coefficient
+        return powers

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, TypeAlias
 
 import sympy as sp
 
 from symdp.derive import tails
+from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
 
 _DIGITS = 12  # shown of a long number
 _LONG = 60  # characters of a ratio that nobody reads
+_SHARE, _LEAST = 0.3, 0.5  # of the clock, and seconds, for ε of many steps
 _BRIEF = 98  # columns of a line of three that stand for a derivation
 
 # SymPy takes K^{(2)}(t), which is one name here, for a power.
@@ -74,6 +77,7 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
         for f, own in d.saddle_terms(order, substitute=False)
     ]
     series += [(f"E_{k}(x)", d.edgeworth(k)) for k in range(1, order + 1)]
+    series.append((r"\varepsilon(n, z_\delta)", many_steps(d)))
     return [
         ("Privacy loss", loss),
         ("Law of the loss", law),
@@ -90,6 +94,30 @@ def _named(tilt: str, order: int) -> dict[sp.Basic, sp.Basic]:
         sp.Symbol(f"kappa_{j}", real=True): sp.Symbol(name, real=True)
         for j, name in enumerate(names)
     }
+
+
+def many_steps(d: Derivation) -> sp.Expr | str:
+    """Return ε of many steps in n and z_delta = Φ̄⁻¹(δ), the terms down to n⁰, or why there is none.
+
+    A loss on a lattice has no more than the first two; cumulants without a formula are K^(j)(0).
+    """
+    from symdp.derive.asymptotics import kappa
+
+    reason = "it was not found within the time limit"
+    names = {kappa(j): sp.Symbol(f"K^{{({j})}}(0)", real=True) for j in (1, 2, 3)}
+    # Series in a sampling rate hold for small rates alone: no formula for people.
+    for substitute in (True, False) if d.cgf.expression is not None else (False,):
+        try:
+            found = d.clock.attempt(
+                partial(d.epsilon_asymptotics, int(not d.pair.is_discrete), substitute),
+                None, _SHARE, _LEAST,
+            )  # fmt: skip
+        except InputError as error:
+            reason = str(error)
+        else:
+            if found is not None:
+                return found.epsilon.xreplace(names)
+    return reason
 
 
 def numeric_end(end: sp.Expr) -> str:

@@ -7,6 +7,9 @@ from typing import Literal
 
 import sympy as sp
 
+EPSILON = sp.Symbol("epsilon", real=True)
+COUNT = sp.Symbol("n", integer=True, positive=True)  # of steps
+
 Slope = Literal["increasing", "decreasing", "constant", "unknown"]
 TURNED: dict[Slope, Slope] = {  # with the variable reversed
     "increasing": "decreasing",
@@ -101,20 +104,6 @@ class CGF:
     reason: str = ""
     removable: tuple[sp.Expr, ...] = ()
     domain_is_numeric: bool = False
-
-    @property
-    def is_elementary(self) -> bool:
-        """Whether the closed form uses elementary functions alone."""
-        if self.expression is None:
-            return False
-        elementary = (
-            sp.exp,
-            sp.log,
-            sp.functions.elementary.hyperbolic.HyperbolicFunction,
-            sp.functions.elementary.trigonometric.TrigonometricFunction,
-            sp.Abs,
-        )
-        return all(isinstance(node, elementary) for node in self.expression.atoms(sp.Function))
 
     def _repr_latex_(self) -> str:
         tilt = sp.latex(self.tilt)

@@ -1,14 +1,52 @@
-"""Integrals over x of functions of one exponential u = e^{kx}."""
+"""Integrals over x of exponentials: of polynomials of degree one or two, and of e^{kx}."""
 
 from __future__ import annotations
 
 import sympy as sp
 
 from symdp.derive import tidy
-from symdp.derive.integrand import Integrand
-from symdp.derive.normal_form import exponential_terms
+from symdp.derive.normal_form import Integrand, exponential_terms
 from symdp.derive.shapes import exponential_polynomial
 from symdp.derive.signs import sign_of
+
+
+def line(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx)."""
+    powers = integrand.powers()
+    if powers is None or set(powers) - {1}:
+        return None
+    rate, lower, upper = powers.get(1, sp.S.Zero), integrand.lower, integrand.upper
+    if rate == 0:
+        width = upper - lower
+        return None if width.is_infinite else width
+    if integrand.is_line:
+        return None
+    ends = [
+        sp.S.Zero if end.is_infinite else sp.exp(sp.expand(rate * end)) for end in (upper, lower)
+    ]
+    return (ends[0] - ends[1]) / rate
+
+
+def gaussian(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(−ax² + bx), with error functions where an end is finite."""
+    powers = integrand.powers()
+    if powers is None or set(powers) - {1, 2} or 2 not in powers:
+        return None
+    a, b = -powers[2], powers.get(1, sp.S.Zero)
+    finite = not (integrand.lower.is_infinite or integrand.upper.is_infinite)
+    if finite and sign_of(a) != 1:
+        return None  # a changes its sign with the tilt: no real formula serves everywhere
+    peak = sp.sqrt(sp.pi) / sp.sqrt(a) * sp.exp(tidy.factor(b**2 / (4 * a)))
+    if integrand.is_line:
+        return peak
+    ends = []
+    for end in (integrand.upper, integrand.lower):
+        if end.is_infinite:
+            ends.append(sp.S.One if end is sp.oo else sp.S.NegativeOne)
+        else:
+            ends.append(sp.erf(sp.sqrt(a) * end - b / (2 * sp.sqrt(a))))
+    return peak * (ends[0] - ends[1]) / 2
+
 
 _MOST_POWERS = 4  # whose closed form is written out
 
@@ -17,7 +55,7 @@ _Read = tuple[sp.Expr, sp.Expr, dict[int, sp.Expr]]
 
 
 def gamma(integrand: Integrand) -> sp.Expr | None:
-    """∫ exp(αx − c·e^{kx}): a gamma function over the line, elementary where α/k is 1, 2, …."""
+    """∫ exp(αx − c·e^{kx}): a gamma function over the line, elementary where α/k is ½, 1, 2, …."""
     read = _double_exponential(integrand)
     if read is None or len(read[2]) != 1:
         return None
@@ -26,17 +64,20 @@ def gamma(integrand: Integrand) -> sp.Expr | None:
     a = tidy.cancel(alpha / k)
     if integrand.is_line:
         return sp.gamma(a) * c ** (-a) / abs(power) / rate
-    if not (a.is_Integer and 1 <= a <= _MOST_POWERS):
+    is_half = a == sp.S.Half and sign_of(c) == 1
+    if not is_half and not (a.is_Integer and 1 <= a <= _MOST_POWERS):
         return None
     total = sp.S.Zero
     for end, sign in ((integrand.upper, 1), (integrand.lower, -1)):
-        if end.is_infinite:
-            at_zero = (end is sp.oo) == (power < 0)
-            total += -sign * sp.factorial(a - 1) * c ** (-a) if at_zero else 0
-            continue
-        u = sp.exp(sp.expand(k * end))
-        terms = (sp.ff(a - 1, j) * u ** (a - 1 - j) * c ** (-j - 1) for j in range(int(a)))
-        total -= sign * sp.exp(-c * u) * sp.Add(*terms)
+        if end.is_infinite:  # u = e^{kx} is 0 or ∞ there
+            u = sp.S.Zero if (end is sp.oo) == (power < 0) else sp.oo
+        else:
+            u = sp.exp(sp.expand(k * end))
+        if is_half:
+            total += sign * sp.sqrt(sp.pi) / sp.sqrt(c) * sp.erf(sp.sqrt(c) * sp.sqrt(u))
+        elif u is not sp.oo:
+            terms = (sp.ff(a - 1, j) * u ** (a - 1 - j) * c ** (-j - 1) for j in range(int(a)))
+            total -= sign * sp.exp(-c * u) * sp.Add(*terms)
     return total / k
 
 

@@ -1,11 +1,11 @@
-"""Integrals of powers of linear and quadratic factors."""
+"""Integrals of powers of linear and quadratic factors, and of waves over whole periods."""
 
 from __future__ import annotations
 
 import sympy as sp
 
 from symdp.derive import tidy
-from symdp.derive.integrand import Integrand
+from symdp.derive.normal_form import Integrand
 from symdp.derive.signs import sign_of
 
 _MOST_POWERS = 12  # of one factor that is multiplied out
@@ -79,15 +79,16 @@ def inverse_sine(integrand: Integrand) -> sp.Expr | None:
     return (high - low) / sp.sqrt(-a)
 
 
-def two_quadratics(integrand: Integrand) -> sp.Expr | None:
+def quadratics(integrand: Integrand) -> sp.Expr | None:
     """∫ q₁^{−1−s} q₂^{s} over the line, both quadratics without real zero: a Legendre function.
 
     For qᵢ = (x − mᵢ)² + gᵢ² it is π g₁^{−1−s} g₂^{s} P_s(1 + ((m₁−m₂)² + (g₁−g₂)²)/(2g₁g₂)): moving
-    q₂ to 1 + x² by a Möbius map and x = tan(φ/2) make it Laplace's integral of P_s.
+    q₂ to 1 + x² by a Möbius map and x = tan(φ/2) make it Laplace's integral of P_s.  Of one
+    quadratic ∫ q^{−s} = √π Γ(s − ½)/Γ(s) g^{1−2s}.
     """
     form, x = integrand.form, integrand.x
     logs = form.moving_logs
-    if form.smooth or not integrand.is_line or len(logs) != 2:
+    if form.smooth or not integrand.is_line or len(logs) not in (1, 2):
         return None
     found = []
     for base, power in logs.items():
@@ -98,7 +99,11 @@ def two_quadratics(integrand: Integrand) -> sp.Expr | None:
         if sign_of(square) != 1 or sign_of(a) != 1:
             return None
         found.append((a, -b / (2 * a), sp.sqrt(square), power))
-    (a, m, g, first), (c, n, h, second) = found
+    (a, m, g, first) = found[0]
+    if len(found) == 1:
+        ratio = sp.gamma(-first - sp.S.Half) / sp.gamma(-first)
+        return sp.sqrt(sp.pi) * ratio * a**first * g ** (1 + 2 * first)
+    (c, n, h, second) = found[1]
     if sp.expand(first + second) != -1:
         return None
     place = tidy.factor(tidy.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
@@ -106,17 +111,44 @@ def two_quadratics(integrand: Integrand) -> sp.Expr | None:
     return sp.pi * scale * sp.legendre(second, place)
 
 
-def one_quadratic(integrand: Integrand) -> sp.Expr | None:
-    """∫ ((x − m)² + g²)^{−s} over the line: √π Γ(s − ½)/Γ(s) g^{1−2s}."""
+def circle(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(a·cos kx + b·sin kx) over m periods: m·period·I₀(√(a² + b²))."""
     form, x = integrand.form, integrand.x
-    if form.smooth or not integrand.is_line or len(form.moving_logs) != 1:
+    width = integrand.upper - integrand.lower
+    if form.moving_logs or not form.smooth or width.is_infinite:
         return None
-    ((base, power),) = form.moving_logs.items()
-    if not base.is_polynomial(x) or sp.degree(base, x) != 2:
+    total = sp.expand_trig(sp.Add(*(c * m for m, c in form.smooth.items())))
+    total = sp.expand(total)
+    waves = {w for w in total.atoms(sp.cos, sp.sin) if x in w.free_symbols}
+    rates = {tidy.cancel(wave.args[0] / x) for wave in waves}
+    if len(rates) != 1:
         return None
-    a, b, c = sp.Poly(base, x).all_coeffs()
-    square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
-    if sign_of(square) != 1 or sign_of(a) != 1:
+    (rate,) = rates
+    periods = tidy.cancel(width * rate / (2 * sp.pi))
+    if x in rate.free_symbols or not periods.is_Integer or periods == 0:
         return None
-    ratio = sp.gamma(-power - sp.S.Half) / sp.gamma(-power)
-    return sp.sqrt(sp.pi) * ratio * a**power * sp.sqrt(square) ** (1 + 2 * power)
+    even, odd = (sp.expand(total.coeff(wave(rate * x))) for wave in (sp.cos, sp.sin))
+    if sp.expand(total - even * sp.cos(rate * x) - odd * sp.sin(rate * x)) != 0:
+        return None
+    if x in (even.free_symbols | odd.free_symbols):
+        return None
+    square = tidy.factor(sp.trigsimp(sp.expand(even**2 + odd**2)))
+    return width * sp.besseli(0, sp.sqrt(square))
+
+
+def wave_power(integrand: Integrand) -> sp.Expr | None:
+    """∫ |cos(kx + c)|^β between neighbouring zeros, sin alike: √π Γ((β+1)/2) / (k Γ(β/2 + 1))."""
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    if form.smooth or len(logs) != 1:
+        return None
+    ((base, power),) = logs.items()
+    if not isinstance(base, sp.cos | sp.sin):
+        return None
+    wave, phase = base, base.args[0]
+    rate = sp.diff(phase, x)
+    if x in rate.free_symbols or tidy.simplify(rate * (integrand.upper - integrand.lower)) != sp.pi:
+        return None
+    if any(tidy.simplify(wave.subs(x, end)) != 0 for end in (integrand.lower, integrand.upper)):
+        return None
+    return sp.sqrt(sp.pi) * sp.gamma((power + 1) / 2) / (rate * sp.gamma(power / 2 + 1))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symdp.derive.integrand import Integrand
-from symdp.derive.normal_form import LogForm
+from symdp.derive.normal_form import Integrand, LogForm
 from symdp.derive.signs import compare
 
 _MOST_TERMS = 64  # of a sum that is written out

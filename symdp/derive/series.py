@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -9,7 +10,8 @@ import sympy as sp
 
 from symdp.derive import tidy
 from symdp.derive.child import compute
-from symdp.derive.cumulants import cumulant_in_moments, derivative_of
+from symdp.derive.orders import cumulant_in_moments, derivative_of
+from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
     from symdp.derive.epsilon_asymptotics import EpsilonAsymptotics
 
-EPSILON = sp.Symbol("epsilon", real=True)
-COUNT = sp.Symbol("n", integer=True, positive=True)
 _SECONDS_OF_A_LIMIT = 5.0  # where a cumulant is 0/0
 _SHARE = 0.4  # of the clock, for one derivative
 _LEAST = 0.25  # seconds
@@ -264,7 +264,7 @@ class Series:
         sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1
         """
         from symdp.derive.asymptotics import kappa
-        from symdp.derive.epsilon_asymptotics import in_cumulants
+        from symdp.derive.epsilon_asymptotics import QUANTILE, in_cumulants
 
         check_order(order, 0)
         check_order(rate_order, 2)
@@ -280,7 +280,14 @@ class Series:
         values, power = self._cumulants(order + 2, rate_order)
         rules = {kappa(j): value for j, value in enumerate(values, start=1)}
         terms = tuple(replace(t, expression=t.expression.subs(rules)) for t in found.terms)
-        return replace(found, terms=tuple(t for t in terms if t.expression != 0), rate_order=power)
+        more = sp.S.Zero
+        if power is not None:
+            with suppress(InputError):  # of a moment that is infinite
+                first, second = self._cumulants(2, power + 1)[0]
+                root = sp.sqrt(COUNT) * (sp.sqrt(second) - sp.sqrt(values[1]))
+                more = COUNT * (first - values[0]) + QUANTILE * root
+        terms = tuple(t for t in terms if t.expression != 0)
+        return replace(found, terms=terms, rate_order=power, next_rate_term=more)
 
     def _cumulants(self, highest: int, rate_order: int) -> tuple[tuple[sp.Expr, ...], int | None]:
         """Return κ₁, …, and the power of the rate that they are series up to, if they are."""

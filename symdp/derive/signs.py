@@ -13,6 +13,7 @@ from symdp.model.assumption import released
 
 _DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding
 _MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
+_MOST_TERMS = 8  # of a sum that is squared
 _LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 
 
@@ -34,7 +35,7 @@ def sign_of(expression: sp.Expr) -> int | None:
     known = _without_logs(expression)
     if known is not None:
         return known
-    for rule in (_of_two_exponentials, _of_logs, _of_exponential_polynomial):
+    for rule in (_of_two_exponentials, _of_roots, _of_logs, _of_exponential_polynomial):
         known = rule(expression)
         if known is not None:
             return known
@@ -95,6 +96,7 @@ def _of_product(expression: sp.Expr) -> int | None:
                 sign = sign_of(base)
             elif power == 1:
                 sign = _of_two_exponentials(factor)
+                sign = _of_roots(factor) if sign is None else sign
         if sign is None:
             return None
         total *= sign
@@ -124,6 +126,30 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
         return sign
     gap = _without_logs(sp.expand(u - v + sp.log(sp.Abs(a)) - sp.log(sp.Abs(b))))
     return None if gap is None else gap * sign
+
+
+def _of_roots(expression: sp.Expr) -> int | None:
+    """Sign of a + b where b is a term with a square root: that of b or of a, as a² − b² tells."""
+    rooted = [t for t in sp.Add.make_args(expression) if _has_root(t)]
+    if not expression.is_Add or not 1 <= len(rooted) <= 2 or len(expression.args) > _MOST_TERMS:
+        return None
+    b = rooted[0]
+    a = expression - b
+    gap = sp.expand(a**2 - b**2)
+    sign = None if _has_root(gap) else sign_of(b)
+    if not sign:
+        return None
+    larger = sign_of(gap)
+    if larger == -1:
+        return sign
+    known = sign_of(a)
+    if known is None or known == sign:
+        return known
+    return None if larger is None else larger * known
+
+
+def _has_root(expression: sp.Expr) -> bool:
+    return any(power.exp.is_Rational and power.exp.q == 2 for power in expression.atoms(sp.Pow))
 
 
 def _of_logs(expression: sp.Expr) -> int | None:

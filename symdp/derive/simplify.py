@@ -10,9 +10,9 @@ import sympy as sp
 
 from symdp.derive import tidy
 from symdp.derive.child import compute
-from symdp.derive.generators import Generators
 from symdp.derive.shapes import log_of_product
 from symdp.derive.signs import sign_of
+from symdp.derive.tidy import Generators
 
 _QUICK = 150  # operations that are factored here and now; more go to a child process
 _SECONDS = 5.0  # for one factorisation

@@ -1,17 +1,157 @@
 """SymPy's rewriting with limits: in time, and of the powers that exponentials may become.
 
 `factor`, `cancel` and their like take exp(19t/10) and exp(t) for powers of exp(t/10), which is what
-finds common factors and what never ends where a parameter has ten digits.
-"""
+finds common factors and what never ends where a parameter has ten digits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import sympy as sp
 
-from symdp.derive.generators import Generators
 from symdp.interrupt import attempt
+
+_HIGHEST = 64  # power of one exponential in a polynomial
+
+
+class Generators:
+    """An expression rewritten as a rational function of symbols that stand for exponentials.
+
+    exp(2t + 1), exp(t) and exp(1/2) become y², y and w², so that SymPy's `factor` finds what it
+    misses while it takes the three for unrelated.
+
+    Examples
+    --------
+    >>> t = sp.Symbol("t", real=True)
+    >>> generators = Generators(sp.exp(2 * t) - 2 * sp.exp(t) + 1)
+    >>> generators.factors(sp.factor(generators.reduced), with_hyperbolics=False)
+    [(exp(t) - 1)**2]
+    """
+
+    def __init__(self, expression: sp.Expr) -> None:
+        hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
+        plain = expression.replace(
+            lambda node: isinstance(node, hyperbolic), lambda node: node.rewrite(sp.exp)
+        )
+        nodes = sorted(_exponentials(plain), key=sp.default_sort_key)
+        parts = {node: _exponent_parts(node) for node in nodes}
+        exponents = [term for terms in parts.values() for term in terms.items()]
+        self._meaning = _symbols(exponents)
+        self._units = dict(self._meaning.values())
+        self._back = {symbol: _exponential(unit) for symbol, unit in self._units.items()}
+        rules = {
+            node: sp.Mul(*(self._power(key, rational) for key, rational in terms.items()))
+            for node, terms in parts.items()
+        }
+        self.reduced: sp.Expr = plain.xreplace(rules)
+
+    def _power(self, key: sp.Expr, rational: sp.Rational) -> sp.Expr:
+        """exp(rational·key) as a power of its symbol."""
+        whole = key if key in self._meaning else abs(rational) * key
+        symbol, unit = self._meaning[whole]
+        return symbol ** (rational * key / unit)
+
+    def restored(self, expression: sp.Expr) -> sp.Expr:
+        """Put the exponentials back."""
+        return expression.xreplace(self._back)
+
+    def factors(self, product: sp.Expr, *, with_hyperbolics: bool) -> list[sp.Expr]:
+        """Return the factors of a product of the generators in terms of exponentials again."""
+        found: list[sp.Expr] = []
+        for factor in sp.Mul.make_args(product):
+            base, power = factor.as_base_exp()
+            if isinstance(base, sp.Add):
+                found.extend(part**power for part in self._sum(base, with_hyperbolics))
+            else:
+                found.append(factor.xreplace(self._back))
+        return found
+
+    def _sum(self, total: sp.Add, with_hyperbolics: bool) -> Iterator[sp.Expr]:
+        """Collect a sum by its exponentials; a difference of two may become a sinh."""
+        own = [symbol for symbol in self._back if symbol in total.free_symbols]
+        if not own or not total.is_polynomial(*own):
+            yield total.xreplace(self._back)
+            return
+        terms = []
+        for monomial, coefficient in sp.Poly(total, *own).terms():
+            units = (n * self._units[symbol] for n, symbol in zip(monomial, own, strict=True))
+            exponent = sp.Add(*units)
+            terms.append((sp.factor(coefficient), exponent))
+        if with_hyperbolics and len(terms) == 2:
+            (a, u), (b, v) = terms
+            if sp.expand(a + b) == 0 or sp.expand(a - b) == 0:
+                half = sp.factor(sp.expand((u - v) / 2))
+                function = sp.sinh if sp.expand(a + b) == 0 else sp.cosh
+                yield from (2 * a, sp.exp(sp.expand((u + v) / 2)), function(half))
+                return
+        yield sp.Add(*(c * _exponential(exponent) for c, exponent in terms))
+
+
+def _symbols(
+    exponents: Iterable[tuple[sp.Expr, sp.Rational]],
+) -> dict[sp.Expr, tuple[sp.Symbol, sp.Expr]]:
+    """Give each key a symbol for the exponential of its unit.
+
+    The unit is the greatest rational of which all multiples are whole, unless one of them would be
+    a power so high that a polynomial could not be written down: then each multiple has a symbol.
+    """
+    multiples: dict[sp.Expr, dict[sp.Rational, None]] = {}
+    for key, rational in exponents:
+        multiples.setdefault(key, {})[abs(rational)] = None
+    units: dict[sp.Expr, sp.Expr] = {}
+    for key, found in multiples.items():
+        unit = sp.S.Zero
+        for rational in found:
+            unit = _common_divisor(unit, rational)
+        if max(found) / unit <= _HIGHEST:
+            units[key] = key * unit
+        else:
+            units.update({rational * key: rational * key for rational in found})
+    return {
+        key: (sp.Dummy(f"y{i}", positive=True), unit) for i, (key, unit) in enumerate(units.items())
+    }
+
+
+def _exponential(exponent: sp.Expr) -> sp.Expr:
+    """Return exp(exponent), powers of numbers and symbols written as such."""
+    plain, product = sp.S.Zero, sp.S.One
+    for term in sp.Add.make_args(exponent):
+        logs = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.log)]
+        if len(logs) == 1:
+            product *= logs[0].args[0] ** (term / logs[0])
+        else:
+            plain += term
+    return product * sp.exp(sp.factor(plain))
+
+
+def _common_divisor(a: sp.Rational, b: sp.Rational) -> sp.Rational:
+    return sp.Rational(sp.igcd(a.p * b.q, b.p * a.q), a.q * b.q)
+
+
+def _exponentials(expression: sp.Expr) -> set[sp.Expr]:
+    """The outermost exponentials and powers with symbolic exponents."""
+    found: set[sp.Expr] = set()
+    stack: list[sp.Basic] = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, sp.exp) or (
+            isinstance(node, sp.Pow) and not node.exp.is_Rational and node.base.is_positive
+        ):
+            found.add(node)
+        elif not isinstance(node, sp.Function):
+            stack.extend(node.args)
+    return found
+
+
+def _exponent_parts(node: sp.Expr) -> dict[sp.Expr, sp.Rational]:
+    """Split the exponent into rational multiples of keys."""
+    exponent = node.args[0] if isinstance(node, sp.exp) else node.exp * sp.log(node.base)
+    parts: dict[sp.Expr, sp.Rational] = {}
+    for term in sp.Add.make_args(sp.expand(sp.expand_log(exponent, force=True))):
+        rational, key = term.as_coeff_Mul(rational=True)
+        parts[key] = parts.get(key, sp.S.Zero) + rational
+    return parts
+
 
 _SECONDS = 3.0  # for one rewriting
 _STEEP = 64  # numerators and denominators of exponents from which on they are looked at
@@ -37,6 +177,14 @@ def cancel(expression: sp.Expr) -> sp.Expr:
 def together(expression: sp.Expr) -> sp.Expr:
     """Return the expression over one denominator, as it is where that takes too long."""
     return _limited(sp.together, expression)
+
+
+def apart(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return a quotient of polynomials in x in partial fractions, as it is where there are none."""
+    try:
+        return _limited(lambda quotient: sp.apart(sp.together(quotient), x), expression)
+    except (sp.PolynomialError, NotImplementedError):
+        return expression
 
 
 def simplify(expression: sp.Expr) -> sp.Expr:

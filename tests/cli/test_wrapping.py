@@ -28,6 +28,7 @@ def test_a_derivation_as_text_fits_the_width(shell, name):
         "  x = " + " + ".join(f"a_{k}**{k}" for k in range(60)),
         "  x = " + "*".join(f"(b_{k} - {k})" for k in range(60)),
         "  x = f(" + ", ".join(f"c_{k}" for k in range(60)) + ")",
+        "  x = not found: " + "whether it turns is open " * 9,
         "  x = no place to break" + "y" * 300,
     ],
 )

@@ -12,7 +12,8 @@ import sympy as sp
 
 import symdp
 from symdp.derive import Derivation, derive
-from symdp.derive.asymptotics import COUNT, DEVIATION, EPSILON, LEVEL, PLACE, expansions, kappa
+from symdp.derive.asymptotics import DEVIATION, LEVEL, PLACE, expansions, kappa
+from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import InputError
 
 R = sp.Rational

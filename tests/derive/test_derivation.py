@@ -14,14 +14,13 @@ from derive_examples import R, gaussian, student, x
 import symdp
 from symdp.derive import Derivation, derive
 from symdp.derive.child import compute
-from symdp.derive.generators import Generators
-from symdp.derive.intervals import Enclosure
-from symdp.derive.isolation import isolated_roots
+from symdp.derive.isolation import Enclosure, isolated_roots
 from symdp.derive.limits import limit_at
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.shapes import exponential_polynomial, occurrences, tidy_polynomial
 from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
 from symdp.derive.simplify import log_of_total
+from symdp.derive.tidy import Generators
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 
@@ -54,6 +53,22 @@ def test_json_holds_everything_and_survives_a_round_trip(
     assert set(data["cumulants"]) == {"1", "2"}
     assert (data["cgf"]["expression"] is None) == (data["cgf"]["form"] == "numeric")
     assert (data["cgf"]["reason"] is None) == (data["cgf"]["form"] == "closed")
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("gaussian", "sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1"),
+        ("student_t", "(z_delta - 1)*(z_delta + 1)/(6*K(2)(0))"),
+        ("randomized_response", "n*epsilon_0*tanh(epsilon_0/2)"),
+        ("approximate_dp", "epsilon does not exist for large n"),
+    ],
+)
+def test_many_steps_are_told(name: str, formula: str) -> None:
+    d = derive(getattr(symdp.mechanisms, name))
+    (line,) = (k for k in d.to_text(0).splitlines() if k.startswith("  epsilon(n, z_delta) = "))
+    factors = set(formula.split("*")) - {"n"}
+    assert all(factor in line for factor in factors)
 
 
 @pytest.mark.slow_cases("student_t")
@@ -195,6 +210,24 @@ def test_children_also_serve_where_a_fork_is_unsafe() -> None:
 
 def test_a_failing_child_is_no_result() -> None:
     assert compute("integrate", (sp.Function("f")(x), x, sp.S.Zero, sp.S.One), 20.0) is None
+
+
+@pytest.mark.parametrize(
+    ("difference", "sign"),
+    [
+        (lambda s: 2 * s - 3 - sp.sqrt(9 + 4 * s**2), -1),
+        (lambda s: 2 * s + 4 - sp.sqrt(9 + 4 * s**2), 1),
+        (lambda s: sp.sqrt(1 + s) - sp.sqrt(2 + s), -1),
+        (lambda s: 3 / sp.sqrt(1 + 9 / s**2) - 1 / sp.sqrt(1 + 1 / s**2), 1),
+        (lambda s: s + 1 - sp.sqrt(s + 1), 1),
+        (lambda s: s - sp.sqrt(s + 1), None),
+    ],
+)
+def test_signs_of_square_roots_are_what_squares_show(difference, sign):
+    s = sp.Symbol("s", positive=True)
+    assert sign_of(difference(s)) == sign
+    seen = {int(sp.sign(difference(sp.Rational(k, 7)))) for k in (1, 5, 20, 300)}
+    assert seen == ({sign} if sign else {1, -1})
 
 
 def test_signs_are_certain_or_none() -> None:

@@ -9,9 +9,10 @@ import sympy as sp
 
 import symdp
 from symdp.derive import derive
-from symdp.derive.asymptotics import COUNT, EPSILON, kappa
+from symdp.derive.asymptotics import kappa
 from symdp.derive.epsilon_asymptotics import QUANTILE, in_cumulants, normal_quantile
-from symdp.errors import InputError
+from symdp.derive.records import COUNT, EPSILON
+from symdp.errors import AccuracyError, InputError
 
 R = sp.Rational
 BUILT = symdp.mechanisms
@@ -54,6 +55,20 @@ def test_a_sampled_gaussian_in_sigma_q_and_n(delta: float) -> None:
     assert errors[1] < 0.02 * exact
     assert errors[1] < errors[0]
     assert found.rate_order == 4
+
+
+def test_a_rate_too_large_for_its_series_is_refused() -> None:
+    """At σ = 1.2 and q = 1/5 the powers of q up to the fourth would be off by a sixth."""
+    d = derive(BUILT.gaussian.subsample("poisson", "q"))
+    found = d.epsilon_asymptotics(0)
+    sigma, q = (d.mechanism.parameters[name] for name in ("sigma", "q"))
+    with pytest.raises(AccuracyError, match="series in the rate has not settled"):
+        found.at(200_000, 1e-5, {sigma: R(6, 5), q: R(1, 5)})
+    own = BUILT.gaussian(sigma=3).subsample("poisson", "1/5")
+    exact = symdp.compose(own, 200_000).epsilon(1e-5, direction="remove").epsilon
+    assert float(found.at(200_000, 1e-5, {sigma: R(3), q: R(1, 5)})) == pytest.approx(
+        exact, rel=0.05
+    )
 
 
 def test_cumulants_of_a_sampled_loss_are_series_in_the_rate() -> None:

@@ -1,4 +1,4 @@
-"""The store of closed forms: round trips, corrupted files, and texts that must not be run."""
+"""The store of closed forms: round trips, corrupted files, and forged ones."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from symdp import user_cache
 from symdp.derive import cgf as cgf_module
 from symdp.derive import cgf_check, store
 from symdp.derive.cgf import derive_cgf
+from symdp.emit import json as json_nodes
+
+T = sp.Symbol("t", real=True)
 
 
 @pytest.fixture(autouse=True)
@@ -52,30 +55,6 @@ def test_a_corrupted_file_is_written_anew(text: str) -> None:
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "__import__('os').system('true')",
-        "exec('1')",
-        "Symbol('x').func",
-        "Lambda(Symbol('x'), Symbol('x'))",
-        "Pow(Integer(9), Integer(999999999))",
-        "factorial(Integer(999999999))",
-        "Symbol('x', evil=True)",
-        "Symbol(Symbol('x'))",
-        "Integer('9')",
-        "Float('0.5', precision=53)",
-        "exp(Integer(1), evaluate=False)",
-        "(" * 500 + ")" * 500,
-        "[Integer(1)]",
-        "x",
-    ],
-)
-def test_only_listed_calls_are_read(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        store.read_expression(text)
-
-
 def test_off_means_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYMDP_CACHE", "off")
     assert user_cache.folder("cgf") is None
@@ -111,23 +90,28 @@ def test_keys_tell_pairs_apart() -> None:
     assert store.entry(poisson(pair, symbol), ("q",)) != store.entry(poisson(pair, symbol), ())
 
 
-def _forged(path: Path, change: dict[str, object]) -> None:
-    """Write other contents into an entry, with the checksum that belongs to them."""
-    user_cache.keep(path, user_cache.recall(path) | change)
+def _forged(path: Path, change: dict[str, sp.Basic]) -> None:
+    """Write other expressions into an entry, with the checksum that belongs to them."""
+    facts = user_cache.recall(path)
+    read = json_nodes.read_expressions(facts["expressions"])
+    written = json_nodes.write_expressions(read | change)
+    user_cache.keep(path, facts | {"expressions": written})
 
 
 @pytest.mark.parametrize("name", ["gaussian", "gumbel", "two variances", "logistic poisson"])
 @pytest.mark.parametrize(
     "change",
     [
-        {"expression": "Mul(Integer(2), Symbol('t', real=True))"},
-        {"expression": "Symbol('t', real=True)", "tilt": "Symbol('x', real=True)"},
-        {"expression": "true"},
-        {"expression": "oo"},
-        {"expression": "Pow(Integer(0), Symbol('t', real=True))"},
+        {"expression": 2 * T},
+        {"expression": T, "tilt": sp.Symbol("x", real=True)},
+        {"expression": sp.true},
+        {"expression": sp.oo},
+        {"expression": sp.Pow(0, T, evaluate=False)},
     ],
 )
-def test_a_wrong_form_that_reads_well_is_derived_anew(name: str, change: dict[str, str]) -> None:
+def test_a_wrong_form_that_reads_well_is_derived_anew(
+    name: str, change: dict[str, sp.Basic]
+) -> None:
     pair = PAIRS[name]()
     first = derive_cgf(pair)
     path = store.entry(pair, ())
@@ -144,8 +128,7 @@ def test_a_form_that_is_nearly_right_is_derived_anew() -> None:
     path = store.entry(pair, ())
     assert path is not None
     assert first.expression is not None
-    wrong = sp.srepr(first.expression + sp.Rational(1, 10**15) * first.tilt)
-    _forged(path, {"expression": wrong})
+    _forged(path, {"expression": first.expression + sp.Rational(1, 10**15) * first.tilt})
     derive_cgf.cache_clear()
     assert derive_cgf(pair) == first
 
@@ -159,5 +142,5 @@ def test_an_entry_of_other_versions_or_changed_by_hand_is_a_miss(change: dict[st
     whole = path.read_text(encoding="utf-8")
     path.write_text(json.dumps(json.loads(whole) | change), encoding="utf-8")
     assert store.recall(path) is None
-    path.write_text(whole.replace("Rational(2, 9)", "Rational(1, 9)"), encoding="utf-8")
+    path.write_text(whole.replace('["Symbol", "t"', '["Symbol", "u"'), encoding="utf-8")
     assert store.recall(path) is None

@@ -393,6 +393,12 @@ def test_every_constant_has_a_formula_or_a_reason():
     assert all(isinstance(entry["bounds"], str) for entry in data)
 
 
+def test_a_width_is_infinite_or_a_number():
+    """Not ∞ − log(1 − q), which SymPy leaves as it is."""
+    sampled = BUILT.gaussian.subsample("poisson", sp.Symbol("q", positive=True))
+    assert derive(sampled).tails["loss_width"].expression is sp.oo
+
+
 def test_jets_are_the_derivatives():
     smooth = sp.log(R(9, 10) + sp.exp(X) / 10) + sp.sqrt(1 + X**2) * sp.tanh(X) + sp.sinh(X) ** -2
     jet = Jet(smooth, X)(arb(2), 5)

@@ -10,8 +10,9 @@ import sympy as sp
 
 from symdp.derive import tidy
 from symdp.derive.normal_form import exponential_terms
+from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.signs import compare
-from symdp.derive.tails.records import COUNT, EPSILON, Rule, TailConstant, Tails
+from symdp.derive.tails.records import Rule, TailConstant, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
 from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula
 from symdp.errors import InputError
@@ -24,7 +25,7 @@ _FEW_POINTS = 4  # whose third moment is written out
 _CERTAIN = "the loss takes one value alone"
 _NO_CLOSED = "the CGF has no closed form"
 _Formula = tuple[sp.Expr | None, str]
-_LATE: _Formula = (None, "no formula was found within the time limit")
+_LATE: _Formula = (None, "it was not found within the time limit")
 _SHARE, _LEAST = 0.2, 0.1  # of the clock, and seconds, for each formula
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -12,10 +12,6 @@ from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
-
-EPSILON = sp.Symbol("epsilon", real=True)
-COUNT = sp.Symbol("n", integer=True, positive=True)
-FREQUENCY = sp.Symbol("y", positive=True)
 
 
 @dataclass(frozen=True)
@@ -110,3 +106,41 @@ class Tails:
 
     def __len__(self) -> int:
         return len(self.constants)
+
+
+def to_json(tails: Tails) -> list[dict[str, Any]]:
+    """Return the constants as dicts of strings and None."""
+    return [
+        {
+            "name": constant.name,
+            "symbol": constant.symbol,
+            "bounds": constant.bounds,
+            "expression": None if constant.expression is None else str(constant.expression),
+            "reason": constant.reason or None,
+            "arguments": list(constant.arguments),
+        }
+        for constant in tails
+    ]
+
+
+def rows(tails: Tails) -> list[tuple[str, sp.Expr | str]]:
+    """Return the constants as symbols with their formulas, then those without with the reason.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> from symdp.derive import derive
+    >>> found = rows(derive(symdp.mechanisms.gaussian).tails)
+    >>> found[-3]
+    ('V_3', sqrt(2)*sigma**3*(4 + exp(3/2))*exp(-3/2)/sqrt(pi))
+    >>> print(*found[-1], sep=" = ")
+    V_{\\mathrm{split}}(y) = no formula: what is left out around turning points depends on y
+    """
+    reasons: dict[str, list[str]] = {}
+    for constant in tails:
+        if constant.expression is None:
+            reasons.setdefault(constant.reason, []).append(constant.symbol)
+    return [
+        *((c.symbol, c.expression) for c in tails if c.expression is not None),
+        *((", ".join(symbols), f"no formula: {reason}") for reason, symbols in reasons.items()),
+    ]

@@ -2,16 +2,128 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.signs import sign_of
-from symdp.derive.tails.slopes import concavity, largest_slope
+from symdp.derive.signs import compare, sign_of
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
+
+Range = tuple[sp.Expr, sp.Expr]
+
+
+def slope_range(expression: sp.Expr, x: sp.Symbol) -> Range | None:
+    """Return numbers between which the derivative lies for every real x, None where not found.
+
+    A sum has the sum of the ranges; log Σ cᵢe^{aᵢ} with cᵢ ≥ 0 has a weighted mean of the aᵢ′,
+    so what holds all of their ranges.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> slope_range(sp.log(sp.Rational(9, 10) + sp.exp(2 * x) / 10), x)
+    (0, 2)
+    """
+    if x not in expression.free_symbols:
+        return sp.S.Zero, sp.S.Zero
+    if expression.is_polynomial(x):
+        slope = sp.expand(sp.diff(expression, x))
+        return None if x in slope.free_symbols else (slope, slope)
+    if isinstance(expression, sp.Add):
+        parts = [slope_range(term, x) for term in expression.args]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return sp.Add(*(low for low, _ in known)), sp.Add(*(high for _, high in known))
+    if isinstance(expression, sp.Mul):
+        factor, moving = expression.as_independent(x, as_Add=False)
+        part = None if moving == expression else slope_range(moving, x)
+        sign = sign_of(factor)
+        if part is None or sign is None:
+            return None
+        ends = (factor * part[0], factor * part[1])
+        return ends if sign >= 0 else (ends[1], ends[0])
+    if isinstance(expression, sp.log):
+        return _of_log(sp.expand(expression.args[0], power_exp=False), x)
+    return None
+
+
+def _of_log(argument: sp.Expr, x: sp.Symbol) -> Range | None:
+    ends: list[Range] = []
+    for term in sp.Add.make_args(argument):
+        coefficient, moving = term.as_independent(x, as_Add=False)
+        if not (coefficient.is_nonnegative or sign_of(coefficient) in (0, 1)):
+            return None
+        exponent = sp.S.Zero
+        for factor in sp.Mul.make_args(moving):
+            if not isinstance(factor, sp.exp) and factor != 1:
+                return None
+            exponent += factor.args[0] if factor != 1 else 0
+        part = slope_range(sp.expand(exponent), x)
+        if part is None:
+            return None
+        ends.append(part)
+    low, high = ends[0]
+    for other in ends[1:]:
+        if (order := compare(other[0], low)) is None:
+            return None
+        low = other[0] if order < 0 else low
+        if (order := compare(other[1], high)) is None:
+            return None
+        high = other[1] if order > 0 else high
+    return low, high
+
+
+def largest_slope(losses: Iterable[sp.Expr], x: sp.Symbol) -> sp.Expr | None:
+    """Return a bound of |ℓ′| over all pieces of a loss, None where unknown.
+
+    Only of a loss that is continuous across its pieces this is a Lipschitz constant.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> largest_slope([-2 * x, x], x)
+    2
+    """
+    largest: sp.Expr = sp.S.Zero
+    for loss in losses:
+        found = slope_range(loss, x)
+        if found is None:
+            return None
+        for end in found:
+            sign = sign_of(end)
+            if sign is None:
+                return None
+            size = end if sign >= 0 else -end
+            order = compare(size, largest)
+            if order is None:
+                return None
+            largest = size if order > 0 else largest
+    return largest
+
+
+def concavity(log_density: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
+    """Return a κ > 0 with (log f)″ ≤ −κ everywhere, None where none shows from the structure.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> concavity(-(x**2) / 8 - sp.exp(-x), x)
+    1/4
+    """
+    kappa: sp.Expr = sp.S.Zero
+    for term in sp.Add.make_args(sp.expand(log_density)):
+        bend = sp.expand(-sp.diff(term, x, 2))
+        if x not in bend.free_symbols:
+            kappa += bend
+        elif not (bend.is_nonnegative or sp.factor_terms(bend).is_nonnegative):
+            return None
+    kappa = sp.factor_terms(kappa)
+    return kappa if sign_of(kappa) == 1 else None
 
 
 def sub_gaussian_square(derivation: Derivation, under: str) -> tuple[sp.Expr | None, str]:
@@ -65,6 +177,8 @@ def loss_width(derivation: Derivation) -> sp.Expr | None:
     if derivation.loss_range is None:
         return None
     low, high = derivation.loss_range
+    if low.is_infinite or high.is_infinite:  # SymPy keeps ∞ − log(1 − q)
+        return sp.oo
     return sp.logcombine(sp.expand(high - low), force=True)
 
 
