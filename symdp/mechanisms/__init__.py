@@ -86,7 +86,7 @@ def _refuse_without_pair(name: str) -> None:
     """Raise InputError for a mechanism of which it is known that no pair is known."""
     for path in sorted((_FOLDER / "without_pair").glob("*.toml")):
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        if name.lower().replace("-", "_") in document["names"]:
+        if "_".join(name.lower().replace("-", " ").split()) in document["names"]:
             known = f"{document['why']}; {document['instead']} [{document['citation']}]"
             raise _UnknownMechanismError(f"{name}: {known}")
 

@@ -189,8 +189,7 @@ class Mechanism:
                 template=self.template or self._unsampled,
             )
         except InputError as error:
-            bound = ", ".join(f"{name}={value}" for name, value in new)
-            raise InputError(f"{self.name} with {bound:.60}: {error}") from None
+            raise InputError(f"{self.name} with {description.values(new)}: {error}") from None
 
     @property
     def is_given(self) -> bool:

@@ -147,10 +147,11 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         ("f", "alpha", "between") if key == "trade_off" else ("delta", "epsilon", "both")
     )
     with at(f"[{key}]"):
+        if (formula in table) == ("points" in table):
+            both = "not both" if formula in table else "there is neither"
+            raise InputError(f"give {formula}, a formula of {variable}, or points; {both}")
         ranged = key == "profile" and formula in table
         refuse_unknown(table, (formula, "support") if ranged else (formula, "points", other))
-        if (formula in table) == ("points" in table):
-            raise InputError(f"give {formula}, a formula of {variable}, or points, not both")
         if "points" in table:
             listed = take(table, "points", list)
             if key == "profile":

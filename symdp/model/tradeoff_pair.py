@@ -14,7 +14,7 @@ its convex hull is taken, and piecewise linear functions are finite lists of out
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -28,6 +28,7 @@ from symdp.model.sampling import Number, exact
 __all__ = ["from_profile", "from_profile_points", "from_trade_off", "from_trade_off_points"]
 
 MOST_POINTS = 400  # outcomes of a list: each is an exact formula of its own
+MOST_EPSILON = 10_000  # of a table: e^ε is evaluated to sixty digits behind its decimal point
 _BETWEEN = ("unknown", "convex", "lines")
 _DIGITS = 60  # to which the places of a hull are compared
 _PLACES = 64  # where a formula is tried against the rules of a trade-off function
@@ -60,8 +61,7 @@ def from_trade_off(
     >>> from_trade_off((1 - sp.sqrt(a))**2, a).source.Q
     exp(-a_s)
     """
-    alpha = sp.Symbol(str(variable.name), real=True)
-    curve = sp.sympify(f, strict=True).xreplace({variable: alpha})
+    alpha, curve = _read(f, variable, "trade-off function", parameters)
     ends = [sp.simplify(curve.subs(alpha, end)) for end in (0, 1)]
     if ends[1] != 0:
         raise InputError(f"a trade-off function is 0 at α = 1, not {ends[1]}")
@@ -79,8 +79,22 @@ def from_trade_off(
     return Mechanism.from_pair(P, Q, s, (-1, sp.oo), name, parameters=parameters)
 
 
+def _read(
+    formula: object, variable: object, what: str, parameters: Mapping[str, str] | None
+) -> tuple[sp.Symbol, sp.Expr]:
+    """Return the variable as a real symbol, and the formula in it."""
+    if not isinstance(variable, sp.Symbol):
+        raise InputError(f"the variable of a {what} must be a SymPy symbol, not {variable!r:.40}")
+    if str(variable.name) in (parameters or {}):
+        raise InputError(f"'{variable}' is both the variable of the {what} and a parameter")
+    if not isinstance(formula, sp.Expr | int):
+        raise InputError(f"a {what} must be a SymPy expression of {variable}, not {formula!r:.40}")
+    symbol = sp.Symbol(str(variable.name), real=True)
+    return symbol, sp.sympify(formula, strict=True).xreplace({variable: symbol})
+
+
 def from_trade_off_points(
-    points: Sequence[Sequence[Number]], between: str = "unknown", name: str = "trade_off"
+    points: Iterable[Iterable[Number]], between: str = "unknown", name: str = "trade_off"
 ) -> Mechanism:
     """Return a pair that dominates every step whose trade-off function a table describes.
 
@@ -156,8 +170,7 @@ def from_profile(
     >>> from_profile(1 / (1 + sp.exp(e)), e, (-sp.oo, sp.oo))
     <Mechanism profile()>
     """
-    epsilon = sp.Symbol(str(variable.name), real=True)
-    curve = sp.sympify(delta, strict=True).xreplace({variable: epsilon})
+    epsilon, curve = _read(delta, variable, "privacy profile", parameters)
     made = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
     last = sp.simplify(sp.limit(curve, epsilon, made.support.upper, "-"))
     if last != 0:
@@ -168,7 +181,7 @@ def from_profile(
 
 
 def from_profile_points(
-    points: Sequence[Sequence[Number]], *, both: bool = True, name: str = "profile"
+    points: Iterable[Iterable[Number]], *, both: bool = True, name: str = "profile"
 ) -> Mechanism:
     """Return a pair that dominates every step with a list of guarantees (ε, δ).
 
@@ -196,6 +209,8 @@ def from_profile_points(
     for place, (epsilon, delta) in enumerate(table, start=1):
         if not 0 <= delta <= 1:
             raise InputError(f"point {place}: δ = {delta} is no probability")
+        if abs(epsilon) > MOST_EPSILON:
+            raise InputError(f"point {place}: ε must lie within ±{MOST_EPSILON}")
         if sign_of(delta - 1 + sp.exp(epsilon)) < 0:
             raise InputError(f"point {place}: δ({epsilon}) = {delta} lies below 1 - e^ε")
     _check_falling(table, "ε", "δ")
@@ -204,24 +219,27 @@ def from_profile_points(
     corners = [(sp.Integer(0), sp.Integer(1)), *((sp.exp(e), d) for e, d in table)]
     hull = _lower_hull(sorted(corners, key=lambda point: _size(point[0])))
     slopes = [(that[1] - this[1]) / (that[0] - this[0]) for this, that in pairwise(hull)]
+    slopes.append(sp.Integer(0))
     masses = [(hull[-1][1], sp.Integer(0)), (sp.Integer(0), 1 + slopes[0])]
-    for (y, _), before, after in zip(hull[1:], slopes, [*slopes[1:], sp.Integer(0)], strict=True):
+    for (y, _), (before, after) in zip(hull[1:], pairwise(slopes), strict=True):
         masses.append((y * (after - before), after - before))
     return _listed(masses, name)
 
 
-def _table(points: Sequence[Sequence[Number]], first: str, second: str, least: int) -> list[Point]:
-    if not isinstance(points, Sequence) or isinstance(points, str):
+def _table(points: Iterable[Iterable[Number]], first: str, second: str, least: int) -> list[Point]:
+    if isinstance(points, str | Mapping) or not isinstance(points, Iterable):
         raise InputError(f"the points must be a list of ({first}, {second})")
+    points = list(points)
     if not least <= len(points) <= MOST_POINTS:
         raise InputError(f"the table has {len(points)} points; {least} to {MOST_POINTS} are needed")
     table: list[Point] = []
     for place, point in enumerate(points, start=1):
-        if isinstance(point, str) or not isinstance(point, Sequence) or len(point) != 2:
-            raise InputError(f"point {place} must be ({first}, {second}), not {point!r:.40}")
+        pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
+        if len(pair) != len((first, second)):
+            raise InputError(f"point {place} must be ({first}, {second}), not {point!s:.40}")
         own = (
-            exact(point[0], f"point {place}: {first}"),
-            exact(point[1], f"point {place}: {second}"),
+            exact(pair[0], f"point {place}: {first}"),
+            exact(pair[1], f"point {place}: {second}"),
         )
         if table and sign_of(own[0] - table[-1][0]) <= 0:
             raise InputError(

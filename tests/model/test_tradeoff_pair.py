@@ -6,6 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import sympy as sp
 from refusals import refused
@@ -132,6 +133,22 @@ def test_one_direction_alone():
         assert found == pytest.approx(1 - y / 2, rel=1e-12)
 
 
+def test_a_step_that_may_reveal_everything():
+    for points in ([(0, 1)], [(-1, 1), (2, 1)]):
+        assert compose(from_profile_points(points), 3).delta(5.0).delta == 1.0
+
+
+def test_arrays_are_tables_too():
+    table = np.array([[0.0, 0.3], [1.0, 0.01]])
+    assert (
+        from_profile_points(table).pair() == from_profile_points([(0, "0.3"), (1, "0.01")]).pair()
+    )
+    rates = np.array(TABLE)
+    assert (
+        from_trade_off_points(rates, "lines").pair() == from_trade_off_points(TABLE, "lines").pair()
+    )
+
+
 FILES = {
     "[trade_off]\nf = '(1 - sqrt(alpha))**2'": 1 / (1 + math.e),
     "[trade_off]\npoints = [[0, 1], [0.25, 0.25], [1, 0]]\nbetween = 'lines'": 0.75 - math.e / 4,
@@ -181,6 +198,17 @@ WRONG = [
     (lambda: from_profile_points([(-2, "0.1")]), "lies below 1 - e^ε"),
     (lambda: from_profile_points([(0, "1.5")]), "no probability"),
     (lambda: from_profile(sp.Rational(1, 2) + 0 * E, E, (0, 1)), "come down to 0"),
+    (lambda: from_profile_points([(10**12, "0.1")]), "point 1: ε must lie within ±10000"),
+    (lambda: from_profile_points({1: 0}), "must be a list of (ε, δ)"),
+    (
+        lambda: from_trade_off("1 - alpha", A),
+        "must be a SymPy expression of alpha, not '1 - alpha'",
+    ),
+    (lambda: from_trade_off(None, A), "must be a SymPy expression of alpha"),
+    (lambda: from_trade_off(1 - A, "alpha"), "must be a SymPy symbol, not 'alpha'"),
+    (lambda: from_profile("1", E, (0, 1)), "a privacy profile must be a SymPy expression"),
+    (lambda: from_trade_off(1 - A, A, parameters={"alpha": "positive"}), "both the variable"),
+    (lambda: loads("name = 'a'\n[profile]\ndelta = '1'\npoints = [[1, 0]]"), "points; not both"),
     (lambda: loads("name = 'a'\n[trade_off]\n"), "give f, a formula of alpha, or points"),
     (lambda: loads("name = 'a'\nvariable = 'x'\n[profile]\npoints = [[1, 0]]"), "leave it out"),
     (lambda: loads("name = 'a'\n[profile]\npoints = [[1, 0]]\n[trade_off]\nf = '1'"), "one of"),
