@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,12 @@ from symdp.errors import InputError, suggestion
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
-_CURVES = ("from_profile", "from_profile_points", "from_trade_off", "from_trade_off_points")
+_BUILDERS = {
+    "from_profile": "tradeoff_pair",
+    "from_profile_points": "curve_tables",
+    "from_trade_off": "tradeoff_pair",
+    "from_trade_off_points": "curve_tables",
+}
 __all__ = ["load_builtin", "names", "resolve"]
 
 _FOLDER = Path(__file__).parent
@@ -138,12 +144,10 @@ def _is_there(path: Path) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CURVES:
-        from symdp.model import tradeoff_pair
-
-        return getattr(tradeoff_pair, name)
+    if name in _BUILDERS:
+        return getattr(import_module(f"symdp.model.{_BUILDERS[name]}"), name)
     return load_builtin(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_CURVES, *_names()]
+    return [*__all__, *_BUILDERS, *_names()]

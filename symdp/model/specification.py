@@ -18,17 +18,13 @@ import sympy as sp
 
 from symdp.errors import InputError, suggestion
 from symdp.exact_number import shorten
+from symdp.model.curve_tables import from_profile_points, from_trade_off_points
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol
 from symdp.model.schemes import ALLOCATION
-from symdp.model.tradeoff_pair import (
-    from_profile,
-    from_profile_points,
-    from_trade_off,
-    from_trade_off_points,
-)
+from symdp.model.tradeoff_pair import from_profile, from_trade_off
 
 _LARGEST_FILE = 1_000_000  # bytes
 _TEXTS = ("title", "description", "citation", "family", "protects")
