@@ -1,7 +1,8 @@
 """The mechanisms that come with symdp: TOML files such as anybody may write.
 
 Each is an attribute of this module; calling it binds its parameters. `from_trade_off` and
-`from_profile`, also of points, make the mechanism of a curve instead.
+`from_profile`, also of points, make the mechanism of a curve instead, `from_shuffled` that of
+shuffled answers.
 
 >>> import symdp.mechanisms
 >>> symdp.mechanisms.gaussian(sigma=1.5)
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _BUILDERS = {
     "from_profile": "tradeoff_pair",
     "from_profile_points": "curve_tables",
+    "from_shuffled": "shuffle",
     "from_trade_off": "tradeoff_pair",
     "from_trade_off_points": "curve_tables",
 }

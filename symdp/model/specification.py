@@ -24,11 +24,12 @@ from symdp.model.pair import kind_of
 from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol
 from symdp.model.schemes import ALLOCATION
+from symdp.model.shuffle import from_shuffled
 from symdp.model.tradeoff_pair import from_profile, from_trade_off
 
 _LARGEST_FILE = 1_000_000  # bytes
 _TEXTS = ("title", "description", "citation", "family", "protects")
-_CURVES = ("trade_off", "profile")
+_CURVES = ("trade_off", "profile", "shuffled")
 _CONTENT = (
     "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
     "relation",
@@ -130,7 +131,7 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
 
 
 def _of_curve(document: dict[str, Any]) -> Mechanism:
-    """Return the mechanism of a [trade_off] or a [profile] table: a formula, or points."""
+    """Return the mechanism of a [trade_off], a [profile] or a [shuffled] table."""
     present = [key for key in (*_CURVES, "noise", "pair") if key in document]
     if len(present) > 1:
         raise InputError(f"a mechanism has one of [{'], ['.join(present)}], not several")
@@ -138,6 +139,8 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         if key in document:
             raise InputError(f"[{present[0]}] fixes the {key}; leave it out")
     key, table = present[0], take(document, present[0], dict)
+    if key == "shuffled":
+        return _of_answers(table, "parameters" in document)
     words = take(document, "parameters", dict, default={})
     formula, variable, other = (
         ("f", "alpha", "between") if key == "trade_off" else ("delta", "epsilon", "both")
@@ -162,6 +165,17 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         with at("support"):
             ends = _support(take(table, "support", list, default=["-oo", "oo"]), symbols)
         return from_profile(curve, x, ends, parameters=words)
+
+
+def _of_answers(table: dict[str, Any], has_parameters: bool) -> Mechanism:
+    """Return the mechanism of a [shuffled] table."""
+    with at("[shuffled]"):
+        if has_parameters:
+            raise InputError("its numbers are values; leave [parameters] out")
+        refuse_unknown(table, ("epsilon_0", "people", "clones"))
+        size = take(table, "epsilon_0", object, required=True)
+        people = take(table, "people", int, required=True)
+        return from_shuffled(size, people, take(table, "clones", object))
 
 
 def _additive(

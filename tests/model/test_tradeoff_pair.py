@@ -93,7 +93,7 @@ def test_tables_of_a_known_curve_bound_it_and_come_closer():
 
 @pytest.mark.parametrize("epsilon", [-0.7, 0.0, 0.4])
 def test_claims_at_some_points_alone_leave_convex_functions(epsilon):
-    """No convex function above two claims is told apart better than the pair; one claim says less."""
+    """No convex function above two claims goes beyond the pair, and one claim says less."""
     claims = [(0.2, 0.5), (0.6, 0.1)]
     found = compose(from_trade_off_points(claims)).delta(epsilon, direction="remove").delta
 
