@@ -46,6 +46,7 @@ class Mechanism:
     citation: str = ""
     family: str = ""
     protects: str = ""
+    dominates: str = ""
     template: Mechanism | None = None
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ from symdp.model.shuffle import from_shuffled
 from symdp.model.tradeoff_pair import from_profile, from_trade_off
 
 _LARGEST_FILE = 1_000_000  # bytes
-_TEXTS = ("title", "description", "citation", "family", "protects")
+_TEXTS = ("title", "description", "citation", "family", "protects", "dominates")
 _CURVES = ("trade_off", "profile", "shuffled")
 _CONTENT = (
     "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
