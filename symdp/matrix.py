@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.arguments import real
 from symdp.errors import InputError
 
 __all__ = ["CyclicPoisson", "Sensitivity", "cyclic_poisson", "sensitivity", "tree"]
@@ -105,7 +106,7 @@ def sensitivity(
     >>> sensitivity([[1, 0, 0], [0.5, 1, 0], [0, 0.5, 1]], bands=2, participations=2).pattern
     (0, 2)
     """
-    matrix = _checked(C, bands)
+    matrix, scale = _scaled(_checked(C, bands))
     times = _whole(participations, "participations")
     steps = matrix.shape[1]
     if separation is None and bands is None and times > 1:
@@ -132,7 +133,7 @@ def sensitivity(
     if low < single:
         low, pattern = single, (int(squares.argmax()),)
     upper = math.sqrt(total) * (1.0 + slack)
-    return Sensitivity(float(low * (1.0 - slack)), float(upper), pattern)
+    return Sensitivity(float(low * (1.0 - slack)) * scale, float(upper) * scale, pattern)
 
 
 def tree(steps: int) -> Array:
@@ -144,7 +145,7 @@ def tree(steps: int) -> Array:
 
     Raises
     ------
-    InputError : the number is no positive integer.
+    InputError : the number is no positive integer, or the matrix would be too large.
 
     Examples
     --------
@@ -152,6 +153,11 @@ def tree(steps: int) -> Array:
     4.0
     """
     count = _whole(steps, "steps")
+    if 2 * count * count > MOST_ENTRIES:
+        raise InputError(
+            f"a tree over {count} steps has too many entries; for one participation its "
+            f"sensitivity is sqrt({count.bit_length()})"
+        )
     rows = []
     width = 1
     while width <= count:
@@ -173,7 +179,7 @@ def cyclic_poisson(C: ArrayLike, bands: int, rate: float) -> CyclicPoisson:
 
     Raises
     ------
-    InputError : as for `sensitivity`, or a rate q with b q outside (0, 1].
+    InputError : as for `sensitivity`, or a rate q that is no number with b q in (0, 1].
 
     Examples
     --------
@@ -181,10 +187,17 @@ def cyclic_poisson(C: ArrayLike, bands: int, rate: float) -> CyclicPoisson:
     2
     """
     size = sensitivity(C, bands=bands).upper
-    if not (isinstance(rate, float | int) and 0 < bands * rate <= 1):
+    share = bands * real(rate, "rate")
+    if not 0 < share <= 1:
         raise InputError(f"rate = {rate!r:.40}: bands times rate must lie above 0 and up to 1")
     steps = np.asarray(C).shape[1]
-    return CyclicPoisson(size, bands * rate, -(-steps // bands))
+    return CyclicPoisson(size, share, -(-steps // bands))
+
+
+def _scaled(matrix: Array) -> tuple[Array, float]:
+    """Return the matrix over a power of two, so that no square leaves the range of doubles."""
+    scale = 2.0 ** (math.frexp(float(np.abs(matrix).max()))[1] - 1)
+    return matrix / scale, scale
 
 
 def _checked(C: ArrayLike, bands: int | None) -> Array:
@@ -197,7 +210,10 @@ def _checked(C: ArrayLike, bands: int | None) -> Array:
     if not np.isfinite(matrix).all():
         row, column = (int(place) for place in np.argwhere(~np.isfinite(matrix))[0])
         raise InputError(f"C[{row}, {column}] = {matrix[row, column]} is not a finite number")
-    rank = int(np.linalg.matrix_rank(matrix))
+    # The rank of a triangular matrix needs no decomposition, which takes minutes for 5 000 steps.
+    square = matrix.shape[0] == matrix.shape[1] and not np.triu(matrix, 1).any()
+    full = bool(np.diagonal(matrix).all()) if square else False
+    rank = matrix.shape[1] if full else int(np.linalg.matrix_rank(matrix))
     if rank < matrix.shape[1]:
         raise InputError(
             f"C is singular: rank {rank} with {matrix.shape[1]} columns, so that the steps cannot "

@@ -97,6 +97,22 @@ def test_cyclic_sampling_of_a_banded_matrix():
     assert 0 < sampled < whole
 
 
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1.0, 1e200, 1e307])
+def test_sensitivities_scale_with_the_matrix(scale):
+    """Squares of these entries leave the range of doubles; the norm √5 does not."""
+    found = sensitivity(np.array([[2.0, 0.0], [1.0, 1.0]]) * scale)
+    assert found.lower <= math.sqrt(5) * scale * (1 + 1e-3 * (scale < 1e-300))
+    assert found.upper == pytest.approx(math.sqrt(5) * scale, rel=1e-12 if scale > 1e-300 else 1e-3)
+    assert found.pattern == (0,)
+
+
+def test_a_triangular_matrix_is_singular_by_its_diagonal_alone():
+    tiny = np.array([[1.0, 0.0], [1.0, 1e-30]])
+    assert sensitivity(tiny).upper == pytest.approx(math.sqrt(2), rel=1e-12)
+    with refused("C is singular: rank 1"):
+        sensitivity(tiny.T)
+
+
 SQUARE = np.eye(3)
 WRONG = [
     (lambda: sensitivity([[1, 0], [1, 0]]), "C is singular: rank 1 with 2 columns"),
@@ -114,7 +130,10 @@ WRONG = [
     (lambda: sensitivity(SQUARE, bands=True), "bands must be 1, 2, 3 or more"),
     (lambda: tree(0), "steps must be 1, 2, 3 or more"),
     (lambda: cyclic_poisson(SQUARE, 2, 0.6), "bands times rate"),
-    (lambda: cyclic_poisson(SQUARE, 2, math.nan), "bands times rate"),
+    (lambda: cyclic_poisson(SQUARE, 2, math.nan), "rate = nan: it must be a finite number"),
+    (lambda: cyclic_poisson(SQUARE, 2, "many"), "rate = 'many': it must be a real number"),
+    (lambda: tree(10**7), "its sensitivity is sqrt(24)"),
+    (lambda: sensitivity([[1, 0], [1, 0]], bands=2), "C is singular"),
 ]
 
 

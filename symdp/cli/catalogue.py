@@ -12,6 +12,10 @@ from symdp.mechanisms import checked_name, names
 _NOISE = "additive noise"  # the family of a file with a [noise] table
 _RELATIONS = "add_remove"
 _RECORDS = "one record added to or removed from the data; others, where proved, by --relation"
+_IN_FILES = (
+    "A density, two laws, a trade-off function, a privacy profile or shuffled answers of your own: "
+    "a TOML file with [noise], [pair], [trade_off], [profile] or [shuffled]."
+)
 _PAIR = "the change that its two laws stand for"
 
 
@@ -48,7 +52,8 @@ def _print_table() -> None:
         parameters = ", ".join(f"{p} {word}" for p, word in held["parameters"].items())
         table.add_row(name, _family(held), parameters, _relation(held), source(held))
     console().print(table)
-    console().print("symdp list NAME shows one in full.")
+    console().print("symdp list NAME shows one in full, and why its pair dominates.")
+    console().print(_IN_FILES, markup=False)
 
 
 def _print_one(name: str) -> None:
@@ -59,6 +64,7 @@ def _print_one(name: str) -> None:
     lines.append(f"family      {_family(held)}")
     lines += [f"parameter   {p}, {word}" for p, word in held["parameters"].items()]
     lines.append(f"protects    {held.get('protects') or (_RECORDS if 'noise' in held else _PAIR)}")
+    lines.append(f"dominates   {held.get('dominates', 'what its author says')}")
     lines.append(f"source      {held.get('citation', 'none named')}")
     lines += [f"{key:11} {text}" for key, text in _laws(held)]
     for line in lines:

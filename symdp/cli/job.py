@@ -146,7 +146,7 @@ class Job:
         return Composition([(mechanism, count * times) for mechanism, times in steps])
 
     def _scheme(self) -> str | None:
-        from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED
+        from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED, hint
 
         if self.sampling is None:
             for name, option in _SAMPLING_OPTIONS.items():
@@ -155,8 +155,7 @@ class Job:
             return None
         scheme = self.sampling.replace("-", "_")
         if scheme not in (*SCHEMES, *UNPROVED):
-            hint = suggestion(scheme, SCHEMES) or f"; there are {', '.join(SCHEMES)}"
-            raise InputError(f"--sampling {self.sampling!r:.60} is unknown{hint}")
+            raise InputError(f"--sampling {self.sampling!r:.60} is unknown{hint(scheme)}")
         if scheme == ALLOCATION and self.steps is None:
             raise InputError("--sampling random_allocation needs --steps T, as in --steps 50")
         if self.rate is None and scheme in SCHEMES and scheme != ALLOCATION:

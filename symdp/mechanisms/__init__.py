@@ -1,7 +1,8 @@
 """The mechanisms that come with symdp: TOML files such as anybody may write.
 
 Each is an attribute of this module; calling it binds its parameters. `from_trade_off` and
-`from_profile`, also of points, make the mechanism of a curve instead.
+`from_profile`, also of points, make the mechanism of a curve instead, `from_shuffled` that of
+shuffled answers.
 
 >>> import symdp.mechanisms
 >>> symdp.mechanisms.gaussian(sigma=1.5)
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,13 @@ from symdp.errors import InputError, suggestion
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
-_CURVES = ("from_profile", "from_profile_points", "from_trade_off", "from_trade_off_points")
+_BUILDERS = {
+    "from_profile": "tradeoff_pair",
+    "from_profile_points": "curve_tables",
+    "from_shuffled": "shuffle",
+    "from_trade_off": "tradeoff_pair",
+    "from_trade_off_points": "curve_tables",
+}
 __all__ = ["load_builtin", "names", "resolve"]
 
 _FOLDER = Path(__file__).parent
@@ -86,7 +94,7 @@ def _refuse_without_pair(name: str) -> None:
     """Raise InputError for a mechanism of which it is known that no pair is known."""
     for path in sorted((_FOLDER / "without_pair").glob("*.toml")):
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        if name.lower().replace("-", "_") in document["names"]:
+        if "_".join(name.lower().replace("-", " ").split()) in document["names"]:
             known = f"{document['why']}; {document['instead']} [{document['citation']}]"
             raise _UnknownMechanismError(f"{name}: {known}")
 
@@ -138,12 +146,10 @@ def _is_there(path: Path) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CURVES:
-        from symdp.model import tradeoff_pair
-
-        return getattr(tradeoff_pair, name)
+    if name in _BUILDERS:
+        return getattr(import_module(f"symdp.model.{_BUILDERS[name]}"), name)
     return load_builtin(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_CURVES, *_names()]
+    return [*__all__, *_BUILDERS, *_names()]

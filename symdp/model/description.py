@@ -9,7 +9,11 @@ import sympy as sp
 from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from symdp.model.mechanism import Mechanism
+
+_LONGEST_VALUE = 24  # characters in a message
 
 
 def summary(mechanism: Mechanism) -> str:
@@ -27,6 +31,17 @@ def summary(mechanism: Mechanism) -> str:
     if held := mechanism.assumptions:
         text += f", assuming {' and '.join(held)}"
     return text
+
+
+def values(bound: Sequence[tuple[str, sp.Expr]]) -> str:
+    """Return values for a message, those of many digits rounded.
+
+    >>> values([("sigma", sp.Rational(3, 2)), ("b", sp.Integer(10)**300)])
+    'sigma=3/2, b=1.00e+300'
+    """
+    texts = {name: str(value) for name, value in bound}
+    texts |= {n: str(v.evalf(3)) for n, v in bound if len(texts[n]) > _LONGEST_VALUE}
+    return ", ".join(f"{name}={text}" for name, text in texts.items())
 
 
 def latex(mechanism: Mechanism) -> str:

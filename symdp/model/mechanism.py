@@ -46,6 +46,7 @@ class Mechanism:
     citation: str = ""
     family: str = ""
     protects: str = ""
+    dominates: str = ""
     template: Mechanism | None = None
 
     def __post_init__(self) -> None:
@@ -189,8 +190,7 @@ class Mechanism:
                 template=self.template or self._unsampled,
             )
         except InputError as error:
-            bound = ", ".join(f"{name}={value}" for name, value in new)
-            raise InputError(f"{self.name} with {bound:.60}: {error}") from None
+            raise InputError(f"{self.name} with {description.values(new)}: {error}") from None
 
     @property
     def is_given(self) -> bool:

@@ -22,8 +22,14 @@ UNPROVED = {
     "shuffle": "batches cut from one shuffled pass over the records",
     "shuffled": "batches cut from one shuffled pass over the records",
     "shuffled_batches": "batches cut from one shuffled pass over the records",
+    "shuffling": "batches cut from one shuffled pass over the records",
     "correlated_noise": "noise that is correlated over the steps, records in bins",
 }
+_OTHER_NAMES = {
+    "balls_in_bins": ALLOCATION, "balls_and_bins": ALLOCATION, "k_out_of_t": ALLOCATION,
+    "wor": "without_replacement", "fixed_size": "without_replacement",
+    "wr": "with_replacement", "bernoulli": "poisson",
+}  # fmt: skip
 LARGEST_BATCH = 10**12
 LARGEST_GROUP = 64
 _BATCH = {
@@ -87,10 +93,7 @@ class Sampling:
                 "record draws its step on its own, and poisson"
             )
         if self.scheme not in SCHEMES:
-            raise InputError(
-                f"unknown sampling scheme {self.scheme!r}{suggestion(str(self.scheme), SCHEMES)}"
-                f" (known are {', '.join(SCHEMES)})"
-            )
+            raise InputError(f"unknown sampling scheme {self.scheme!r:.60}{hint(str(self.scheme))}")
         if not self.rate.free_symbols and (sign_of(self.rate) < 0 or sign_of(self.rate - 1) > 0):
             raise InputError(f"the sampling rate must be a probability, 0 to 1, not {self.rate}")
         if type(self.group) is not int or not 1 <= self.group <= LARGEST_GROUP:
@@ -154,6 +157,17 @@ class Sampling:
         text += f", batch {self.batch}" if self.batch else ""
         text += f", {self.records} records" if self.records else ""
         return text + (f", groups of {self.group}" if self.group > 1 else "")
+
+
+def hint(scheme: str) -> str:
+    """Return what an unknown scheme is called here, or which there are.
+
+    >>> hint("balls_in_bins")
+    "; it is called 'random_allocation' here"
+    """
+    if scheme in _OTHER_NAMES:
+        return f"; it is called '{_OTHER_NAMES[scheme]}' here"
+    return suggestion(scheme, SCHEMES) or f"; there are {', '.join(SCHEMES)}"
 
 
 def allocation(steps: int | None, participations: int | None = None) -> Sampling:

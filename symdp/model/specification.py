@@ -18,21 +18,18 @@ import sympy as sp
 
 from symdp.errors import InputError, suggestion
 from symdp.exact_number import shorten
+from symdp.model.curve_tables import from_profile_points, from_trade_off_points
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol
 from symdp.model.schemes import ALLOCATION
-from symdp.model.tradeoff_pair import (
-    from_profile,
-    from_profile_points,
-    from_trade_off,
-    from_trade_off_points,
-)
+from symdp.model.shuffle import from_shuffled
+from symdp.model.tradeoff_pair import from_profile, from_trade_off
 
 _LARGEST_FILE = 1_000_000  # bytes
-_TEXTS = ("title", "description", "citation", "family", "protects")
-_CURVES = ("trade_off", "profile")
+_TEXTS = ("title", "description", "citation", "family", "protects", "dominates")
+_CURVES = ("trade_off", "profile", "shuffled")
 _CONTENT = (
     "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
     "relation",
@@ -134,7 +131,7 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
 
 
 def _of_curve(document: dict[str, Any]) -> Mechanism:
-    """Return the mechanism of a [trade_off] or a [profile] table: a formula, or points."""
+    """Return the mechanism of a [trade_off], a [profile] or a [shuffled] table."""
     present = [key for key in (*_CURVES, "noise", "pair") if key in document]
     if len(present) > 1:
         raise InputError(f"a mechanism has one of [{'], ['.join(present)}], not several")
@@ -142,15 +139,18 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         if key in document:
             raise InputError(f"[{present[0]}] fixes the {key}; leave it out")
     key, table = present[0], take(document, present[0], dict)
+    if key == "shuffled":
+        return _of_answers(table, "parameters" in document)
     words = take(document, "parameters", dict, default={})
     formula, variable, other = (
         ("f", "alpha", "between") if key == "trade_off" else ("delta", "epsilon", "both")
     )
     with at(f"[{key}]"):
+        if (formula in table) == ("points" in table):
+            both = "not both" if formula in table else "there is neither"
+            raise InputError(f"give {formula}, a formula of {variable}, or points; {both}")
         ranged = key == "profile" and formula in table
         refuse_unknown(table, (formula, "support") if ranged else (formula, "points", other))
-        if (formula in table) == ("points" in table):
-            raise InputError(f"give {formula}, a formula of {variable}, or points, not both")
         if "points" in table:
             listed = take(table, "points", list)
             if key == "profile":
@@ -165,6 +165,17 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         with at("support"):
             ends = _support(take(table, "support", list, default=["-oo", "oo"]), symbols)
         return from_profile(curve, x, ends, parameters=words)
+
+
+def _of_answers(table: dict[str, Any], has_parameters: bool) -> Mechanism:
+    """Return the mechanism of a [shuffled] table."""
+    with at("[shuffled]"):
+        if has_parameters:
+            raise InputError("its numbers are values; leave [parameters] out")
+        refuse_unknown(table, ("epsilon_0", "people", "clones"))
+        size = take(table, "epsilon_0", object, required=True)
+        people = take(table, "people", int, required=True)
+        return from_shuffled(size, people, take(table, "clones", object))
 
 
 def _additive(

@@ -85,7 +85,10 @@ def rdp(curve: Mapping[float, float] | Sequence[tuple[float, float]]) -> CurveSt
     >>> rdp({2: 0.25, 4: 0.5}).transform(2.0)
     0.875
     """
-    pairs = list(curve.items() if isinstance(curve, Mapping) else curve)
+    try:
+        pairs = [(a, d) for a, d in (curve.items() if isinstance(curve, Mapping) else curve)]
+    except (TypeError, ValueError):
+        raise InputError("a Rényi curve must be a table of orders and divergences") from None
     if not pairs:
         raise InputError("a Rényi curve needs one order or more")
     points = [(0.0, 0.0)]

@@ -25,7 +25,9 @@ def test_one_is_shown_with_family_parameters_relation_and_source(shell, name):
     held = symdp.mechanisms.load_builtin(name)
     for part in (held.title, held.description, held.citation, held.family, held.protects):
         assert part in out
-    for heading in ("family ", "protects ", "source ", *held.parameters):
+    assert held.dominates in out
+    assert "adaptive" in held.dominates
+    for heading in ("family ", "dominates ", "protects ", "source ", *held.parameters):
         assert heading in out
 
 

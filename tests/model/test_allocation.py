@@ -104,6 +104,11 @@ def test_what_has_no_pair_is_refused_by_name(scheme):
         NOISE.subsample(scheme, 0.1)
 
 
+def test_other_names_of_a_scheme_are_known():
+    with pytest.raises(InputError, match="called 'random_allocation' here"):
+        NOISE.subsample("balls_in_bins", 0.1)
+
+
 def test_substitution_is_refused():
     with pytest.raises(InputError, match="no pair is proved for substitution"):
         NOISE.subsample(SCHEME, steps=5).under("substitution")

@@ -6,17 +6,14 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import sympy as sp
 from refusals import refused
 
 from symdp import compose, loads, mechanisms
-from symdp.model.tradeoff_pair import (
-    from_profile,
-    from_profile_points,
-    from_trade_off,
-    from_trade_off_points,
-)
+from symdp.model.curve_tables import from_profile_points, from_trade_off_points
+from symdp.model.tradeoff_pair import from_profile, from_trade_off
 
 A, E = sp.Symbol("alpha"), sp.Symbol("epsilon")
 ROOT = (1 - sp.sqrt(A)) ** 2
@@ -94,6 +91,30 @@ def test_tables_of_a_known_curve_bound_it_and_come_closer():
         assert answers["convex", 64] == pytest.approx(truth, rel=1e-2)
 
 
+@pytest.mark.parametrize("epsilon", [-0.7, 0.0, 0.4])
+def test_claims_at_some_points_alone_leave_convex_functions(epsilon):
+    """No convex function above two claims goes beyond the pair, and one claim says less."""
+    claims = [(0.2, 0.5), (0.6, 0.1)]
+    found = compose(from_trade_off_points(claims)).delta(epsilon, direction="remove").delta
+
+    def largest_delta(alpha, beta):
+        """δ of the lowest functions through one claim: they turn there, or before it, or behind."""
+        left, right = beta / (1 - alpha), alpha / (1 - beta)
+        y = math.exp(epsilon)
+        return max(1 - left, 1 - y * right)
+
+    # each claim alone allows more than both
+    assert found <= min(largest_delta(*claim) for claim in claims) + 1e-12
+    # two functions that keep both claims: from (0, 5/8) to (1, 0) over both, and down to (3/4, 0)
+    for f in (
+        interpolated([(0.0, 0.625), (1.0, 0.0)]),
+        interpolated([(0.0, 1.0), (0.2, 0.5), (0.6, 0.1), (0.7, 0.0), (1.0, 0.0)]),
+        interpolated([(0.0, 1.0), (2 / 3, 0.0), (1.0, 0.0)]),
+    ):
+        if all(f(a) >= b - 1e-12 for a, b in claims):
+            assert delta_of_curve(f, epsilon, 20_000) <= found + 1e-12
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_one_guarantee_is_the_box(epsilon):
     ours = compose(from_profile_points([(1, "1e-3")]), 10).delta(epsilon).delta
@@ -132,6 +153,22 @@ def test_one_direction_alone():
         assert found == pytest.approx(1 - y / 2, rel=1e-12)
 
 
+def test_a_step_that_may_reveal_everything():
+    for points in ([(0, 1)], [(-1, 1), (2, 1)]):
+        assert compose(from_profile_points(points), 3).delta(5.0).delta == 1.0
+
+
+def test_arrays_are_tables_too():
+    table = np.array([[0.0, 0.3], [1.0, 0.01]])
+    assert (
+        from_profile_points(table).pair() == from_profile_points([(0, "0.3"), (1, "0.01")]).pair()
+    )
+    rates = np.array(TABLE)
+    assert (
+        from_trade_off_points(rates, "lines").pair() == from_trade_off_points(TABLE, "lines").pair()
+    )
+
+
 FILES = {
     "[trade_off]\nf = '(1 - sqrt(alpha))**2'": 1 / (1 + math.e),
     "[trade_off]\npoints = [[0, 1], [0.25, 0.25], [1, 0]]\nbetween = 'lines'": 0.75 - math.e / 4,
@@ -166,6 +203,10 @@ WRONG = [
     (lambda: from_trade_off_points([(0, 1), (math.nan, 0)]), "point 2: α must be a finite number"),
     (lambda: from_trade_off_points([(0, 1), ("0.2", math.inf)]), "β must be a finite number"),
     (lambda: from_trade_off_points([(0, 1), (2, 0)]), "α = 2 is no probability"),
+    (
+        lambda: from_trade_off_points([(0, 1), (sp.sqrt(2) / 2, 0)]),
+        "α = sqrt(2)/2 must be a decimal",
+    ),
     (lambda: from_trade_off_points([0, 1]), "point 1 must be (α, β)"),
     (lambda: from_trade_off_points("0,1"), "must be a list of"),
     (
@@ -181,6 +222,17 @@ WRONG = [
     (lambda: from_profile_points([(-2, "0.1")]), "lies below 1 - e^ε"),
     (lambda: from_profile_points([(0, "1.5")]), "no probability"),
     (lambda: from_profile(sp.Rational(1, 2) + 0 * E, E, (0, 1)), "come down to 0"),
+    (lambda: from_profile_points([(10**12, "0.1")]), "point 1: ε must lie within ±500"),
+    (lambda: from_profile_points({1: 0}), "must be a list of (ε, δ)"),
+    (
+        lambda: from_trade_off("1 - alpha", A),
+        "must be a SymPy expression of alpha, not '1 - alpha'",
+    ),
+    (lambda: from_trade_off(None, A), "must be a SymPy expression of alpha"),
+    (lambda: from_trade_off(1 - A, "alpha"), "must be a SymPy symbol, not 'alpha'"),
+    (lambda: from_profile("1", E, (0, 1)), "a privacy profile must be a SymPy expression"),
+    (lambda: from_trade_off(1 - A, A, parameters={"alpha": "positive"}), "both the variable"),
+    (lambda: loads("name = 'a'\n[profile]\ndelta = '1'\npoints = [[1, 0]]"), "points; not both"),
     (lambda: loads("name = 'a'\n[trade_off]\n"), "give f, a formula of alpha, or points"),
     (lambda: loads("name = 'a'\nvariable = 'x'\n[profile]\npoints = [[1, 0]]"), "leave it out"),
     (lambda: loads("name = 'a'\n[profile]\npoints = [[1, 0]]\n[trade_off]\nf = '1'"), "one of"),

@@ -56,6 +56,8 @@ WRONG = [
     (lambda: zcdp(0), "rho must be above 0"),
     (lambda: rdp({}), "one order or more"),
     (lambda: rdp({1.0: 0.1}), "above 1"),
+    (lambda: rdp(5), "must be a table of orders and divergences"),
+    (lambda: rdp([(2,)]), "must be a table of orders and divergences"),
     (lambda: rdp([(3, 0.2), (2, 0.1)]), "above the order before it"),
     (lambda: rdp({2: 0.3, 3: 0.2}), "falls"),
     (lambda: rdp({2: math.nan}), "the divergence of order 2"),

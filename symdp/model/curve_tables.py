@@ -1,0 +1,295 @@
+r"""Pairs of a step of which some points of a curve are known: error rates, or guarantees (ε, δ).
+
+The largest profile that a table allows, and the smallest trade-off function, are piecewise linear
+once their convex hull is taken, and a piecewise linear function is a finite list of outcomes. The
+masses are ratios of whole numbers: what is irrational in a table is rounded to the safe side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+import sympy as sp
+from flint import arb, ctx, fmpq
+
+from symdp.errors import InputError, suggestion
+from symdp.model.mechanism import Mechanism
+from symdp.model.sampling import Number, exact
+
+__all__ = ["from_profile_points", "from_trade_off_points", "profile_pair"]
+
+MOST_POINTS = 400  # outcomes of a list: each is a formula of its own
+MOST_EPSILON = 500  # of a table: e^ε is a ratio of whole numbers, and a mass has up to 4 000 bits
+_BETWEEN = ("unknown", "convex", "lines")
+_BITS = 160  # to which irrational numbers are rounded, upwards
+Point = tuple[Fraction, Fraction]
+
+
+def from_trade_off_points(
+    points: Iterable[Iterable[Number]], between: str = "unknown", name: str = "trade_off"
+) -> Mechanism:
+    """Return a pair that dominates every step whose trade-off function a table describes.
+
+    Parameters
+    ----------
+    points : (α, β), α rising: false alarm rates and least miss rates, ratios in [0, 1]
+    between : what is known between the points. "unknown": β is a lower bound at α, nothing else;
+        "convex": β is the value at α; "lines": the function is straight from point to point
+
+    Raises
+    ------
+    InputError : fewer than two points, points out of order, a rate that is no probability, a β
+        that rises, or lies above 1 − α; a corner that bends the wrong way, unless "unknown".
+
+    Examples
+    --------
+    >>> from_trade_off_points([(0, 1), ("1/4", "1/4"), (1, 0)], "lines").pair().P
+    (3/4, 1/4)
+    """
+    if between not in _BETWEEN:
+        hint = suggestion(str(between), _BETWEEN) or f" (known are {', '.join(_BETWEEN)})"
+        raise InputError(f"between = {between!r:.40} is unknown{hint}")
+    table = [_rational(point, "αβ") for point in _table(points, "α", "β", 2)]
+    for place, (alpha, beta) in enumerate(table, start=1):
+        if not 0 <= alpha <= 1:
+            raise InputError(f"point {place}: α = {alpha} is no probability")
+        if beta < 0 or beta > 1 - alpha:
+            raise InputError(
+                f"point {place}: f({alpha}) = {beta} does not lie between 0 and 1 - α: a coin that "
+                "ignores the output does better"
+            )
+    _check_falling(table, "α", "f")
+    if table[-1][0] < 1 and table[-1][1] > 0:
+        table.append((Fraction(1), Fraction(0)))
+    if between == "unknown":
+        corners = _lowest_between(table)
+    else:
+        _check_convex(table)
+        corners = table if between == "lines" else _extended_chords(table)
+        if between == "lines" and table[0][0] != 0:
+            raise InputError("between = 'lines' needs a first point at α = 0")
+    hull = _lower_hull(corners)
+    masses = [(1 - hull[0][1], Fraction(0))]
+    masses += [(this[1] - that[1], that[0] - this[0]) for this, that in pairwise(hull)]
+    masses.append((Fraction(0), 1 - hull[-1][0]))
+    return _listed(masses, name)
+
+
+def from_profile_points(
+    points: Iterable[Iterable[Number]], *, both: bool = True, name: str = "profile"
+) -> Mechanism:
+    """Return a pair that dominates every step with a list of guarantees (ε, δ).
+
+    The profile is convex in e^ε and does not rise, so that it lies below the lower convex hull of
+    the points, continued by a constant. One point is the box of Kairouz, Oh and Viswanath.
+
+    Parameters
+    ----------
+    points : (ε, δ), ε rising from −500 to 500, each a guarantee of the step
+    both : whether they hold in both directions, as guarantees of differential privacy do; then
+        δ(−ε) ≤ 1 − e^{−ε} + e^{−ε}δ bounds the other side
+
+    Raises
+    ------
+    InputError : no points, points out of order, a δ that is no probability, rises with ε, or lies
+        below 1 − e^ε.
+
+    Examples
+    --------
+    >>> box = from_profile_points([(0, "1/3")]).pair()
+    >>> box.P, box.Q
+    ((1/3, 0, 2/3), (0, 1/3, 2/3))
+    """
+    table = _table(points, "ε", "δ", 1)
+    corners: list[Point] = []
+    for place, (epsilon, delta) in enumerate(table, start=1):
+        if not 0 <= delta <= 1:
+            raise InputError(f"point {place}: δ = {delta} is no probability")
+        if abs(epsilon) > MOST_EPSILON:
+            raise InputError(f"point {place}: ε must lie within ±{MOST_EPSILON}")
+        corner = exponential(epsilon), _rounded_up(delta)
+        if corner[1] < 1 - corner[0]:
+            raise InputError(f"point {place}: δ({epsilon}) = {delta} lies below 1 - e^ε")
+        corners.append(corner)
+        if both and epsilon != 0:
+            inverse = exponential(-epsilon)
+            corners.append((inverse, 1 - (1 - corner[1]) / corner[0]))
+    _check_falling(table, "ε", "δ")
+    return profile_pair(corners, name)
+
+
+def profile_pair(corners: Iterable[Point], name: str) -> Mechanism:
+    """Return the pair of the lower convex hull of points (e^ε, δ) of a profile, exactly.
+
+    In y = e^ε a profile falls from 1 at 0 with a slope of −1 or more; each corner is an outcome
+    whose mass under Q is the change of the slope, and y times that under P.
+
+    >>> half = Fraction(1, 2)
+    >>> profile_pair([(Fraction(2), Fraction(0)), (half, half)], "step").pair().P
+    (1/3, 2/3)
+    """
+    hull = _lower_hull(sorted([(Fraction(0), Fraction(1)), *corners]))
+    slopes = [(that[1] - this[1]) / (that[0] - this[0]) for this, that in pairwise(hull)]
+    slopes.append(Fraction(0))
+    masses = [(hull[-1][1], Fraction(0)), (Fraction(0), 1 + slopes[0])]
+    for (y, _), (before, after) in zip(hull[1:], pairwise(slopes), strict=True):
+        masses.append((y * (after - before), after - before))
+    return _listed(masses, name)
+
+
+def exponential(value: sp.Expr) -> Fraction:
+    """Return e^value, or a ratio just above it: a profile that does not rise is no higher there.
+
+    >>> exponential(sp.Integer(0)), float(exponential(sp.Integer(1)))
+    (Fraction(1, 1), 2.718281828459045)
+    """
+    if value == 0:
+        return Fraction(1)
+    at = _rounded_up(value)
+    with ctx.workprec(_BITS + 40):
+        return upper_end(arb(fmpq(at.numerator, at.denominator)).exp())
+
+
+def upper_end(ball: arb) -> Fraction:
+    """Return the upper end of a ball as a ratio.
+
+    >>> upper_end(arb(3) / 2)
+    Fraction(3, 2)
+    """
+    mantissa, power = (int(part) for part in ball.upper().man_exp())
+    return Fraction(mantissa) * Fraction(2) ** power
+
+
+def _rounded_up(value: sp.Expr) -> Fraction:
+    """Return a constant that is a ratio, or a ratio just above it."""
+    if value.is_Rational:
+        return Fraction(int(value.p), int(value.q))
+    number = sp.Rational(value.evalf(60)) + sp.Rational(1, 2**_BITS)
+    return Fraction(int(number.p), int(number.q))
+
+
+def _rational(point: tuple[sp.Expr, sp.Expr], names: str) -> Point:
+    for name, value in zip(names, point, strict=True):
+        if not value.is_Rational:
+            raise InputError(f"{name} = {value} must be a decimal or a ratio; round it down")
+    return _rounded_up(point[0]), _rounded_up(point[1])
+
+
+def _table(
+    points: Iterable[Iterable[Number]], first: str, second: str, least: int
+) -> list[tuple[sp.Expr, sp.Expr]]:
+    if isinstance(points, str | Mapping) or not isinstance(points, Iterable):
+        raise InputError(f"the points must be a list of ({first}, {second})")
+    points = list(points)
+    if not least <= len(points) <= MOST_POINTS:
+        raise InputError(f"the table has {len(points)} points; {least} to {MOST_POINTS} are needed")
+    table: list[tuple[sp.Expr, sp.Expr]] = []
+    for place, point in enumerate(points, start=1):
+        pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
+        if len(pair) != len((first, second)):
+            raise InputError(f"point {place} must be ({first}, {second}), not {point!s:.40}")
+        own = (
+            exact(pair[0], f"point {place}: {first}"),
+            exact(pair[1], f"point {place}: {second}"),
+        )
+        if table and _rounded_up(own[0]) <= _rounded_up(table[-1][0]):
+            raise InputError(
+                f"point {place}: {first} = {own[0]} does not lie above the {table[-1][0]} before "
+                "it; sort the table"
+            )
+        table.append(own)
+    return table
+
+
+def _check_falling(
+    table: Sequence[tuple[sp.Expr | Fraction, sp.Expr | Fraction]], first: str, second: str
+) -> None:
+    for this, that in pairwise(table):
+        if that[1] > this[1]:
+            raise InputError(
+                f"{second} rises from {this[1]} to {that[1]} between {first} = {this[0]} and "
+                f"{that[0]}; it must not"
+            )
+
+
+def _check_convex(table: Sequence[Point]) -> None:
+    for a, b, c in zip(table, table[1:], table[2:], strict=False):
+        if _turn(a, b, c) < 0:
+            raise InputError(f"the trade-off function is not convex at α = {b[0]}")
+
+
+def _lowest_between(table: Sequence[Point]) -> list[Point]:
+    """Return the lowest corners of convex functions above the points, from (0, 1) to (1, 0).
+
+    Beyond a point such a function lies above the line from (0, 1) through it, before the next
+    point above the line from (1, 0) through that one; the corner is where the two meet.
+    """
+    corners = []
+    for left, right in pairwise([(Fraction(0), Fraction(1)), *table, (Fraction(1), Fraction(0))]):
+        rise = right[1] / (1 - right[0]) if right[0] < 1 else Fraction(0)
+        fall = (1 - left[1]) / left[0] if left[0] > 0 else None
+        # 1 − fall x = rise (1 − x)
+        at = left[0] if fall is None or fall == rise else (1 - rise) / (fall - rise)
+        at = min(max(at, left[0]), right[0])
+        corners.append((at, rise * (1 - at)))
+    return corners
+
+
+def _extended_chords(table: Sequence[Point]) -> list[Point]:
+    """Return where neighbouring chords, extended, meet: no convex function lies lower there."""
+    none = Fraction(0)
+    corners = []
+    for place, (left, right) in enumerate(pairwise(table)):
+        before = _line(table[place - 1], left) if place else None
+        after = _line(right, table[place + 2]) if place + 2 < len(table) else None
+        if before is None and after is not None:
+            corners.append((left[0], after[0] + after[1] * left[0]))
+        elif before is not None and after is None:
+            end = right[0] if before[1] == 0 else min(right[0], -before[0] / before[1])
+            corners.append((end, max(before[0] + before[1] * end, none)))
+        elif before is not None and after is not None and before[1] != after[1]:
+            at = (after[0] - before[0]) / (before[1] - after[1])
+            corners.append((at, max(before[0] + before[1] * at, none)))
+        else:
+            corners += [left, right]
+    return [(none, corners[0][1]), *corners, (Fraction(1), none)]
+
+
+def _line(a: Point, b: Point) -> Point:
+    slope = (b[1] - a[1]) / (b[0] - a[0])
+    return a[1] - slope * a[0], slope
+
+
+def _lower_hull(points: Sequence[Point]) -> list[Point]:
+    """Return the lower convex hull of points that are sorted by their first entry."""
+    hull: list[Point] = []
+    for point in points:
+        if hull and point[0] == hull[-1][0]:
+            if point[1] >= hull[-1][1]:
+                continue
+            hull.pop()
+        while len(hull) >= 2 and _turn(hull[-2], hull[-1], point) <= 0:
+            hull.pop()
+        hull.append(point)
+    while len(hull) >= 2 and hull[-1][1] >= hull[-2][1]:
+        hull.pop()
+    return hull
+
+
+def _turn(a: Point, b: Point, c: Point) -> Fraction:
+    """Return a number of the sign of the bend at b."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str) -> Mechanism:
+    """Return the mechanism of a list of outcomes (P, Q), empty ones left out."""
+    kept = [pair for pair in masses if any(pair)]
+    if len(kept) == 1:
+        raise InputError("this table tells nothing apart: every test is as good as a coin")
+    laws = (
+        [sp.Rational(m.numerator, m.denominator) for m in law] for law in zip(*kept, strict=True)
+    )
+    points = {"points": list(range(len(kept)))}
+    return Mechanism.from_pair(*laws, sp.Symbol("x", real=True), points, name)

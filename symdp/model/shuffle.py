@@ -1,0 +1,177 @@
+r"""The pair of shuffled answers: n people answer under ε₀-local privacy, their names are dropped.
+
+All use one randomizer R. Since R is ε₀-private, its laws at the two values x, x′ of the person in
+question are R(x) = (1 − p) Q₀ + p Q₁ and R(x′) = p Q₀ + (1 − p) Q₁ for some laws Q₀, Q₁ and
+p = 1/(1 + e^{ε₀}) [Kairouz, Oh, Viswanath 2015], and R(y) ≥ e^{−ε₀} (R(x) + R(x′))/2
+= e^{−ε₀} (Q₀ + Q₁)/2 for every other person's y. So each of the n − 1 others is, with probability
+e^{−ε₀} and by a fair coin, a draw from Q₀ or from Q₁: a clone. How many of either kind there are,
+the person's own included, is all that a map needs to make the shuffled answers. With C clones, A of
+the first kind, and D = 1 with probability 1 − p,
+
+.. math:: P = (A + D,\; C - A + 1 - D), \qquad C \sim \mathrm{Bin}(n - 1, e^{-\varepsilon_0}),
+   \quad A \sim \mathrm{Bin}(C, 1/2),
+
+and Q, with D flipped, dominate [Feldman, McMillan, Talwar 2021]. Some randomizers leave more room
+for clones; in randomized response of one bit it is 2p of the others that are clones, not e^{−ε₀}.
+
+The ratio P/Q of an outcome (a, b) is ((1 − p)a + pb)/(pa + (1 − p)b), so that the best test at e^ε
+is a ≥ t, and with y = e^ε
+
+.. math:: \delta_C(\varepsilon) = (1 - p - y p)\, \Pr[A = t - 1] - (y - 1)\, \Pr[A \ge t].
+
+Fewer clones are never better, and a profile lies below its chords: both only enlarge what is
+tabulated here, so that a table of δ at some ε is the profile of a pair that dominates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+
+import sympy as sp
+from flint import arb, ctx, fmpq
+
+from symdp.errors import InputError
+from symdp.model.curve_tables import exponential, profile_pair, upper_end
+from symdp.model.mechanism import Mechanism
+from symdp.model.sampling import Number, exact
+
+__all__ = ["from_shuffled"]
+
+LARGEST_EPSILON = 20  # fewer than one in 10⁸ others is a clone: no crowd hides anybody
+MOST_PEOPLE = 10**8  # the binomial sums are written out, a term for each likely number
+_NODES = 96  # of the profile; the chords between them cost a relative h²/6 of the loss's variance
+_REACH = 12.0  # standard deviations of the loss that they cover
+_GROUPS = 48  # of numbers of clones, each counted as its least
+_SPREAD = 9.0  # standard deviations of that number that are told apart
+_PRECISION = 200  # bits; lgamma loses some forty where there are 10⁸ people
+
+
+def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) -> Mechanism:
+    """Return a pair that dominates the shuffled answers of one ε₀-private randomizer.
+
+    Protected is one person's value. The pair reads the same in both directions, and rounds may be
+    chosen adaptively. It is an upper bound: its ε lies about a percent above that of the clones.
+
+    Parameters
+    ----------
+    epsilon_0 : local privacy of the randomizer, above 0 and up to 20
+    people : how many answer, the person in question among them; 2 to 10⁸
+    clones : the probability that another person's answer is a clone. Left out, e^{−ε₀}, which
+        holds for every randomizer; 2/(1 + e^{ε₀}), the most, for randomized response of one bit
+
+    Raises
+    ------
+    InputError : a number outside its range.
+
+    Examples
+    --------
+    >>> from symdp import compose
+    >>> compose(from_shuffled(1, 1000)).delta(0.2).delta < 1e-5
+    True
+    """
+    size = exact(epsilon_0, "epsilon_0")
+    if not 0 < size <= LARGEST_EPSILON:
+        raise InputError(f"epsilon_0 must lie above 0 and up to {LARGEST_EPSILON}, not {size}")
+    if isinstance(people, bool) or not isinstance(people, int) or not 2 <= people <= MOST_PEOPLE:
+        raise InputError(
+            f"people must be a whole number from 2 to {MOST_PEOPLE}, not {people!r:.40}"
+        )
+    with ctx.workprec(_PRECISION):
+        odds = _ball(size).exp()
+        rate = 1 / odds if clones is None else _rate(exact(clones, "clones"), odds)
+        ratios = [exponential(epsilon) for epsilon in _places(size, float(rate) * (people - 1))]
+        profile = [arb(0) for _ in ratios]
+        for chance, least in _groups(people - 1, rate):
+            for place, delta in enumerate(_profile(least, odds, ratios)):
+                profile[place] += chance * delta
+        corners = [
+            (y, min(upper_end(d), Fraction(1))) for y, d in zip(ratios, profile, strict=True)
+        ]
+    corners.append((exponential(size), Fraction(0)))
+    mirrored = [(1 / y, 1 - (1 - delta) / y) for y, delta in corners[1:]]
+    return profile_pair([*corners, *mirrored], "shuffled")
+
+
+def _rate(given: sp.Expr, odds: arb) -> arb:
+    most = 2 / (1 + odds)
+    rate = _ball(given)
+    if not (rate > 0 and (rate <= most or rate.overlaps(most))):
+        raise InputError(f"clones must lie above 0 and up to 2/(1 + e^ε₀) = {float(most):.6g}")
+    return rate
+
+
+def _places(size: sp.Expr, mean: float) -> list[sp.Expr]:
+    """Return 0 and further ε below ε₀, evenly over some standard deviations of the loss."""
+    odds = math.exp(float(size))
+    deviation = 2.0 * (odds - 1.0) / (odds + 1.0) / math.sqrt(mean + 1.0)
+    parts = max(_NODES, math.ceil(_NODES * float(size) / (_REACH * deviation)))
+    return [size * sp.Rational(place, parts) for place in range(_NODES)]
+
+
+def _groups(others: int, rate: arb) -> Iterator[tuple[arb, int]]:
+    """Yield the chance of each group of numbers of clones, and the least number in it."""
+    mean = others * float(rate)
+    reach = _SPREAD * math.sqrt(mean) + _SPREAD
+    low, high = max(0, math.floor(mean - reach)), min(others, math.ceil(mean + reach))
+    width = -(-(high - low) // _GROUPS) or 1
+    edges = sorted({0, *range(low, high + 1, width)})
+    tails = [*(_tail(others, rate, edge) for edge in edges), arb(0)]
+    for edge, (this, further) in zip(edges, pairwise(tails), strict=True):
+        yield this - further, edge
+
+
+def _tail(draws: int, rate: arb, least: int) -> arb:
+    """Return Pr[Bin(draws, rate) ≥ least]."""
+    if least == 0:
+        return arb(1)
+    return rate.beta_lower(least, draws - least + 1, regularized=1)
+
+
+def _profile(clones: int, odds: arb, ratios: list[Fraction]) -> list[arb]:
+    """Return a ball above δ at each e^ε, for a number of clones."""
+    balls = [arb(fmpq(y.numerator, y.denominator)) for y in ratios]
+    middles = [(clones + 1) * (y * odds - 1) / ((odds - 1) * (y + 1)) for y in balls]
+    # Any threshold t gives no more than δ; where rounding leaves two, the larger is δ.
+    places = [(_next_whole(m.lower()), _next_whole(m.upper())) for m in middles]
+    sums = _upper_sums(clones, {t for found in places for t in found})
+    share = 1 / (1 + odds)
+
+    def delta(y: arb, t: int) -> arb:
+        return (1 - share - y * share) * sums[t][0] - (y - 1) * sums[t][1]
+
+    return [delta(y, t).max(delta(y, u)) for y, (t, u) in zip(balls, places, strict=True)]
+
+
+def _next_whole(value: arb) -> int:
+    return int(value.floor().unique_fmpz()) + 1
+
+
+def _upper_sums(clones: int, places: set[int]) -> dict[int, tuple[arb, arb]]:
+    """Return Pr[A = t − 1] and Pr[A ≥ t] of A = Bin(clones, 1/2) at some t above its mean."""
+    found = {t: (arb(0), arb(0)) for t in places if t > clones + 1}
+    left = sorted((t for t in places if t <= clones + 1), reverse=True)
+    if not left:
+        return found
+    at = left[0]
+    mass = (
+        arb(clones + 1).lgamma() - arb(at).lgamma() - arb(clones - at + 2).lgamma()
+        - clones * arb(2).log()
+    ).exp()  # fmt: skip
+    # Beyond it the masses fall at least like a geometric series.
+    step = arb(clones - at + 1) / at
+    above = mass * step
+    above = above.union(above / (1 - step)) if step < 1 else arb(1).union(arb(0))
+    for t in range(at, left[-1] - 1, -1):
+        if t in places:
+            found[t] = (mass, above)
+        above, mass = above + mass, mass * (t - 1) / (clones - t + 2)
+    return found
+
+
+def _ball(value: sp.Expr) -> arb:
+    if value.is_Rational:
+        return arb(fmpq(int(value.p), int(value.q)))
+    return arb(str(value.evalf(60)), "1e-55")
