@@ -23,9 +23,10 @@ def ball_of(noise, steps, direction, epsilon, digits):
 
 
 def contains(ball, value):
-    """Whether a ball contains a number that mpmath has to thirty digits."""
+    """Whether a ball may contain a number of which mpmath has thirty digits."""
     with ctx.workprec(200):
-        return bool(ball.contains(arb(mpmath.nstr(value, 30))))
+        known = arb(mpmath.nstr(value, 34))
+        return bool(ball.overlaps(known + arb(0, abs(known) * arb(10) ** -30)))
 
 
 def gaussian_shortfall(level, sigma):
