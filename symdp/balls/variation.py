@@ -86,6 +86,13 @@ class LossDensity:
             if piece.log_p is not None and piece.log_q is not None and piece.slope != "constant"
         ]
 
+    @classmethod
+    def of(cls, parts: list[LossPart]) -> LossDensity:
+        """Return the density on the pieces given."""
+        own = cls.__new__(cls)
+        own.parts = parts
+        return own
+
     def bound(self, order: int, frequency: arb | None = None, scale: arb | None = None) -> Bound:
         """Bound |φ_t| on the continuous part of the loss.
 

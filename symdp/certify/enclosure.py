@@ -29,6 +29,7 @@ from flint import arb, ctx, fmpq
 
 from symdp.balls.enclosure import cgf_ball
 from symdp.certify.alias import Height, cheapest_tilt, heights
+from symdp.certify.allocation import enclose_epochs, estimate_log_epoch
 from symdp.certify.bracket import bracket_delta
 from symdp.certify.estimate import Saddle, find_saddle, largest_loss
 from symdp.certify.infinity import is_beyond, mass_at_infinity
@@ -42,6 +43,7 @@ from symdp.certify.step import tilted_step
 from symdp.certify.work import limited
 from symdp.errors import AccuracyError, InputError
 from symdp.law.tilts import Strip
+from symdp.model.allocation import AllocatedPair, OneStep
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -67,7 +69,7 @@ _LITTLE, _LEAST_TILT = 1 / 16, 1e-9  # a tilt where none is known, and the least
 
 
 def enclose_delta(
-    pairs: Iterable[tuple[Pair, int]],
+    pairs: Iterable[tuple[OneStep, int]],
     epsilon: float | Fraction,
     digits: int = 15,
     below: arb | None = None,
@@ -111,7 +113,11 @@ def enclose_delta(
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     if not math.isfinite(epsilon):
         raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
-    question = _Question(tuple(pairs), Fraction(epsilon), below)
+    steps = tuple(pairs)
+    plain = tuple((pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair))
+    if len(plain) < len(steps):
+        return enclose_epochs(steps, Fraction(epsilon), digits)
+    question = _Question(plain, Fraction(epsilon), below)
     refusals: list[AccuracyError] = []
     for way in WAYS:
         try:
@@ -321,7 +327,7 @@ WAYS = (
 
 
 def estimate_log_delta(
-    pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction
+    pairs: Iterable[tuple[OneStep, int]], epsilon: float | Fraction
 ) -> float | None:
     """Return about log δ(ε) by the first term of its expansion, None where no saddle point serves.
 
@@ -333,6 +339,8 @@ def estimate_log_delta(
     True
     """
     steps = tuple(pairs)
+    if isinstance(steps[0][0], AllocatedPair) and len(steps) == 1 and steps[0][1] == 1:
+        return estimate_log_epoch(steps[0][0], float(epsilon))
     with suppress(AccuracyError):
         top = largest_loss(steps)
         found = _nearby(steps, top, float(epsilon)) if top > epsilon else None
@@ -341,7 +349,7 @@ def estimate_log_delta(
 
 
 def _nearby(
-    steps: tuple[tuple[Pair, int], ...], top: float, epsilon: float
+    steps: tuple[tuple[OneStep, int], ...], top: float, epsilon: float
 ) -> tuple[float, Saddle] | None:
     """Return an ε near by, which close ones share unless the largest loss is near, and its saddle.
 
@@ -364,13 +372,13 @@ def _rounded(tilt: float, step: float) -> sp.Rational:
 
 
 @lru_cache(maxsize=128)
-def _profile(steps: tuple[tuple[Pair, int], ...], epsilon: float) -> tuple[Height, ...]:
+def _profile(steps: tuple[tuple[OneStep, int], ...], epsilon: float) -> tuple[Height, ...]:
     """Return K(s) − sε about the saddle point, which decides about costs alone."""
     saddle = _saddle(steps, epsilon)
     return () if saddle is None else heights(steps, epsilon, saddle.tilt)
 
 
 @lru_cache(maxsize=128)
-def _saddle(steps: tuple[tuple[Pair, int], ...], epsilon: float) -> Saddle | None:
+def _saddle(steps: tuple[tuple[OneStep, int], ...], epsilon: float) -> Saddle | None:
     """Return the saddle point, which decides about costs alone."""
     return find_saddle(steps, epsilon, Strip.RIGHT)

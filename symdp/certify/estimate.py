@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.law.allocation import AllocatedLaw, allocated_law
 from symdp.law.compile import pair_law
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
+from symdp.model.allocation import AllocatedPair, OneStep
 
 if TYPE_CHECKING:
+    from symdp.law.loss import LossLaw
     from symdp.model.pair import Pair
 
-Steps = Sequence[tuple["Pair", int]]
+Steps = Sequence[tuple["OneStep", int]]
 
 _SETTLED = 0.02  # of the saddle point's own width: its place changes cost, not value
 _BEYOND_LOSSES = 1e300  # in place of an unbounded largest loss, nats
@@ -41,8 +44,23 @@ class Saddle(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _law(steps: tuple[tuple[Pair, int], ...]) -> SumLaw:
-    return SumLaw([(pair_law(pair), count) for pair, count in steps])
+def _law(steps: tuple[tuple[OneStep, int], ...]) -> SumLaw:
+    return SumLaw([(_own_law(pair), count) for pair, count in steps])
+
+
+def _own_law(pair: Pair | AllocatedPair) -> LossLaw:
+    if isinstance(pair, AllocatedPair):
+        return allocated_law(pair_law(pair.base), pair.steps, pair.direction)
+    return pair_law(pair)
+
+
+def log_delta_of_one(pair: AllocatedPair, epsilon: float) -> float | None:
+    """Return about log δ(ε) of one epoch of random allocation, None where no number is found."""
+    law = _own_law(pair)
+    if isinstance(law, AllocatedLaw):
+        log_delta = law.known_profile(epsilon)[0]
+        return log_delta if log_delta > -math.inf else None
+    return None
 
 
 def largest_loss(steps: Steps) -> float:

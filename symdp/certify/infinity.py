@@ -13,16 +13,24 @@ from symdp.certify.parts import parts_of
 from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
+from symdp.model.allocation import AllocatedPair, OneStep
 
 if TYPE_CHECKING:
-    from symdp.model.pair import Pair
+    pass
 
 
-def mass_at_infinity(steps: Sequence[tuple[Pair, int]], tolerance: arb) -> arb:
-    """Enclose 1 − Π(1 − δ∞ᵢ)^{nᵢ}, the probability of an infinite loss."""
+def mass_at_infinity(steps: Sequence[tuple[OneStep, int]], tolerance: arb) -> arb:
+    """Enclose 1 − Π(1 − δ∞ᵢ)^{nᵢ}, the probability of an infinite loss.
+
+    One of t steps: Q is 0 in the step that has the record, or P is 0 in every step.
+    """
     log_kept = arb(0)
     for pair, count in steps:
         own = arb(0)
+        if isinstance(pair, AllocatedPair):
+            own = mass_at_infinity([(pair.own, 1)], tolerance / count)
+            log_kept += count * (-(own if pair.direction == "remove" else own**pair.steps)).log1p()
+            continue
         for point in points(pair):
             if point.q == 0:
                 own += constant_ball(point.p, ctx.prec).real
@@ -40,11 +48,14 @@ def mass_at_infinity(steps: Sequence[tuple[Pair, int]], tolerance: arb) -> arb:
     return -log_kept.expm1()
 
 
-def is_beyond(steps: Sequence[tuple[Pair, int]], epsilon: sp.Rational) -> bool:
-    """Whether ε is proved to be at least the largest finite loss."""
+def is_beyond(steps: Sequence[tuple[OneStep, int]], epsilon: sp.Rational) -> bool:
+    """Whether ε is proved to be at least the largest finite loss.
+
+    That of one of t steps is no larger than one step's: no mean exceeds all that it is of.
+    """
     total = sp.S.Zero
     for pair, count in steps:
-        parts = parts_of(pair)
+        parts = parts_of(pair.own if isinstance(pair, AllocatedPair) else pair)
         tops = [point.loss for point in parts.points]
         for part in parts.stretches:
             piece, x = part.piece, part.x

@@ -15,7 +15,7 @@ from symdp.certify.infinity import mass_at_infinity
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
-    from symdp.model.pair import Pair
+    from symdp.model.allocation import OneStep
 
 _FEW = 4  # digits that find a bracket
 _SLOPE_DIGITS = 9  # of both δ in a difference quotient, whose digits decide about costs alone
@@ -31,7 +31,7 @@ _WIDENED = 3  # times that a step may be ten times as long
 
 
 def enclose_epsilon(
-    pairs: Sequence[tuple[Pair, int]],
+    pairs: Sequence[tuple[OneStep, int]],
     delta: float | Fraction,
     digits: int = 15,
     start: float | None = None,
@@ -85,7 +85,10 @@ def enclose_epsilon(
 
 
 def is_above(
-    pairs: Sequence[tuple[Pair, int]], delta: float | Fraction, epsilon: Fraction, digits: int
+    pairs: Sequence[tuple[OneStep, int]],
+    delta: float | Fraction,
+    epsilon: Fraction,
+    digits: int,
 ) -> bool:
     """Whether so many digits prove that δ(ε) ≤ δ, so that ε(δ) is at most the ε given.
 
@@ -103,7 +106,7 @@ def is_above(
 class _Profile:
     """log δ(ε) less the logarithm of the target, in balls."""
 
-    pairs: Sequence[tuple[Pair, int]]
+    pairs: Sequence[tuple[OneStep, int]]
     target: Fraction
 
     def height(self, epsilon: Fraction, digits: int) -> arb:

@@ -17,14 +17,16 @@ from symdp.certify.enclosure import enclose_delta, estimate_log_delta
 from symdp.certify.inverse import enclose_epsilon, is_above
 
 if TYPE_CHECKING:
-    from symdp.model.pair import Pair
+    from symdp.model.allocation import OneStep
 
 _SPARE = 1.0  # digits beyond those that the gap of the estimates shows
 _CLOSE = 1e-9  # a gap that may be rounding: the same loss in both directions
 
 
 def larger_delta(
-    pairs: Mapping[str, Sequence[tuple[Pair, int]]], epsilon: float | Fraction, digits: int
+    pairs: Mapping[str, Sequence[tuple[OneStep, int]]],
+    epsilon: float | Fraction,
+    digits: int,
 ) -> tuple[str, arb]:
     """Return the direction of the larger δ(ε), and a ball around it.
 
@@ -66,7 +68,7 @@ def larger_delta(
 
 
 def larger_epsilon(
-    pairs: Mapping[str, Sequence[tuple[Pair, int]]],
+    pairs: Mapping[str, Sequence[tuple[OneStep, int]]],
     delta: float | Fraction,
     digits: int,
     about: Mapping[str, float | None],
@@ -102,7 +104,10 @@ def larger_epsilon(
 
 
 def _clearly_below(
-    pairs: Sequence[tuple[Pair, int]], delta: float | Fraction, epsilon: Fraction, digits: int
+    pairs: Sequence[tuple[OneStep, int]],
+    delta: float | Fraction,
+    epsilon: Fraction,
+    digits: int,
 ) -> bool:
     """Whether few digits prove ε(δ) to be at most the ε given."""
     target = Fraction(delta)  # which may be below all doubles

@@ -58,17 +58,20 @@ class Parts:
     """What one step's finite loss consists of: single points, or stretches of the support."""
 
     def __init__(self, pair: Pair) -> None:
-        self.pair = pair
-        self.points: tuple[Point, ...] = tuple(
-            point for point in points(pair) if not point.loss.is_infinite and point.p != 0
+        self._of(
+            pair,
+            tuple(point for point in points(pair) if not point.loss.is_infinite and point.p != 0),
+            tuple(
+                lengthened(compactified(straightened(stretch(piece, pair.variable))))
+                for piece in folded(
+                    [p for p in pieces(pair) if p.log_p is not None and p.log_q is not None],
+                    pair.variable,
+                )
+            ),
         )
-        self.stretches: tuple[Stretch, ...] = tuple(
-            lengthened(compactified(straightened(stretch(piece, pair.variable))))
-            for piece in folded(
-                [p for p in pieces(pair) if p.log_p is not None and p.log_q is not None],
-                pair.variable,
-            )
-        )
+
+    def _of(self, pair: Pair, single: tuple[Point, ...], stretches: tuple[Stretch, ...]) -> None:
+        self.pair, self.points, self.stretches = pair, single, stretches
         if not self.points and not self.stretches:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
         self._reached: dict[sp.Rational, sp.Rational] = {}

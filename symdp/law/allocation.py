@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -107,26 +107,12 @@ class AllocatedLaw(LossLaw):
 
 
 def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:
-    """Return the step of random allocation on a finite list, from its probabilities.
-
-    The numbers n of outcomes have the multinomial law under Q; under P one of the t outputs has
-    the law P: Σ_j p_j·Multinomial(n − e_j; t − 1).
-    """
+    """Return the step of random allocation on a finite list, from its probabilities."""
     with ctx.workprec(_BITS):
-        whole = [_powers(mass, steps) for mass in q]
-        factorials = [arb(n).fac() for n in range(steps + 1)]
         log_p, loss, balls = [], [], []
-        for counts in split_counts(len(q), steps):
-            terms = [whole[j][n] / factorials[n] for j, n in enumerate(counts)]
-            likely = _product(terms) * factorials[steps]
-            with_record = arb(0)
-            for j, n in enumerate(counts):
-                if n:
-                    rest = _product([*terms[:j], *terms[j + 1 :]])
-                    with_record += p[j] * rest * whole[j][n - 1] / factorials[n - 1]
-            with_record *= factorials[steps - 1]
+        for with_record, without in listed_masses(p, q, steps):
             first, second = (
-                (with_record, likely) if direction == "remove" else (likely, with_record)
+                (with_record, without) if direction == "remove" else (without, with_record)
             )
             if first == 0:
                 continue
@@ -137,6 +123,25 @@ def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direc
             balls.append((first, (first / second).log()))
             loss.append(float(balls[-1][1].mid()))
     return Step(name, (), np.asarray(loss), np.asarray(log_p), tuple(balls))
+
+
+def listed_masses(p: Sequence[arb], q: Sequence[arb], steps: int) -> Iterator[tuple[arb, arb]]:
+    """Yield the probabilities with and without the record of every way to count outcomes.
+
+    The numbers n of outcomes have the multinomial law under Q; under P one of the t outputs has
+    the law P: Σ_j p_j·Multinomial(n − e_j; t − 1).
+    """
+    whole = [_powers(mass, steps) for mass in q]
+    factorials = [arb(n).fac() for n in range(steps + 1)]
+    for counts in split_counts(len(q), steps):
+        terms = [whole[j][n] / factorials[n] for j, n in enumerate(counts)]
+        likely = _product(terms) * factorials[steps]
+        with_record = arb(0)
+        for j, n in enumerate(counts):
+            if n:
+                rest = _product([*terms[:j], *terms[j + 1 :]])
+                with_record += p[j] * rest * whole[j][n - 1] / factorials[n - 1]
+        yield with_record * factorials[steps - 1], likely
 
 
 def _powers(mass: arb, most: int) -> list[arb]:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import sympy as sp
 
@@ -34,6 +34,30 @@ if TYPE_CHECKING:
 
 MOST_FORMULAS = 64  # of a pair on a finite list: each probability is a formula
 MOST_OUTCOMES = 20_000  # of the same in numbers
+
+
+@dataclass(frozen=True)
+class AllocatedPair:
+    """The pair of one epoch in one direction, by the pair of one step that it is made of.
+
+    Attributes
+    ----------
+    base : the pair of one step, P with the record
+    steps : t, 2 or more
+    direction : "remove" or "add"
+    """
+
+    base: Pair
+    steps: int
+    direction: str
+
+    @property
+    def own(self) -> Pair:
+        """The pair of one step in this direction."""
+        return self.base if self.direction == "remove" else self.base.reversed()
+
+
+OneStep: TypeAlias = "Pair | AllocatedPair"
 
 
 def allocated_pair(pair: Pair, sampling: Sampling) -> Pair:

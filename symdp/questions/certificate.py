@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,13 @@ from symdp.balls.masses import with_mass_one
 from symdp.certify.larger import larger_delta, larger_epsilon
 from symdp.decimal_text import nearest_scientific, scientific
 from symdp.errors import AccuracyError, InputError
+from symdp.model.allocation import (
+    MOST_FORMULAS,
+    AllocatedPair,
+    OneStep,
+    allocated_steps,
+    outcomes,
+)
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -143,10 +150,21 @@ def certify_delta(
     return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
 
 
-def _proved_pairs(steps: Sequence[tuple[Mechanism, int]], side: str) -> list[tuple[Pair, int]]:
+def _proved_pairs(steps: Sequence[tuple[Mechanism, int]], side: str) -> list[tuple[OneStep, int]]:
     """Return the pairs of all steps, their masses proved to be one."""
     proved = with_mass_one(dict(steps), for_proof=True)
-    return [(mechanism.pair(side), count) for mechanism, count in proved.items()]
+    return [(_proved_pair(mechanism, side), count) for mechanism, count in proved.items()]
+
+
+def _proved_pair(mechanism: Mechanism, side: str) -> Pair | AllocatedPair:
+    """Return the pair of a step, that of an epoch of random allocation by its step."""
+    steps = allocated_steps(mechanism)
+    if steps is None or steps == 1:
+        return mechanism.pair(side)
+    base = replace(mechanism, sampling=None).pair("remove")
+    if base.support.kind == "points" and outcomes(base, steps) <= MOST_FORMULAS:
+        return mechanism.pair(side)
+    return AllocatedPair(base, steps, side)
 
 
 def certify_epsilon(
