@@ -17,8 +17,8 @@ from flint import acb, arb, ctx, fmpz_mat
 
 from symdp.balls.variation import LossDensity, LossPart
 from symdp.certify.moments import stretch
+from symdp.certify.nodes import Scope
 from symdp.certify.parts import Parts
-from symdp.certify.scope import Scope
 from symdp.certify.work import OutOfWorkError, spend_products
 from symdp.derive.pieces import pieces
 from symdp.derive.records import TURNED, Piece
@@ -122,7 +122,7 @@ class RatioTransform:
         with ctx.workprec(bits + _SPARE_BITS):
             reach = float((number + 2) * spacing)
             scale = self.log_at(tilt).mid()
-            nodes = self._parts.nodes(tilt, scale, arb(2) ** -bits, Scope((0.0, reach)))
+            nodes = self._parts.nodes(tilt, scale, arb(2) ** -bits, Scope(reach))
             spend_products(number * len(nodes.losses) / _CHEAPER)
             values = _on_grid(nodes, spacing, number + 1)
         self._values = [*self._values[1 - _MOST_KEPT :], (key, bits, values)]
