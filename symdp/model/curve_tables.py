@@ -288,8 +288,8 @@ def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str) -> Mechanism
     kept = [pair for pair in masses if any(pair)]
     if len(kept) == 1:
         raise InputError("this table tells nothing apart: every test is as good as a coin")
-    laws = (
+    P, Q = (
         [sp.Rational(m.numerator, m.denominator) for m in law] for law in zip(*kept, strict=True)
     )
     points = {"points": list(range(len(kept)))}
-    return Mechanism.from_pair(*laws, sp.Symbol("x", real=True), points, name)
+    return Mechanism.from_pair(P, Q, sp.Symbol("x", real=True), points, name)

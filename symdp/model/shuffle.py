@@ -146,7 +146,9 @@ def _profile(clones: int, odds: arb, ratios: list[Fraction]) -> list[arb]:
 
 
 def _next_whole(value: arb) -> int:
-    return int(value.floor().unique_fmpz()) + 1
+    whole = value.floor().unique_fmpz()
+    assert whole is not None  # the end of a ball is a number, not a ball
+    return int(whole) + 1
 
 
 def _upper_sums(clones: int, places: set[int]) -> dict[int, tuple[arb, arb]]:
