@@ -253,7 +253,7 @@ def _beyond(law: SumLaw, line: SlowLine, total: float) -> TailBound:
     size, rest = line.places.size, TailBound(line.reach, assured=False)
     if line.assured:
         return rest
-    wanted = abs(total) * line.step / abs(complex(line.values[0]))
+    wanted = abs(total) * line.step * abs(line.tilt * (1.0 + line.tilt))
     tail = Tail(law, line.tilt)
     unseen = tail.largest(line.reach)
     if unseen <= SETTLED * wanted:

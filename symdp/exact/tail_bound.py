@@ -53,7 +53,7 @@ class TailBound:
 
     def beyond(self, line: Line) -> float:
         """Return what the terms of a line that lie beyond add up to at most, on both sides."""
-        return 2.0 * self.left_out * abs(complex(line.values[0])) / line.step
+        return 2.0 * self.left_out / (abs(line.tilt * (1.0 + line.tilt)) * line.step)
 
 
 class Tail:
