@@ -284,7 +284,7 @@ def first_line(
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
         fixed_error=max(x.error for x in tilted) * (1.0 + abs(size + lean * spread)) + lacking,
-        rounding=8.0 + abs(excess) + drowned + lean * spread,
+        rounding=8.0 + abs(excess) + drowned + law.mean_rounding * abs(tilt) * spread,
         assured=False,
     )
     modulus = kernel_modulus(kernel, tilt, 0.0)

@@ -18,6 +18,7 @@ from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
+_SUMMED = 2.0**-6  # of a double's rounding: how far sums of 64-bit mantissas were off, and more
 _VERY_MANY_STEPS = 10_000_000  # up to this, 18 digits of E|L − E L| leave 12 of δ
 
 
@@ -168,6 +169,13 @@ class SumLaw:
     def mean_is_precise(self) -> bool:
         """Whether the mean is carried beyond double precision, as many steps need it."""
         return self.count > _MANY_STEPS
+
+    @property
+    def mean_rounding(self) -> float:
+        """By which share of a double's rounding of the losses the mean may be off."""
+        if not self.mean_is_precise:
+            return 1.0
+        return _SUMMED if self.count <= _VERY_MANY_STEPS else 0.0
 
     @cached_property
     def _exact_mean(self) -> Fraction:
