@@ -41,8 +41,10 @@ def compute_curve(
         start = time.perf_counter()
         epsilons = evenly(ends or default_range(composition, direction), points)
         answers: list[Guarantee] = []
-        for done in range(0, len(epsilons), _AT_ONCE):
-            some = epsilons[done : done + _AT_ONCE]
+        while len(answers) < len(epsilons):
+            done = len(answers)
+            # The first alone: it shows whether all others will take long.
+            some = epsilons[done : done + (_AT_ONCE if done else 1)]
             work.say(f"δ({some[0]:.6g}) of {job.subject}", done, points)
             answers += cast("Curve", composition.delta(some, method, direction))
         seconds = time.perf_counter() - start

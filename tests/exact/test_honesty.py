@@ -259,3 +259,13 @@ def test_the_mean_of_a_million_steps_is_rounded_too():
     answer = answered(case)
     assert is_honest(answer, proved(case)), str(case)
     assert answer.log_upper - answer.log_lower < 1e-12
+
+
+def test_a_line_without_its_atoms_starts_at_nothing():
+    """All tilted mass is in the atoms there; what lies beyond was relative to the rest."""
+    step = ALL["truncated laplace"].mechanism("laplace")(b=3).subsample("poisson", "1/100")
+    top = compose(step, 20).law("add").loss_bounds[1]
+    case = Case("truncated", step, 20, 0.999 * top, "add")
+    answer = answered(case)
+    assert is_honest(answer, proved(case)), str(case)
+    assert answer.log_upper - answer.log_lower < 1e-11
