@@ -184,7 +184,10 @@ def test_bounds_that_do_not_hold_are_found():
     width = answer.log_upper - answer.log_lower
     for shift in (-10 * width, 10 * width):
         moved = replace(
-            answer, log_lower=answer.log_lower + shift, log_upper=answer.log_upper + shift
+            answer,
+            log_delta=answer.log_delta + shift,
+            log_lower=answer.log_lower + shift,
+            log_upper=answer.log_upper + shift,
         )
         assert not is_honest(moved, proved(case))
 
