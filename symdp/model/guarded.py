@@ -124,9 +124,9 @@ def _is_tame(expr: sp.Basic, replaced: frozenset[sp.Symbol]) -> bool:
             small = node.exp.is_Rational and max(abs(node.exp.p), node.exp.q) <= _SMALL_POWER
             if not (small and (node.exp.is_Integer or node.base.is_positive)):
                 return False
-        elif not (node.is_Symbol or isinstance(node, _TAME)):
-            return False
         elif isinstance(node, sp.exp) and node.free_symbols <= replaced:
+            return False  # of a large number, it may have more digits than there is room for
+        if not (node.is_Symbol or isinstance(node, (sp.Pow, *_TAME))):
             return False
     return True
 

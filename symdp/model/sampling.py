@@ -279,6 +279,9 @@ class Noise:
 class _LaterNoise(Noise):
     """Noise whose density gets its values when it is looked at: numeric laws never do."""
 
+    _template: Noise
+    _values: dict[sp.Symbol, sp.Expr]
+
     def __init__(
         self,
         template: Noise,
@@ -290,7 +293,7 @@ class _LaterNoise(Noise):
         vars(self).update(own, _template=template, _values=dict(values))
 
     @cached_property
-    def density(self) -> sp.Expr:  # type: ignore[override]
+    def density(self) -> sp.Expr:
         return substitute(self._template.density, self._values)
 
 
