@@ -64,6 +64,10 @@ def _log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
     exponents = [
         a if log is None else a + log for a, log in zip(arguments[1::2], logs, strict=True)
     ]
+    if len(logs) == 2 and all(np.ndim(c) == 0 and np.isreal(c) and c > 0 for c in arguments[::2]):
+        first, second = (np.log(c) + a for c, a in zip(arguments[::2], exponents, strict=True))
+        if not (np.iscomplexobj(first) or np.iscomplexobj(second)):
+            return np.logaddexp(first, second)
     spread = np.broadcast_arrays(*arguments[::2], *exponents)
     c, a = np.stack(spread[: len(logs)]), np.stack(spread[len(logs) :])
     weights = np.where(c.real > 0, np.log(np.abs(c)) + a.real, -np.inf)
@@ -84,10 +88,14 @@ def _unit_log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
             total = total + (np.exp(a + log) - np.exp(log))
         elif not (isinstance(a, float) and a == 0.0):
             total = total + c * _expm1(None, a)
-    near = (np.real(total) > -0.5) & np.isfinite(total)
-    if np.all(near):
-        return _log1p(None, total)
-    return np.where(near, _log1p(None, total), _log_sum_exp(logs, *arguments))
+    value = _log1p(None, total)
+    far = ~((np.real(total) > -0.5) & np.isfinite(total))
+    if not np.any(far):
+        return value
+    if np.ndim(value) and all(np.shape(x) in ((), value.shape) for x in arguments):
+        value[far] = _log_sum_exp(logs, *[x[far] if np.ndim(x) else x for x in arguments])
+        return value
+    return np.where(far, _log_sum_exp(logs, *arguments), value)
 
 
 def _log_ratio(_detail: object, difference: Any, a: Any, b: Any) -> Any:

@@ -65,6 +65,7 @@ def shared_value(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Str
 def sum_ahead(law: SumLaw, epsilons: Sequence[float], trace: Trace) -> None:
     """Take the integrals right of both poles at many ε at once: `shared_value` has them then."""
     lines = _lines(law, Strip.RIGHT)
+    lines.prepare(epsilons)
     served: dict[int, tuple[Line, list[float]]] = {}
     for epsilon in epsilons:
         line = lines.line(epsilon, trace)
@@ -114,6 +115,7 @@ class _Lines:
         self._law, self._strip, self._end = law, strip, strip.width(law)
         self._lines: dict[float, Traced] = {}
         self.ahead: dict[float, StripValue] = {}  # integrals that were taken together
+        self._middles: dict[float, _Place] = {}  # where lines are about to be traced
         self._nodes = 0
         self._places: list[_Place] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
@@ -123,6 +125,26 @@ class _Lines:
                 self._places = self._evaluated(range(_FIRST[0], most + 1))
             except AccuracyError:
                 most, self._is_closed = most - 1, True
+
+    def prepare(self, epsilons: Sequence[float]) -> None:
+        """Halve the stretches of many ε together, and evaluate the middles that lines cross at."""
+        for end in (min(epsilons, default=math.nan), max(epsilons, default=math.nan)):
+            self._reaches(end, _epsilon)
+        ends: list[tuple[_Place, _Place]] = []
+        while self._places:
+            known = np.asarray([place.epsilon for place in self._places])
+            after = np.unique(known.searchsorted(epsilons, side="right")).tolist()
+            inside = [k for k in after if 0 < k < known.size]
+            ends = [(self._places[k - 1], self._places[k]) for k in inside]
+            wide = [(a, b) for a, b in ends if _is_wide(a, b) and b.u - a.u >= _FINEST]
+            if not wide:
+                break
+            middles = self._evaluated([0.5 * (a.u + b.u) for a, b in wide])
+            self._places = sorted([*self._places, *middles], key=_place)
+        crossed = [0.5 * (a.u + b.u) for a, b in ends]
+        places = [u for u in crossed if u not in self._middles and u not in self._lines]
+        if places:
+            self._middles = {place.u: place for place in self._evaluated(places)}
 
     def line(self, epsilon: float, trace: Trace) -> Line | None:
         """Return the line that serves ε, or None where none can be kept."""
@@ -156,10 +178,9 @@ class _Lines:
         while True:
             place = bisect_right(self._places, value, key=rising) - 1
             low, high = self._places[place : place + 2]
-            length = high.u - low.u
-            if max(low.width, high.width) * length <= 2.0 * HALF_CELL:
+            if not _is_wide(low, high):
                 return low, high
-            if length < _FINEST:
+            if high.u - low.u < _FINEST:
                 return None
             self._halve(low)
 
@@ -187,7 +208,7 @@ class _Lines:
         u = 0.5 * (low.u + high.u)
         if u in self._lines:
             return self._lines[u]
-        (middle,) = self._evaluated([u])
+        middle = self._middles.pop(u, None) or self._evaluated([u])[0]
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         try:
             found = trace(self._law, middle.epsilon, middle.tilt, (1.0 + _ROOM) * half)
@@ -221,6 +242,15 @@ class _Lines:
         leading -= 0.5 * np.log(2.0 * math.pi * curvature)
         columns = u, tilt, epsilon, np.sqrt(curvature) * slope, leading
         return [_Place(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+def _is_wide(low: _Place, high: _Place) -> bool:
+    """Return whether a stretch is too wide for one line."""
+    return max(low.width, high.width) * (high.u - low.u) > 2.0 * HALF_CELL
+
+
+def _place(place: _Place) -> float:
+    return place.u
 
 
 def _epsilon(place: _Place) -> float:

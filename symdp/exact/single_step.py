@@ -191,7 +191,7 @@ def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> tuple[A
         rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
     else:
         outline = Outline(_payoff(part, log_factor), tilts=(0.0,))
-        log_mass = outline.log_mass(0.0)
+        log_mass = float(outline.log_masses([0.0])[0])
         if not np.isfinite(log_mass):
             return np.empty(0), 0.0
         try:
@@ -203,6 +203,6 @@ def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> tuple[A
             if not np.nanmax(factors) < _LOG_SMALL:
                 raise
             outline = Outline(part, tilts=(0.0,))
-            rule = build_rule(outline, {0.0: outline.log_mass(0.0)}, 0.0)
+            rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
     log_p, loss = part.accurate(rule.x)
     return np.asarray(log_p + log_factor(loss) + rule.log_weight), rule.error

@@ -29,7 +29,7 @@ _RISE = 0.5  # above the last values of the line
 _HALFWAY = 0.5  # what is above it beyond this part of all that is looked at may go on for ever
 _FARTHEST = 300.0  # in standard deviations⁻¹ of one step
 _NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
-_PLACES = 16  # at which the variation bounds it, over three decades
+_DECADES = np.geomspace(1e-3, 1.0, 16)  # of the farthest y: where the variation bounds |φ|
 _MANY = 100  # steps, for which the variation of the density itself bounds enough
 _FINEST = 0.25  # in standard deviations⁻¹ of one step: |φ| cannot rise within it unseen
 _GROWTH = 0.2  # of y from one place to the next
@@ -80,7 +80,7 @@ class Tail:
         self.end = self._end()
 
     def _end(self) -> float | None:
-        places = np.geomspace(1e-3 * self._farthest, self._farthest, _PLACES)
+        places = self._farthest * _DECADES
         for order in (1, DERIVATIVES) if self._law.count >= _MANY else (DERIVATIVES,):
             parts = [log_decay(part, places, order) for part in self._tilted]
             beyond = np.flatnonzero(self._law.combine(parts) < -_NEGLIGIBLE)

@@ -18,7 +18,7 @@ from symdp.law.log_density_table import LogDensityTable
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import NodeSet
 from symdp.law.ratio_tails import log_tail
-from symdp.law.step import Array, Extended, SmoothPiece, Step
+from symdp.law.step import Array, Extended, SmoothPiece, Step, together
 from symdp.model.allocation import split_counts
 
 _NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
@@ -205,7 +205,7 @@ def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -
         log_q,
         loss,
         _Tabulated(table, sign),
-        log_terms=(log_p, log_q),
+        log_terms=together([log_p, log_q]),
     )
     if log_infinite == -math.inf:
         return Step(name, (piece,))

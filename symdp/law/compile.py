@@ -26,7 +26,7 @@ from symdp.law.formula import law_of_formula
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
-from symdp.law.step import Array, RealFunction, SmoothPiece, Step
+from symdp.law.step import Array, RealFunction, SmoothPiece, Step, together
 from symdp.law.stretch import EndFunction, Stretch
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 
@@ -152,7 +152,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
             compile_extended(piece.log_p, [variable]),
             None if infinite else compile_extended(piece.loss, [variable]),
         ),
-        log_terms=tuple(compile_numpy(term, [variable]) for term in _terms(piece)),
+        log_terms=together([compile_numpy(term, [variable]) for term in _terms(piece)]),
         flat=infinite or piece.slope == "constant",
         integer=integer,
         ends=_exact_ends(piece),
@@ -213,9 +213,11 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
             fast_log_p,
             loss,
         ),
-        log_terms=tuple(
-            stretch.in_doubles([EndFunction(compile_numpy(f, [DISTANCE])) for f in term], True)
-            for term in zip(*(end.terms() for end in singular), strict=True)
+        log_terms=together(
+            [
+                stretch.in_doubles([EndFunction(compile_numpy(f, [DISTANCE])) for f in term], True)
+                for term in zip(*(end.terms() for end in singular), strict=True)
+            ]
         ),
         flat=infinite or piece.slope == "constant",
     )

@@ -108,43 +108,35 @@ def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
     >>> bool(near > -0.5 * (100 / 2) ** 2), bool(abs(near - far - 4 * np.log(2)) < 0.1)
     (True, True)
     """
-    nodes = tilted.nodes
-    order = np.argsort(nodes.number)
-    order = order[np.searchsorted(nodes.number[order], 0) :]
-    panel = nodes.number[order] // ORDER
-    whole = np.flatnonzero(panel[ORDER - 1 :] == panel[: panel.size - ORDER + 1])
-    index = order[whole[:, None] + np.arange(ORDER)]
-    joined = np.asarray(np.diff(panel[whole]) == 1)
-    return panel_decay(tilted.weight[index], nodes.loss[index], joined, most)
+    panels = tilted.nodes.whole_panels
+    return panel_decay(tilted.weight[panels.index], panels.slope, panels.joined, most)
 
 
 def panel_decay(
-    weight: Array, loss: Array, joined: NDArray[np.bool_], most: int = DERIVATIVES
+    weight: Array, slope: Array, joined: NDArray[np.bool_], most: int = DERIVATIVES
 ) -> Decay:
-    """Return the decay of one step, or of many, from weights and losses on whole panels.
+    """Return the decay of one step, or of many, from weights and ℓ′ on whole panels.
 
     Parameters
     ----------
-    weight, loss
-        The last two axes are panels and their nodes.
+    weight, slope
+        The last two axes are panels and their nodes; ℓ′ is per half a panel's width.
     joined
         Whether a panel ends where the next one begins.
     most
         How many integrations by parts at most.
     """
-    slope = loss @ DERIVATIVE.T
     with np.errstate(all="ignore"):
         # A node stands for its weight times |ℓ′|, both per half a panel's width.
-        density = weight / (np.abs(slope) * WEIGHTS)
-        derivatives = [density]
+        derivatives = [weight / (np.abs(slope) * WEIGHTS)]
         for _ in range(most - 1):
             derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
-        ends = [np.nan_to_num(d @ _ENDS, nan=np.inf) for d in derivatives]
+        ends = [_finite(d @ _ENDS) for d in derivatives]
         variation = []
         for k in (order for order in _ORDERS if order <= most):
             low, high = ends[k - 1][..., :1], ends[k - 1][..., 1:]
             path = np.concatenate([low, derivatives[k - 1], high], axis=-1)
-            variation.append(np.nan_to_num(np.abs(np.diff(path)).sum(axis=-1), nan=np.inf))
+            variation.append(_finite(np.abs(path[..., 1:] - path[..., :-1]).sum(axis=-1)))
     mass = weight.sum(axis=-1)
     return Decay(
         np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
@@ -154,6 +146,11 @@ def panel_decay(
         np.stack([e[..., 1] for e in ends]),
         joined,
     )
+
+
+def _finite(values: Array) -> Array:
+    """Return the values with +inf where there are none."""
+    return np.where(np.isnan(values), np.inf, values)
 
 
 @singledispatch

@@ -31,8 +31,8 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
         x = (start if np.isfinite(start) else 0.0) + side * _FAR
         shell = np.log(_FAR)
     with np.errstate(all="ignore"):
-        mass = piece.log_p(x) + shell[: x.size]
-        loss = piece.loss(x)
+        log_p, _, loss = piece.values(x)
+        mass = log_p + shell[: x.size]
     usable = np.flatnonzero(np.isfinite(mass) & np.isfinite(loss) & (np.abs(loss) < 1e300))
     if usable.size < 2:
         return -np.inf, np.inf

@@ -22,8 +22,7 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate, extended_number
 from symdp.law.loss import LossLaw
-from symdp.law.panels import Index
-from symdp.law.step import Array, Extended, SmoothPiece, Step
+from symdp.law.step import Array, Extended, Index, SmoothPiece, Step
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -235,10 +234,10 @@ class PieceFormula:
 
         self.lower, self.upper = piece.lower, piece.upper
         self._flat = piece.slope == "constant"
-        terms = dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms))
-        own = piece.log_p, piece.log_q, piece.loss
-        listed = [[expression] for expression in (*own, *terms)]
-        self._programs = [compile_template(some, [x]) for some in (list(own), *listed)]
+        terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
+        own = [piece.log_p, piece.log_q, piece.loss]
+        listed = [own, terms, *([expression] for expression in own)]
+        self._programs = [compile_template(some, [x]) for some in listed]
         self._balls = [compile_arb(e, [x, *parameters]) for e in (piece.log_p, piece.loss)]
         self._both = compile_template([piece.log_p, piece.loss], [x])
         programs = [*self._programs, self._both]
@@ -258,8 +257,8 @@ class PieceFormula:
         )
         if not lower < upper:
             return None
-        whole, *single = self._programs
-        log_p, log_q, loss, *terms = (_doubles(program, known) for program in single)
+        whole, terms, *single = self._programs
+        log_p, log_q, loss = (_doubles(program, known) for program in single)
         extended = [_extended(single[k], known) for k in (0, 2)]
         return SmoothPiece(
             lower=lower,
@@ -268,7 +267,7 @@ class PieceFormula:
             log_q=log_q,
             loss=loss,
             accurate=Accurate(balls[0], balls[1], log_p, loss, *extended),
-            log_terms=tuple(terms),
+            log_terms=NumpyFunctions(terms, numbers=_numbers(terms, known)),
             flat=self._flat,
             ends=tuple(ends),
             joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),

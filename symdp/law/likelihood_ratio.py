@@ -112,7 +112,7 @@ def _window(law: LossLaw) -> list[float]:
     def log_moment(tilt: float) -> float:
         """Return K(t) to within a few units."""
         points = law.step.point_log_p + tilt * law.step.point_loss
-        known = [o.log_mass(tilt) for o in outlines]
+        known = [o.log_masses([tilt])[0] for o in outlines]
         return float(np.logaddexp.reduce([*known, *points[np.isfinite(points)]]))
 
     ends = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.law.domain import tilt_domain
-from symdp.law.mean import extended_mean, precise_losses, precise_mean, precise_top
+from symdp.law.mean import extended_means, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes
 from symdp.law.outline import Outline
 from symdp.law.step import Array, Step
@@ -100,11 +100,20 @@ class LossLaw:
     @cached_property
     def extended_mean(self) -> Fraction:
         """E L, given that L is finite, to 18 digits of E|L − E L| or more."""
-        base, pieces = self.base, self.step.pieces
-        found = None
-        if len(base.panels) == sum(not escapes(piece) for piece in pieces) > 0:
-            found = None if self.step.point_loss.size else extended_mean(base.panels, base.mean)
+        if self._other is None:
+            found = self._extended_means[0]
+        else:
+            found = self._other._extended_means[1]
+            found = None if found is None else -found
         return self.precise_mean if found is None else found
+
+    @cached_property
+    def _extended_means(self) -> list[Fraction | None]:
+        base, pieces = self.base, self.step.pieces
+        known = len(base.panels) == sum(not escapes(piece) for piece in pieces) > 0
+        if not known or self.step.point_loss.size:
+            return [None, None]
+        return extended_means(base.panels, base.mean)
 
     @cached_property
     def precise_losses(self) -> tuple[Fraction, ...]:
@@ -255,8 +264,10 @@ class LossLaw:
     def _log_moment(self, tilts: Sequence[float]) -> float:
         """Return the least of log E e^{t(L − E L)} at several tilts, to within a few units."""
         outlines = [o for o in self.outlines if not escapes(o.piece)]
-        logs = [[o.log_mass(t) - t * self.base.mean for o in outlines] for t in tilts]
-        return min((max(values, default=-math.inf) for values in logs), default=-math.inf)
+        if not outlines:
+            return -math.inf
+        logs = np.max([o.log_masses(tilts) for o in outlines], axis=0)
+        return float(np.min(logs - np.asarray(tilts) * self.base.mean))
 
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""

@@ -29,8 +29,8 @@ _ORDER = 24  # of a Gauss–Legendre rule
 _FURTHER = 40.0  # e-folds of mass that doubles need not, and 22 digits do
 _RELATIVE = 1e-22  # error of a mean: 10⁶ of them are a double's rounding
 _FAINT = 1e-9  # relative error of a first set of panels
-_EXTENDED = 1e-18  # of E|L − near|: how far apart two sums of 64-bit mantissas may be
-_CANCELLED = 1e-11  # of E|L − near|: where doubles are off by more, the loss has cancelled
+WHOLE_MEAN = 6e-14  # of E|L − near|, by which panels may miss the mean: halves err 2^16 times less
+CANCELLED = 1e-11  # of E|L − near|: where doubles are off by more, 64-bit mantissas may be, too
 _SAME_TOP = 1e-14  # relative: a largest loss in balls is the one in doubles
 _MOST_PANELS = 20_000  # of a piece
 _BESIDE = 8  # integers on each side of the likeliest
@@ -129,41 +129,62 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
         raise AccuracyError(f"the mean of the loss of {step.name} could not be summed precisely")
 
 
-def extended_mean(pieces: Sequence[PanelledPiece], near: float) -> Fraction | None:
-    """Return E L given that L is finite, to about 18 digits of E|L − near|, by 64-bit mantissas.
+def extended_means(pieces: Sequence[PanelledPiece], near: float) -> list[Fraction | None]:
+    """Return E L and E_Q L, given that L is finite, to about 18 digits, by 64-bit mantissas.
 
     Parameters
     ----------
     pieces
         Every piece with a finite loss, and the panels that settled on it.
     near
-        About the mean.
+        About E L.
 
     Returns
     -------
-    The mean, or None where a piece has no such values, or where halves of the panels give another
-    mean: what is less than a double's rounding has not been resolved there.
+    Each mean to 1e-18 of the mean distance from it, or None where a piece has no such values, where
+    they have cancelled, or where halves of the panels give another mean: what is less than a
+    double's rounding has not been resolved there.
     """
-    means = []
-    for parts in (2, 4):
-        mass = first = size = np.longdouble(0.0)
+    seen = []
+    for parts in (1, 2):
         for piece, lower, upper in pieces:
             x, weight = split_panels(piece, lower, upper, parts)
             values = piece.accurate.extended(x)
             if values is None:
-                return None
+                return [None, None]
             with np.errstate(all="ignore"):
-                share = weight * np.exp(values[0])
-                # Where the density underflows, a loss may be anything.
-                gap = np.where(share > 0, values[1] - near, 0.0)
-                plain = piece.loss(x.astype(np.float64)) - near
-                doubtful = np.abs(gap - np.where(share > 0, plain, 0.0))
+                off = np.abs(values[1] - piece.loss(x.astype(np.float64)))
+                seen.append((weight * np.exp(values[0]), values[1], off))
+    found = []
+    for reverse in (False, True):
+        if reverse:
+            with np.errstate(all="ignore"):
+                seen = [(share * np.exp(-loss), loss, off) for share, loss, off in seen]
+        whole, halves = seen[: len(pieces)], seen[len(pieces) :]
+        if reverse:
+            near = float(sum((s * np.where(s > 0, loss, 0.0)).sum() for s, loss, _ in whole))
+        found.append(_agreed(whole, halves, near))
+    return found
+
+
+_Seen = list[tuple[Extended, Extended, Extended]]  # masses, losses, how far doubles are off
+
+
+def _agreed(whole: _Seen, halves: _Seen, near: float) -> Fraction | None:
+    """Return the mean by the halves of panels, None where it is not known to 18 digits."""
+    means = []
+    for rule in (whole, halves):
+        mass = first = size = off = np.longdouble(0.0)
+        for share, loss, doubtful in rule:
+            charged = share > 0  # where the density underflows, a loss may be anything
+            gap = np.where(charged, loss - near, 0.0)
             mass, first = mass + share.sum(), first + (share * gap).sum()
             size += (share * np.abs(gap)).sum()
-            if not (share * doubtful).sum() <= _CANCELLED * (share * np.abs(gap)).sum():
-                return None
+            off += (share * np.where(charged, doubtful, 0.0)).sum()
+        if not off <= CANCELLED * size:
+            return None
         means.append(first / mass)
-    if not abs(means[1] - means[0]) <= _EXTENDED * size:
+    if not abs(means[1] - means[0]) <= WHOLE_MEAN * size / mass:
         return None
     rest = float(means[1])
     return Fraction(near) + Fraction(rest) + Fraction(float(means[1] - np.longdouble(rest)))

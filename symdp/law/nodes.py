@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,19 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.law.edges import NEGLIGIBLE
 from symdp.law.outline import Outline, covering_tilts, tilted_log_density
-from symdp.law.panels import ORDER, Index, build_rule
+from symdp.law.panels import DERIVATIVE, ORDER, Index, build_rule
 from symdp.law.step import Array, SmoothPiece, Step
 
 MAX_INTEGERS = 2_000_000  # summed one by one: a second
+
+
+@dataclass(frozen=True)
+class WholePanels:
+    """Where the nodes of whole panels are, ℓ′ per half a width there, and which of them adjoin."""
+
+    index: Index
+    slope: Array
+    joined: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,17 @@ class NodeSet:
     beyond: tuple[float, float] = (0.0, 0.0)
     panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
     beyond_reversed: tuple[float, float] = (0.0, 0.0)
+
+    @cached_property
+    def whole_panels(self) -> WholePanels:
+        """The panels whose nodes were all kept."""
+        order = np.argsort(self.number)
+        order = order[np.searchsorted(self.number[order], 0) :]
+        panel = self.number[order] // ORDER
+        whole = np.flatnonzero(panel[ORDER - 1 :] == panel[: panel.size - ORDER + 1])
+        index = order[whole[:, None] + np.arange(ORDER)]
+        slope = self.loss[index] @ DERIVATIVE.T
+        return WholePanels(index, slope, np.asarray(np.diff(panel[whole]) == 1))
 
     def reversed(self) -> NodeSet:
         """Return the node set of −ℓ under Q, where all losses are finite.

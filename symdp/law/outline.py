@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.capacity import afford
-from symdp.law.step import Array, SmoothPiece
+from symdp.law.step import Array, Index, SmoothPiece
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
@@ -38,52 +38,66 @@ def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> A
     """
     what = "the privacy loss under very many tilts"
     afford(3.0 * len(tilts) * log_p.size, what, "ask for a less extreme epsilon, delta or noise")
-    rows = []
+    return _tilted_each(log_p, log_q, loss, np.asarray(tilts, dtype=np.float64)[:, None])
+
+
+def _tilted_each(log_p: Array, log_q: Array, loss: Array, tilts: Array) -> Array:
+    """Return the same at tilts that are broadcast against places; −inf where P or Q vanishes."""
+    right, outer = tilts >= 0.0, (tilts >= 0.0) | (tilts <= -1.0)
+    rest = np.where(right, tilts, 1.0 + tilts)
     with np.errstate(all="ignore"):
-        for t in tilts:
-            if t >= 0:
-                row = log_p + t * loss if t > 0 else log_p
-            elif t <= -1:
-                row = log_q + (1 + t) * loss if t < -1 else log_q
-            else:
-                row = (1 + t) * log_p - t * log_q
-            rows.append(row)
-    stacked = np.stack(rows)
+        # At −1 and 0 an infinite loss counts for nothing.
+        values = np.where(right, log_p, log_q) + np.where(rest == 0.0, 0.0, rest * loss)
+        if not outer.all():
+            values = np.where(outer, values, rest * log_p - tilts * log_q)
     # A density that has underflowed (−inf, or inf − inf on the way) carries no mass.
-    return np.where(np.isfinite(stacked), stacked, -np.inf)
+    return np.where(np.isfinite(values), values, -np.inf)
 
 
-def _peaks(function: Callable[[Array], Array], x: Array, values: Array, most: int) -> Array:
-    """Return the highest local maxima of a function with these values on a grid, zoomed in upon.
+Rows = Callable[[Index, Array], Array]  # values of the functions of so many rows at as many places
+
+
+def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, Array]:
+    """Return the highest local maxima of several functions, zoomed in upon, with their rows.
 
     Where a maximum is flat, any place on its top will do.
+
+    Parameters
+    ----------
+    values
+        Of the functions on the grid x, one row for each.
+    most
+        Of one function.
     """
-    centre = values[1:-1]
-    inner = (centre >= values[:-2]) & (centre > values[2:]) & np.isfinite(centre)
-    found = np.flatnonzero(inner) + 1
-    if found.size == 0:
-        return np.empty(0)
-    found = found[np.argsort(values[found])[::-1][:most]]
+    centre = values[:, 1:-1]
+    inner = (centre >= values[:, :-2]) & (centre > values[:, 2:]) & np.isfinite(centre)
+    row, found = np.nonzero(inner)
+    found += 1
+    if found.size > most:
+        order = np.lexsort((-values[row, found], row))
+        rank = np.arange(row.size) - np.searchsorted(row, row)
+        order = order[rank < most]
+        row, found = row[order], found[order]
     low, high = x[found - 1], x[found + 1]
     peaks = x[found]
-    rows = np.flatnonzero(~_is_flat(values[found[:, None] + np.arange(-1, 2)]))
+    rows = np.flatnonzero(~_is_flat(values[row[:, None], found[:, None] + np.arange(-1, 2)]))
     for _ in range(_ZOOMS):
         if rows.size == 0:
             break
         trial = low[rows, None] + (high - low)[rows, None] * _ZOOM
-        seen = function(trial.ravel()).reshape(trial.shape)
+        seen = functions(np.repeat(row[rows], _ZOOM.size), trial.ravel()).reshape(trial.shape)
         best, each = seen.argmax(axis=1), np.arange(rows.size)
         peaks[rows] = trial[each, best]
         low[rows] = trial[each, np.maximum(best - 1, 0)]
         high[rows] = trial[each, np.minimum(best + 1, _ZOOM.size - 1)]
         rows = rows[~_is_flat(seen)]
-    return peaks
+    return row, peaks
 
 
 def _is_flat(values: Array) -> NDArray[np.bool_]:
     """Return whether the values of each row are those of one flat top."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.ptp(values, axis=1) < _FLAT)
+        return np.asarray(values.max(axis=1) - values.min(axis=1) < _FLAT)
 
 
 class Outline:
@@ -108,13 +122,12 @@ class Outline:
         self.anchors = sorted(self._roots)
         self.x = self.log_p = self.log_q = self.loss = np.empty(0)
         self._see(self.anchors, _FAR_OFFSETS)
-        for term in piece.log_terms:
-            seen = _finite(term, self.x)
-            self._look(lambda y, term=term: _finite(term, y), seen, 4)  # type: ignore[misc]
+        terms = _finite_rows(piece, self.x)
+        if len(terms):
+            self._look(lambda row, y: _finite_rows(piece, y)[row, np.arange(y.size)], terms, 4)
         self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
-            for tilt in tilts:
-                self.look(tilt)
+            self.look(tilts)
 
     def _see(self, anchors: Sequence[float], offsets: Array) -> None:
         """Add places around anchors to the grid."""
@@ -128,42 +141,53 @@ class Outline:
         with np.errstate(all="ignore"):
             fresh = x, *self.piece.values(x)
         known = self.x, self.log_p, self.log_q, self.loss
-        places = self.x.searchsorted(x)
-        self.x, self.log_p, self.log_q, self.loss = (
-            np.insert(old, places, new) for old, new in zip(known, fresh, strict=True)
-        )
-        self.spacing = np.log(np.gradient(self.x)) if self.x.size > 1 else np.zeros(self.x.size)
+        both = [np.concatenate(pair) for pair in zip(known, fresh, strict=True)]
+        order = both[0].argsort()
+        self.x, self.log_p, self.log_q, self.loss = (values[order] for values in both)
+        self.spacing = np.zeros(self.x.size)
+        if self.x.size > 1:
+            apart = np.diff(self.x)
+            self.spacing[0], self.spacing[-1] = apart[0], apart[-1]
+            self.spacing[1:-1] = 0.5 * (self.x[2:] - self.x[:-2])
+            self.spacing = np.log(self.spacing)
 
-    def _look(self, function: Callable[[Array], Array], seen: Array, most: int) -> None:
-        """Add the modes of a function that is known on the grid to the anchors."""
-        peaks = _peaks(function, self.x, seen, most)
+    def _look(self, functions: Rows, seen: Array, most: int) -> None:
+        """Add the modes of functions that are known on the grid to the anchors."""
+        row, peaks = _peaks(functions, self.x, seen, most)
         if peaks.size == 0:
             return
-        fresh = peaks[~self._are_known(function, peaks)]
+        fresh = peaks[~self._are_known(functions, row, peaks)]
         if fresh.size:
             self.anchors = sorted({*self.anchors, *fresh.tolist()})
             self._see(fresh.tolist(), _NEAR_OFFSETS)
 
-    def _are_known(self, function: Callable[[Array], Array], peaks: Array) -> NDArray[np.bool_]:
+    def _are_known(self, functions: Rows, row: Index, peaks: Array) -> NDArray[np.bool_]:
         """Return whether each peak is an anchor, or the same flat top as the nearest one."""
         anchors = np.asarray(self.anchors)
         nearest = anchors[np.abs(anchors - peaks[:, None]).argmin(axis=1)]
         known = np.asarray(nearest == peaks)
-        rows = np.flatnonzero(~known)
-        if rows.size:
-            inward = np.clip(nearest[rows], self.x[0], self.x[-1])
-            places = np.stack([peaks[rows], 0.5 * (peaks[rows] + inward), inward], axis=1)
-            known[rows] = _is_flat(function(places.ravel()).reshape(places.shape))
+        other = np.flatnonzero(~known)
+        if other.size:
+            inward = np.minimum(np.maximum(nearest[other], self.x[0]), self.x[-1])
+            places = np.stack([peaks[other], 0.5 * (peaks[other] + inward), inward], axis=1)
+            values = functions(np.repeat(row[other], 3), places.ravel())
+            known[other] = _is_flat(values.reshape(places.shape))
         return known
 
-    def look(self, tilt: float) -> None:
-        """Find the modes of P·e^{tℓ}."""
-        key = tilt, len(self.anchors)
-        if key in self._looked:
+    def look(self, tilts: Sequence[float]) -> None:
+        """Find the modes of P·e^{tℓ} under some tilts."""
+        size = len(self.anchors)
+        fresh = [tilt for tilt in tilts if (tilt, size) not in self._looked]
+        if not fresh:
             return
-        self._looked.add(key)
-        seen = tilted(self.log_p, self.log_q, self.loss, [tilt])[0]
-        self._look(lambda y: tilted_log_density(self.piece, y, [tilt])[0], seen, 6)
+        self._looked.update((tilt, size) for tilt in fresh)
+        tried = np.asarray(fresh)
+
+        def values(row: Index, x: Array) -> Array:
+            with np.errstate(all="ignore"):
+                return _tilted_each(*self.piece.values(x), tried[row])
+
+        self._look(values, tilted(self.log_p, self.log_q, self.loss, fresh), 6)
 
     def shells(self, tilts: Sequence[float]) -> Array:
         """Return the log of density times spacing on the grid: one row for each tilt."""
@@ -185,17 +209,16 @@ class Outline:
             total = np.log(np.exp(shells - top[:, None]).sum(axis=1))
         return np.where(np.isfinite(top), top + total, -np.inf)
 
-    def log_mass(self, tilt: float) -> float:
-        """Return log ∫ P e^{tℓ} to within a few units."""
-        self.look(tilt)
-        mass = self.shells([tilt])[0]
-        top = mass.max() if mass.size else -np.inf
-        return float(top + np.log(np.exp(mass - top).sum())) if np.isfinite(top) else -np.inf
+    def log_masses(self, tilts: Sequence[float]) -> Array:
+        """Return log ∫ P e^{tℓ} for several tilts to within a few units."""
+        self.look(tilts)
+        return self.rough_log_masses(tilts)
 
 
-def _finite(function: Callable[[Array], Array], x: Array) -> Array:
+def _finite_rows(piece: SmoothPiece, x: Array) -> Array:
+    """Return the logs of the terms of P and Q, one row for each; −inf where they vanish."""
     with np.errstate(all="ignore"):
-        values = function(x)
+        values = np.asarray([np.empty(x.size), *piece.log_terms(x)])[1:]
     return np.where(np.isfinite(values), values, -np.inf)
 
 
@@ -214,12 +237,11 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
     most 2g, a place that matters halfway to e^{−c} matters at one of the two to e^{−(c+g)}.
     """
 
-    def log_mass(tilt: float) -> float:
-        values = [o.log_mass(tilt) for o in outlines]
-        top = max(values)
-        return top + float(np.log(sum(np.exp(v - top) for v in values)))
+    def log_masses(tilts: Sequence[float]) -> dict[float, float]:
+        values = np.logaddexp.reduce([o.log_masses(tilts) for o in outlines], axis=0)
+        return dict(zip(tilts, values.tolist(), strict=True))
 
-    known = {t: log_mass(t) for t in sorted(set(ends))}
+    known = log_masses(sorted(set(ends)))
     waiting = [
         (left, right)
         for left, right in pairwise(sorted(known))
@@ -228,7 +250,7 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
     while waiting and len(known) < MAX_TILTS:
         left, right = waiting.pop()
         middle = 0.5 * (left + right)
-        known[middle] = log_mass(middle)
+        known |= log_masses([middle])
         if 0.5 * (known[left] + known[right]) - known[middle] > CONVEXITY_GAP:
             waiting += [(left, middle), (middle, right)]
     return dict(sorted(known.items()))

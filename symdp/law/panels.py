@@ -20,8 +20,8 @@ from symdp.errors import AccuracyError
 from symdp.law.edges import NEGLIGIBLE, apart, first_edges
 from symdp.law.outline import Outline, tilted, tilted_log_density
 from symdp.law.step import Array, RealFunction, SmoothPiece
+from symdp.law.step import Index as Index  # noqa: PLC0414  # others import it from here
 
-Index = NDArray[np.intp]
 ORDER = 16  # nodes of a panel: the usual balance of cost and accuracy
 # On [−1, 1].
 NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
@@ -142,18 +142,19 @@ class _Probe:
         loss = loss.reshape(x.shape)
         loss = np.where(np.isfinite(loss), loss, 0.0)
         values = density.reshape(len(self.tilts), *x.shape) * weight
-        tests = [values, values * bounded(loss)]
+        tests = [np.ones(loss.shape), bounded(loss)]
         if self.frequency > 0:
             phase = np.fmod(self.frequency * loss, 2 * np.pi)
-            tests += [values * np.cos(phase), values * np.sin(phase)]
+            tests += [np.cos(phase), np.sin(phase)]
         # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
         # density that no refinement removes.
         reach = np.abs(np.asarray(self.tilts))[:, None, None] + self.frequency
-        exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * abs(loss), 0)
+        far = np.abs(loss)
+        exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * far, 0.0)
         # The second test function is as large as the loss, and so is its rounding.
-        size = 1.0 + np.minimum(np.abs(loss), LARGE_LOSS)
-        noise = 2.3e-16 * (values * size * (4 + 2 * exponent)).sum(axis=2)
-        return _Panels(lower, upper, np.stack([t.sum(axis=2) for t in tests]), noise)
+        size = 2.3e-16 * (1.0 + np.minimum(far, LARGE_LOSS))
+        noise = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, size)
+        return _Panels(lower, upper, np.einsum("kpn,tpn->ktp", np.stack(tests), values), noise)
 
 
 @dataclass(frozen=True)
@@ -230,15 +231,9 @@ def _merge(probe: _Probes, panels: _Panels, faint: float) -> _Panels:
     """Join neighbouring panels wherever one rule does the work of two."""
     totals = _totals(panels)
     panels = panels.take(np.argsort(panels.lower))
-    parity, failures = 0, 0
-    alone = np.zeros(panels.lower.size, dtype=bool)  # was seen not to join its right neighbour
-    while failures < 2 and panels.lower.size > 1:
-        first = np.arange(parity, panels.lower.size - 1, 2)
-        first = first[~alone[first]]
-        parity = 1 - parity
-        if first.size == 0:
-            failures += 1
-            continue
+    untried = np.ones(panels.lower.size - 1, dtype=bool)  # each panel with its right neighbour
+    while untried.any():
+        first = np.flatnonzero(untried)
         wide = probe.evaluate(panels.lower[first], panels.upper[first + 1])
         good, _ = _agree(
             wide, panels.integrals[..., first] + panels.integrals[..., first + 1], totals
@@ -246,17 +241,21 @@ def _merge(probe: _Probes, panels: _Panels, faint: float) -> _Panels:
         if faint > 0:
             shares = panels.integrals[0] / totals[0][:, None]
             good &= (np.minimum(shares[:, first], shares[:, first + 1]) > faint).any(axis=0)
-        failures = 0 if good.any() else failures + 1
-        alone[first[~good]] = True
-        joined = first[good]
-        alone[joined] = False
-        alone[np.maximum(joined - 1, 0)] = False
+        chosen: list[int] = []  # of those that were tried, none next to another one
+        for k in np.flatnonzero(good).tolist():
+            if not chosen or first[k] > first[chosen[-1]] + 1:
+                chosen.append(k)
+        joined = first[chosen]
         kept = np.ones(panels.lower.size, dtype=bool)
         kept[joined] = kept[joined + 1] = False
-        panels = panels.take(np.flatnonzero(kept)).join(wide.take(np.flatnonzero(good)))
+        panels = panels.take(np.flatnonzero(kept)).join(
+            wide.take(np.asarray(chosen, dtype=np.intp))
+        )
         panels = panels.take(np.argsort(panels.lower))
-        kept[joined] = True
-        alone = alone[kept]
+        untried = np.zeros(panels.lower.size - 1, dtype=bool)
+        place = joined - np.arange(joined.size)
+        untried[place[place < untried.size]] = True
+        untried[place[place > 0] - 1] = True
     return panels
 
 

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.law.formula import PieceRows
-from symdp.law.mean import split_panels
+from symdp.law.mean import CANCELLED, WHOLE_MEAN, split_panels
 from symdp.law.panels import LARGE_LOSS, ORDER, Index, bounded
 from symdp.law.step import Array, Extended, SmoothPiece
 
-_CANCELLED = 1e-11  # of E|L|: where doubles are off by more, 64-bit mantissas may be, too
-_WHOLE_MEAN = 6e-14  # of E|L|, by which panels may miss the mean: halves err 2^16 times less
 _ROUNDING = 2.3e-16  # of a double
 
 Rows = slice | Index
@@ -152,7 +150,7 @@ def _mean(pieces: Sequence[PieceValues], reverse: bool) -> Extended:
             first += (share * values.loss).sum(axis=1)
             size += (share * np.abs(values.loss)).sum(axis=1)
         found.append((-first if reverse else first) / mass)
-    good = np.abs(found[1] - found[0]) <= _WHOLE_MEAN * size / mass
+    good = np.abs(found[1] - found[0]) <= WHOLE_MEAN * size / mass
     return np.where(good, found[1], unknown)
 
 
@@ -179,7 +177,7 @@ def disagreement(pieces: Sequence[PieceValues], tilts: Sequence[float], frequenc
                 off += (values * piece.off).sum(axis=1)
                 off_loss += (values * piece.off_loss).sum(axis=1)
                 size += (values * np.abs(test.loss)).sum(axis=1)
-        if not ((off <= _CANCELLED * mass) & (off_loss <= _CANCELLED * size)).all():
+        if not ((off <= CANCELLED * mass) & (off_loss <= CANCELLED * size)).all():
             raise AccuracyError("the density or loss of a step cancels in doubles")
         worst = np.maximum(worst, apart / mass)
     return worst

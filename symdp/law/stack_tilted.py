@@ -20,7 +20,7 @@ from symdp.law.decay import DERIVATIVES, log_bound_near, log_decay, near_bound, 
 from symdp.law.elementary import Complex, exponential_remainder, oscillation_sum
 from symdp.law.line import log_characteristic, log_characteristic_grid, log_one_plus
 from symdp.law.nufft import uniform_sums
-from symdp.law.panels import ORDER, Index
+from symdp.law.panels import DERIVATIVE, ORDER, Index
 from symdp.law.rows import NodeRows, blocks
 from symdp.law.step import Array
 from symdp.law.tilted import LARGE, OVERFLOW
@@ -245,8 +245,8 @@ class StackTilted:
         for some in blocks(*self.rows.loss.shape):
             shape = (-1, panels, ORDER)
             weight = self.block(some)[0][:, : panels * ORDER].reshape(shape)
-            loss = self.rows.loss[some, : panels * ORDER].reshape(shape)
-            found = panel_decay(weight, loss, self.rows.joined, most)
+            slope = self.rows.loss[some, : panels * ORDER].reshape(shape) @ DERIVATIVE.T
+            found = panel_decay(weight, slope, self.rows.joined, most)
             total += found.log_bound(y) @ self.counts[some]
         return total
 

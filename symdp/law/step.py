@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 Extended = NDArray[np.longdouble]
 RealFunction = Callable[[Array], Array]
 ExtendedFunction = Callable[[Extended], Extended]
@@ -32,6 +33,16 @@ class Accurate(Protocol):
         ...
 
 
+def no_terms(x: Array) -> Sequence[Array]:
+    """Return nothing: P and Q are no sums, or their terms need no look."""
+    return ()
+
+
+def together(functions: Sequence[RealFunction]) -> Callable[[Array], Sequence[Array]]:
+    """Return the function that gives the values of several."""
+    return lambda x: [function(x) for function in functions]
+
+
 @dataclass(frozen=True)
 class SmoothPiece:
     """A stretch of the support on which densities and privacy loss are smooth.
@@ -44,8 +55,8 @@ class SmoothPiece:
         Vectorised log densities of P and Q and privacy loss ℓ. A loss of +inf means that Q vanishes
         here, so that the piece's P-mass is mass at infinity.
     log_terms
-        Logarithms of the single terms that P and Q are sums of; their modes show where a
-        quadrature must look, however far apart or narrow they are.
+        Returns the logarithms of the single terms that P and Q are sums of; their modes show where
+        a quadrature must look, however far apart or narrow they are.
     flat
         True where ℓ is constant, so that the whole piece is one atom of the loss.
     accurate
@@ -62,7 +73,7 @@ class SmoothPiece:
     log_q: RealFunction
     loss: RealFunction
     accurate: Accurate
-    log_terms: tuple[RealFunction, ...] = ()
+    log_terms: Callable[[Array], Sequence[Array]] = no_terms
     flat: bool = False
     integer: bool = False
     ends: tuple[arb, ...] = ()

@@ -197,16 +197,22 @@ class SumLaw:
 
         Given tilted laws, those with an origin count it in place of their E L.
         """
+        origins = [part.nodes.origin for part in tilted or ()]
+        if not any(origin is not None for origin in origins):
+            return self._mean_parts
         total = self._exact_mean
-        for part, (law, count) in zip(tilted or (), self.terms, strict=bool(tilted)):
-            if part.nodes.origin is not None:
-                total += Fraction(count) * (Fraction(part.nodes.origin) - self._mean_of(law))
-        return float(total), float(total - Fraction(float(total)))
+        for origin, (law, count) in zip(origins, self.terms, strict=True):
+            if origin is not None:
+                total += Fraction(count) * (Fraction(origin) - self._mean_of(law))
+        return _parts(total)
+
+    @cached_property
+    def _mean_parts(self) -> tuple[float, float]:
+        return _parts(self._exact_mean)
 
     def drift(self, epsilon: float, tilted: Sequence[Tilted] | None = None) -> float:
         """Return Σ E L − ε, rounded once, with the origin for E L in laws that have one."""
-        mean, rest = self.mean_parts(tilted)
-        return float(Fraction(mean) + Fraction(rest) - Fraction(epsilon))
+        return math.fsum([*self.mean_parts(tilted), -epsilon])
 
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts around one K can be had at no further cost."""
@@ -256,3 +262,9 @@ class SumLaw:
             count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
             for tilted, count in self.tilted_parts(tilt)
         )
+
+
+def _parts(total: Fraction) -> tuple[float, float]:
+    """Return a number as an unrounded sum of two doubles."""
+    first = float(total)
+    return first, float(total - Fraction(first))

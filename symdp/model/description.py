@@ -60,9 +60,18 @@ def latex(mechanism: Mechanism) -> str:
 
 
 def key(mechanism: Mechanism) -> str:
-    """Return the canonical text of name, expressions and sampling: equal for equal mechanisms."""
-    sampling = [mechanism.sampling] if mechanism.sampling else []
-    parts = (mechanism.support, mechanism.source, *sampling)
-    held = [value for part in parts for value in (type(part).__name__, *vars(part).values())]
-    own = (mechanism.name, mechanism.variable, mechanism.neighbours)
-    return "\n".join(sp.srepr(value) for value in (*own, *held))
+    """Return a text of name, expressions and sampling that is equal for equal mechanisms.
+
+    Values in a formula are told apart as values: the expression that they give is not needed.
+    """
+    source, template, sampling = mechanism.source, mechanism.template, mechanism.sampling
+    held = [] if sampling is None else [type(sampling).__name__, *vars(sampling).values()]
+    if template is not None and mechanism.is_concrete:
+        values = dict(mechanism.bound)
+        used = sorted(values.keys() & {p.name for p in template.declared})
+        own = (template.key, mechanism.neighbours, *(f"{name}={values[name]}" for name in used))
+        return "\n".join((*own, *map(str, held)))
+    parts = [mechanism.name, mechanism.variable, mechanism.neighbours]
+    for part in (mechanism.support, source):
+        parts += [type(part).__name__, *vars(part).values()]
+    return "\n".join(sp.srepr(value) for value in (*parts, *held))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 import sympy as sp
@@ -29,6 +30,8 @@ _LARGEST_PRODUCT = 50  # SymPy writes out binomial(pi, 50)
 _LARGEST_UNSIGNED_POWER = 1_000
 _LARGEST_ARGUMENT = 1_000_000  # SymPy writes out 10**n for the integer part of exp(n)
 _FACTORIALS = (sp.factorial, sp.gamma, sp.loggamma, sp.binomial, sp.besseli, sp.besselk)
+_TAME = (sp.Add, sp.Mul, sp.exp, sp.Abs, sp.Rational, sp.NumberSymbol)  # finite for finite parts
+_SMALL_POWER, _SHORT = 4, 256  # a power, and bits of a value, that no product of some makes large
 _TRIGONOMETRIC = (sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.erf, sp.erfc)
 _HYPERBOLIC = (sp.sinh, sp.cosh, sp.tanh, sp.asinh, sp.acosh, sp.atanh, sp.sech, sp.csch, sp.coth)
 _BOUNDED = (sp.exp, *_TRIGONOMETRIC, *_HYPERBOLIC)
@@ -93,6 +96,39 @@ def substitute(expr: sp.Basic, values: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
         return done[node]
 
     return visit(expr).expr
+
+
+def never_refuses(expr: sp.Basic, values: Mapping[sp.Symbol, sp.Expr]) -> bool:
+    """Return whether `substitute` is certain to succeed, so that it may wait until it is needed.
+
+    That is so for short rational values, where sums, products, small powers and exponentials make
+    up the expression, and no part that is divided by or free of other symbols can vanish.
+
+    >>> x, s = sp.Symbol("x", real=True), sp.Symbol("s", positive=True)
+    >>> never_refuses(sp.exp(-(x**2) / s), {s: sp.Rational(3, 2)}), never_refuses(1 / x, {})
+    (True, False)
+    """
+    short = all(value.is_Rational and _bits(value) <= _SHORT for value in values.values())
+    return short and _is_tame(expr, frozenset(values))
+
+
+@lru_cache(maxsize=256)
+def _is_tame(expr: sp.Basic, replaced: frozenset[sp.Symbol]) -> bool:
+    for node in sp.preorder_traversal(expr):
+        divides = isinstance(node, sp.Pow) and node.exp.is_Rational and node.exp.is_negative
+        for part in [node, *([node.base] if divides else [])]:
+            constant = part.free_symbols <= replaced
+            if (constant or (divides and part is not node)) and not part.is_extended_nonzero:
+                return False
+        if isinstance(node, sp.Pow):
+            small = node.exp.is_Rational and max(abs(node.exp.p), node.exp.q) <= _SMALL_POWER
+            if not (small and (node.exp.is_Integer or node.base.is_positive)):
+                return False
+        elif isinstance(node, sp.exp) and node.free_symbols <= replaced:
+            return False  # of a large number, it may have more digits than there is room for
+        if not (node.is_Symbol or isinstance(node, (sp.Pow, *_TAME))):
+            return False
+    return True
 
 
 class Part(NamedTuple):

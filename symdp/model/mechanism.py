@@ -15,7 +15,7 @@ from symdp.model.intake import Intake, readings
 from symdp.model.pair import Component, Pair, Support, normalized
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact
-from symdp.model.schemes import ALLOCATION, Sampling, allocation
+from symdp.model.schemes import ALLOCATION, Sampling, allocation, unsampled
 
 __all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
 
@@ -338,7 +338,7 @@ class Mechanism:
         """
         source, held = self.source, (self.variable, self.support)
         if isinstance(source, Noise):
-            divided: Source = replace(source, density=normalized(source.density, *held))
+            divided: Source = source.of_density(normalized(source.density, *held))
         else:
             divided = Laws(normalized(source.P, *held), normalized(source.Q, *held))
         return replace(self, source=divided, template=None)
@@ -370,11 +370,11 @@ class Mechanism:
 
     @cached_property
     def _unsampled(self) -> Mechanism:
-        return replace(self, sampling=None, relation=None)
+        return unsampled(self)
 
     @cached_property
     def key(self) -> str:
-        """The canonical text of name, expressions and sampling: equal for equal mechanisms."""
+        """A text, equal for equal mechanisms."""
         return description.key(self)
 
     def __eq__(self, other: object) -> bool:

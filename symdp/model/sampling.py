@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeAlias
 
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
 from symdp.exact_number import shorten
-from symdp.model.guarded import sign_of, substitute
+from symdp.model.guarded import never_refuses, sign_of, substitute
 from symdp.model.pair import Component, Support
 from symdp.model.parser import CONSTANTS, parse_value
 
@@ -247,8 +248,14 @@ class Noise:
         """Return the noise with values in place of symbols."""
         own = self.moved_by_substitution
         moved = None if own is None else substitute(own, values)
-        density, size = (substitute(part, values) for part in (self.density, self.sensitivity))
-        return Noise(density, size, moved)
+        size = substitute(self.sensitivity, values)
+        if never_refuses(self.density, values):
+            return _LaterNoise(self, values, size, moved)
+        return Noise(substitute(self.density, values), size, moved)
+
+    def of_density(self, density: sp.Expr) -> Noise:
+        """Return noise of another density on the same query."""
+        return Noise(density, self.sensitivity, self.moved_by_substitution)
 
     def checked(self, support: Support) -> Noise:
         """Return self; raise InputError where the sensitivity does not fit the support."""
@@ -267,6 +274,27 @@ class Noise:
             if support.kind != "interval" and size.is_integer is False:
                 raise InputError(f"on {support.kind} the {name} must be a whole number, not {size}")
         return self
+
+
+class _LaterNoise(Noise):
+    """Noise whose density gets its values when it is looked at: numeric laws never do."""
+
+    _template: Noise
+    _values: dict[sp.Symbol, sp.Expr]
+
+    def __init__(
+        self,
+        template: Noise,
+        values: Mapping[sp.Symbol, sp.Expr],
+        sensitivity: sp.Expr,
+        moved_by_substitution: sp.Expr | None,
+    ) -> None:
+        own = {"sensitivity": sensitivity, "moved_by_substitution": moved_by_substitution}
+        vars(self).update(own, _template=template, _values=dict(values))
+
+    @cached_property
+    def density(self) -> sp.Expr:
+        return substitute(self._template.density, self._values)
 
 
 @dataclass(frozen=True)
@@ -297,3 +325,9 @@ class Laws:
 
 
 Source: TypeAlias = Noise | Laws
+
+
+def symbols_of(source: Source, support: Support) -> frozenset[sp.Symbol]:
+    """Return the symbols in the noise or the laws, and in the support that they have."""
+    own = [part for part in vars(source).values() if part is not None]
+    return frozenset(sp.Tuple(*own, support.lower, support.upper, support.points).free_symbols)

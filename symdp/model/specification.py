@@ -22,7 +22,7 @@ from symdp.model.curve_tables import from_profile_points, from_trade_off_points
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
-from symdp.model.sampling import variable_symbol
+from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
 from symdp.model.shuffle import from_shuffled
 from symdp.model.tradeoff_pair import from_profile, from_trade_off
@@ -280,10 +280,9 @@ def _expression(
 
 
 def _refuse_unused(mechanism: Mechanism) -> None:
-    support, sampling = mechanism.support, mechanism.sampling
-    own = [part for part in vars(mechanism.source).values() if part is not None]
-    held = [*own, support.lower, support.upper, support.points]
-    used = sp.Tuple(*held, *([sampling.rate] if sampling else [])).free_symbols
+    sampling = mechanism.sampling
+    used = symbols_of(mechanism.source, mechanism.support)
+    used |= sampling.rate.free_symbols if sampling else frozenset()
     for name, symbol in mechanism.parameters.items():
         if symbol not in used:
             others = {str(other) for other in used} - set(mechanism.parameters)

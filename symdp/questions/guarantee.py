@@ -92,20 +92,20 @@ class Guarantee:
         AccuracyError
             If the value lies outside [lower, upper] by more than rounding, or is no number.
         """
-        names = {
-            "delta": ("log_delta", "log_lower", "log_upper"),
-            "epsilon": ("epsilon", "epsilon_lower", "epsilon_upper"),
-        }[self.asked]
-        value, lower, upper = (getattr(self, name) for name in names)
+        if self.asked == "delta":
+            name, value, lower, upper = "log_delta", self.log_delta, self.log_lower, self.log_upper
+        else:
+            name, value = "epsilon", self.epsilon
+            lower, upper = self.epsilon_lower, self.epsilon_upper
         low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
         if low <= value <= high:
             return
         inside = min(max(value, low), high)
         near = abs(value - inside) <= _ROUNDING * max(1.0, abs(value))
         if not (near and low <= high):
-            what = f"{self.method}: {names[0]} = {value!r} is not between {lower!r} and {upper!r}"
+            what = f"{self.method}: {name} = {value!r} is not between {lower!r} and {upper!r}"
             raise AccuracyError(f"{what}; a bug in symdp, please report it")
-        object.__setattr__(self, names[0], inside)
+        object.__setattr__(self, name, inside)
 
     @property
     def side(self) -> Side:
