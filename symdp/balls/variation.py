@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +88,10 @@ class LossDensity:
         ]
 
     @classmethod
-    def of(cls, parts: list[LossPart]) -> LossDensity:
+    def of(cls, parts: Sequence[LossPart]) -> LossDensity:
         """Return the density on the pieces given."""
         own = cls.__new__(cls)
-        own.parts = parts
+        own.parts = list(parts)
         return own
 
     def bound(self, order: int, frequency: arb | None = None, scale: arb | None = None) -> Bound:
@@ -177,10 +178,14 @@ class LossPart:
             )
         return exponent, steepness, factors
 
+    def cut(self, tolerance: arb) -> tuple[list[arb], arb]:
+        """Return finite ends, and a bound of the mass beyond them."""
+        return cut_tails(self.log_density, self.weight, self.x, list(self.ends), tolerance)
+
     def span(self, tolerance: arb, frequency: arb | None) -> tuple[arb, arb, arb]:
         """Return ends between which everything is finite, and a bound of the mass beyond them."""
         inner: list[arb] = []
-        cuts, tails = cut_tails(self.log_density, self.weight, self.x, list(self.ends), tolerance)
+        cuts, tails = self.cut(tolerance)
         removed = tails
         for side, inwards in ((0, 1), (1, -1)):
             end, other = self.ends[side], self.ends[1 - side]

@@ -12,8 +12,10 @@ For every c > 0,
    F(K) = \frac{1}{2\pi i} \int_{c - i\infty}^{c + i\infty} \frac{e^{uK} \varphi(u)^t}{u^2}\, du.
 
 **What the rule adds.**  With the spacing 2π/T the trapezoidal rule gives Σ_k e^{−ckT} F(K + kT)
-[Poisson's summation].  For T ≥ K there is nothing at k < 0, and F(y) ≤ y bounds the rest by
-e^{−cT}(K + T)/(1 − e^{−cT})².
+[Poisson's summation].  At k > 0 there is at most e^{−cT}(K + T)/(1 − e^{−cT})², as F(y) ≤ y.  At
+k < 0 there is nothing for T ≥ K; elsewhere F(y) ≤ e^{ay} φ(a)^t/(ae) for every a > 0, and with
+a = 2c the sum is at most e^{2cK} φ(2c)^t/(2ce) · e^{−cT}/(1 − e^{−cT}).  So T need only be long
+beside what Y varies by.
 
 **What lies beyond the last node.**  Where |φ(c + iv)| ≤ B for all v ≥ V, the nodes left out add at
 most e^{cK} B^t/(πV).  Integration by parts over the density of W, as often as serves best, gives B.
@@ -51,7 +53,8 @@ _TRIES = 8  # looks; the last ones reach beyond δ = 1e-1000
 _SPARE = 0.7  # digits beyond those asked, which the errors share
 _BITS = 64  # carried beyond the digits
 _SHARES = math.log(8)  # e-folds by which each error is below the goal
-_PERIODS = 1.5  # T/K where the saddle point lies at no c > 0: costs change little from 1.2 to 3
+_PERIODS = 1.5  # T/K at first: costs change little from 1.2 to 3
+_MORE_HEIGHT = 0.3  # of cT, that e^{cK} φ(c)^t may grow by for half the period
 _COARSE = 64  # bits of what decides about costs alone
 _LEVEL_BITS, _DEPTH_STEP = 4, 2.0  # of K, and of cT
 _MOST_FREQUENCIES = 100_000  # nodes of the integral: half a minute
@@ -115,7 +118,7 @@ def enclose_allocation(pair: AllocatedPair, epsilon: float | Fraction, digits: i
                     have = log_size - float((2 * ball.rad()).log().mid())
                 if have >= digits * _LN10:
                     return ball
-                width = max(digits, width) + _SPARE
+                width = max(digits, width + digits - have / _LN10) + _SPARE
             else:
                 log_size *= _GROWTH
     raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
@@ -181,17 +184,10 @@ def shortfall(transform: RatioTransform, steps: int, level: arb, log_goal: float
     AccuracyError
         If |φ|^t does not fall so far.
     """
-    k = rounded_up(float(level), _LEVEL_BITS)
-    # cT at which the rule adds so much; close questions share it, and so the values of φ.
-    depth = _DEPTH_STEP * math.ceil((math.log((1.0 + _PERIODS) * k) + 1.0 - log_goal) / _DEPTH_STEP)
-    tilt = short(transform.saddle(steps, k, depth / (_PERIODS * k)))
+    tilt, length = _line(transform, steps, float(level), log_goal)
     c = constant_ball(tilt, ctx.prec).real
-    spacing = arb(2.0 * math.pi / max(k * (1.0 + 2.0**-30), depth / float(c)))
-    period = 2 * arb.pi() / spacing
-    if not period >= level:
-        raise AccuracyError("the level and the period could not be told from each other")
-    fall = (-c * period).exp()
-    added = (fall * (level + period) / (1 - fall) ** 2).upper()
+    spacing = arb(2.0 * math.pi / length)
+    added = _added(transform, steps, level, tilt, 2 * arb.pi() / spacing)
     scale = transform.log_at(tilt).mid()
     height = c * level + steps * scale
     last, beyond = transform.decay(tilt).reach(steps, log_goal - float(height))
@@ -217,3 +213,47 @@ def shortfall(transform: RatioTransform, steps: int, level: arb, log_goal: float
         away = (steps * (transform.log_at(tilt) - scale)).exp()
         inner = total.real * spacing / arb.pi() + arb(0, (beyond * away).upper())
         return inner * height.exp() - arb(0).union(added)
+
+
+def _line(
+    transform: RatioTransform, steps: int, level: float, log_goal: float
+) -> tuple[sp.Rational, float]:
+    """Return c and the period T, which close questions share, and so the values of φ."""
+    k = rounded_up(level, _LEVEL_BITS)
+    depth = math.log((1.0 + _PERIODS) * k) + 1.0 - log_goal  # cT at which the rule adds so much
+    depth = _DEPTH_STEP * math.ceil(depth / _DEPTH_STEP)
+    tilt = short(transform.saddle(steps, k, depth / (_PERIODS * k)))
+    period = max(k * (1.0 + 2.0**-30), depth / float(tilt))
+    least = float(tilt) * k + steps * float(transform.log_at(tilt).mid())
+    while True:
+        half, other = 0.5 * period, short(max(float(tilt), 2.0 * depth / period))
+        height = float(other) * k + steps * float(transform.log_at(other).mid())
+        before = _log(_before(transform, steps, arb(k), other, arb(half)))
+        if before > log_goal or height > least + _MORE_HEIGHT * depth:
+            return tilt, period
+        tilt, period = other, half
+
+
+def _added(
+    transform: RatioTransform, steps: int, level: arb, tilt: sp.Rational, period: arb
+) -> arb:
+    """Bound what the trapezoidal rule adds."""
+    fall = (-constant_ball(tilt, ctx.prec).real * period).exp()
+    total = fall * (level + period) / (1 - fall) ** 2
+    if not period >= level:
+        total += _before(transform, steps, level, tilt, period)
+    return arb(total.upper())
+
+
+def _before(
+    transform: RatioTransform, steps: int, level: arb, tilt: sp.Rational, period: arb
+) -> arb:
+    """Bound what it adds at k < 0."""
+    c = constant_ball(tilt, ctx.prec).real
+    fall = (-c * period).exp()
+    height = 2 * c * level + steps * transform.log_at(2 * tilt)
+    return arb((height.exp() / (2 * c * arb.const_e()) * fall / (1 - fall)).upper())
+
+
+def _log(size: arb) -> float:
+    return float(size.log().mid()) if size > 0 else -math.inf

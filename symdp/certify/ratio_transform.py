@@ -15,6 +15,7 @@ import numpy as np
 import sympy as sp
 from flint import acb, arb, ctx, fmpz_mat
 
+from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import LossDensity, LossPart
 from symdp.certify.moments import stretch
 from symdp.certify.nodes import Scope
@@ -22,7 +23,7 @@ from symdp.certify.parts import Parts
 from symdp.certify.work import OutOfWorkError, spend_products
 from symdp.derive.pieces import pieces
 from symdp.derive.records import TURNED, Piece
-from symdp.emit.arb import constant_ball
+from symdp.emit.arb import compile_arb, constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -68,11 +69,33 @@ class _RatioParts(Parts):
         own = [piece for piece in pieces(pair) if piece.log_q is not None]
         self._of(pair, (), tuple(stretch(_of_ratio(piece), pair.variable) for piece in own))
 
+    def reach(self, tilt: sp.Rational) -> sp.Rational:
+        """Return 0: e^{−cW} is at most 1, so that tails of Q bound those at every tilt c > 0."""
+        return sp.S.Zero
+
     def weighed_ratios(self, tilt: sp.Rational) -> tuple[Array, Array]:
         """Return about the weights e^{−cW} Q and the ratios W of nodes, which prove nothing."""
         _, nodes = self._coarse(tilt)
         weights = np.array([float(w.mid()) for w in nodes.weights])
         return weights, np.array([-float(x.mid()) for x in nodes.losses])
+
+
+class _RatioDensity(LossPart):
+    """The density of W on a piece under e^{−cW} Q/φ(c), whose tails are those of Q over φ(c)."""
+
+    def __init__(self, piece: Piece, x: sp.Symbol, tilt: sp.Rational, log_moment: arb) -> None:
+        super().__init__(piece, x, tilt, log_moment)
+        assert piece.log_p is not None
+        self._own = piece.log_p
+        self._own_ball = compile_arb(piece.log_p, [x])
+
+    def cut(self, tolerance: arb) -> tuple[list[arb], arb]:
+        """Return finite ends, and a bound of the mass beyond them."""
+
+        def magnitude(x: arb) -> arb:
+            return arb((self._own_ball(x) - self.log_moment).exp())
+
+        return cut_tails(self._own, magnitude, self.x, list(self.ends), tolerance)
 
 
 def _of_ratio(piece: Piece) -> Piece:
@@ -169,7 +192,7 @@ class Decay:
             moving = []
             for part in parts.stretches:
                 if not part.is_flat:
-                    moving.append(LossPart(part.piece, part.x, tilt, log_moment))
+                    moving.append(_RatioDensity(part.piece, part.x, tilt, log_moment))
                     continue
                 cut = part.cut(parts.reach(tilt), _DECAY_BITS)
                 found = part.nodes(cut, c, scale, tolerance=arb(2) ** -_DECAY_BITS)
