@@ -47,6 +47,8 @@ ROUTE = "contour"  # the row of the table
 def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
+    Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added.
+
     Parameters
     ----------
     law
@@ -54,7 +56,7 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     epsilon
         Between the least and the largest loss, in nats.
     """
-    if not law.is_spread:
+    if not law.is_spread or law.is_near_top(epsilon):
         return None
     shared = on_shared_lines(law, epsilon)
     if shared is not None and margin(shared) <= _SHARED + _ROUNDED_LOG * abs(shared.log_delta):

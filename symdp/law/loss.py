@@ -125,6 +125,21 @@ class LossLaw:
         """The largest loss beyond doubles, None where that is not known."""
         return precise_top(self.step, self.outlines, self.loss_bounds[1])
 
+    def near_top(self, below: float) -> tuple[float, float]:
+        """Return the log of the probability of the largest loss, and that of those close to it.
+
+        Parameters
+        ----------
+        below
+            How far below the largest one a loss is close to it, in nats.
+        """
+        top, base = self.loss_bounds[1], self.base
+        largest = base.atomic & (base.loss >= top - _SEEN_BEYOND * (1.0 + abs(top)))
+        close = (base.loss >= top - below) & ~largest
+        logs = (np.logaddexp.reduce(base.log_weight[here]) for here in (largest, close))
+        first, second = (float(log) for log in logs)
+        return first, second
+
     @cached_property
     def is_spread(self) -> bool:
         """Whether the loss has a continuous part."""

@@ -19,6 +19,8 @@ from symdp.law.tilted import Tilted
 
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 _SUMMED = 2.0**-6  # of a double's rounding: how far sums of 64-bit mantissas were off, and more
+_TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
+_LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
 _VERY_MANY_STEPS = 10_000_000  # up to this, 18 digits of E|L − E L| leave 12 of δ
 
 
@@ -138,6 +140,36 @@ class SumLaw:
         """Return how far ε lies below the largest total loss, inf where that is infinite."""
         top = self.precise_top
         return self.loss_bounds[1] - epsilon if top is None else float(top - Fraction(epsilon))
+
+    def is_near_top(self, epsilon: float) -> bool:
+        """Return whether what exceeds ε are hardly more than the largest losses of all steps.
+
+        In the mean at most one step's loss is another one then, if the sum exceeds ε, and δ is what
+        a few short convolutions give.
+        """
+        below = self.loss_bounds[1] - epsilon
+        if not (self.has_atoms and below < _TOP_SHARE * (self.loss_bounds[1] - self.mean)):
+            return False
+        pairs = [(law.near_top(below), count) for law, count in self.parts]
+        if not all(largest > -math.inf for (largest, _), _ in pairs):
+            return False
+        others = sum(count * math.exp(close - largest) for (largest, close), count in pairs)
+        return others <= 1.0 and self._top_mass < _LARGE_DELTA / -math.expm1(-below)
+
+    @cached_property
+    def _top_mass(self) -> float:
+        """The probability that every step has its largest loss."""
+        return math.exp(sum(count * law.near_top(0.0)[0] for law, count in self.parts))
+
+    def epsilon_of_top(self, log_delta: float) -> float | None:
+        """Return the ε at which the largest loss alone gives δ, None where it gives less at 0.
+
+        No smaller ε has that δ. Only where `is_near_top` holds of it, it is worth asking for.
+        """
+        top, share = self.loss_bounds[1], math.exp(log_delta)
+        if not (self.has_atoms and top < math.inf and share < self._top_mass):
+            return None
+        return top + math.log1p(-share / self._top_mass)
 
     @cached_property
     def log_finite_mass(self) -> float:

@@ -65,6 +65,7 @@ class Composition(Summed):
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
         from symdp.balls.masses import with_mass_one
+        from symdp.derive.symmetry import has_one_law
         from symdp.model.protection import protection_of
         from symdp.questions.steps import merged_steps, of_independent_steps
 
@@ -73,6 +74,7 @@ class Composition(Summed):
         merged = merged_steps(of_independent_steps(asked))
         self.steps = tuple(with_mass_one(merged).items())
         self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
+        self._has_one_law = all(has_one_law(m) for m in merged)
         self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
 
@@ -88,14 +90,18 @@ class Composition(Summed):
 
     def law(self, direction: str) -> SumLaw:
         """Return the law of the total privacy loss in one direction, built once."""
-        key = direction, generation()  # an interrupt may have left a law half made
+        if sides(direction) != (direction,):
+            raise InputError("a law has one direction: 'remove' or 'add'")
+        side = "remove" if self._has_one_law else direction
+        key = side, generation()  # an interrupt may have left a law half made
         if key not in self._laws:
-            from symdp.law.family import total_law
-
-            if sides(direction) != (direction,):
-                raise InputError("a law has one direction: 'remove' or 'add'")
-            self._laws[key] = total_law(self.steps, direction)
+            self._laws[key] = self._new_law(side)
         return self._laws[key]
+
+    def _new_law(self, direction: str) -> SumLaw:
+        from symdp.law.family import total_law
+
+        return total_law(self.steps, direction)
 
     @overload
     def delta(self, epsilon: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
@@ -169,9 +175,9 @@ class Composition(Summed):
         }
 
     def _sides(self, direction: str) -> tuple[str, ...]:
-        """Return the directions to ask; one where both have one law of the loss."""
+        """Return the directions to ask; the first alone where both have one law of the loss."""
         asked = sides(direction)
-        return asked[:1] if self._label else asked
+        return asked[:1] if self._has_one_law else asked
 
     @overload
     def epsilon(self, delta: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
@@ -198,7 +204,7 @@ class Composition(Summed):
         AccuracyError
             If the method cannot reach its accuracy.
         """
-        from symdp.questions.invert import invert
+        from symdp.questions.invert import invert_larger
 
         if method == "certified":
             return cast("Guarantee | Curve", self.certify_epsilon(delta, direction=direction))
@@ -212,10 +218,8 @@ class Composition(Summed):
         accountant = accountant_for(method, self)
         start = time.perf_counter()
         with within_capacity(accountant.name):
-            found = {
-                side: invert(accountant, self.law(side), math.log(delta))
-                for side in self._sides(direction)
-            }
+            laws = {side: self.law(side) for side in self._sides(direction)}
+            found = invert_larger(accountant, laws, math.log(delta))
         side = clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
         best = found[side]
         lower, upper = of_the_larger(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
@@ -35,7 +35,46 @@ class Inverse:
     route: str = ""
 
 
-def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
+def invert_larger(
+    accountant: Accountant, laws: Mapping[str, SumLaw], log_delta: float
+) -> dict[str, Inverse]:
+    """Return the inverses of those directions that may have the largest ε.
+
+    A later direction whose δ is small enough already at an upper end of the ε found so far has no
+    larger one, and is not looked at any further.
+
+    Parameters
+    ----------
+    accountant, log_delta
+        As for `invert`.
+    laws
+        The law of the total loss in each direction.
+
+    Raises
+    ------
+    InputError, AccuracyError
+        As `invert` does.
+    """
+    found: dict[str, Inverse] = {}
+    largest: float | None = None
+    for side, law in laws.items():
+        if largest is not None and _is_met(accountant.log_delta(law, largest), log_delta):
+            continue
+        inverse = found[side] = invert(accountant, law, log_delta, largest)
+        end = inverse.epsilon if inverse.upper is None else inverse.upper
+        largest = end if largest is None else max(largest, end)
+    return found
+
+
+def _is_met(answer: Answer, log_delta: float) -> bool:
+    """Return whether δ is at most what is asked for, by its upper bound where it has one."""
+    upper = answer.log_delta if answer.log_upper is None else answer.log_upper
+    return upper <= log_delta
+
+
+def invert(
+    accountant: Accountant, law: SumLaw, log_delta: float, start: float | None = None
+) -> Inverse:
     """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's or Brent's method.
 
     Parameters
@@ -44,6 +83,8 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         The rule and the law of the total loss in one direction.
     log_delta
         log δ < 0.
+    start
+        Where ε may be.
 
     Raises
     ------
@@ -87,13 +128,15 @@ def invert(accountant: Accountant, law: SumLaw, log_delta: float) -> Inverse:
         if height(0.0) > 0:
             return None
         answer = known[0.0][1]
-        proved = answer.log_upper is not None and answer.log_upper <= log_delta
+        proved = answer.log_upper is not None and _is_met(answer, log_delta)
         advice = answer.advice or _AT_ZERO
         return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
 
-    guess = None
-    if accountant.is_exact and law.is_spread and log_delta < _SMALL_DELTA:
-        guess = epsilon_near(law, log_delta)
+    guess = start
+    if guess is None and accountant.is_exact and law.is_spread and log_delta < _SMALL_DELTA:
+        highest = law.epsilon_of_top(log_delta)
+        next_to_it = highest is not None and law.is_near_top(highest)
+        guess = highest if next_to_it else epsilon_near(law, log_delta)
     if guess is None:
         # The quantile of a normal loss is near enough to start from.
         guess = mean + width * _exceeded(log_delta)

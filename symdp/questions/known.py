@@ -7,9 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from symdp.arguments import DIRECTIONS
 from symdp.errors import InputError
-from symdp.interrupt import generation
 from symdp.questions.composition import Composition
 
 if TYPE_CHECKING:
@@ -59,6 +57,7 @@ class KnownComposition(Composition):
         self._law: LossLaw = law
         self.protection = Protection(**facts["protection"])
         self._label = "both" if facts["is_mirrored"] else ""
+        self._has_one_law = bool(facts["has_one_law"])
         self.count = count
         self._laws = {}
         self._built = built
@@ -68,18 +67,11 @@ class KnownComposition(Composition):
         """The step with its count."""
         return self._built().steps
 
-    def law(self, direction: str) -> SumLaw:
-        """Return the law of the total privacy loss in one direction."""
-        if direction not in DIRECTIONS:
-            return super().law(direction)
-        key = direction, generation()
-        if key not in self._laws:
-            from symdp.law.total import SumLaw
+    def _new_law(self, direction: str) -> SumLaw:
+        from symdp.law.total import SumLaw
 
-            as_given = direction == "remove" or self._label
-            law = self._law if as_given else self._law.reversed()
-            self._laws[key] = SumLaw([(law, self.count)])
-        return self._laws[key]
+        law = self._law if direction == "remove" else self._law.reversed()
+        return SumLaw([(law, self.count)])
 
 
 def facts_of(steps: Composition) -> dict[str, Any] | None:
@@ -88,6 +80,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     That its densities have mass one is checked at three values of its parameters, as everywhere;
     the quadrature of each law is the check at others.
     """
+    from symdp.derive.symmetry import has_one_law
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
     from symdp.law.loss import LossLaw
@@ -112,6 +105,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
         "name": mechanism.name,
         "formula": data,
         "is_mirrored": mechanism.is_mirrored,
+        "has_one_law": has_one_law(mechanism),
         "protection": dict(vars(steps.protection)),
     }
 

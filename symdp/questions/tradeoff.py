@@ -316,7 +316,8 @@ class _Complement:
         from symdp.questions.accountants import accountant_for
 
         self._accountant = accountant_for("contour", composition)
-        self.laws = [composition.law(side) for side in sides(direction)]
+        # Each once, where a symmetry gives both directions one law.
+        self.laws = list(dict.fromkeys(composition.law(side) for side in sides(direction)))
 
     def __call__(self, epsilon: float) -> float:
         from symdp.law.tilts import log_one_minus_exp

@@ -42,6 +42,8 @@ _STEEPER = 2.0  # the slope of log δ for which densities are kept, in those it 
 _SHARPEST = 300.0  # of these slopes, times the losses: places closer than that are rounded
 _SHARP = 1e-12  # the error of an answer that no finer places would improve on
 _ROUNDING = 1e-15  # of one interpolated density
+_FIT = 2e-15  # of its logarithm, where no known mass corrects it
+_KEPT = 2.0  # times as far below the largest loss as ε lies: what is kept next to it
 
 
 def convolved(law: SumLaw, epsilon: float) -> Direct:
@@ -66,7 +68,8 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
         if failed is not None and failed.stops(plan):
             raise AccuracyError(failed.reason)
         try:
-            kept = _Kept(plan, TotalDensity(law, plan.tilt, *plan.total()))
+            whole = not plan.is_near_top
+            kept = _Kept(plan, TotalDensity(law, plan.tilt, *plan.total(), is_whole=whole))
         except AccuracyError as error:
             law.kept[_Failure] = _Failure(plan, str(error))
             raise
@@ -79,13 +82,12 @@ class _Plan:
     """Which tilt to store densities in, and how far to keep them."""
 
     def __init__(self, law: SumLaw, epsilon: float) -> None:
-        self.law = law
+        self.law, self.epsilon = law, epsilon
         self.width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+        self.is_near_top = law.is_near_top(epsilon)
         # Below and next to the mean 1 − δ counts too, and with it the bulk of Q.
-        self.two_sided = epsilon < law.mean + _NEAR * self.width
-        strip = Strip.MIDDLE if epsilon < law.mean else Strip.RIGHT
-        saddle = saddle_point(law, epsilon, strip, settled=0.1)
-        tilt = far_tilt(law, strip) if saddle is None else saddle.tilt
+        self.two_sided = not self.is_near_top and epsilon < law.mean + _NEAR * self.width
+        tilt = math.inf if self.is_near_top else _saddle_tilt(law, epsilon)
         size = max(abs(epsilon), abs(law.mean))
         self.steepness = min(_STEEPER * abs(tilt), _SHARPEST / size)
         # Next to an end of the range no tilt makes ε a typical loss, nor need it.
@@ -103,6 +105,8 @@ class _Plan:
         upper, floor = other.needed
         reaches = self.upper >= upper and self.floor <= floor
         resolves = _STEEPER * self.steepness >= other.steepness
+        if self.is_near_top and not (other.is_near_top and other.epsilon >= self.epsilon):
+            return False
         return reaches and resolves and self.two_sided >= other.two_sided
 
     def asks_as_much_as(self, failed: _Plan) -> bool:
@@ -152,6 +156,10 @@ class _Plan:
         some = SumLaw(parts)
         mean, variance = some.mean, float(some.cumulants(0.0, 2)[1])
         width = math.sqrt(variance)
+        if self.is_near_top:  # the other steps' losses are their largest at most
+            upper = some.loss_bounds[1]
+            lower = upper - _KEPT * (self.law.loss_bounds[1] - self.epsilon)
+            return self._window(lower, upper, mean, width, math.inf)
         lower = _lower_end(some, width, 1.0, 0.0)
         if self.two_sided:
             lower = min(lower, _lower_end(some, width, 1.0, -1.0))
@@ -166,7 +174,13 @@ class _Plan:
             upper = min(upper, self._reach(parts))
         if not (upper > lower and abs(self.tilt) * (upper - lower) < _MOST_FOLDS):
             raise AccuracyError("the density of the privacy loss falls too steeply to convolve")
+        # Sums of few steps that take long are those of which more would take too long.
         last = some.count == self.law.count
+        return self._window(lower, upper, mean, width, math.inf if last else _EFFORT * some.count)
+
+    def _window(
+        self, lower: float, upper: float, mean: float, width: float, effort: float
+    ) -> Window:
         return Window(
             lower=lower,
             upper=upper,
@@ -176,8 +190,7 @@ class _Plan:
             two_sided=self.two_sided,
             floor=self.floor,
             steepness=self.steepness,
-            # Sums of few steps that take long are those of which more would take too long.
-            effort=min(_MOST_EFFORT, math.inf if last else _EFFORT * some.count),
+            effort=min(_MOST_EFFORT, effort),
         )
 
     def _reach(self, parts: tuple[tuple[LossLaw, int], ...]) -> float:
@@ -225,7 +238,13 @@ class _Plan:
     def _normalised(
         self, measure: Measure, parts: tuple[tuple[LossLaw, int], ...]
     ) -> tuple[Measure, Array]:
-        """Return the measure with its known total mass, and how far mass and mean were off."""
+        """Return the measure with its known total mass, and how far mass and mean were off.
+
+        Of a part of it the mass is not known, and what fitting costs is counted in full.
+        """
+        if self.is_near_top:
+            size = 0.0 if measure.density is None else measure.density.size
+            return measure, np.asarray([_ROUNDING + _FIT * (4.0 + size), 0.0])
         some = SumLaw(parts)
         known = some.cgf(0.0)
         kept = np.exp(measure.log_weight - self.tilt * measure.atoms)
@@ -290,6 +309,13 @@ class _Failure:
     def stops(self, plan: _Plan) -> bool:
         """Return whether there is no point in another try."""
         return plan.asks_as_much_as(self.plan)
+
+
+def _saddle_tilt(law: SumLaw, epsilon: float) -> float:
+    """Return the tilt that makes ε a typical loss, or the farthest one."""
+    strip = Strip.MIDDLE if epsilon < law.mean else Strip.RIGHT
+    saddle = saddle_point(law, epsilon, strip, settled=0.1)
+    return far_tilt(law, strip) if saddle is None else saddle.tilt
 
 
 def _seen_beyond(part: LossLaw, loss: float) -> float:

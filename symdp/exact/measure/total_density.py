@@ -11,6 +11,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.measure.measure import Measure
 from symdp.law.step import Array
+from symdp.law.tilts import log_one_minus_exp
 from symdp.law.total import SumLaw
 
 _UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
@@ -34,12 +35,16 @@ class Direct:
 
 @dataclass(frozen=True)
 class TotalDensity:
-    """The law of the total loss, tilted, and how far mass and mean had to be mended on the way."""
+    """The law of the total loss, tilted, and how far mass and mean had to be mended on the way.
+
+    Where it is not whole, what lies below the ε asked for was left out.
+    """
 
     law: SumLaw
     tilt: float
     measure: Measure
     defect: Array
+    is_whole: bool = True
 
     def profile(self, epsilon: float) -> Direct:
         """Return δ and 1 − δ at one ε."""
@@ -61,6 +66,9 @@ class TotalDensity:
                 caps.append(weight + gap)
             above.append(caps[-1])
         gain, cap = log_sum(np.concatenate(gains)), log_sum(np.concatenate(caps))
+        if not self.is_whole:
+            finite = self.law.log_finite_mass
+            cap = finite + log_one_minus_exp(min(gain - finite, 0.0))
         self._check_end(epsilon, gain)
         if cap < -_LEAST:
             raise AccuracyError("1 − δ is too small for densities kept around the bulk")
