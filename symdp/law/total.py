@@ -91,8 +91,13 @@ class SumLaw:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the losses of some steps are single values, and those of others are not."""
-        return self.is_spread and not all(law.is_spread for law, _ in self.terms)
+        """Whether the losses of some steps are several single values, and those of others are not.
+
+        A step whose finite loss is one value only moves the others.
+        """
+        return self.is_spread and any(
+            not law.is_spread and law.loss_bounds[0] < law.loss_bounds[1] for law, _ in self.terms
+        )
 
     def apart(self) -> tuple[SumLaw, SumLaw]:
         """Return the steps of a mixed law: those whose losses are single values, and the others."""
