@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 _LEAST = 1e-3  # seconds; a timer set to zero would never ring
 _SOON = 0.01  # seconds until it rings again while a module is imported
+WAITING = 10.0  # seconds that may pass for a second of work, on a machine that others keep busy
 _AGAIN = 1.0  # seconds until it rings again where its first ring was lost, as in a destructor
 
 
@@ -30,11 +31,25 @@ class _TimeUpError(BaseException):
         self.depth = depth
 
 
+@dataclass(frozen=True)
+class _End:
+    """When an attempt must end, on the clock on the wall and on that of the thread's own work."""
+
+    passed: float
+    worked: float = math.inf
+
+    @property
+    def left(self) -> float:
+        """Seconds until the first of the two; that of the work comes no sooner than these."""
+        return min(self.passed - time.monotonic(), self.worked - worked())
+
+
 class _Ends(threading.local):
     """When the attempts that this thread is in must end, the outermost first."""
 
     def __init__(self) -> None:
-        self.times: list[float] = []
+        self.times: list[_End] = []
+        self.charged = 0.0  # seconds that child processes worked for this thread
 
 
 _ends = _Ends()
@@ -50,7 +65,22 @@ def time_left() -> float:
     >>> time_left(), attempt(time_left, 0.0, 30.0) <= 30.0
     (inf, True)
     """
-    return max(0.0, min(_ends.times, default=math.inf) - time.monotonic())
+    return max(0.0, min((end.left for end in _ends.times), default=math.inf))
+
+
+def worked() -> float:
+    """Return the processor seconds of this thread, and what it was charged with.
+
+    Waiting does not count, so that a machine that others keep busy changes no derivation.
+    """
+    return time.thread_time() + _ends.charged
+
+
+def charge(seconds: float) -> None:
+    """Add what a child process worked for this thread."""
+    _ends.charged += seconds
+    if _ends.times and _can_ring():
+        _arm()
 
 
 @dataclass
@@ -76,7 +106,8 @@ def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
     Parameters
     ----------
     seconds : a positive number
-    symbolic : whether only SymPy works inside, so that no law in numbers can be half made
+    symbolic : whether only SymPy works inside, so that no law in numbers can be half made; its
+        seconds are those of `worked` then, within ten times as many that pass
 
     Examples
     --------
@@ -86,7 +117,12 @@ def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
     True
     """
     depth, outcome = len(_ends.times), Outcome()
-    _ends.times.append(time.monotonic() + max(_LEAST, seconds))
+    seconds = max(_LEAST, seconds)
+    if symbolic:
+        end = _End(time.monotonic() + WAITING * seconds, worked() + seconds)
+    else:
+        end = _End(time.monotonic() + seconds)
+    _ends.times.append(end)
     state = _numeric_state()
     try:
         with _ringing(depth):
@@ -107,13 +143,13 @@ def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
 
 
 def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
-    """Return what the work returns, or `otherwise` where its time was up first; see `limit`.
+    """Return what symbolic work returns, or `otherwise` where its time was up first; see `limit`.
 
     Parameters
     ----------
     work : a function of no arguments
     otherwise : what to return when time is up
-    seconds : no more than that; nothing is tried where it is not positive
+    seconds : of work, no more than that; nothing is tried where it is not positive
 
     Examples
     --------
@@ -169,7 +205,7 @@ def undisturbed() -> Iterator[None]:
 
 
 class Clock:
-    """Seconds that may be worked altogether, in attempts that need not follow each other at once.
+    """Seconds that may be `worked` altogether, in attempts that need not follow each other at once.
 
     Examples
     --------
@@ -186,7 +222,7 @@ class Clock:
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        running = 0.0 if self._since is None else time.monotonic() - self._since
+        running = 0.0 if self._since is None else worked() - self._since
         return max(0.0, self.seconds - self._spent - running)
 
     def attempt(
@@ -203,11 +239,11 @@ class Clock:
         seconds = max(least, min(share * self.seconds, self.left))
         if self._since is not None:
             return attempt(work, otherwise, seconds)
-        self._since = time.monotonic()
+        self._since = worked()
         try:
             return attempt(work, otherwise, seconds)
         finally:
-            self._spent += time.monotonic() - self._since
+            self._spent += worked() - self._since
             self._since = None
 
 
@@ -268,9 +304,10 @@ def _ringing(depth: int) -> Iterator[None]:
 
 
 def _arm() -> None:
-    first = min([*_ends.times, *(end for end, _ in _foreign)], default=math.inf)
+    waits = [end.left for end in _ends.times] + [end - time.monotonic() for end, _ in _foreign]
+    first = min(waits, default=math.inf)
     if math.isfinite(first):
-        signal.setitimer(signal.ITIMER_REAL, max(_LEAST, first - time.monotonic()), _AGAIN)
+        signal.setitimer(signal.ITIMER_REAL, max(_LEAST, first), _AGAIN)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -286,11 +323,10 @@ def _ring(number: int, frame: FrameType | None) -> None:
     if _is_importing(frame):
         signal.setitimer(signal.ITIMER_REAL, _SOON, _AGAIN)
         return
-    now = time.monotonic()
     for depth, end in enumerate(_ends.times):
-        if now >= end:
+        if end.left <= 0:
             raise _TimeUpError(depth)
-    if _foreign and now >= _foreign[0][0]:
+    if _foreign and time.monotonic() >= _foreign[0][0]:
         _, handler = _foreign.pop()
         if callable(handler):
             handler(number, frame)

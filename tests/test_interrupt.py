@@ -12,9 +12,16 @@ import pytest
 
 from symdp.cli.guard import guarded
 from symdp.errors import AccuracyError, InputError
-from symdp.interrupt import Clock, attempt, limit, time_left
+from symdp.interrupt import Clock, attempt, charge, limit, time_left, worked
 
 AGES = 60.0  # seconds that no test waits
+
+
+def toil(seconds: float = AGES) -> str:
+    end = worked() + seconds
+    while worked() < end:
+        pass
+    return "done"
 
 
 def sleep() -> str:
@@ -28,13 +35,13 @@ def test_work_in_time_is_returned() -> None:
 
 
 def test_the_shortest_of_nested_limits_counts() -> None:
-    assert attempt(lambda: attempt(sleep, "inner", 0.05), "outer", AGES) == "inner"
-    assert attempt(lambda: attempt(sleep, "inner", AGES), "outer", 0.05) == "outer"
+    assert attempt(lambda: attempt(toil, "inner", 0.05), "outer", AGES) == "inner"
+    assert attempt(lambda: attempt(toil, "inner", AGES), "outer", 0.05) == "outer"
 
 
 def test_work_goes_on_after_an_inner_limit() -> None:
     def work() -> tuple[str, str]:
-        return attempt(sleep, "first", 0.05), attempt(sleep, "second", 0.05)
+        return attempt(toil, "first", 0.05), attempt(toil, "second", 0.05)
 
     assert attempt(work, ("", ""), AGES) == ("first", "second")
 
@@ -42,7 +49,7 @@ def test_work_goes_on_after_an_inner_limit() -> None:
 def test_what_catches_errors_does_not_catch_the_end() -> None:
     def stubborn() -> str:
         try:
-            return sleep()
+            return toil()
         except Exception:
             return "caught"
 
@@ -62,7 +69,7 @@ def test_precisions_are_restored() -> None:
 
     def work() -> None:
         mpmath.mp.dps, flint.ctx.prec = 99, 999
-        sleep()
+        toil()
 
     assert attempt(work, "late", 0.05) == "late"
     assert (mpmath.mp.dps, flint.ctx.prec) == (digits, bits)
@@ -88,8 +95,8 @@ def test_a_timer_that_was_set_before_still_rings() -> None:
     rung = []
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        assert attempt(sleep, "late", 0.05) == "late"
+        signal.setitimer(signal.ITIMER_REAL, 2.0)
+        assert attempt(toil, "late", 0.05) == "late"
         assert not rung
         for _ in range(200):
             if rung:
@@ -111,11 +118,29 @@ def test_a_thread_works_to_its_end_and_knows_the_time() -> None:
     assert found == [True]
 
 
+def test_waiting_is_no_work_but_does_not_last_for_ever() -> None:
+    assert attempt(lambda: time.sleep(0.2), "late", 0.1) is None
+    assert attempt(sleep, "late", 0.02) == "late"
+
+
+def test_what_a_child_worked_counts() -> None:
+    def work() -> str:
+        charge(1.0)
+        return toil()
+
+    start = time.monotonic()
+    assert attempt(work, "late", 1.01) == "late"
+    assert time.monotonic() - start < AGES
+    clock = Clock(2.0)
+    clock.attempt(lambda: charge(1.5), None)
+    assert clock.left < 0.6
+
+
 def test_a_clock_counts_what_was_worked() -> None:
     clock = Clock(0.4)
-    assert clock.attempt(lambda: time.sleep(0.1), "late") is None
+    assert clock.attempt(lambda: toil(0.1), "late") == "done"
     assert clock.left < 0.31
-    assert clock.attempt(sleep, "late") == "late"
+    assert clock.attempt(toil, "late") == "late"
     assert clock.left == 0.0
     assert clock.attempt(lambda: "more", "late") == "late"
     assert clock.attempt(lambda: "more", "late", least=AGES) == "more"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -28,7 +27,7 @@ from symdp.derive.pieces import SmoothPair, pieces, points, smooth_pairs
 from symdp.derive.records import CGF
 from symdp.derive.signs import compare, interior_point
 from symdp.derive.simplify import log_of_total
-from symdp.interrupt import attempt
+from symdp.interrupt import attempt, worked
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -104,7 +103,7 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
         ends = _numeric_domain(pair)
         reason = "the loss is that of a public choice among several pairs"
         return CGF(tilt, None, "numeric", ends, reason=reason, domain_is_numeric=True), True
-    deadline = time.monotonic() + time_limit
+    deadline = worked() + time_limit
     stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
     domain = attempt(
         lambda: _domain(pair, stretches, below_one), None, max(_LEAST, _SHARE * time_limit)
@@ -119,10 +118,10 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
         tilts, values = in_time(
             lambda: checked(expression, pair, tilt, domain, below_one),
             "a closed form was found, but not checked within the time limit",
-            max(_LEAST, deadline - time.monotonic()),
+            max(_LEAST, deadline - worked()),
         )
     except NoClosedForm as reason:
-        is_final = reason.is_final and time.monotonic() < deadline
+        is_final = reason.is_final and worked() < deadline
         ends = _numeric_domain(pair) if domain is None else None
         found = CGF(tilt, None, "numeric", domain or ends, reason=str(reason))
         return replace(found, domain_is_numeric=ends is not None), is_final
@@ -244,11 +243,11 @@ def _integral(stretch: _Stretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.E
     if reason:
         raise NoClosedForm(reason, is_final=True)
     moving = LogForm(form.variable, smooth=form.smooth, logs=form.moving_logs)
-    left = deadline - time.monotonic()
+    left = deadline - worked()
     arguments = (sp.exp(moving.to_expression()), form.variable, stretch.lower, stretch.upper)
     value = compute("integrate", arguments, left)
     if value is None:
-        late = time.monotonic() > deadline - 0.1
+        late = worked() > deadline - 0.1
         raise NoClosedForm(
             f"no closed form of the integral between {stretch.lower} and {stretch.upper} was found"
             + (" within the time limit" if late else "")

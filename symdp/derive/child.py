@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
 import sympy as sp
 
-from symdp.interrupt import time_left, undisturbed
+from symdp.interrupt import WAITING, charge, time_left, undisturbed
 
 _JOIN_SECONDS = 1.0  # in which a child that was told to end has ended
 
@@ -42,8 +44,8 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
     """Return the result of a task ("integrate", "limit", …), None where it failed.
 
     Failure is an exception in the child, a result that still holds what was asked for, or the end
-    of the time; the child is killed then.  The child is a fork where that is safe, otherwise a
-    fresh interpreter that receives the task by its standard input.
+    of the time, in seconds that the child works; it is killed then.  The child is a fork where that
+    is safe, otherwise a fresh interpreter that receives the task by its standard input.
 
     Examples
     --------
@@ -59,7 +61,9 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
         and threading.active_count() == 1
         and not multiprocessing.current_process().daemon
     )
-    answer = (_by_fork if forking else _by_interpreter)(task, arguments, seconds)
+    found = (_by_fork if forking else _by_interpreter)(task, arguments, seconds)
+    answer, spent = (None, seconds) if found is None else found
+    charge(spent)
     return None if answer is None else _finished(answer)
 
 
@@ -85,43 +89,64 @@ def _perform(task: str, arguments: tuple[Any, ...]) -> sp.Expr | None:
         return None  # SymPy gives up in all these ways
 
 
-def _fork_main(sender: Connection, task: str, arguments: tuple[Any, ...]) -> None:
-    sender.send_bytes(pickle.dumps(_perform(task, arguments)))
+def _answer(task: str, arguments: tuple[Any, ...], seconds: float) -> bytes:
+    """Return the pickled result and what it cost; the system ends a process that takes longer."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+    start = time.process_time()
+    found = _perform(task, arguments)
+    return pickle.dumps((found, time.process_time() - start))
+
+
+def _fork_main(sender: Connection, task: str, arguments: tuple[Any, ...], seconds: float) -> None:
+    sender.send_bytes(_answer(task, arguments, seconds))
     sender.close()
 
 
-def _by_fork(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
+def _by_fork(
+    task: str, arguments: tuple[Any, ...], seconds: float
+) -> tuple[sp.Expr | None, float] | None:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_fork_main, args=(sender, task, arguments), daemon=True)
+    process = context.Process(
+        target=_fork_main, args=(sender, task, arguments, seconds), daemon=True
+    )
     with undisturbed():
         process.start()
         sender.close()
     try:
-        if not receiver.poll(seconds):
+        if not receiver.poll(WAITING * seconds):
             return None
-        return pickle.loads(receiver.recv_bytes())
+        answer = receiver.recv_bytes()
     except EOFError:
         return None
     finally:
         process.kill()
         process.join(_JOIN_SECONDS)
         receiver.close()
+    found: tuple[sp.Expr | None, float] = pickle.loads(answer)
+    return found
 
 
-def _by_interpreter(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
+def _by_interpreter(
+    task: str, arguments: tuple[Any, ...], seconds: float
+) -> tuple[sp.Expr | None, float] | None:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "symdp.derive.child"],
-            input=pickle.dumps((task, arguments)),
+            input=pickle.dumps((task, arguments, seconds)),
             capture_output=True,
-            timeout=seconds,
+            timeout=WAITING * seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
         return None
-    return pickle.loads(done.stdout) if done.returncode == 0 else None
+    if done.returncode != 0:
+        return None
+    found: tuple[sp.Expr | None, float] = pickle.loads(done.stdout)
+    return found
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(pickle.dumps(_perform(*pickle.loads(sys.stdin.buffer.read()))))
+    sys.stdout.buffer.write(_answer(*pickle.loads(sys.stdin.buffer.read())))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable
 
 import sympy as sp
@@ -13,6 +12,7 @@ from symdp.derive.child import compute
 from symdp.derive.shapes import log_of_product
 from symdp.derive.signs import sign_of
 from symdp.derive.tidy import Generators
+from symdp.interrupt import worked
 
 _QUICK = 150  # operations that are factored here and now; more go to a child process
 _SECONDS = 5.0  # for one factorisation
@@ -30,7 +30,7 @@ def log_of_total(total: sp.Expr, tilt: sp.Symbol, deadline: float = math.inf) ->
         A moment generating function of the tilt, positive at 0.
     tilt : sympy.Symbol
     deadline : float
-        On the clock of `time.monotonic`; a long expression is factored until then at most.
+        On the clock of `symdp.interrupt.worked`; a long expression is factored until then at most.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def _products(total: sp.Expr, deadline: float) -> Iterable[list[sp.Expr]]:
     if sp.count_ops(plain) <= _QUICK:
         factored: sp.Expr | None = tidy.factor(tidy.together(plain))
     else:
-        seconds = min(_SECONDS, deadline - time.monotonic())
+        seconds = min(_SECONDS, deadline - worked())
         factored = compute("factor", (plain,), seconds)
     if factored is not None:
         yield generators.factors(factored, with_hyperbolics=False)

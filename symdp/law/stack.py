@@ -185,6 +185,10 @@ class StackedLaw(SumLaw):
         found: SumLaw = self.kept[StackedLaw]
         return found
 
+    def epsilon_of_top(self, log_delta: float) -> float | None:
+        """Return None: to begin a search there is not worth the law of every step."""
+        return None
+
     @cached_property
     def thinned(self) -> SumLaw:
         """A law of fewer steps whose characteristic function is hardly smaller far out."""
