@@ -47,4 +47,4 @@ def test_tables_and_figures_are_there():
         picture = (PAGE.parent / "figures" / name).read_text()
         assert picture.lstrip().startswith("<?xml")
         assert "nan" not in picture.lower().split("<metadata>")[0]
-    assert len(re.findall(r"!\[", text)) == 10
+    assert len(re.findall(r"!\[", text)) == 11

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import allocation_rows
 import choose
 import edgeworth_rows
 import fourier_rows
@@ -57,7 +58,10 @@ def main() -> None:
             save(figure, folder)
             figures.append(figure)
             say(figure.heading)
-    text = reproduction(tables, errors, grid, individual(), figures)
+    own = allocation_rows.figure()
+    save(own, folder)
+    say(own.heading)
+    text = reproduction(tables, errors, grid, individual(), figures, own)
     (DOCS / "reproduction.md").write_text(text)
     (DOCS / "how-to-choose.md").write_text(choose.page())
     say("docs/reproduction.md and docs/how-to-choose.md are written")

@@ -48,6 +48,7 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     y_range: tuple[float, float] | None = None
+    x_ticks: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,9 @@ def _draw(panel: Panel, axis) -> None:
     axis.set_ylabel(panel.y_label)
     if panel.log_x:
         axis.set_xscale("log")
+    if panel.x_ticks:
+        axis.set_xticks(panel.x_ticks, [f"{place:g}" for place in panel.x_ticks])
+        axis.set_xticks([], minor=True)
     if panel.log_y:
         axis.set_yscale("log")
     if panel.y_range:

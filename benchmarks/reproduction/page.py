@@ -31,6 +31,7 @@ def reproduction(
     grid: Sequence[Digits],
     gaussian: Sequence[tuple[str, ...]],
     figures: Sequence[Figure],
+    own: Figure,
 ) -> str:
     header = ("what", "paper says", "symdp on the same grid", "certified δ", "the paper's value is")
     off = [row for row in grid if row.verdict.startswith("off")]
@@ -67,6 +68,12 @@ def reproduction(
         if figure.rows:
             parts.append(table(figure.header, figure.rows))
         parts.append(f"![{figure.heading}](figures/{figure.name}.svg)\n")
+    parts += [
+        f"## {own.heading}\n\n{own.text}\n",
+        f"This one is no paper's: {own.chosen}.\n",
+        table(own.header, own.rows),
+        f"![{own.heading}](figures/{own.name}.svg)\n",
+    ]
     return "\n".join(parts)
 
 

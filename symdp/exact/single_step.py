@@ -53,7 +53,7 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
         return None
     part = law.parts[0][0]
     known = part.known_profile(epsilon)
-    profile = log_profile(part, epsilon) if known is None else Profile(*known, -math.inf)
+    profile = log_profile(part, epsilon) if known is None else Profile(*known[:3], -math.inf)
     finite, complement, missing, rounded = profile
     # Far in a tail the density is e to a large negative number, whose rounding counts.
     error = 4e-15 + missing + 4e-16 * min(abs(finite), 1e6)
@@ -63,7 +63,8 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if math.isfinite(top) and rounded > -math.inf:
         error += ROUNDED * abs(top) / law.below_top(epsilon) * math.exp(rounded - finite)
     log_delta = log_add_exp(finite, law.log_mass_at_infinity)
-    return exact_answer(log_delta, complement, error, epsilon=epsilon)
+    slope = math.nan if known is None else -math.exp(min(known[3] - log_delta, 700.0))
+    return exact_answer(log_delta, complement, error, slope, epsilon)
 
 
 def log_profile(law: LossLaw, epsilon: float) -> Profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -11,6 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from flint import arb, ctx
 
+from symdp.errors import AccuracyError
 from symdp.law.allocation_density import tabulate
 from symdp.law.allocation_lattice import LatticeAllocatedLaw, recurs
 from symdp.law.likelihood_ratio import RatioLaw
@@ -61,7 +63,7 @@ class AllocatedLaw(LossLaw):
         low, high = base.loss_bounds
         super().__init__(step, (low, high) if sign > 0 else (-high, -low))
         self.domain = _domain(table, sign)
-        self.uncertain_mass = math.exp(tails[0]) + math.exp(tails[1])
+        self.uncertain_mass = math.exp(tails[0]) + math.exp(tails[1]) + ratios.mass_beyond
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
@@ -89,8 +91,8 @@ class AllocatedLaw(LossLaw):
         """P(Q = 0), and what the table does not reach."""
         return math.exp(self._log_infinite)
 
-    def known_profile(self, epsilon: float) -> tuple[float, float, float]:
-        """Return log δ(ε) and log(1 − δ(ε)) of the finite part, and δ's relative error."""
+    def known_profile(self, epsilon: float) -> tuple[float, float, float, float]:
+        """Return log δ(ε), log(1 − δ(ε)), δ's relative error and log(e^ε Q(L > ε))."""
         x, log_q, error = self._table.rule(self._sign * epsilon)
         above = self._sign * x - epsilon
         log_p = log_q + x if self._sign > 0 else log_q
@@ -98,7 +100,24 @@ class AllocatedLaw(LossLaw):
             gain = log_p + np.log(-np.expm1(np.minimum(-above, 0.0)))
         log_delta = _log_total(gain)
         share = np.exp(gain - log_delta) if log_delta > -math.inf else np.zeros(gain.size)
-        return log_delta, _log_total(log_p + np.minimum(-above, 0.0)), float(share @ error)
+        complement = _log_total(log_p + np.minimum(-above, 0.0))
+        falling = _log_total(np.where(above > 0, log_p - above, -np.inf))
+        return log_delta, complement, float(share @ error), falling
+
+    def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
+        """Return K(t) − t E L, K′(t) − E L and K″(t) of the table, for several tilts at once."""
+        low, high = self.domain
+        if not (low < tilts.min() and tilts.max() < high):
+            raise AccuracyError(f"{self.step.name}: no table of its loss reaches so large a tilt")
+        x, log_q, _ = self._table.rule(math.inf)
+        log_p = log_q + x if self._sign > 0 else log_q
+        centred = self._sign * x - self.base.mean
+        exponent = log_p + np.multiply.outer(tilts, centred)
+        top = exponent.max(axis=1)
+        weight = np.exp(exponent - top[:, None])
+        total = weight.sum(axis=1)
+        mean = weight @ centred / total
+        return top + np.log(total), mean, weight @ centred**2 / total - mean * mean
 
     @cached_property
     def precise_mean(self) -> Fraction:
@@ -168,11 +187,15 @@ def table_of(base: LossLaw, steps: int) -> LogDensityTable:
 
 
 def allocated_law(base: LossLaw, steps: int, direction: str) -> LossLaw:
-    """Return the law of one of t steps: a table, or a list from above where atoms forbid one."""
+    """Return the law of one of t steps: a table, or a list from above where there is none.
+
+    Atoms of W forbid a table, jumps and poles of its density may.
+    """
     ratios = ratios_of(base)
-    if recurs(ratios, steps):
-        return LatticeAllocatedLaw(base, ratios, steps, direction)
-    return AllocatedLaw(base, steps, direction)
+    if not recurs(ratios, steps):
+        with suppress(AccuracyError):
+            return AllocatedLaw(base, steps, direction)
+    return LatticeAllocatedLaw(base, ratios, steps, direction)
 
 
 def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:
@@ -182,7 +205,7 @@ def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: 
     much, and never too small.
     """
     if sign > 0:
-        mass = base.mass_at_infinity
+        mass = base.mass_at_infinity + ratios.mass_beyond
         log_mass = math.log(mass) if mass > 0 else -math.inf
     else:
         mass = ratios.mass_at_zero

@@ -70,7 +70,7 @@ class LatticeAllocatedLaw(LossLaw):
         noise = whole < _NOISE * math.sqrt(float(whole @ whole))
         y = steps * lattice.least + lattice.spacing * np.arange(size)
         lost = float(np.abs(whole[noise]) @ (1.0 + y[noise] / steps)) + lattice.beyond
-        lost += 2.0 * math.exp(_BEYOND)
+        lost += 2.0 * math.exp(_BEYOND) + ratios.mass_beyond
         whole[noise] = 0.0
         own = direction == "remove"
         weight = np.ones(size) if own else steps / np.maximum(y, lattice.spacing)
@@ -107,14 +107,11 @@ class _Lattice:
 
     def __init__(self, ratios: RatioLaw, steps: int) -> None:
         top = _top(ratios, steps)
-        coarse = ratios.coarse.ratio
-        self.least, largest = float(coarse.min()), float(coarse.max())
-        self.spacing = (top - steps * self.least) / _CELLS
-        if largest < top:
-            self.spacing = (largest - self.least) / ((largest - self.least) // self.spacing)
-        nodes = ratios.refined(2.0 * math.pi / self.spacing, 0.0, top)
+        self._place(ratios.coarse.ratio, steps, top)
+        nodes = ratios.refined(2.0 * math.pi / self.spacing, 0.0, top)  # some beyond the coarse
+        self._place(nodes.ratio, steps, top)
         mass = np.exp(nodes.log_weight)
-        above = nodes.ratio > top
+        above = nodes.ratio > top - (steps - 1) * self.least  # and so is Y, whatever the others
         self.beyond = float(mass[above] @ nodes.ratio[above])
         place = (np.where(above, self.least, nodes.ratio) - self.least) / self.spacing
         cell = np.rint(place)
@@ -124,6 +121,13 @@ class _Lattice:
         cells = cell.astype(np.int64)
         self.law = _spread(cells, mass, share)
         self.moved = _spread(cells[~stays], mass[~stays], share[~stays])
+
+    def _place(self, ratio: Array, steps: int, top: float) -> None:
+        """Place the lattice: the least of the ratios is on it, and the largest below the top."""
+        self.least, largest = float(ratio.min()), float(ratio.max())
+        self.spacing = (top - steps * self.least) / _CELLS
+        if largest < top:
+            self.spacing = (largest - self.least) / ((largest - self.least) // self.spacing)
 
 
 def _spread(cell: NDArray[np.int64], mass: Array, share: Array) -> Array:

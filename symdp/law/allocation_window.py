@@ -103,6 +103,13 @@ class Cut:
         large = large + self._below(ratios, self.bound)
         return ratios.log_weight + small, ratios.log_weight + large
 
+    @property
+    def step(self) -> tuple[float, float]:
+        """Between which W parts are taken apart; what a bound cuts off is negligible."""
+        if self.split is None:
+            return math.inf, -math.inf
+        return self.split, math.exp(2.0 * _CUT_BEYOND) * self.split
+
     @staticmethod
     def _below(ratios: Ratios, bound: float) -> Array:
         far = _distance(ratios, bound)
@@ -127,6 +134,8 @@ def _tilt_of_large(
     small: Array, large: Array, ratio: Array, steps: int
 ) -> tuple[float, float] | None:
     """Return `_tilt` of the sums in which some component is large."""
+    if not (np.isfinite(small).any() and np.isfinite(large).any()):
+        return None
     number = np.arange(1.0, min(_MOST_LARGE, steps) + 1.0)
     ways = np.cumsum(np.log((steps + 1.0 - number) / number))
     tilt = 0.0
@@ -164,6 +173,8 @@ def _moments(exponent: Array, ratio: Array) -> tuple[float, float, float]:
 def _tilt(log_weight: Array, ratio: Array, maker: Sums, power: int) -> tuple[float, float] | None:
     """Return c with tilted mean 1, and the standard deviation there; lengths are in centres."""
     seen = np.isfinite(log_weight)
+    if not seen.any():
+        return None
     log_weight, ratio = log_weight[seen], ratio[seen]
     order = np.arange(power + 3.0)
     factorial = np.cumprod(np.maximum(order, 1.0))
@@ -217,7 +228,7 @@ class _Transform:
     def _refine(self) -> None:
         """Take nodes of W that resolve the frequencies up to the reach."""
         least, most = self._range()
-        ratios = self.maker.law.refined(abs(self.tilt) + self.reach, least, most)
+        ratios = self.maker.law.refined(abs(self.tilt) + self.reach, least, most, self.cut.step)
         self.is_too_fine = ratios.ratio.size > _MOST_PLACES
         small, large = self.cut.weights(ratios)
         exponent = small - self.tilt * ratios.ratio

@@ -18,7 +18,10 @@ _RATE = 90.0  # e-folds: what is less likely under P and under Q is left out
 _LEVELS = 7  # of windows of tilts, the widest of −64 to 63
 _FREQUENCY = 4.0  # of the loss, that the panels resolve without being cut
 _LEAST_ATOM = 1e-14  # a mass of W = 0 below this is rounding
-_TURN = 10.0  # a rule of 16 nodes integrates e^{iz} over |z| ≤ 5 to 1e-22
+_LARGEST_LOSS = 300.0  # a larger W, whose square is near the end of doubles, counts as infinite
+_TURN = 8.0  # with what W bends by _CHANGE: a rule of 16 nodes integrates e^{iz} over |z| ≤ 5
+_CHANGE, _STEP_CHANGE = 0.5, 0.25  # of log W on a panel: five widths of a cut-off's step
+_LOWEST = 36.0  # e-folds: 2e-16
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class RatioLaw:
     ----------
     atoms
         Values of W of positive probability, W = 0 among them where P vanishes and Q does not.
+    mass_beyond
+        P(log W > 300), which nodes leave out.
     """
 
     def __init__(self, law: LossLaw) -> None:
@@ -68,6 +73,14 @@ class RatioLaw:
 
     def _atoms(self, loss: Array, log_p: Array) -> Ratios:
         seen = np.isfinite(loss) & np.isfinite(log_p)
+        beyond = seen & (loss > _LARGEST_LOSS)
+        self.mass_beyond = float(np.exp(log_p[beyond]).sum())
+        for piece, low, high in self._pieces:
+            x, weight = gauss_legendre(low, high)
+            with np.errstate(all="ignore"):
+                large = np.asarray(piece.loss(x)) > _LARGEST_LOSS
+            self.mass_beyond += float((np.exp(piece.log_p(x[large])) * weight[large]).sum())
+        seen &= ~beyond
         ratio, log_weight = np.exp(loss[seen]), log_p[seen] - loss[seen]
         if self.mass_at_zero > 0:
             ratio = np.append(ratio, 0.0)
@@ -92,14 +105,23 @@ class RatioLaw:
         """Nodes that resolve W under any tilt, but no oscillation."""
         return self.refined(0.0, -math.inf, math.inf)
 
-    def refined(self, frequency: float, least: float, most: float) -> Ratios:
-        """Return nodes that resolve e^{−ivW} for |v| ≤ frequency where W is in a range."""
+    def refined(
+        self,
+        frequency: float,
+        least: float,
+        most: float,
+        step: tuple[float, float] = (math.inf, -math.inf),
+    ) -> Ratios:
+        """Return nodes that resolve e^{−ivW} for |v| ≤ frequency where W is in a range.
+
+        Between the two ends of a step they resolve a cut-off too.
+        """
         ratios, weights = [self.atoms.ratio], [self.atoms.log_weight]
         for piece, low, high in self._pieces:
-            x, weight = _cut(piece, low, high, frequency, least, most)
+            x, weight = _cut(piece, low, high, frequency, (least, most), step)
             with np.errstate(all="ignore"):
                 loss, log_q = np.asarray(piece.loss(x)), piece.log_q(x)
-            kept = np.isfinite(loss) & np.isfinite(log_q)
+            kept = np.isfinite(loss) & np.isfinite(log_q) & (loss <= _LARGEST_LOSS)
             ratios.append(np.exp(loss[kept]))
             weights.append(log_q[kept] + np.log(weight[kept]))
         return Ratios(np.concatenate(ratios), np.concatenate(weights))
@@ -127,27 +149,49 @@ def _window(law: LossLaw) -> list[float]:
 
 
 def _cut(
-    piece: SmoothPiece, low: Array, high: Array, frequency: float, least: float, most: float
+    piece: SmoothPiece,
+    low: Array,
+    high: Array,
+    frequency: float,
+    within: tuple[float, float],
+    step: tuple[float, float],
 ) -> tuple[Array, Array]:
-    """Return nodes and weights of panels, cut where W turns a frequency too fast for one rule."""
-    x, _ = gauss_legendre(low, high)
-    with np.errstate(all="ignore"):
-        ratio = np.clip(np.exp(piece.loss(x.ravel()).reshape(x.shape)), 0.0, 1e300)
-    ends = np.exp([_end_loss(piece, low), _end_loss(piece, high)])
-    top = np.fmax(ratio.max(axis=1), np.nan_to_num(ends.max(axis=0)))
-    bottom = np.fmin(ratio.min(axis=1), np.nan_to_num(ends.min(axis=0)))
-    inside = (top >= least) & (bottom <= most)
-    parts = np.ones(low.size, dtype=np.intp)
-    turns = frequency * (np.minimum(top, 4.0 * most) - bottom)[inside]
-    parts[inside] = np.maximum(1, np.ceil(turns / _TURN)).astype(np.intp)
+    """Return nodes and weights of panels, cut where one rule would not do.
+
+    On each, vW changes by few turns, and log W by little where e^{−ivW} turns or a cut-off steps.
+    """
+    least, most = within
+    bottom, top = _losses(piece, low, high)
+    inside = (np.exp(top) >= least) & (np.exp(bottom) <= most)
+    turning = inside & (frequency * np.exp(top) > 1.0)
+    stepping = inside & (np.exp(top) >= step[0]) & (np.exp(bottom) <= step[1])
+    most_change = np.where(stepping, _STEP_CHANGE, np.where(turning, _CHANGE, np.inf))
+    # Far below the top W is as good as 0.
+    low, high = _divided(low, high, np.minimum(top - bottom, _LOWEST) / most_change)
+    bottom, top = _losses(piece, low, high)
+    inside = (np.exp(top) >= least) & (np.exp(bottom) <= most)
+    change = np.minimum(np.exp(top), 4.0 * most) - np.exp(bottom)
+    nodes, weights = gauss_legendre(
+        *_divided(low, high, np.where(inside, frequency * change / _TURN, 1.0))
+    )
+    return nodes.ravel(), weights.ravel()
+
+
+def _divided(low: Array, high: Array, number: Array) -> tuple[Array, Array]:
+    """Return panels cut into at least so many equal parts."""
+    parts = np.maximum(1, np.ceil(number)).astype(np.intp)
     first = np.repeat(np.concatenate([[0], np.cumsum(parts)[:-1]]), parts)
     share = np.arange(int(parts.sum())) - first
     width = np.repeat((high - low) / parts, parts)
     lower = np.repeat(low, parts) + share * width
-    nodes, weights = gauss_legendre(lower, lower + width)
-    return nodes.ravel(), weights.ravel()
+    return lower, lower + width
 
 
-def _end_loss(piece: SmoothPiece, ends: Array) -> Array:
+def _losses(piece: SmoothPiece, low: Array, high: Array) -> tuple[Array, Array]:
+    """Return the least and the largest loss seen on each panel."""
+    x, _ = gauss_legendre(low, high)
+    x = np.concatenate([low[:, None], x, high[:, None]], axis=1)
     with np.errstate(all="ignore"):
-        return np.minimum(np.asarray(piece.loss(ends)), 690.0)
+        loss = np.asarray(piece.loss(x.ravel())).reshape(x.shape)
+    loss = np.clip(loss, -_LARGEST_LOSS, _LARGEST_LOSS)
+    return np.fmin.reduce(loss, axis=1), np.fmax.reduce(loss, axis=1)

@@ -85,10 +85,10 @@ class LossLaw:
         """P(Q = 0)."""
         return self.base.mass_at_infinity
 
-    def known_profile(self, epsilon: float) -> tuple[float, float, float] | None:
-        """Return log δ(ε) and log(1 − δ(ε)) of the finite part, and δ's relative error, if known.
+    def known_profile(self, epsilon: float) -> tuple[float, float, float, float] | None:
+        """Return log δ(ε), log(1 − δ(ε)), δ's relative error and log(e^ε Q(L > ε)), if known.
 
-        None where they are to be integrated.
+        All of the finite part; None where they are to be integrated.
         """
         return None
 

@@ -20,7 +20,7 @@ import numpy as np
 from symdp.law.likelihood_ratio import Ratios
 from symdp.law.step import Array
 
-_RATES = np.exp(np.linspace(-9.0, 7.0, 129))  # u, in units of one over the cut-off or over y
+_RATES = np.exp(np.arange(-9.0, 12.0, 0.125))  # u, in units of 1/y
 _CUTS = np.exp(np.linspace(-5.0, 0.0, 41))  # b, in units of y
 _UNSEEN = 1e-38  # nodes of W leave out what is less likely than e^−90 under P and under Q
 
@@ -46,32 +46,21 @@ def log_tail(ratios: Ratios, steps: int, y: float, side: int, *, with_record: bo
     log_p = np.where(seen, log_q + np.log(np.where(seen, ratio, 1.0)), -math.inf)
     own = log_p if with_record else log_q
     others = steps - 1
+    order = np.argsort(ratio)
+    ratio, own, log_q = ratio[order], own[order], log_q[order]
     if side < 0:
-        bounds = _chernoff(ratio, own, log_q, others, -_RATES / y, y)
-        return _at_least_unseen(bounds)
-    best = math.inf
-    for share in _CUTS:
-        cut = share * y
-        large = ratio > cut
-        beyond = np.logaddexp(_total(own[large]), _log(others) + _total(log_q[large]))
-        small = ~large
-        rest = _chernoff(ratio[small], own[small], log_q[small], others, _RATES / cut, y)
-        best = min(best, float(np.logaddexp(beyond, rest)))
-    return _at_least_unseen(best)
-
-
-def _chernoff(ratio: Array, own: Array, log_q: Array, others: int, rates: Array, y: float) -> float:
-    """Return the least over u of log e^{−uy} E e^{uW} (E_Q e^{uW})^{t−1}, over all rates."""
-    if not ratio.size:
-        return 0.0
-    exponent = np.multiply.outer(rates, ratio)
-    bounds = -rates * y + _sums(own + exponent) + others * _sums(log_q + exponent)
-    return float(bounds.min())
-
-
-def _sums(exponents: Array) -> Array:
-    top = exponents.max(axis=1)
-    return np.asarray(top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
+        exponent = np.multiply.outer(-_RATES / y, ratio)
+        sums = [np.logaddexp.reduce(log + exponent, axis=1) for log in (own, log_q)]
+        return _at_least_unseen(float((_RATES + sums[0] + others * sums[1]).min()))
+    # Up to each cut, at all rates at once; beyond it, a union over the components.
+    number = np.searchsorted(ratio, _CUTS * y, side="right")
+    beyond = [np.logaddexp(_total(own[n:]), _log(others) + _total(log_q[n:])) for n in number]
+    exponent = np.multiply.outer(_RATES / y, ratio)
+    up_to = np.maximum(number, 1) - 1
+    sums = [np.logaddexp.accumulate(log + exponent, axis=1)[:, up_to] for log in (own, log_q)]
+    rest = (-_RATES[:, None] + sums[0] + others * sums[1]).min(axis=0)
+    rest[number == 0] = 0.0
+    return _at_least_unseen(float(np.logaddexp(beyond, rest).min()))
 
 
 def _total(logs: Array) -> float:

@@ -7,6 +7,7 @@ import pytest
 
 from symdp import compose, mechanisms
 from symdp.law.allocation_density import tabulate
+from symdp.law.allocation_window import Cut, Sums, Window
 from symdp.law.compile import loss_law
 from symdp.law.likelihood_ratio import RatioLaw
 
@@ -126,3 +127,23 @@ def test_what_lies_beyond_the_table_is_charged():
     beyond = steps.delta(end + 0.01, direction="remove")
     assert 0.0 < beyond.delta < 1e-16
     assert steps.delta(end - 0.01, direction="remove").delta > beyond.delta
+
+
+def test_a_table_meets_its_own_windows():
+    """One log density by four ways to take large ratios apart; W bends much on a coarse panel."""
+    maker = Sums(RatioLaw(loss_law(mechanisms.gaussian(sigma="0.7"), "remove")), 1000)
+    y = np.asarray([1380.0])
+    found = []
+    for split in (100.0, 150.0, 260.0):
+        cuts = Cut(split), Cut(1700.0, split)
+        windows = [Window.at(maker, 1380.0, 0, 0.0, cut) for cut in cuts]
+        found.append(np.logaddexp.reduce([w.log_density(y)[0] for w in windows]).item())
+    whole = Window.at(maker, 1380.0, 37, 0.0, Cut(2500.0)).log_density(y)[0].item()
+    # The t-th power multiplies roundings of φ by a thousand.
+    assert np.allclose(found, whole, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("sigma", "steps"), [("0.7", 1000), ("0.7", 3000)])
+def test_large_ratios_are_resolved(sigma, steps):
+    answer = epochs(sigma, steps, 1).delta(0.1, direction="remove")
+    assert answer.upper / answer.lower - 1.0 < 1e-8
