@@ -22,14 +22,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             known.setdefault(item.nodeid.split("[", maxsplit=1)[0], set()).add(item.callspec.id)
     for item in items:
-        for mark in item.iter_markers("slow_cases"):
-            assert isinstance(item, pytest.Function)
-            whole = item.nodeid.split("[", maxsplit=1)[0]
-            if "::" not in item.config.args[0]:
-                unknown = set(mark.args) - known[whole]
-                assert not unknown, f"{whole} has no case {sorted(unknown)}"
-            if item.callspec.id in mark.args:
-                item.add_marker(pytest.mark.slow)
+        for name in ("slow_cases", "quick_cases"):
+            for mark in item.iter_markers(name):
+                assert isinstance(item, pytest.Function)
+                whole = item.nodeid.split("[", maxsplit=1)[0]
+                if "::" not in item.config.args[0]:
+                    unknown = set(mark.args) - known[whole]
+                    assert not unknown, f"{whole} has no case {sorted(unknown)}"
+                if (item.callspec.id in mark.args) == (name == "slow_cases"):
+                    item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -34,6 +34,16 @@ def asked(monkeypatch):
     return digits
 
 
+@pytest.mark.slow_cases(
+    "gumbel--0.5",
+    "gumbel-0.25",
+    "one step--0.5",
+    "one step-2.0",
+    "sampled--0.5",
+    "sampled-2.0",
+    "symmetric-0.25",
+    "symmetric-2.0",
+)
 @pytest.mark.parametrize("epsilon", [-0.5, 0.25, 2.0])
 @pytest.mark.parametrize(
     "name",

@@ -165,7 +165,7 @@ def test_two_steps_against_quadrature(epsilon):
         assert ball.overlaps(arb(mp.nstr(exact, 18)) * (1 + arb(0, 1) * arb(10) ** -11))
 
 
-@pytest.mark.slow_cases("remove-2.0", "add-2.0")
+@pytest.mark.slow_cases("remove-2.0", "add-2.0", "add-0.3", "remove--0.5")
 @pytest.mark.parametrize("epsilon", [-0.5, 0.3, 2.0])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_two_gaussian_steps_are_one(epsilon, direction):
@@ -179,7 +179,7 @@ def test_two_gaussian_steps_are_one(epsilon, direction):
     assert width(ball) < 1e-6
 
 
-@pytest.mark.slow_cases("integers")
+@pytest.mark.slow_cases("integers", "normal", "sampled laplace")
 @pytest.mark.parametrize(
     ("steps", "epsilon", "direction"),
     [

@@ -61,6 +61,15 @@ def exact(number):
     "tilted-prv-sampled gaussian",
     "tilted-prv-gaussian",
     "prv-gaussian",
+    "eeai-laplace",
+    "fourier-gaussian",
+    "fourier-laplace",
+    "gdp-e-laplace",
+    "moments-plain-laplace",
+    "prv-laplace",
+    "spa-bounds-gaussian",
+    "spa-bounds-laplace",
+    "tilted-edgeworth:2-laplace",
 )
 @pytest.mark.parametrize("name", COMPOSED)
 @pytest.mark.parametrize("method", names())

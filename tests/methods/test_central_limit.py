@@ -59,7 +59,21 @@ def test_mills_differences_do_not_cancel(a, width):
 
 
 @pytest.mark.slow_cases(
-    "-1.7--0.2", "0.0--0.7", "0.9--0.2", "-1.7--0.7", "0.0--0.2", "0.9--0.7", "-1.7--1.4", "0.9-2.5"
+    "-1.7--0.2",
+    "0.0--0.7",
+    "0.9--0.2",
+    "-1.7--0.7",
+    "0.0--0.2",
+    "0.9--0.7",
+    "-1.7--1.4",
+    "0.9-2.5",
+    "-1.7-0.3",
+    "-1.7-2.5",
+    "0.0--1.4",
+    "0.0--6.0",
+    "0.0-2.5",
+    "0.9--6.0",
+    "0.9-0.3",
 )
 @pytest.mark.parametrize("tilt", [2.5, 0.3, -0.2, -0.7, -1.4, -6.0])
 @pytest.mark.parametrize("gap", [-1.7, 0.0, 0.9])
@@ -94,6 +108,16 @@ def test_payoff_integrals(tilt, gap):
             )
 
 
+@pytest.mark.quick_cases(
+    "-0.3-8.0",
+    "-0.9-1.0",
+    "-1.1-0.3",
+    "-5.0-0.001",
+    "0.1-0.3",
+    "1e-06-0.001",
+    "2.0-1.0",
+    "40.0-8.0",
+)
 @pytest.mark.parametrize("mu", [1e-3, 0.3, 1.0, 8.0])
 @pytest.mark.parametrize("tilt", [40.0, 2.0, 0.1, 1e-6, -0.3, -0.9, -1.1, -5.0])
 def test_gaussian_loss_is_exact_at_every_tilt(mu, tilt):

@@ -83,6 +83,11 @@ def test_measured_orders():
     "substitution-1",
     "student-1000000",
     "subsampled normal-10",
+    "gumbel-10",
+    "one-sided-10",
+    "subsampled normal-1",
+    "two variances-1",
+    "two variances-1000000",
 )
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", MECHANISMS)

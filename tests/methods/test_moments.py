@@ -21,6 +21,14 @@ from symdp.methods.moments import Moments, proved_instead
 BOTH = [Moments(), Moments(plain=True)]
 
 
+@pytest.mark.slow_cases(
+    "0.01-moments",
+    "0.01-moments-plain",
+    "0.5-moments-plain",
+    "3.0-moments",
+    "30.0-moments",
+    "30.0-moments-plain",
+)
 @pytest.mark.parametrize("method", BOTH, ids=lambda m: m.name)
 @pytest.mark.parametrize("mu", [0.01, 0.5, 3.0, 30.0])
 def test_never_below_gaussian_delta(method, mu):

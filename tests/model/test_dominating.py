@@ -134,6 +134,7 @@ def test_poisson_under_substitution(name):
     assert_dominates(name, mechanism, data)
 
 
+@pytest.mark.slow_cases("1-logistic", "1-student", "2-gaussian")
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("most", [1, 2])
 def test_truncated_poisson(name, most):
@@ -192,6 +193,7 @@ def test_compositions_of_fixed_batches(sigma, rate, count, low, high):
     assert not own.protection.is_attained
 
 
+@pytest.mark.slow_cases("rate1-student")
 @pytest.mark.parametrize("name", ["gaussian", "student"])
 @pytest.mark.parametrize("rate", [sp.Rational(1, 10), sp.Rational(3, 4)])
 def test_the_profile_is_that_of_the_theorem(name, rate):
