@@ -46,7 +46,7 @@ def larger_delta(
     --------
     >>> from symdp import compose, mechanisms
     >>> step = mechanisms.gaussian(sigma=2).subsample("poisson", 0.1)
-    >>> both = {side: [(step.pair(side), 10)] for side in ("add", "remove")}
+    >>> both = {side: [(step.pair(side), 1)] for side in ("add", "remove")}
     >>> side, ball = larger_delta(both, 0.5, 8)
     >>> side, bool(ball.overlaps(enclose_delta(both["remove"], 0.5, 8)))
     ('remove', True)
