@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from symdp.capacity import within_capacity
@@ -82,16 +82,21 @@ def _finished(words: list[str], debugging: bool) -> int:
 
 
 def _run(words: list[str]) -> int:
+    from symdp.cli.plain_words import WANTED, plain_words
+
+    given = plain_words(words[0], words[1:]) if words and words[0] in WANTED else None
+    if given is not None:
+        from symdp.cli.question import ask_delta, ask_epsilon
+
+        (ask_delta if words[0] == "delta" else ask_epsilon)(given)
+        return 0
+    return _read_by_typer(words)
+
+
+def _read_by_typer(words: list[str]) -> int:
     import typer
 
-    from symdp.cli.app import app, delta, epsilon
-    from symdp.cli.plain_words import plain_call
-
-    quick: dict[str, Callable[..., None]] = {"delta": delta, "epsilon": epsilon}
-    call = plain_call(quick[words[0]], words[1:]) if words and words[0] in quick else None
-    if call is not None:
-        call()
-        return 0
+    from symdp.cli.app import app
 
     # BadParameter's parent is the usage error of whichever click this typer is built on.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]

@@ -13,12 +13,11 @@ from symdp.cli.examples import epilog
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
-from symdp.cli.known import Composed
 from symdp.cli.ledger import ledger_app
+from symdp.cli.question import ask_delta, ask_epsilon
 from symdp.cli.report import report
 from symdp.cli.tradeoff import tradeoff
 from symdp.cli.train import train
-from symdp.cli.working import working
 from symdp.errors import InputError
 
 app = typer.Typer(
@@ -119,24 +118,7 @@ def delta(
     as_json: options.Json = False,
 ) -> None:
     """Print δ at a given ε."""
-    from symdp.cli import job as words
-    from symdp.cli.display import print_answer
-    from symdp.cli.patience import in_time
-
-    job = Job.of(locals())
-    side = words.direction(direction)
-    at = words.real(epsilon, "--epsilon")
-    name = words.method(method)
-    composed = Composed(job)
-    with working(f"δ({epsilon}) of {job.subject}"):
-        answer = in_time(
-            time_limit,
-            composed,
-            lambda steps: steps.delta(at, name, side),
-            lambda steps: steps.delta(at, "moments", side),
-        )
-    print_answer(answer, as_json, explain=explain)
-    composed.remember()
+    ask_delta(locals())
 
 
 @app.command(epilog=epilog("epsilon"))
@@ -162,24 +144,7 @@ def epsilon(
     as_json: options.Json = False,
 ) -> None:
     """Print the smallest ε ≥ 0 at a given δ."""
-    from symdp.cli import job as words
-    from symdp.cli.display import print_answer
-    from symdp.cli.patience import in_time
-
-    job = Job.of(locals())
-    side = words.direction(direction)
-    at = words.delta(delta)
-    name = words.method(method)
-    composed = Composed(job)
-    with working(f"ε(δ = {delta}) of {job.subject}"):
-        answer = in_time(
-            time_limit,
-            composed,
-            lambda steps: steps.epsilon(at, name, side),
-            lambda steps: steps.epsilon(at, "moments", side),
-        )
-    print_answer(answer, as_json, explain=explain)
-    composed.remember()
+    ask_epsilon(locals())
 
 
 @app.command(epilog=epilog("curve"))

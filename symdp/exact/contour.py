@@ -56,7 +56,7 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     epsilon
         Between the least and the largest loss, in nats.
     """
-    if not law.is_spread or law.is_near_top(epsilon):
+    if not law.is_spread or law.few_fall_short(epsilon):
         return None
     shared = on_shared_lines(law, epsilon)
     if shared is not None and margin(shared) <= _SHARED + _ROUNDED_LOG * abs(shared.log_delta):

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from symdp.exact.line import Kernel
-from symdp.law.elementary import Complex
+from symdp.law.elementary import Complex, distinct
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.total import SumLaw
@@ -82,7 +82,7 @@ def _points(law: LossLaw) -> Array | None:
     pieces = law.step.pieces
     if any(not (p.flat or p.integer) for p in pieces):
         return None
-    loss = np.unique(law.base.loss)
+    loss = distinct(law.base.loss)
     return loss if 0 < loss.size <= MAX_POINTS else None
 
 

@@ -15,8 +15,6 @@ from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
 from symdp.exact.contour import ROUTE, contour_answer, on_own_lines, prepare
 from symdp.exact.enumeration import listed_answer
-from symdp.exact.measure.answer import measure_answer
-from symdp.exact.mesh.mesh import mesh_answer
 from symdp.exact.period import lattice_answer
 from symdp.exact.single_step import single_step_answer
 from symdp.law.total import SumLaw
@@ -48,6 +46,18 @@ class Route:
     promise: str
     cost: str
     answer: Callable[[SumLaw, float], Answer | None]
+
+
+def _measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    from symdp.exact.measure.answer import measure_answer  # a tenth of the files, rarely needed
+
+    return measure_answer(law, epsilon)
+
+
+def _mesh_answer(law: SumLaw, epsilon: float) -> Answer:
+    from symdp.exact.mesh.mesh import mesh_answer
+
+    return mesh_answer(law, epsilon)
 
 
 ROUTES = (
@@ -97,7 +107,7 @@ ROUTES = (
         "atoms and density, step by step",
         "1e-12",
         "on log n",
-        measure_answer,
+        _measure_answer,
     ),
     Route(
         "mesh",
@@ -105,7 +115,7 @@ ROUTES = (
         "the trapezoid, cut off smoothly with a bound",
         "mostly 1e-8",
         "one FFT, not on n",
-        mesh_answer,
+        _mesh_answer,
     ),
 )
 
@@ -145,7 +155,7 @@ class Contour(FloatAccountant):
             if answer is not None:
                 return answer if answer.route else replace(answer, route=route.name)
         try:
-            last = replace(mesh_answer(law.singly(), epsilon), route=ROUTES[-1].name)
+            last = replace(_mesh_answer(law.singly(), epsilon), route=ROUTES[-1].name)
         except AccuracyError:
             if not law.is_spread:
                 raise

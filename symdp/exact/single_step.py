@@ -14,6 +14,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import ROUNDED, exact_answer
+from symdp.law.elementary import distinct
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import inner_place, integer_nodes
 from symdp.law.outline import Outline
@@ -165,7 +166,7 @@ def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
             break
         same = (np.asarray(piece.loss(middle)) > epsilon) == left
         low, high = np.where(same, middle, low), np.where(same, high, middle)
-    cuts = [piece.lower, *np.unique(low).tolist(), piece.upper]
+    cuts = [piece.lower, *distinct(low).tolist(), piece.upper]
     return [replace(piece, lower=a, upper=b) for a, b in itertools.pairwise(cuts) if a < b]
 
 

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.law.elementary import distinct
 from symdp.law.loss import LossLaw
 from symdp.law.outline import Outline, tilted_log_density
 from symdp.law.panels import build_panels, gauss_legendre
@@ -186,7 +187,7 @@ class _Stretch:
             edges: Array = np.arange(lowest, highest + 1, dtype=np.float64) * spacing
             edges = edges[(edges > self.range[0]) & (edges < self.range[1])]
             cuts.append(self.inverse(edges))
-        x = np.unique(np.clip(np.concatenate(cuts), *self.ends_x))
+        x = distinct(np.clip(np.concatenate(cuts), *self.ends_x))
         lower, upper = x[:-1], x[1:]
         place = np.searchsorted(self.panels, 0.5 * (lower + upper)) - 1
         place = np.clip(place, 0, self.panels.size - 2)
@@ -236,9 +237,9 @@ def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]
     panels, _ = build_panels([(outline, {tilt: log_total})], 0.0)
     if panels is None:
         return []
-    edges = np.unique(np.concatenate([panels.lower, panels.upper]))
+    edges = distinct(np.concatenate([panels.lower, panels.upper]))
     nodes, _ = gauss_legendre(edges[:-1], edges[1:])
-    x = np.unique(np.concatenate([edges, nodes.ravel()]))
+    x = distinct(np.concatenate([edges, nodes.ravel()]))
     with np.errstate(all="ignore"):
         loss = np.real(piece.loss(x))
     usable = np.isfinite(loss)

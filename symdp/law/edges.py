@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.law.elementary import distinct
 from symdp.law.outline import Outline, tilted_log_density
 from symdp.law.step import Array, SmoothPiece
 
@@ -73,7 +74,7 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
         shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
         edges.append(shells[(shells > low) & (shells < high)])
-    return apart(np.unique(np.concatenate(edges)))
+    return apart(distinct(np.concatenate(edges)))
 
 
 def apart(edges: Array) -> Array:

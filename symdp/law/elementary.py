@@ -31,6 +31,20 @@ def _horner(coefficients: list[float], x: Array) -> Array:
     return value
 
 
+def distinct(values: Array) -> Array:
+    """Return numbers in rising order, each once; `np.unique` would load masked arrays for it.
+
+    Examples
+    --------
+    >>> distinct(np.array([2.0, 1.0, 2.0])).tolist(), distinct(np.empty(0)).size
+    ([1.0, 2.0], 0)
+    """
+    rising = np.sort(values)
+    keep = np.ones(rising.size, dtype=bool)
+    np.not_equal(rising[1:], rising[:-1], out=keep[1:])
+    return np.asarray(rising[keep])
+
+
 def exponential_remainder(x: Array) -> Array:
     """Return e^x − 1 − x for real x, accurate relative to itself.
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.capacity import afford
+from symdp.law.elementary import distinct
 from symdp.law.step import Array, Index, SmoothPiece
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
@@ -135,7 +136,7 @@ class Outline:
         sizes = 1.0 if offsets is _FAR_OFFSETS else np.maximum(np.abs(centres), 1e-3)
         apart = offsets * sizes
         x = np.concatenate([centres, centres + apart, centres - apart], axis=1)
-        x = np.unique(x[(x > self.piece.lower) & (x < self.piece.upper)])
+        x = distinct(x[(x > self.piece.lower) & (x < self.piece.upper)])
         if self.x.size:
             x = x[self.x[np.minimum(self.x.searchsorted(x), self.x.size - 1)] != x]
         with np.errstate(all="ignore"):

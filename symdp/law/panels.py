@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
 from symdp.law.edges import NEGLIGIBLE, apart, first_edges
+from symdp.law.elementary import distinct
 from symdp.law.outline import Outline, tilted, tilted_log_density
 from symdp.law.step import Array, RealFunction, SmoothPiece
 from symdp.law.step import Index as Index  # noqa: PLC0414  # others import it from here
@@ -277,7 +278,7 @@ def build_panels(
         tilts, log_masses = list(masses), np.asarray(list(masses.values()))
         edges.append(first_edges(outline, tilts, log_masses))
         probes.append(_Probe(outline.piece, tilts, log_masses, frequency))
-    first = edges[0] if len(edges) == 1 else apart(np.unique(np.concatenate(edges)))
+    first = edges[0] if len(edges) == 1 else apart(distinct(np.concatenate(edges)))
     if first.size == 0:
         return None, np.zeros(1)
     probe = _Probes(probes)

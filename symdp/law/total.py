@@ -146,7 +146,7 @@ class SumLaw:
         top = self.precise_top
         return self.loss_bounds[1] - epsilon if top is None else float(top - Fraction(epsilon))
 
-    def is_near_top(self, epsilon: float) -> bool:
+    def few_fall_short(self, epsilon: float) -> bool:
         """Return whether what exceeds ε are hardly more than the largest losses of all steps.
 
         In the mean at most one step's loss is another one then, if the sum exceeds ε, and δ is what
@@ -169,7 +169,7 @@ class SumLaw:
     def epsilon_of_top(self, log_delta: float) -> float | None:
         """Return the ε at which the largest loss alone gives δ, None where it gives less at 0.
 
-        No smaller ε has that δ. Only where `is_near_top` holds of it, it is worth asking for.
+        No smaller ε has that δ. Only where `few_fall_short` holds of it, it is worth asking for.
         """
         top, share = self.loss_bounds[1], math.exp(log_delta)
         if not (self.has_atoms and top < math.inf and share < self._top_mass):

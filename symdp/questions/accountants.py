@@ -66,6 +66,10 @@ def accountant_for(method: str, composition: Composition) -> Accountant:
     """Return the accountant of a name; `truth` is made for one composition."""
     if method == "truth":
         return Truth(composition)
+    if method == "contour":  # the default is the table of routes, without what others need
+        from symdp.exact.route import Contour
+
+        return Contour()
     from symdp.methods import accountant
 
     return accountant(method)

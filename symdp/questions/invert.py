@@ -135,7 +135,7 @@ def invert(
     guess = start
     if guess is None and accountant.is_exact and law.is_spread and log_delta < _SMALL_DELTA:
         highest = law.epsilon_of_top(log_delta)
-        next_to_it = highest is not None and law.is_near_top(highest)
+        next_to_it = highest is not None and law.few_fall_short(highest)
         guess = highest if next_to_it else epsilon_near(law, log_delta)
     if guess is None:
         # The quantile of a normal loss is near enough to start from.

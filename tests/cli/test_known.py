@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+import typer
 from shell import Shell
 
 from symdp import user_cache
-from symdp.cli.app import delta
+from symdp.cli.app import delta, epsilon
 from symdp.cli.job import Job
 from symdp.cli.known import Composed
-from symdp.cli.plain_words import plain_call
+from symdp.cli.plain_words import FLAGS, OPTIONS, USUAL, WANTED, plain_words
 from symdp.questions.known import KnownComposition
 
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}
@@ -159,7 +162,7 @@ def test_plain_words_mean_what_typer_reads(
 ) -> None:
     monkeypatch.setenv("SYMDP_CACHE", "off")
     plain = [shell(words).json]
-    monkeypatch.setattr("symdp.cli.plain_words.plain_call", lambda *_: None)
+    monkeypatch.setattr("symdp.cli.plain_words.plain_words", lambda *_: None)
     plain.append(shell(words).json)
     rounded = [
         {k: pytest.approx(v, rel=1e-12) if isinstance(v, float) else v for k, v in one.items()}
@@ -174,4 +177,23 @@ def test_plain_words_mean_what_typer_reads(
      "--epsilon 1 --help", "-n5 --epsilon 1"],
 )  # fmt: skip
 def test_unusual_words_are_left_to_typer(words: str) -> None:
-    assert plain_call(delta, words.split()) is None
+    assert plain_words("delta", words.split()) is None
+
+
+@pytest.mark.parametrize("function", [delta, epsilon])
+def test_plain_options_are_those_that_typer_knows(function) -> None:
+    parameters = inspect.signature(function).parameters
+    wanted = WANTED[function.__name__]
+    known, flags = {}, {}
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        if name not in parameters:
+            continue
+        kind, told = get_args(hint)[:2]
+        if isinstance(told, typer.models.OptionInfo):
+            # Inside Annotated, the first name of an option takes the place of its default.
+            own = map(str, (told.default, *(told.param_decls or ())))
+            (flags if kind is bool else known).update(dict.fromkeys(own, name))
+    assert (known, flags) == (OPTIONS | {f"--{wanted}": wanted}, FLAGS)
+    usual = {name: one.default for name, one in parameters.items() if one.default}
+    del usual[wanted]
+    assert usual == USUAL

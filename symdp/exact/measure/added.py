@@ -68,7 +68,7 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
         if failed is not None and failed.stops(plan):
             raise AccuracyError(failed.reason)
         try:
-            whole = not plan.is_near_top
+            whole = not plan.is_top_only
             kept = _Kept(plan, TotalDensity(law, plan.tilt, *plan.total(), is_whole=whole))
         except AccuracyError as error:
             law.kept[_Failure] = _Failure(plan, str(error))
@@ -84,10 +84,10 @@ class _Plan:
     def __init__(self, law: SumLaw, epsilon: float) -> None:
         self.law, self.epsilon = law, epsilon
         self.width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
-        self.is_near_top = law.is_near_top(epsilon)
+        self.is_top_only = law.few_fall_short(epsilon)
         # Below and next to the mean 1 − δ counts too, and with it the bulk of Q.
-        self.two_sided = not self.is_near_top and epsilon < law.mean + _NEAR * self.width
-        tilt = math.inf if self.is_near_top else _saddle_tilt(law, epsilon)
+        self.two_sided = not self.is_top_only and epsilon < law.mean + _NEAR * self.width
+        tilt = math.inf if self.is_top_only else _saddle_tilt(law, epsilon)
         size = max(abs(epsilon), abs(law.mean))
         self.steepness = min(_STEEPER * abs(tilt), _SHARPEST / size)
         # Next to an end of the range no tilt makes ε a typical loss, nor need it.
@@ -105,7 +105,7 @@ class _Plan:
         upper, floor = other.needed
         reaches = self.upper >= upper and self.floor <= floor
         resolves = _STEEPER * self.steepness >= other.steepness
-        if self.is_near_top and not (other.is_near_top and other.epsilon >= self.epsilon):
+        if self.is_top_only and not (other.is_top_only and other.epsilon >= self.epsilon):
             return False
         return reaches and resolves and self.two_sided >= other.two_sided
 
@@ -156,7 +156,7 @@ class _Plan:
         some = SumLaw(parts)
         mean, variance = some.mean, float(some.cumulants(0.0, 2)[1])
         width = math.sqrt(variance)
-        if self.is_near_top:  # the other steps' losses are their largest at most
+        if self.is_top_only:  # the other steps' losses are their largest at most
             upper = some.loss_bounds[1]
             lower = upper - _KEPT * (self.law.loss_bounds[1] - self.epsilon)
             return self._window(lower, upper, mean, width, math.inf)
@@ -242,7 +242,7 @@ class _Plan:
 
         Of a part of it the mass is not known, and what fitting costs is counted in full.
         """
-        if self.is_near_top:
+        if self.is_top_only:
             size = 0.0 if measure.density is None else measure.density.size
             return measure, np.asarray([_ROUNDING + _FIT * (4.0 + size), 0.0])
         some = SumLaw(parts)

@@ -1,0 +1,117 @@
+"""Next to the largest loss of noise with a density, and steps whose loss is one value."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import pytest
+import sympy as sp
+
+from symdp import Mechanism, compose, mechanisms
+from symdp.exact.contour import on_own_lines
+from symdp.exact.mesh.mesh import mesh_answer
+
+
+def laplace_profile(count: int, b: mpmath.mpf, below: mpmath.mpf) -> mpmath.mpf:
+    """Return δ where ε lies `below` the largest loss n/b of n Laplace steps.
+
+    A loss falls short of 1/b by 0 with probability 1/2, and by y up to 2/b with the density
+    e^{−y/2}/4: k of them have the density y^{k−1} e^{−y/2}/((k−1)! 4^k) in all for y ≤ below ≤ 2/b.
+    """
+    total = mpmath.mpf(2) ** -count * -mpmath.expm1(-below)
+    for k in range(1, count + 1):
+        share = mpmath.binomial(count, k) * mpmath.mpf(2) ** (k - count) / mpmath.mpf(4) ** k
+        term = mpmath.quad(
+            lambda y, k=k: (
+                y ** (k - 1)
+                * mpmath.exp(-y / 2)
+                / mpmath.factorial(k - 1)
+                * -mpmath.expm1(y - below)
+            ),
+            [0, below],
+        )
+        total += share * term
+        if share * term < total * mpmath.mpf(10) ** -25:
+            break
+    return total
+
+
+@pytest.mark.parametrize("count", [2, 3, 10, 60])
+@pytest.mark.parametrize("share", [2.0**-7, 1e-4, 1e-7, 1e-10, 3e-13])
+def test_delta_next_to_the_largest_loss(count: int, share: float) -> None:
+    steps = compose(mechanisms.laplace(b="3/2"), count)
+    epsilon = count / 1.5 * (1 - share)
+    answer = steps.delta(epsilon)
+    with mpmath.workdps(40):
+        b = mpmath.mpf(3) / 2
+        truth = mpmath.log(laplace_profile(count, b, count / b - mpmath.mpf(epsilon)))
+        assert answer.log_lower <= truth <= answer.log_upper
+    assert answer.kind == "exact"
+    assert answer.log_upper - answer.log_lower < 1e-8
+    if share < 1e-3 and count < 60:
+        assert answer.route == "measure"
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-10, 1e-14])
+def test_epsilon_next_to_the_largest_loss(delta: float) -> None:
+    steps = compose(mechanisms.laplace(b="3/2"), 5)
+    found = steps.epsilon(delta)
+    with mpmath.workdps(40):
+        b = mpmath.mpf(3) / 2
+        below = mpmath.findroot(
+            lambda u: mpmath.log(laplace_profile(5, b, mpmath.exp(u)) / mpmath.mpf(delta)),
+            mpmath.log(32 * mpmath.mpf(delta)),
+        )
+        truth = 5 / b - mpmath.exp(below)
+        assert found.epsilon_lower <= truth <= found.epsilon_upper
+    assert found.epsilon_upper - found.epsilon_lower < 1e-13 * found.epsilon
+
+
+def test_several_steps_next_to_their_largest_loss_agree_with_a_mesh() -> None:
+    steps = compose([(mechanisms.laplace(b="3/2"), 2), (mechanisms.laplace(b=3), 3)])
+    law = steps.law("remove")
+    for share in (1e-3, 1e-5):
+        epsilon = law.loss_bounds[1] * (1 - share)
+        assert law.few_fall_short(epsilon)
+        answer, other = steps.delta(epsilon), mesh_answer(law, epsilon)
+        assert answer.route == "measure"
+        assert answer.log_lower <= other.log_upper
+        assert other.log_lower <= answer.log_upper
+
+
+def test_what_was_kept_next_to_the_largest_loss_answers_nothing_farther_off() -> None:
+    first, second = (compose(mechanisms.laplace(b="3/2"), 3) for _ in range(2))
+    first.delta(2.0 * (1 - 1e-9))
+    for share in (1e-6, 1e-2, 0.3, 1e-9):
+        epsilon = 2.0 * (1 - share)
+        one, other = first.delta(epsilon), second.delta(epsilon)
+        assert one.log_delta == pytest.approx(other.log_delta, rel=1e-12)
+        assert other.log_lower <= one.log_delta <= other.log_upper
+
+
+def test_a_step_whose_finite_loss_is_one_value_moves_the_others() -> None:
+    """With probability q both uniform outputs say nothing, otherwise they say all."""
+    x = sp.Symbol("x", real=True)
+    half = sp.Rational(1, 2)
+    cosine = Mechanism.additive(sp.cos(sp.pi * x / 2) ** 2, x, half, (-1, 1))
+    uniform = Mechanism.additive(sp.Rational(1, 8), x, half, (-4, 4))
+    mixed = compose([(cosine, 1), (uniform, 2)])
+    assert not mixed.law("remove").is_mixed
+    for epsilon in (0.5, 1.5):
+        alone = compose(cosine, 1).delta(epsilon)  # one step, from the definition
+        answer = mixed.delta(epsilon)
+        assert alone.route == "single_step"
+        assert answer.route == "contour"
+        truth = 1 - (7.5 / 8) ** 2 * (1 - alone.delta)
+        assert answer.delta == pytest.approx(truth, rel=1e-12)
+        assert answer.lower <= truth * (1 + 1e-14)
+        assert truth * (1 - 1e-14) <= answer.upper
+    assert math.isclose(
+        mixed.law("remove").mass_at_infinity,
+        1 - (7.5 / 8) ** 2 * (1 - compose(cosine, 1).law("remove").mass_at_infinity),
+        rel_tol=1e-13,
+    )
+    own, assured = on_own_lines(mixed.law("remove"), 1.5)
+    assert assured
+    assert own.kind == "exact"

@@ -1,0 +1,127 @@
+"""Both directions: where a symmetry gives them one law, and where one is larger."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+import sympy as sp
+
+from symdp import Mechanism, compose, mechanisms
+from symdp.derive.symmetry import dominating_direction, has_one_law
+from symdp.exact.answer import Answer
+from symdp.exact.route import Contour
+from symdp.law.family import total_law
+from symdp.questions.invert import invert, invert_larger
+
+EVEN = [
+    mechanisms.laplace(b=2),
+    mechanisms.logistic(s="3/2"),
+    mechanisms.gaussian(sigma=3),
+    mechanisms.student_t(nu=3, s=2),
+    mechanisms.discrete_laplace(b=2),
+    mechanisms.gaussian(sigma=4).under("substitution"),
+]
+UNEVEN = [
+    mechanisms.gumbel(b=2),
+    mechanisms.laplace(b=2).subsample("poisson", "1/10"),
+    mechanisms.randomized_response(epsilon_0=1),
+]
+
+
+@dataclass(frozen=True)
+class Counting(Contour):
+    """The default method, which writes down what it is asked."""
+
+    asked: list[tuple[object, float]] = field(default_factory=list)
+
+    def log_delta(self, law, epsilon: float) -> Answer:
+        self.asked.append((law, epsilon))
+        return super().log_delta(law, epsilon)
+
+
+@pytest.mark.parametrize("noise", EVEN, ids=repr)
+def test_a_law_and_its_mirror_answer_alike(noise: Mechanism) -> None:
+    assert has_one_law(noise)
+    steps = compose(noise, 4)
+    own, other = steps.law("remove"), total_law(steps.steps, "add")
+    assert steps.law("add") is own
+    if not noise.is_mirrored:  # else the library knows of one law alone
+        assert other is not own
+        assert other.parts[0][0] is not own.parts[0][0]
+    method = Contour()
+    for epsilon in (-0.7, 0.4, 1.1):
+        mirrored = method.log_delta(other, epsilon).log_delta
+        assert steps.delta(epsilon).log_delta == pytest.approx(mirrored, rel=1e-11, abs=1e-12)
+        assert steps.delta(epsilon, direction="add").log_delta == pytest.approx(
+            mirrored, rel=1e-11, abs=1e-12
+        )
+        # What is proved of the pair itself: δ(P‖Q)(ε) = 1 − e^ε + e^ε δ(Q‖P)(−ε).
+        across = 1 - math.exp(epsilon) + math.exp(epsilon) * steps.delta(-epsilon).delta
+        assert steps.delta(epsilon).delta == pytest.approx(across, rel=1e-9)
+    curve = steps.delta([0.2, 0.8])
+    assert [float(d) for d in curve.log_delta] == pytest.approx(
+        [method.log_delta(other, e).log_delta for e in (0.2, 0.8)], rel=1e-11
+    )
+    found = invert(method, other, math.log(0.05))
+    assert steps.epsilon(0.05).epsilon == pytest.approx(found.epsilon, rel=1e-11)
+
+
+@pytest.mark.parametrize("noise", [EVEN[1], EVEN[2]], ids=repr)
+def test_the_trade_off_of_one_law_is_its_own_inverse(noise: Mechanism) -> None:
+    steps = compose(noise, 4)
+    for direction in ("remove", "both"):
+        assert steps.trade_off(steps.trade_off(0.2, direction), direction) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("noise", EVEN[:5], ids=repr)
+def test_the_quick_look_agrees_with_the_proof(noise: Mechanism) -> None:
+    assert dominating_direction(noise.pair()).value == "both"
+
+
+@pytest.mark.parametrize("noise", UNEVEN, ids=repr)
+def test_other_noise_is_asked_in_both_directions(noise: Mechanism) -> None:
+    assert not has_one_law(noise)
+    assert compose(noise, 3).law("add") is not compose(noise, 3).law("remove")
+
+
+def test_noise_about_another_centre_or_with_a_sign_is_not_called_even() -> None:
+    x = sp.Symbol("x", real=True)
+    for density in (
+        sp.exp(-abs(x - 1)) / 2,
+        sp.exp(-x - sp.exp(-x)),
+        sp.Piecewise((sp.exp(-x) * 2 / 3, x > 0), (sp.exp(2 * x) * 2 / 3, True)),
+    ):
+        assert not has_one_law(Mechanism.additive(density, x))
+
+
+@pytest.mark.parametrize("delta", [0.2, 1e-3, 1e-8])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        compose(mechanisms.gumbel(b=2), 6),
+        compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/20"), 200),
+        compose(mechanisms.laplace(b=2).subsample("poisson", "1/3"), 5),
+    ],
+    ids=["gumbel", "gaussian", "laplace"],
+)
+def test_epsilon_of_both_is_the_larger_one(steps, delta: float) -> None:
+    both = steps.epsilon(delta)
+    single = [steps.epsilon(delta, direction=side) for side in ("remove", "add")]
+    larger = max(one.epsilon for one in single)
+    assert both.epsilon == pytest.approx(larger, rel=1e-11)
+    assert both.epsilon_lower <= larger <= both.epsilon_upper
+
+
+def test_the_smaller_direction_is_asked_once() -> None:
+    steps = compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/20"), 200)
+    laws = {side: steps.law(side) for side in ("remove", "add")}
+    method = Counting()
+    found = invert_larger(method, laws, math.log(1e-6))
+    assert list(found) == ["remove"]
+    assert [law for law, _ in method.asked].count(laws["add"]) == 1
+    # The other way round the larger one is looked for as well.
+    again = invert_larger(Contour(), dict(reversed(laws.items())), math.log(1e-6))
+    assert again["remove"].epsilon == pytest.approx(found["remove"].epsilon, rel=1e-12)
+    assert again["add"].epsilon < again["remove"].epsilon
