@@ -63,6 +63,8 @@ density = "{density}"
     "width0-triangular",
     "width0-epanechnikov",
     "width0-arcsine",
+    "width1-epanechnikov",
+    "width1-raised_cosine",
 )
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("width", [R(9, 5), R(4)])

@@ -121,6 +121,7 @@ def check(name: str, entry: Entry, direction: str) -> None:
         assert not math.isnan(low + high) or (low, high) == (-math.inf, math.inf)
 
 
+@pytest.mark.slow_cases("gaussian, two variances-add", "gumbel-add")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("name", QUICK)
 def test_a_few_densities(name: str, direction: str) -> None:

@@ -104,6 +104,31 @@ def raw_moment(pair: Pair, z: complex | mpmath.mpf, cuts: list[sp.Expr]) -> mpma
     return mpmath.quad(integrand, [*below, *(places or [mpmath.mpf(0)]), *above], maxdegree=9)
 
 
+@pytest.mark.quick_cases(
+    "z0-asymmetric laplace",
+    "z0-beta",
+    "z0-discrete laplace",
+    "z0-discrete laplace poisson",
+    "z0-exponential noise",
+    "z0-exponential noise add",
+    "z0-flat top",
+    "z0-gamma",
+    "z0-gaussian",
+    "z0-geometric",
+    "z0-geometric shifted",
+    "z0-gumbel",
+    "z0-laplace",
+    "z0-logistic",
+    "z0-logistic by sech",
+    "z0-sech",
+    "z0-two variances",
+    "z0-uniform",
+    "z0-zero inflated",
+    "z1-discrete laplace poisson",
+    "z1-gaussian",
+    "z1-gumbel",
+    "z1-logistic by sech",
+)
 @pytest.mark.parametrize("name", CLOSED)
 @pytest.mark.parametrize("z", [mpmath.mpf("0.37"), mpmath.mpc("-0.61", "0.83")])
 def test_closed_form_equals_quadrature_of_the_raw_densities(name: str, z: mpmath.mpc) -> None:

@@ -41,7 +41,7 @@ def derivations() -> dict[str, Derivation]:
     return {name: derive(getattr(symdp.mechanisms, name)) for name in BUILT_IN}
 
 
-@pytest.mark.slow_cases("student_t", "logistic")
+@pytest.mark.slow_cases("student_t", "logistic", "discrete_laplace", "gumbel")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_json_holds_everything_and_survives_a_round_trip(
     name: str, derivations: dict[str, Derivation]
@@ -71,7 +71,7 @@ def test_many_steps_are_told(name: str, formula: str) -> None:
     assert all(factor in line for factor in factors)
 
 
-@pytest.mark.slow_cases("student_t")
+@pytest.mark.slow_cases("student_t", "logistic")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_text_and_latex_are_complete(name: str, derivations: dict[str, Derivation]) -> None:
     found = derivations[name]

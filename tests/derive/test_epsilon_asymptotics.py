@@ -26,6 +26,17 @@ COUNTS = (1600, 6400)
 DELTA = R(1, 1000)
 
 
+@pytest.mark.slow_cases(
+    "gaussian-0",
+    "gumbel-0",
+    "gumbel-2",
+    "laplace-0",
+    "laplace-1",
+    "laplace-2",
+    "logistic-0",
+    "logistic-1",
+    "logistic-2",
+)
 @pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("name", CASES)
 def test_the_error_falls_at_the_order_that_is_stated(name: str, order: int) -> None:

@@ -102,7 +102,9 @@ def gaussians(wide, narrow):
     return Mechanism.from_pair(*laws, variable)
 
 
-@pytest.mark.slow_cases("remove--0.6", "remove--0.3", "add-0.3", "remove-0.3", "add--0.6")
+@pytest.mark.slow_cases(
+    "remove--0.6", "remove--0.3", "add-0.3", "remove-0.3", "add--0.6", "add--0.3"
+)
 @pytest.mark.parametrize("epsilon", [-0.6, -0.3, 0.3, 2.0, 12.0])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_where_the_loss_turns_both_ways_agree(direction, epsilon):
@@ -253,7 +255,18 @@ def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
     assert abs(found.log_delta - log_truth) <= 2.0 * found.error
 
 
-@pytest.mark.slow_cases("2-1e-06")
+@pytest.mark.slow_cases(
+    "2-1e-06",
+    "2-0.1",
+    "2-1e-09",
+    "3-0.001",
+    "3-0.1",
+    "3-1e-06",
+    "3-1e-13",
+    "7-0.001",
+    "7-1e-09",
+    "7-1e-13",
+)
 @pytest.mark.parametrize("gap", [0.1, 1e-3, 1e-6, 1e-9, 1e-13])
 @pytest.mark.parametrize("b", [2, 3, 7])
 def test_next_to_the_largest_loss_of_two_steps(b, gap):
