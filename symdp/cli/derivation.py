@@ -12,9 +12,10 @@ from symdp.cli.job import Job, direction
 from symdp.cli.working import working
 from symdp.cli.wrapping import wrapped
 from symdp.errors import InputError, suggestion
+from symdp.model.allocation import has_no_single_pair
 
 if TYPE_CHECKING:
-    from symdp.derive import Derivation
+    from symdp.derive import Derivation, EpochDerivation
     from symdp.model.mechanism import Mechanism
 
 _PROGRAMS = ("python", "c")
@@ -52,8 +53,15 @@ def print_derivation(
 def _derived(
     mechanism: Mechanism, side: str, order: int, form: str, time_limit: float, exact: bool
 ) -> str:
-    from symdp.derive import derive
+    from symdp.derive import derive, derive_epoch
 
+    if has_no_single_pair(mechanism):
+        if form in _PROGRAMS:
+            raise InputError(
+                f"--format {form}: an epoch of random allocation has no density in closed form, "
+                "and no program; text, latex, mathml and json show what it is made of"
+            )
+        return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order)
     derivation = derive(mechanism, side, time_limit)
     if form in _PROGRAMS:
         from symdp.law.standalone import to_c, to_python
@@ -62,17 +70,17 @@ def _derived(
     return _WRITERS[form](derivation, order)
 
 
-def _text(derivation: Derivation, order: int) -> str:
+def _text(derivation: Derivation | EpochDerivation, order: int) -> str:
     lines = derivation.to_text(order).splitlines()
     shown = (f"{'  ' * line.startswith('  ')}{one_line(line)}" for line in lines)
     return "".join(f"{wrapped(line)}\n" for line in shown)
 
 
-def _json(derivation: Derivation, order: int) -> str:
+def _json(derivation: Derivation | EpochDerivation, order: int) -> str:
     return json.dumps(derivation.to_json(order), allow_nan=False, ensure_ascii=False) + "\n"
 
 
-_WRITERS: dict[str, Callable[[Derivation, int], str]] = {
+_WRITERS: dict[str, Callable[[Derivation | EpochDerivation, int], str]] = {
     "text": _text,
     "latex": lambda d, order: d.to_latex(order) + "\n",
     "mathml": lambda d, order: d.to_mathml(order) + "\n",

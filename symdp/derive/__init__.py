@@ -9,8 +9,20 @@ from symdp.derive.records import CGF, Atom, Piece, Point
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation, derive
+    from symdp.derive.epoch import EpochDerivation, derive_epoch
 
-__all__ = ["CGF", "Atom", "Derivation", "Piece", "Point", "derive", "pieces", "points"]
+__all__ = [
+    "CGF",
+    "Atom",
+    "Derivation",
+    "EpochDerivation",
+    "Piece",
+    "Point",
+    "derive",
+    "derive_epoch",
+    "pieces",
+    "points",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,4 +31,8 @@ def __getattr__(name: str) -> Any:
         from symdp.derive import derivation
 
         return getattr(derivation, name)
+    if name in {"EpochDerivation", "derive_epoch"}:
+        from symdp.derive import epoch
+
+        return getattr(epoch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

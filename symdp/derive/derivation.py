@@ -280,6 +280,10 @@ class Derivation(Series):
 
         return derive_tails(self)
 
+    def sections(self, order: int) -> list[tuple[str, list[present.Row]]]:
+        """Return titles with their formulas, for people."""
+        return present.sections(self, order)
+
     def to_text(self, order: int = 2) -> str:
         """Return the derivation as plain text, expansions up to `order`."""
         return present.to_text(self, order)

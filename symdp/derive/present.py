@@ -14,6 +14,7 @@ from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
+    from symdp.derive.epoch import EpochDerivation
 
 _DIGITS = 12  # shown of a long number
 _LONG = 60  # characters of a ratio that nobody reads
@@ -29,7 +30,7 @@ _DERIVATIVE_NAME = (
 
 # The left side of a formula in LaTeX, or in parts of which some are expressions; and the right.
 _Left: TypeAlias = str | tuple[str | sp.Basic, ...]
-_Row: TypeAlias = tuple[_Left, sp.Basic | str]
+Row: TypeAlias = tuple[_Left, sp.Basic | str]
 
 
 def plain(expression: sp.Expr) -> str:
@@ -53,30 +54,25 @@ def _rounded(expression: sp.Basic) -> sp.Basic:
     )
 
 
-def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
-    """Titles with their formulas: left side as LaTeX, right side as expression or words."""
+def sections(derivation: Derivation, order: int) -> list[tuple[str, list[Row]]]:
+    """Return titles with their formulas: left side as LaTeX, right side as expression or words."""
     d, cgf = derivation, derivation.cgf
     x, t = sp.latex(d.variable), sp.latex(cgf.tilt)
-    loss: list[_Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
+    loss: list[Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
     loss.append((rf"\ell({x})", d.loss))
     loss += zip((r"\inf \ell", r"\sup \ell"), range_ends(d), strict=True)
     loss += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         loss.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
     law = _law_rows(d)
-    transform: list[_Row] = [
+    transform: list[Row] = [
         (f"K({t})", f"numerically: {cgf.reason}" if cgf.expression is None else cgf.expression)
     ]
     if cgf.domain is not None:
         ends = [numeric_end(end) if cgf.domain_is_numeric else end for end in cgf.domain]
         transform += [(f"{t}_-", ends[0]), (f"{t}_+", ends[1])]
     transform += [(f"K^{{({j})}}({t})", d.cumulant(j)) for j in range(1, order + 2)]
-    series: list[_Row] = [(rf"\mathrm{{MSD}}_{k}", d.msd(k)) for k in range(order + 1)]
-    series += [
-        (sp.latex(f), own.xreplace(_named(t, order)))
-        for f, own in d.saddle_terms(order, substitute=False)
-    ]
-    series += [(f"E_{k}(x)", d.edgeworth(k)) for k in range(1, order + 1)]
+    series = series_rows(d, order)
     series.append((r"\varepsilon(n, z_\delta)", many_steps(d)))
     return [
         ("Privacy loss", loss),
@@ -85,6 +81,17 @@ def _rows(derivation: Derivation, order: int) -> list[tuple[str, list[_Row]]]:
         ("Series", series),
         ("Tails", list(tails.rows(d.tails))),
     ]
+
+
+def series_rows(d: Derivation | EpochDerivation, order: int) -> list[Row]:
+    """Return the terms of steepest descent and of Edgeworth, in K^(j)(t)."""
+    t = sp.latex(d.cgf.tilt)
+    series: list[Row] = [(rf"\mathrm{{MSD}}_{k}", d.msd(k)) for k in range(order + 1)]
+    series += [
+        (sp.latex(f), own.xreplace(_named(t, order)))
+        for f, own in d.saddle_terms(order, substitute=False)
+    ]
+    return series + [(f"E_{k}(x)", d.edgeworth(k)) for k in range(1, order + 1)]
 
 
 def _named(tilt: str, order: int) -> dict[sp.Basic, sp.Basic]:
@@ -142,11 +149,11 @@ def range_ends(d: Derivation) -> tuple[sp.Expr | str, sp.Expr | str]:
     return (f"not found: {d.range_reason}",) * 2
 
 
-def _law_rows(d: Derivation) -> list[_Row]:
+def _law_rows(d: Derivation) -> list[Row]:
     """The inverse of the loss, its density and distribution function, the larger direction."""
     s = sp.latex(d.pld_density.loss)
     moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
-    rows: list[_Row] = []
+    rows: list[Row] = []
     for piece, back in moving:
         left: _Left = rf"\ell^{{-1}}({s})"
         if len(moving) > 1:
@@ -174,10 +181,10 @@ def _law_rows(d: Derivation) -> list[_Row]:
 _WORDS = str.maketrans("", "", "{}\\$")
 
 
-def to_text(derivation: Derivation, order: int) -> str:
+def to_text(derivation: Derivation | EpochDerivation, order: int) -> str:
     """Return the derivation as lines of plain text."""
     lines = [f"{derivation.mechanism!r}, {derivation.direction} direction"]
-    for title, rows in _rows(derivation, order):
+    for title, rows in derivation.sections(order):
         lines += ["", title]
         for left, right in rows:
             value = right if isinstance(right, str) else _text_value(right)
@@ -220,8 +227,10 @@ def _text_name(left: _Left) -> str:
     for part in parts:
         if isinstance(part, str):
             plain_letters = part.replace(r"\mathrm", "").replace(r"\ell^{-1}", "inverse")
-            plain_letters = plain_letters.replace("varepsilon", "epsilon").replace(
-                r"\leq", "<="
+            plain_letters = (
+                plain_letters.replace("varepsilon", "epsilon")
+                .replace("varphi", "phi")
+                .replace(r"\leq", "<=")
             )  # as in the formulas
             words.append(plain_letters.replace("^", "").translate(_WORDS))
         else:
@@ -238,22 +247,22 @@ def _latex_name(left: _Left) -> str:
     return _closed_up([p if isinstance(p, str) else sp.latex(p) for p in parts])
 
 
-def to_latex(derivation: Derivation, order: int) -> str:
+def to_latex(derivation: Derivation | EpochDerivation, order: int) -> str:
     """Return the derivation as one aligned display."""
     lines = []
-    for _, rows in _rows(derivation, order):
+    for _, rows in derivation.sections(order):
         for left, right in rows:
             formula = rf"\text{{{right}}}" if isinstance(right, str) else sp.latex(right)
             lines.append(f"{_latex_name(left)} &= {formula}")
     return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
 
-def to_mathml(derivation: Derivation, order: int) -> str:
+def to_mathml(derivation: Derivation | EpochDerivation, order: int) -> str:
     """Return the derivation as MathML elements, one formula a line."""
-    return "\n".join(_mathml(row) for _, rows in _rows(derivation, order) for row in rows)
+    return "\n".join(_mathml(row) for _, rows in derivation.sections(order) for row in rows)
 
 
-def _mathml(row: _Row) -> str:
+def _mathml(row: Row) -> str:
     from symdp.emit.mathml import mathml, mathml_of_name
 
     left, right = row
@@ -268,7 +277,7 @@ def to_html(derivation: Derivation, order: int) -> str:
     """Return the derivation as a piece of HTML: headings, and formulas in MathML."""
     title = escape(f"{derivation.mechanism!r}, {derivation.direction} direction")
     parts = [f"<p><b>{title}</b></p>"]
-    for heading, rows in _rows(derivation, order):
+    for heading, rows in derivation.sections(order):
         lines = "".join(f"<div>{_mathml(row)}</div>" for row in rows)
         parts.append(f"<p>{escape(heading)}</p>{lines}" if rows else "")
     return f'<div class="symdp-derivation">{"".join(parts)}</div>'

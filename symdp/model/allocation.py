@@ -80,7 +80,7 @@ def allocated_pair(pair: Pair, sampling: Sampling) -> Pair:
     if pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS:
         raise InputError(
             f"the pair lives on {steps} outputs at once, and its loss log(Y/t) has no density in "
-            "closed form; composed, it is accounted for in numbers"
+            "closed form; `derive_epoch` shows what it is made of, and composed it has its numbers"
         )
     return _on_counts(pair, steps)
 
@@ -135,6 +135,15 @@ def allocated_steps(mechanism: Mechanism) -> int | None:
     """Return over how many steps random allocation draws one, None for any other sampling."""
     own = mechanism.sampling
     return own.steps if own is not None and own.participations == 1 else None
+
+
+def has_no_single_pair(mechanism: Mechanism) -> bool:
+    """Return whether an epoch of random allocation is no pair of one variable."""
+    steps = allocated_steps(mechanism)
+    if steps is None or steps == 1:
+        return False
+    pair = replace(mechanism, sampling=None).pair()
+    return pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS
 
 
 def independent_steps(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:

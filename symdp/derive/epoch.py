@@ -1,0 +1,342 @@
+r"""One epoch of random allocation: its likelihood ratios, their transform, its moments.
+
+W = P/Q of one step under Q, φ(u) = E_Q e^{−uW}, and Y the sum of t independent copies of W, whose
+transform is φ^t. The loss is log(Y/t) under P_t in the remove direction, log(t/Y) under Q_t in the
+add direction, and Euler's integral of the gamma function gives its moment generating function:
+
+.. math::
+
+   \text{remove:}\quad M(z) = \frac{t^{-1-z}}{\Gamma(1-z)} \int_0^\infty u^{-z}
+       \frac{d^2}{du^2} \varphi(u)^t\, du, \qquad
+   \text{add:}\quad M(z) = \frac{t^z}{\Gamma(z)} \int_0^\infty u^{z-1} \varphi(u)^t\, du,
+
+for 0 < Re z < 1 and for Re z > 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from symdp.derive import present, tidy
+from symdp.derive.cgf_check import parameters_of, with_values
+from symdp.derive.check import agrees, random_values
+from symdp.derive.derivation import derive
+from symdp.derive.pieces import pieces, points
+from symdp.derive.records import CGF, TURNED, Piece, Point
+from symdp.derive.series import Series, check_order
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import attempt
+from symdp.model.allocation import allocated_steps
+
+if TYPE_CHECKING:
+    from symdp.derive.derivation import Derivation
+    from symdp.interrupt import Clock
+    from symdp.model.mechanism import Mechanism
+
+SCHEMA = "symdp/epoch/1"
+_RATIO = sp.Symbol("w", positive=True)
+_SHARE = 0.4  # of the time, for one integral
+_CHECKED_AT = (sp.Rational(7, 10), sp.Rational(12, 5))  # u
+_WHOLE_TILTS = 3
+
+
+def derive_epoch(
+    mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0
+) -> EpochDerivation:
+    """Derive one epoch of random allocation from the pair of one step.
+
+    Parameters
+    ----------
+    mechanism, direction, time_limit : as for `derive`
+
+    Raises
+    ------
+    InputError
+        If the mechanism's sampling is not one of t steps, or `derive` refuses one step.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> epoch = derive_epoch(mechanisms.gaussian.subsample("random_allocation", steps=50))
+    >>> epoch.ratio
+    exp((2*x - 1)/(2*sigma**2))
+    >>> epoch.cgf_at(1)
+    log(exp(sigma**(-2))/50 + 49/50)
+    """
+    steps = allocated_steps(mechanism)
+    if steps is None:
+        raise InputError(f"{mechanism.name}: only random allocation, one of t steps, has epochs")
+    if direction not in {"remove", "add"}:
+        raise InputError(f"the direction must be remove or add, not {direction!r:.40}")
+    own = replace(mechanism, sampling=None)
+    return EpochDerivation(mechanism, direction, steps, derive(own, "remove", time_limit))
+
+
+@dataclass(frozen=True)
+class EpochDerivation(Series):
+    """What `derive_epoch` found; each further part is computed when it is first asked for.
+
+    Attributes
+    ----------
+    mechanism, direction : what was derived
+    steps : t
+    one_step : the derivation of one step in the remove direction
+    """
+
+    mechanism: Mechanism
+    direction: str
+    steps: int
+    one_step: Derivation
+
+    @property
+    def clock(self) -> Clock:
+        """The time that is left."""
+        return self.one_step.clock
+
+    @cached_property
+    def rate(self) -> sp.Symbol:
+        """The symbol u of φ(u), or another name where a parameter has that one."""
+        names = {parameter.name for parameter in self.mechanism.declared}
+        free = next(name for name in ("u", "v", "u_of_phi") if name not in names)
+        return sp.Symbol(free, positive=True)
+
+    @cached_property
+    def ratio(self) -> sp.Expr:
+        """W(x) = P(x)/Q(x) of one step."""
+        loss = self.one_step.loss
+        if isinstance(loss, sp.Piecewise):
+            return sp.Piecewise(*((sp.exp(e), c) for e, c in loss.args), evaluate=False)
+        return sp.exp(loss)
+
+    @cached_property
+    def atoms(self) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
+        """Values of W of positive probability, with that probability under Q; 0 where P is 0."""
+        d = self.one_step
+        found = [(sp.exp(a.loss), tidy.simplify(a.mass * sp.exp(-a.loss))) for a in d.atoms]
+        absent = d.mass_at_minus_infinity
+        return (*found, *(() if absent == 0 else ((sp.S.Zero, absent),)))
+
+    @cached_property
+    def transform(self) -> sp.Expr:
+        """φ(u) = E_Q e^{−uW}: closed and checked, or atoms and integrals over the output."""
+        found = attempt(self._closed, None, _SHARE * self.one_step.time_limit)
+        return self._written_out if found is None else found
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no integral is left in the transform."""
+        return not self.transform.has(sp.Integral, sp.Sum)
+
+    def _from_atoms(self) -> sp.Expr:
+        return sp.Add(*(mass * sp.exp(-self.rate * value) for value, mass in self.atoms))
+
+    @cached_property
+    def _moving(self) -> tuple[Piece, ...]:
+        """The pieces on which W varies and both densities are positive."""
+        both = (p for p in self.one_step.pieces if p.log_p is not None and p.log_q is not None)
+        return tuple(p for p in both if p.slope != "constant")
+
+    @cached_property
+    def _written_out(self) -> sp.Expr:
+        x, parts = self.one_step.variable, [self._from_atoms()]
+        for piece in self._moving:
+            law = sp.exp(piece.log_q - self.rate * sp.exp(piece.loss))
+            over = (x, piece.lower, piece.upper)
+            parts.append(sp.Sum(law, over) if x.is_integer else sp.Integral(law, over))
+        return sp.Add(*parts)
+
+    def _closed(self) -> sp.Expr | None:
+        """Return φ by integrating over W, where its density is known; None if it does not agree."""
+        d, parts = self.one_step, [self._from_atoms()]
+        if self._moving:
+            law, ends = d.pld_density, d.loss_range
+            if d.variable.is_integer or law.expression is None or ends is None:
+                return None
+            if not isinstance(law.expression, sp.Piecewise):
+                return None
+            inside = [e for e, _ in law.expression.args if e != 0]
+            if len(inside) != 1:
+                return None
+            # Under Q the density of W at w is ω(log w)/w².
+            density = inside[0].subs(law.loss, sp.log(_RATIO)) / _RATIO**2
+            whole = _of_power(density, self.rate, sp.exp(ends[0]), sp.exp(ends[1]))
+            if whole is None:
+                return None
+            parts.append(whole)
+        total = sp.Add(*parts)
+        return total if self._agrees(total) else None
+
+    def _agrees(self, total: sp.Expr) -> bool:
+        """Whether φ equals integrals over the output, at random values of the parameters."""
+        from symdp.derive.quadrature import CheckError
+
+        pair = self.one_step.pair
+        values = random_values(parameters_of(pair), 1, self.one_step.below_one)
+        concrete = with_values(pair, dict(values))
+        law = (
+            [_of_ratio(p) for p in pieces(concrete) if p.log_q is not None],
+            [_point_of_ratio(p) for p in points(concrete) if p.q != 0],
+            concrete.variable,
+        )
+        try:
+            return all(agrees(sp.log(total.subs(values)), self.rate, at, law) for at in _CHECKED_AT)
+        except (CheckError, InputError, AccuracyError):
+            return False
+
+    @cached_property
+    def cgf(self) -> CGF:
+        """K(t), which has no closed form but that of `moment`."""
+        tilt = self.one_step.cgf.tilt
+        return CGF(tilt, None, "numeric", None, reason="it is an integral over the transform")
+
+    @cached_property
+    def moment(self) -> sp.Expr:
+        """M(t) = E e^{tL} as an integral over φ^steps: 0 < t < 1 (remove), t > 0 (add)."""
+        z, u, t = self.cgf.tilt, self.rate, sp.Integer(self.steps)
+        phi = sp.Function("phi")(u)
+        if self.direction == "remove":
+            inner = u ** (-z) * sp.Derivative(phi**t, (u, 2))
+            return t ** (-1 - z) / sp.gamma(1 - z) * sp.Integral(inner, (u, 0, sp.oo))
+        return t**z / sp.gamma(z) * sp.Integral(u ** (z - 1) * phi**t, (u, 0, sp.oo))
+
+    def cgf_at(self, tilt: int) -> sp.Expr:
+        """Return K at a whole tilt in closed form, from the moments of W.
+
+        E_Q Y^{1+t} is a polynomial in E_Q W^j = e^{k(j−1)}, k the CGF of one step.
+
+        Raises
+        ------
+        InputError
+            For a negative tilt, the add direction, or a step without these closed forms.
+        """
+        check_order(tilt, 0)
+        if self.direction != "remove":
+            raise InputError("moments of 1/Y have no closed form: ask for the remove direction")
+        moments = [sp.S.One, sp.S.One]  # E_Q W = 1 but for the mass at infinity
+        if self.one_step.mass_at_infinity != 0:
+            moments[1] -= self.one_step.mass_at_infinity
+        moments += [sp.exp(self.one_step.cgf_at(j)) for j in range(1, tilt + 1)]
+        cumulants = _cumulants(moments)
+        total = _moments([self.steps * c for c in cumulants])[-1]
+        return sp.log(sp.expand(sp.expand(total) / self.steps ** (1 + tilt)))
+
+    def renyi(self, order: int) -> sp.Expr:
+        """Return the Rényi divergence K(α − 1)/(α − 1) of a whole order α ≥ 2."""
+        check_order(order, 2)
+        return self.cgf_at(order - 1) / (order - 1)
+
+    def sections(self, order: int) -> list[tuple[str, list[present.Row]]]:
+        """Return titles with their formulas, for people."""
+        d, sign = self.one_step, 1 if self.direction == "remove" else -1
+        x, z = sp.latex(d.variable), self.cgf.tilt
+        step: list[present.Row] = [(rf"W({x})", self.ratio)]
+        step += [((r"Q(W =", value, ")"), mass) for value, mass in self.atoms]
+        step.append((rf"\varphi({self.rate})", self.transform))
+        y = sp.Symbol("Y", positive=True)
+        own: list[present.Row] = [
+            ("Y", f"the sum of {self.steps} independent copies of W under Q"),
+            (r"\ell", sign * sp.log(y / self.steps)),
+        ]
+        ends = present.range_ends(d)
+        if d.loss_range is not None and sign < 0:
+            ends = (-d.loss_range[1], -d.loss_range[0])
+        if d.loss_range is not None or sign > 0:
+            own += zip((r"\inf \ell", r"\sup \ell"), ends, strict=True)
+        transform: list[present.Row] = [(rf"\exp K({z})", self.moment)]
+        for tilt in range(1, _WHOLE_TILTS + 1) if sign > 0 else ():
+            try:
+                transform.append((f"K({tilt})", self.cgf_at(tilt)))
+            except InputError:
+                break
+        return [
+            ("One step", step),
+            (f"One epoch of {self.steps} steps", own),
+            ("Moment generating function", transform),
+            ("Series", present.series_rows(self, order)),
+        ]
+
+    def to_text(self, order: int = 2) -> str:
+        """Return the derivation as plain text, expansions up to `order`."""
+        return present.to_text(self, order)
+
+    def to_latex(self, order: int = 2) -> str:
+        """Return the derivation as LaTeX, an aligned display."""
+        return present.to_latex(self, order)
+
+    def to_mathml(self, order: int = 2) -> str:
+        """Return the derivation as MathML, one formula a line."""
+        return present.to_mathml(self, order)
+
+    def to_json(self, order: int = 2) -> dict[str, Any]:
+        """Return the derivation as JSON-ready data."""
+        return {
+            "schema": SCHEMA,
+            "name": self.mechanism.name,
+            "direction": self.direction,
+            "steps": self.steps,
+            "ratio": str(self.ratio),
+            "atoms": [{"ratio": str(value), "mass": str(mass)} for value, mass in self.atoms],
+            "transform": str(self.transform),
+            "transform_is_closed": self.is_closed,
+            "moment": str(self.moment),
+            "one_step": self.one_step.to_json(order),
+        }
+
+
+def _of_power(density: sp.Expr, u: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
+    """Return ∫ c w^p e^{−uw} dw = c u^{−p−1} (Γ(p + 1, u·lower) − Γ(p + 1, u·upper)), or None.
+
+    Examples
+    --------
+    >>> _of_power(_RATIO, sp.Symbol("u", positive=True), sp.S.Zero, sp.oo)
+    u**(-2)
+    """
+    plain = sp.powsimp(sp.expand_power_exp(sp.expand(sp.powdenest(density, force=True))))
+    factor, rest = sp.powsimp(plain, force=True).as_independent(_RATIO, as_Add=False)
+    base, power = rest.as_base_exp()
+    if base != _RATIO or power.has(_RATIO):
+        return None
+    near, far = (
+        sp.S.Zero if end is sp.oo else sp.uppergamma(power + 1, u * end) for end in (lower, upper)
+    )
+    found = sp.expand(factor * u ** (-power - 1) * (near - far))
+    return None if found.has(sp.nan, sp.zoo, sp.oo) else found
+
+
+def _of_ratio(piece: Piece) -> Piece:
+    """Return a piece with the law Q and the loss −W."""
+    ratio = sp.S.Zero if piece.log_p is None else sp.exp(piece.loss)
+    return replace(
+        piece,
+        log_p=piece.log_q,
+        loss=-ratio,
+        slope=TURNED[piece.slope],
+        log_p_terms=piece.log_q_terms,
+    )
+
+
+def _point_of_ratio(point: Point) -> Point:
+    return replace(point, p=point.q, loss=-point.p / point.q)
+
+
+def _cumulants(moments: list[sp.Expr]) -> list[sp.Expr]:
+    """Return κ_1, … from moments that begin with that of order 0."""
+    found: list[sp.Expr] = []
+    for n in range(1, len(moments)):
+        known = (math.comb(n - 1, k - 1) * found[k - 1] * moments[n - k] for k in range(1, n))
+        found.append(moments[n] - sp.Add(*known))
+    return found
+
+
+def _moments(cumulants: list[sp.Expr]) -> list[sp.Expr]:
+    """Return moments from order 0 up."""
+    found: list[sp.Expr] = [sp.S.One]
+    for n in range(1, len(cumulants) + 1):
+        parts = (math.comb(n - 1, k - 1) * cumulants[k - 1] * found[n - k] for k in range(1, n + 1))
+        found.append(sp.Add(*parts))
+    return found
