@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from symdp.errors import AccuracyError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
-from symdp.exact.contour import ROUTE, contour_answer, on_own_lines, prepare
+from symdp.exact.contour import contour_answer, on_own_lines, prepare
 from symdp.exact.enumeration import listed_answer
 from symdp.exact.measure.answer import measure_answer
 from symdp.exact.mesh.mesh import mesh_answer
@@ -50,6 +50,7 @@ class Route:
     answer: Callable[[SumLaw, float], Answer | None]
 
 
+# The first row that applies answers.
 ROUTES = (
     Route(
         OUTSIDE,
@@ -84,7 +85,7 @@ ROUTES = (
         lattice_answer,
     ),
     Route(
-        ROUTE,
+        "contour",
         "losses with a density whose characteristic function dies out",
         "the trapezoid on one line",
         "1e-12",
@@ -143,14 +144,14 @@ class Contour(FloatAccountant):
         for route in ROUTES[1:-1]:
             answer = route.answer(law, epsilon)
             if answer is not None:
-                return answer if answer.route else replace(answer, route=route.name)
+                return replace(answer, route=route.name)
         try:
             last = replace(mesh_answer(law.singly(), epsilon), route=ROUTES[-1].name)
-        except AccuracyError:
+        except AccuracyError:  # the nodes do not reach far beyond the tilt
             if not law.is_spread:
                 raise
             # A line of its own bounds δ, too widely for the row of the contour.
-            last = on_own_lines(law.singly(), epsilon)[0]
+            last = replace(on_own_lines(law.singly(), epsilon)[0], route="contour")
         if not (last.log_lower is not None and last.log_lower > -math.inf):
             raise AccuracyError(
                 "too few values of the characteristic function tell what losses add up to; the "
