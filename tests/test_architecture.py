@@ -34,6 +34,7 @@ APART = {("oracle", "certify"), ("certify", "oracle"), ("emit", "model"), ("repo
 WITHOUT_NUMPY = ("derive", "expansion", "balls", "oracle", "model")
 STREET = {"__init__", "__main__"}  # they open the house
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.report", "typer", "rich", "matplotlib")
+MOST_CONSTANTS = {"exact": 60}  # of a room: thresholds and tables; lower it with the count
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 
 
@@ -206,6 +207,33 @@ def test_files_stay_short():
     assert not broken(rule)
 
 
+def constants(path: Path) -> Iterator[tuple[str, int]]:
+    """Names in capitals that a file assigns, and their lines."""
+    for node in tree_of(path).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for name in (inner for target in targets for inner in ast.walk(target)):
+                if isinstance(name, ast.Name) and name.id.isupper():
+                    yield name.id, node.lineno
+
+
+def test_constants_become_fewer():
+    """A threshold has one definition, as few as possible, and follows from another if it can."""
+    for room, most in MOST_CONSTANTS.items():
+        found = [name for path in FILES if room_of(path) == room for name, _ in constants(path)]
+        assert len(found) <= most, f"{room}/ has {len(found)} constants, {most} are the most"
+
+
+def test_every_constant_says_what_it_bounds():
+    def rule(path):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for name, number in constants(path) if room_of(path) in MOST_CONSTANTS else ():
+            if "#" not in lines[number - 1] and not lines[number - 2].startswith("#"):
+                yield f":{number}: {name} has no comment"
+
+    assert not broken(rule)
+
+
 def test_no_code_knows_a_mechanism_by_name():
     names = {file.stem for file in (PACKAGE / "mechanisms").glob("*.toml")}
     assert names
@@ -239,7 +267,10 @@ def test_a_rule_that_is_broken_is_told_with_its_place(monkeypatch, tmp_path):
     (tmp_path / "mechanisms" / "gaussian.toml").write_text("", encoding="utf-8")
     module = sys.modules[__name__]
     monkeypatch.setattr(module, "PACKAGE", tmp_path)
-    monkeypatch.setattr(module, "FILES", [folder / "wrong.py"])
+    (tmp_path / "exact").mkdir()
+    long = tmp_path / "exact" / "long.py"
+    long.write_text("".join(f"A{k} = {k}\n" for k in range(61)), encoding="utf-8")
+    monkeypatch.setattr(module, "FILES", [folder / "wrong.py", long])
     rules = [
         (test_formulas_know_no_arrays, "derive/wrong.py imports numpy"),
         (test_only_the_shell_knows_people, "must not import symdp.cli"),
@@ -248,6 +279,8 @@ def test_a_rule_that_is_broken_is_told_with_its_place(monkeypatch, tmp_path):
         (test_files_stay_short, "has 409 lines"),
         (test_no_code_knows_a_mechanism_by_name, "wrong.py:9 names the mechanism 'gaussian'"),
         (test_every_module_says_what_it_is, "has no docstring"),
+        (test_constants_become_fewer, "exact/ has 61 constants"),
+        (test_every_constant_says_what_it_bounds, "exact/long.py:1: A0 has no comment"),
     ]
     for test, words in rules:
         with pytest.raises(AssertionError) as failure:

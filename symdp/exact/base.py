@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from symdp.errors import InputError
+from symdp.exact.accuracy import EQUAL, EXACT, EXTENDED, ROUNDED
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.law.tilts import log_one_minus_exp
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 HIGHEST_ORDER = 12  # of every series
-_ROUNDING = 5e-16  # of a logarithm of a mass at infinity, relative
-_NEAR = 1e-14  # of the largest loss
-_WORTH_SAYING = math.log(1e-6)  # relative: an interval wider than this is no exact answer
-_COUNTED = 1e-21  # how far off a loss known to 22 digits may be
 
 
 class FloatAccountant(ABC):
@@ -102,7 +99,7 @@ def with_uncertain_mass(answer: Answer, mass: float) -> Answer:
         return answer
     lost = math.log(mass) - answer.log_lower
     lower = answer.log_lower + log_one_minus_exp(lost) if lost < 0 else -math.inf
-    if answer.kind == "exact" and not lost < _WORTH_SAYING:
+    if answer.kind == "exact" and not lost < math.log(EXACT):
         advice = f"a probability of {mass:.0e} of large losses is not resolved, and counted as lost"
         answer = replace(answer, kind="bound", advice=advice, log_complement=None)
     return replace(answer, log_lower=lower)
@@ -145,19 +142,19 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
     δ = δ∞ at and above the largest loss, δ = 1 − e^{ε+K(−1)} at and below the smallest.
     """
     lower, upper = law.loss_bounds
-    near = math.isfinite(upper) and abs(epsilon - upper) <= _NEAR * abs(upper)
+    near = math.isfinite(upper) and abs(epsilon - upper) <= EQUAL * abs(upper)
     top = law.precise_top if near else None
     if epsilon >= (upper if top is None else top):
         escaped = law.mass_at_infinity
         if near and (top is None or not escaped > 0):
             # The true end may lie above ε, by the rounding of either.
-            rounding = 2.0 * _ROUNDING if top is None else _COUNTED
+            rounding = ROUNDED if top is None else EXTENDED
             most = math.log(max(min(1.0, escaped + rounding * abs(upper)), 5e-324))
             value = law.log_mass_at_infinity
             return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
         if not escaped > 0:
             return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
-        return _with_margin(math.log(escaped), law.log_finite_mass, _ROUNDING * 8.0)
+        return _with_margin(math.log(escaped), law.log_finite_mass, 4.0 * ROUNDED)
     if epsilon <= lower:
         log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon)[0])
         value = log_one_minus_exp(log_complement)
@@ -167,13 +164,13 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
         rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
         if not law.mean_is_precise:
             rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
-        error = _ROUNDING * rounded
+        error = 0.5 * ROUNDED * rounded
         return _with_margin(value, log_complement, error * math.exp(log_complement - value))
     return None
 
 
 def _with_margin(value: float, log_complement: float, error: float) -> Answer:
     """Return an exact answer whose bounds allow for rounding."""
-    margin = _ROUNDING * (8.0 + 2.0 * abs(value)) + error
+    margin = ROUNDED * (4.0 + abs(value)) + error
     upper = min(0.0, value + margin)
     return Answer(value, value - margin, upper, "exact", log_complement=log_complement)

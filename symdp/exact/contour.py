@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import LONG_LINE, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import margin
 from symdp.exact.line import (
-    SETTLED,
     Line,
     StripValue,
     continuous_kernel,
@@ -30,18 +30,11 @@ from symdp.exact.line import (
     tilted_laws,
 )
 from symdp.exact.shared_lines import shared_value, sum_ahead
-from symdp.exact.strip import TOLERABLE, slow_line
+from symdp.exact.strip import slow_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.exact.tail_bound import Tail
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
-
-_SHARED = 1e-9  # half width of log δ from a shared line: next to a kink nobody needs it narrower
-_ROUNDED_LOG = 1e-13  # of log δ: what rounding may do far out, where no other row is better
-_OWN = 1e-9  # half width of log δ from a line of its own, beyond which it cancels too far
-_LONGEST_OWN = 1 << 18  # nodes of a line for one ε: half a second
-_LONGEST = 1 << 17  # nodes of a shared line: some tenths of a second
-ROUTE = "contour"  # the row of the table
 
 
 def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -59,13 +52,18 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
     shared = on_shared_lines(law, epsilon)
-    if shared is not None and margin(shared) <= _SHARED + _ROUNDED_LOG * abs(shared.log_delta):
+    if shared is not None and _is_narrow(shared):
         return shared
     try:
         own, assured = on_own_lines(law.singly(), epsilon)
-    except AccuracyError:
+    except AccuracyError:  # only its values tell whether an integrand dies out
         return None
-    return own if assured and margin(own) <= _OWN + _ROUNDED_LOG * abs(own.log_delta) else None
+    return own if assured and _is_narrow(own) else None
+
+
+def _is_narrow(answer: Answer) -> bool:
+    """Return whether no other row is better; far out log δ itself is rounded."""
+    return margin(answer) <= TOLERABLE + SETTLED * abs(answer.log_delta)
 
 
 def prepare(law: SumLaw, epsilons: Sequence[float]) -> None:
@@ -81,7 +79,7 @@ def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
     def value(strip: Strip) -> StripValue | None:
         return shared_value(law, epsilon, strip, _traced)
 
-    return answer_from_strips(law, value, ROUTE)
+    return answer_from_strips(law, value)
 
 
 def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
@@ -97,11 +95,11 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
     def value(strip: Strip) -> StripValue:
         nonlocal assured
         tilt = line_tilt(law, epsilon, strip)
-        found = slow_line(law, epsilon, tilt, 0.0, _LONGEST_OWN, TOLERABLE).value(epsilon)
+        found = slow_line(law, epsilon, tilt, 0.0, 2 * LONG_LINE, TOLERABLE / SAFETY).value(epsilon)
         assured = assured and found.assured
         return found
 
-    answer = answer_from_strips(law, value, ROUTE)
+    answer = answer_from_strips(law, value)
     assert answer is not None
     return answer, assured
 
@@ -119,12 +117,12 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
     """
     tail = Tail(law, tilt)
     if tail.end is None:
-        slow = slow_line(law, epsilon, tilt, beside, _LONGEST)
+        slow = slow_line(law, epsilon, tilt, beside, LONG_LINE)
         return slow if slow.assured else None
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
     gap = line.distance(epsilon) + line.shift
-    while line.places.size <= _LONGEST:
+    while line.places.size <= LONG_LINE:
         size, reach = line.places.size, line.step * line.places.size
         total = plain_sum((line.values * np.exp(1j * line.places * gap)).real)
         wanted = 2.0 * size
@@ -136,7 +134,7 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
                 wanted = found.start / line.step + 1.0
             elif found.beyond(line) <= SETTLED * abs(total):
                 return replace(line, assured=True)
-        if wanted > 2 * _LONGEST:
+        if wanted > 2 * LONG_LINE:
             return None
         line = longer(law, line, math.ceil(wanted), continuous_kernel)
     return None

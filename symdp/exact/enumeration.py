@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 
+from symdp.exact.accuracy import FEW_NODES, HALF
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer
 from symdp.exact.finite_sum import MAX_SUMS, FiniteSum, count_sums, finite_sum
 from symdp.exact.lattice import find_lattice
 from symdp.exact.strips import line_tilt
-from symdp.exact.upper_tail import is_near_top, topmost_sum
+from symdp.exact.upper_tail import MOST_SHORT, is_near_top, topmost_sum
 from symdp.law.tilts import Strip, log_add_exp, log_one_minus_exp
 from symdp.law.total import SumLaw
-
-_FEW_SUMS = 1000  # which are listed faster than the integral over a period of a lattice is taken
-_HALF = math.log(0.5)  # log δ beyond which 1 − δ is summed, and not δ subtracted from one
 
 
 def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -33,7 +31,7 @@ def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if is_near_top(law, epsilon):
         found = topmost_sum(law, epsilon, line_tilt(law, epsilon, Strip.RIGHT))
     if found is None and count_sums(law) <= MAX_SUMS:
-        if count_sums(law) > _FEW_SUMS and find_lattice(law) is not None:
+        if (count_sums(law) > FEW_NODES or law.count > MOST_SHORT) and find_lattice(law):
             return None
         found = finite_sum(law, epsilon, line_tilt(law, epsilon, Strip.RIGHT))
     return None if found is None else _of_sum(found, law.log_mass_at_infinity, epsilon)
@@ -44,5 +42,5 @@ def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
     known = log_delta > -math.inf
     error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
     # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
-    complement = found.log_complement if log_delta > _HALF else log_one_minus_exp(log_delta)
+    complement = found.log_complement if log_delta > HALF else log_one_minus_exp(log_delta)
     return exact_answer(log_delta, complement, error, epsilon=epsilon)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 
+from symdp.exact.accuracy import EXACT, ROUNDED, ROUNDING, SAFETY
 from symdp.exact.answer import Answer
-
-ROUNDED = 1e-15  # how far off sums of losses may be, relative to the largest
-SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
-_TOO_WIDE = 1e-6  # beyond this the answer is no longer called exact
 
 
 def exact_answer(
@@ -17,27 +14,26 @@ def exact_answer(
     error: float,
     slope: float = math.nan,
     epsilon: float = 0.0,
-    route: str = "",
 ) -> Answer:
     """Return δ within bounds that a relative error estimate gives, and how far to trust them."""
     if log_delta == -math.inf:
         # No loss was seen above ε; one may lie as far above as both are rounded.
         most = math.log(ROUNDED * max(abs(epsilon), ROUNDED))
-        return Answer(log_delta, log_delta, most, "exact", "", 0.0, None, route)
+        return Answer(log_delta, log_delta, most, "exact", "", 0.0, None)
     width = SAFETY * error
     # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
     raised = -log_complement if math.isfinite(log_complement) else 0.0
-    width += 4e-16 * abs(log_delta) * (1.0 + raised)
+    width += 2.0 * ROUNDING * abs(log_delta) * (1.0 + raised)
     lower = log_delta + math.log1p(-width) if width < 1 else -math.inf
     upper = min(log_delta + math.log1p(width), 0.0)
     known = slope if math.isfinite(slope) else None
-    if width < _TOO_WIDE:
-        return Answer(log_delta, lower, upper, "exact", "", log_complement, known, route)
+    if width < EXACT:
+        return Answer(log_delta, lower, upper, "exact", "", log_complement, known)
     advice = (
         f"the contour reached a relative accuracy of only {width:.0e} here; "
         "the bounds say so, the digits do not"
     )
-    return Answer(log_delta, lower, upper, "estimate", advice, None, known, route)
+    return Answer(log_delta, lower, upper, "estimate", advice, None, known)
 
 
 def margin(answer: Answer) -> float:

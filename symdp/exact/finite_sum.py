@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from symdp.exact.accuracy import BLURRED, EQUAL, MOST_NODES, MOST_WORK, ROUNDED
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
-MAX_SUMS = 2_000_000  # 16 MB an array, and about a second
-_MOST_KEPT = 4 * MAX_SUMS  # before equal values are merged
-_MOST_TRIED = 1 << 28  # pairs of sums: some seconds
-_MOST_SQUARED = 6000  # sums whose pairs are listed, 3.6e7
-_MOST_REMEMBERED = 1 << 16  # sums kept with a law
-_MOST_LISTS = 16  # each tilt of integer noise has its own
-_AT_ONCE = 1 << 20  # sums made at a time, 8 MB
-_ERROR = 1e-15  # rounding of one convolution of positive numbers
-SAME = 2e-14  # sums closer than this, relative to the largest loss, are one value
-CHAIN = 4.0  # units of SAME: how far apart merged sums may be
-NEGLIGIBLE = 44.0  # −log of the largest sum's share below which a sum is left out
+MAX_SUMS = 2 * MOST_NODES  # of all steps: 16 MB an array, and about a second
 
 Atoms = tuple[Array, Array]  # losses, and logs of masses under P
 
@@ -72,12 +62,12 @@ def finite_sum(
         gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
     log_delta, slope = log_total(gain), log_total((log_weight + gap)[gap < 0])
     # Every loss is rounded, which counts where ε lies just below one that makes up δ.
-    size = float(np.abs(loss).max()) + abs(epsilon) + _ERROR
-    exposed = math.log(rounded + _ERROR * _ERROR) + (slope if slope > -math.inf else 0.0)
-    log_error = math.log(_ERROR) + log_add_exp(math.log(law.count) + log_delta, exposed)
+    size = float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
+    exposed = math.log(rounded + ROUNDED * ROUNDED) + (slope if slope > -math.inf else 0.0)
+    log_error = math.log(ROUNDED) + log_add_exp(math.log(law.count) + log_delta, exposed)
     # What stands for several values next to ε may lie on the wrong side of it.
-    near = np.abs(gap) <= CHAIN * SAME * size
-    log_error = log_add_exp(log_error, log_total(log_weight[near]) + math.log(CHAIN * SAME * size))
+    near = np.abs(gap) <= BLURRED * size
+    log_error = log_add_exp(log_error, log_total(log_weight[near]) + math.log(BLURRED * size))
     complement = log_total(log_weight + np.minimum(gap, 0.0))
     return FiniteSum(log_delta, complement, log_error, slope)
 
@@ -89,10 +79,10 @@ def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:
     """
     last = float(loss[-1])
     top = law.precise_top if last > epsilon and not (loss[-2:-1] > epsilon).any() else None
-    if top is not None and abs(float(top) - last) <= SAME * abs(last):
+    if top is not None and abs(float(top) - last) <= EQUAL * abs(last):
         beyond = float(top - Fraction(epsilon))
         return (last - loss) - beyond, abs(beyond)
-    return epsilon - loss, float(np.abs(loss).max()) + abs(epsilon) + _ERROR
+    return epsilon - loss, float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
 
 
 def log_multisets(atoms: int, count: int) -> float:
@@ -108,95 +98,46 @@ def count_sums(law: SumLaw) -> float:
     return float(law.kept[_Counted])
 
 
-def listed(law: SumLaw, tilts: Sequence[float]) -> Atoms | None:
-    """Return the sums of the losses, all atoms, or None where there are too many.
-
-    Those that are negligible at every one of the tilts are left out.
-    """
-    total: Atoms | None = (np.zeros(1), np.zeros(1))
-    for part, count in law.parts:
-        step = atoms_of(part, tilts[0])
-        for tilt in tilts[1:]:
-            step = united(step, atoms_of(part, tilt))
-        total = added(total, power(step, count, tilts), tilts)
-    return total
-
-
-def added(
-    first: Atoms | None,
-    second: Atoms | None,
-    tilts: Sequence[float] = (),
-    negligible: float = NEGLIGIBLE,
-    lost: list[float] | None = None,
-    most: float = math.inf,
-) -> Atoms | None:
+def added(first: Atoms | None, second: Atoms | None, most: float = math.inf) -> Atoms | None:
     """Return the law of a sum of two independent losses, equal values merged, None if too many.
 
     Parameters
     ----------
     first, second
         The losses.
-    tilts
-        Sums that are negligible at every one of them are left out.
-    negligible
-        −log of the largest sum's share below which a sum is.
-    lost
-        Takes in what share of the law, at the first tilt, was left out.
     most
         Sums from here on are left out.
     """
-    if first is None or second is None or first[0].size * second[0].size > _MOST_TRIED:
+    if first is None or second is None or first[0].size * second[0].size > MOST_WORK:
         return None
-    (loss, log_weight), (other, other_weight) = first, second
-    if loss.size > other.size:
-        loss, log_weight, other, other_weight = other, other_weight, loss, log_weight
-    floors = [
-        float((log_weight + t * loss).max() + (other_weight + t * other).max()) - negligible
-        for t in tilts
-    ]
-    losses, weights, size, dropped = [], [], 0, 0.0
-    rows = max(1, _AT_ONCE // other.size)
+    (loss, log_weight), (other, other_weight) = sorted((first, second), key=lambda a: a[0].size)
+    losses, weights, size = [], [], 0
+    rows = max(1, MOST_NODES // other.size)
     for start in range(0, loss.size, rows):
         total = np.add.outer(loss[start : start + rows], other).ravel()
         total_weight = np.add.outer(log_weight[start : start + rows], other_weight).ravel()
-        if tilts:
-            kept = np.zeros(total.size, dtype=bool)
-            for tilt, floor in zip(tilts, floors, strict=True):
-                kept |= total_weight + tilt * total > floor
-            if lost is not None:
-                out = total_weight[~kept] + tilts[0] * total[~kept] - floors[0]
-                dropped += float(np.exp(out).sum())
-            total, total_weight = total[kept], total_weight[kept]
-        if most < math.inf:
-            total, total_weight = total[total < most], total_weight[total < most]
-        size += total.size
-        if size > _MOST_KEPT:
+        kept = total < most
+        losses.append(total[kept])
+        weights.append(total_weight[kept])
+        size += losses[-1].size
+        if size > 4 * MAX_SUMS:  # before equal values are merged
             return None
-        losses.append(total)
-        weights.append(total_weight)
-    if not size:  # of losses so large that rounding hides which sums count
-        return None
-    if lost is not None:
-        whole = sum(log_total(w + tilts[0] * x) for x, w in (first, second))
-        lost.append(dropped * math.exp(floors[0] - whole))
-    return merged(np.concatenate(losses), np.concatenate(weights))
+    return merged(np.concatenate(losses), np.concatenate(weights)) if size else None
 
 
-def power(
-    step: Atoms, count: int, tilts: Sequence[float] = (), most: float = math.inf
-) -> Atoms | None:
+def power(step: Atoms, count: int, most: float = math.inf) -> Atoms | None:
     """Return the law of the sum of `count` copies by repeated doubling, None if too many."""
     square: Atoms | None = step
     result: Atoms | None = None
     while True:
         if count & 1:
-            result = square if result is None else added(result, square, tilts, most=most)
+            result = square if result is None else added(result, square, most)
         count >>= 1
         if not count:
             return result
-        if square is None or square[0].size > _MOST_SQUARED:
+        square = added(square, square, most)
+        if square is None:
             return None
-        square = added(square, square, tilts, most=most)
 
 
 def atoms_of(law: LossLaw, tilt: float, atomic: bool = False) -> Atoms:
@@ -210,12 +151,12 @@ def merged(loss: Array, log_weight: Array) -> Atoms | None:
     """Return the values in rising order, those that rounding does not tell apart at their mean."""
     order = np.argsort(loss, kind="stable")
     loss, log_weight = loss[order], log_weight[order]
-    close = SAME * max(abs(loss[0]), abs(loss[-1]))
+    close = EQUAL * max(abs(loss[0]), abs(loss[-1]))
     starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > close)
     # No chain of close values may lead far away.
     far = loss - np.repeat(loss[starts], np.diff(np.append(starts, loss.size)))
-    if far.max() > CHAIN * close:
-        cell = np.floor(far / (CHAIN * close))
+    if far.max() > BLURRED / EQUAL * close:
+        cell = np.floor(far / (BLURRED / EQUAL * close))
         starts = np.flatnonzero(
             (np.diff(loss, prepend=-np.inf) > close) | (np.diff(cell, prepend=0.0) != 0)
         )
@@ -249,9 +190,8 @@ def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
     total: Atoms | None = (np.zeros(1), np.zeros(1))
     for step, (_, count) in zip(steps, law.parts, strict=True):
         total = added(total, power(step, count))
-    if total is None or total[0].size <= _MOST_REMEMBERED:
-        if len(kept) >= _MOST_LISTS:
-            kept.clear()
+    size = sum(1 if other is None else other[0].size for other in (total, *kept.values()))
+    if size <= MAX_SUMS // 2:  # each tilt of integer noise has a list of its own
         kept[key] = total
     return total
 
@@ -267,7 +207,7 @@ def united(first: Atoms, second: Atoms) -> Atoms:
         np.abs(other - loss[np.minimum(place, loss.size - 1)]),
         np.abs(other - loss[np.maximum(place - 1, 0)]),
     )
-    new = gap > CHAIN * SAME * max(float(np.abs(loss).max()), float(np.abs(other).max()))
+    new = gap > BLURRED * max(float(np.abs(loss).max()), float(np.abs(other).max()))
     losses = np.concatenate([loss, other[new]])
     order = np.argsort(losses, kind="stable")
     return losses[order], np.concatenate([log_weight, other_weight[new]])[order]

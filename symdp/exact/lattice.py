@@ -12,17 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from symdp.exact.accuracy import EXTENDED, LONG_LINE, MOST_NODES, SETTLED
 from symdp.exact.line import Kernel
 from symdp.law.elementary import Complex, distinct
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.total import SumLaw
-
-MAX_POINTS = 1 << 16  # values of a loss that are looked at for a common spacing
-_TOLERANCE = 1e-11  # of doubles, which only some of the losses of integer noise are more than
-_EQUAL = Fraction(1, 1 << 80)  # of the losses, which are known to 100 bits
-# Spacing, relative to the largest loss: a finer lattice has too long a period.
-_FINEST = Fraction(1, 1_000_000)
 
 
 @dataclass(frozen=True)
@@ -59,14 +54,14 @@ def _find_lattice(law: SumLaw) -> Lattice | None:
         scale = max(scale, abs(losses[0]), abs(losses[-1]))
         widest = max(widest, losses[-1] - losses[0])
         for low, high in pairwise(losses):
-            spacing = _common_measure(high - low, spacing, _EQUAL * scale)
-            if 0 < spacing < _FINEST * scale:
+            spacing = _common_measure(high - low, spacing, Fraction(EXTENDED) * scale)
+            if 0 < spacing < scale / MOST_NODES:  # too long a period
                 return None
     if not spacing:
         return None
     # Differences of neighbours are rounded as much as the longest one, which counts many of them.
     spacing = widest / round(widest / spacing)
-    if any(_misfit(part, float(spacing)) > _TOLERANCE * float(scale) for part, _ in law.parts):
+    if any(_misfit(part, float(spacing)) > SETTLED * float(scale) for part, _ in law.parts):
         return None
     return Lattice(offset, spacing)
 
@@ -83,7 +78,7 @@ def _points(law: LossLaw) -> Array | None:
     if any(not (p.flat or p.integer) for p in pieces):
         return None
     loss = distinct(law.base.loss)
-    return loss if 0 < loss.size <= MAX_POINTS else None
+    return loss if 0 < loss.size <= LONG_LINE // 2 else None
 
 
 def _common_measure(one: Fraction, other: Fraction, smallest: Fraction) -> Fraction:

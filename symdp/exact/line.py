@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import EXTENDED, MOST_NODES, NEGLIGIBLE, ROUNDING
 from symdp.law.accurate import MOST_ROUNDED
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
@@ -25,16 +26,8 @@ from symdp.law.total import SumLaw
 
 Kernel = Callable[[Complex], Complex]
 
-LOG_ACCURACY = 38.0  # each alias term is kept below e^-38 = 3e-17 of the answer
-FIRST_REACH = 10.0  # a Gaussian characteristic function is below e^-50 at ten widths
-MAX_NODES = 1 << 20  # of one line: 16 MB and a second
-SETTLED = 1e-13  # relative change at which the sum counts as complete
-ROUNDING = 2.3e-16  # of a double
-_EXTENDED = 1e-21 / ROUNDING  # of a rounding: losses known to 22 digits
 _FAR = 15.0  # tilts beyond this have node sets of their own
 _WORTHWHILE = 0.03  # of the best distance between tilts, for a step that costs no new node set
-_SOME_FREQUENCY = 1.0  # nats⁻¹: enough for the first nodes of a line
-_SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to a tilt whose law may be out of reach
 
 
 @dataclass(frozen=True)
@@ -167,15 +160,15 @@ class Line:
 def _spacing(
     law: SumLaw, epsilon: float, tilt: float, log_answer: float, widest: float, beside: float
 ) -> float:
-    """Return the largest step whose alias terms stay below e^{−38} of the answer.
+    """Return the largest step whose alias terms stay below e^{−40} of the answer.
 
     A term at ε + 2πj/h is at most e^{2πj(t−s)/h + K(s) − sε + log c(s)} for any s beyond the tilt,
-    so a given s allows h = 2π|s − t|/(38 + K(s) − sε + log c(s) − log answer). Moving ε by at most
+    so a given s allows h = 2π|s − t|/(40 + K(s) − sε + log c(s) − log answer). Moving ε by at most
     `beside` changes the difference by at most |s − t| times that, and the Gaussian factor e^{−x²/2}
     of the answer by x = beside/√F₂.
     """
-    accuracy = LOG_ACCURACY + 0.5 * (beside / widest) ** 2
-    natural = math.sqrt(2.0 * LOG_ACCURACY) / widest
+    accuracy = NEGLIGIBLE + 0.5 * (beside / widest) ** 2
+    natural = math.sqrt(2.0 * NEGLIGIBLE) / widest
     end = law.domain[1]
     if tilt > 0:
         below = tilt - np.minimum(natural * np.asarray([0.5, 1.0, 2.0]), tilt)
@@ -201,7 +194,7 @@ def _spacing(
 
 def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tuple[Array, Array]:
     """Return tilts with their bounds of K(s) − sε: those asked, or some closer to the tilt."""
-    for share in _SHARES:
+    for share in (1.0, 0.5, 0.25, 0.125):
         side = tilt + share * (asked - tilt)
         try:
             return side, law.log_transform(side, epsilon)
@@ -223,7 +216,7 @@ def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:
         # Node sets made for frequencies know the distance from the end of the range.
         tilted = [
             part if part.nodes.origin is not None else near
-            for near, part in zip(tilted, law.tilted(tilt, _SOME_FREQUENCY), strict=True)
+            for near, part in zip(tilted, law.tilted(tilt, 1.0), strict=True)
         ]
     return tilted
 
@@ -237,7 +230,9 @@ def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
     for (part, weight), x in zip(law.terms, tilted, strict=True):
         size = x.size
         if x.nodes.origin is not None and not part.step.point_loss.size:
-            size = x.widest + abs(x.shift) + _EXTENDED * abs(x.nodes.origin or x.nodes.mean)
+            size = (
+                x.widest + abs(x.shift) + EXTENDED / ROUNDING * abs(x.nodes.origin or x.nodes.mean)
+            )
         total += abs(weight) * size
     return total
 
@@ -250,7 +245,7 @@ def first_line(
     kernel: Kernel,
     period: float,
     beside: float,
-    most: int = MAX_NODES // 2,
+    most: int = MOST_NODES // 2,
 ) -> tuple[Line, int]:
     """Return a line with the nodes that a Gaussian would need, and the most that it may have.
 
@@ -296,12 +291,12 @@ def first_line(
     log_answer = tilt * line.distance(epsilon) + excess + math.log(modulus)
     log_answer -= 0.5 * math.log(2.0 * math.pi * curvature)
     step = _spacing(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
-    limit = MAX_NODES
+    limit = MOST_NODES
     if not math.isinf(period):
         points = max(3, math.ceil(period / step))
         points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
         step, limit = period / points, points // 2 + 1
-    reach = FIRST_REACH / math.sqrt(variance) if variance > 0 else math.inf
+    reach = math.sqrt(2.0 * NEGLIGIBLE / variance) if variance > 0 else math.inf
     stop = int(min(limit, max(24, math.ceil(min(reach / step, most)))))
     return longer(law, replace(line, step=step), stop, kernel), limit
 

@@ -14,17 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from symdp.exact.accuracy import MOST_NODES, MOST_WORK, ROUNDING
 from symdp.law.line import log_characteristic
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 
-_GROWTH = 1.5  # of the stretches looked at first, each next to the one before
-_SPLIT = 4  # parts of a stretch that is not excluded
-_NARROW = 4  # nodes of a stretch that is no longer split
-_MOST_PLACES = 1 << 20  # nodes that are evaluated: a second
-_MOST_WORK = 1 << 28  # values of a characteristic function, times atoms
-_ROUNDED = 4e-16  # of log |φ| near 0
-_RIGHT = 0.5 * math.pi  # the largest angle to a line through the origin
+_SPLIT = 4  # parts of a stretch that is not excluded, and nodes of one that is not split further
 
 
 class Angles:
@@ -42,14 +37,14 @@ class Angles:
         self._tilted, self._counts = tilted, counts
         self.atoms = sum(part.weight.size for part in tilted)
         self.work = 0  # values of e^{iyL} so far
-        self.most = _RIGHT * math.sqrt(float(sum(counts)))
+        self.most = 0.5 * math.pi * math.sqrt(float(sum(counts)))
 
     def at(self, y: Array) -> Array:
         """Return Θ(y), rounded down."""
         self.work += y.size * self.atoms
         total = np.zeros(y.size)
         for part, count in zip(self._tilted, self._counts, strict=True):
-            depth = np.maximum(-log_characteristic(part, y).real - _ROUNDED, 0.0)
+            depth = np.maximum(-log_characteristic(part, y).real - 2.0 * ROUNDING, 0.0)
             angle = np.arctan2(np.sqrt(-np.expm1(-2.0 * depth)), np.exp(-depth))
             total += count * (angle * angle)
         return np.asarray(np.sqrt(total))
@@ -73,10 +68,10 @@ def places_above(angles: Angles, step: float, first: int, last: int, level: floa
         return None
     edges = [first]
     while edges[-1] < last:
-        edges.append(min(last, math.ceil(_GROWTH * edges[-1]) + _NARROW))
+        edges.append(min(last, 2 * edges[-1] + _SPLIT))
     low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
     found: list[tuple[Array, Array]] = []
-    places, most = 0, angles.work + _MOST_WORK
+    places, most = 0, angles.work + MOST_WORK
     while low.size:
         around = needed + angles.within(0.5 * step * (high - 1 - low))
         # Where even right angles would not do, there is no need to look.
@@ -87,10 +82,10 @@ def places_above(angles: Angles, step: float, first: int, last: int, level: floa
         middle = 0.5 * step * (low + high - 1)[hopeful]
         above[hopeful] = angles.at(middle) < around[hopeful]
         low, high = low[above], high[above]
-        narrow = high - low <= _NARROW
+        narrow = high - low <= _SPLIT
         found.append((low[narrow], high[narrow]))
         places += int((high - low)[narrow].sum())
-        if places > _MOST_PLACES:
+        if places > MOST_NODES:
             return None
         low, high = _split(low[~narrow], high[~narrow])
     starts, stops = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from symdp.exact.accuracy import MOST_NODES, MOST_WORK, NEGLIGIBLE
 from symdp.exact.answer import Answer
 from symdp.exact.finite_sum import count_sums
 from symdp.exact.lattice import find_lattice, lattice_kernel
@@ -31,11 +32,6 @@ from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
-
-_FEW_NODES = 1 << 7  # all of which are evaluated
-_MOST_NODES = 1 << 20  # 16 MB, and about a second
-_MOST_WORK = 1 << 25  # nodes times atoms
-_NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all together that is never evaluated
 
 
 def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -83,20 +79,18 @@ def with_period(
         The number of nodes from 0 to the middle of the period.
     """
     first = line.places.size
-    if first < limit <= _FEW_NODES:
-        line = longer(law, line, limit, kernel)
     if line.places.size >= limit:
         return replace(line, last=0.0)
     counts = [count for _, count in law.terms]
     angles = Angles(tilted, counts)
-    level = _NEGLIGIBLE + math.log(limit)
+    level = NEGLIGIBLE + math.log(limit)
     found = places_above(angles, line.step, first, limit, level)
     if found is None:
-        if limit > _MOST_NODES or limit * angles.atoms > _MOST_WORK:
+        if limit > MOST_NODES or limit * angles.atoms > MOST_WORK:
             return None
         return replace(longer(law, line, limit, kernel), last=0.0)
     size = abs(epsilon) + loss_size(law, tilted)
     # |G| is largest at y = 0, and so is the modulus of every value.
-    left_out = 2.0 * math.exp(-_NEGLIGIBLE) * abs(line.values[0])
+    left_out = 2.0 * math.exp(-NEGLIGIBLE) * abs(line.values[0])
     places: Array = line.step * np.asarray(found, dtype=np.float64)
     return with_places(law, line, places, kernel, left_out, size)

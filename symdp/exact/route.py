@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from symdp.errors import AccuracyError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
-from symdp.exact.contour import ROUTE, contour_answer, on_own_lines, prepare
+from symdp.exact.contour import contour_answer, on_own_lines, prepare
 from symdp.exact.enumeration import listed_answer
 from symdp.exact.period import lattice_answer
 from symdp.exact.single_step import single_step_answer
@@ -60,6 +60,7 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer:
     return mesh_answer(law, epsilon)
 
 
+# The first row that applies answers.
 ROUTES = (
     Route(
         OUTSIDE,
@@ -94,7 +95,7 @@ ROUTES = (
         lattice_answer,
     ),
     Route(
-        ROUTE,
+        "contour",
         "losses with a density whose characteristic function dies out",
         "the trapezoid on one line",
         "1e-12",
@@ -153,14 +154,14 @@ class Contour(FloatAccountant):
         for route in ROUTES[1:-1]:
             answer = route.answer(law, epsilon)
             if answer is not None:
-                return answer if answer.route else replace(answer, route=route.name)
+                return replace(answer, route=route.name)
         try:
             last = replace(_mesh_answer(law.singly(), epsilon), route=ROUTES[-1].name)
-        except AccuracyError:
+        except AccuracyError:  # the nodes do not reach far beyond the tilt
             if not law.is_spread:
                 raise
             # A line of its own bounds δ, too widely for the row of the contour.
-            last = on_own_lines(law.singly(), epsilon)[0]
+            last = replace(on_own_lines(law.singly(), epsilon)[0], route="contour")
         if not (last.log_lower is not None and last.log_lower > -math.inf):
             raise AccuracyError(
                 "too few values of the characteristic function tell what losses add up to; the "

@@ -21,17 +21,14 @@ from typing import Literal
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import MOST_NODES, TOLERABLE
 from symdp.exact.line import Line, StripValue
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw
 
 HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
 _FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
-_ROOM = 1e-9  # of a stretch: its ends are rounded
-_FIRST = (-5, 2)  # whole u between which a strip is looked at first
 _FARTHEST = 60  # the whole u beyond which nothing is looked at
-_MOST_KEPT = 2048  # lines of one law
-_MOST_NODES = 1 << 22  # of all lines together, 24 bytes each
 
 Traced = Line | Literal[True] | None
 Trace = Callable[[SumLaw, float, float, float], Traced]
@@ -119,11 +116,11 @@ class _Lines:
         self._nodes = 0
         self._places: list[_Place] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
-        most = _FIRST[1] if self._end > 0 else _FIRST[0]
-        while not self._places and most > _FIRST[0]:
+        first, most = -5, 2 if self._end > 0 else -5  # a first guess, evaluated together
+        while not self._places and most > first:
             try:
-                self._places = self._evaluated(range(_FIRST[0], most + 1))
-            except AccuracyError:
+                self._places = self._evaluated(range(first, most + 1))
+            except AccuracyError:  # too far out for a quadrature
                 most, self._is_closed = most - 1, True
 
     def prepare(self, epsilons: Sequence[float]) -> None:
@@ -211,11 +208,11 @@ class _Lines:
         middle = self._middles.pop(u, None) or self._evaluated([u])[0]
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         try:
-            found = trace(self._law, middle.epsilon, middle.tilt, (1.0 + _ROOM) * half)
+            found = trace(self._law, middle.epsilon, middle.tilt, (1.0 + TOLERABLE) * half)
         except AccuracyError:
             found = None
         size = found.places.size if isinstance(found, Line) else 0
-        if len(self._lines) >= _MOST_KEPT or self._nodes + size > _MOST_NODES:
+        if self._nodes + size > 2 * MOST_NODES:
             self._lines.clear()
             self._nodes = 0
         self._nodes += size

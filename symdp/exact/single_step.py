@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import EQUAL, ROUNDED, ROUNDING
 from symdp.exact.answer import Answer
-from symdp.exact.error_bars import ROUNDED, exact_answer
+from symdp.exact.error_bars import exact_answer
 from symdp.law.elementary import distinct
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import inner_place, integer_nodes
@@ -24,7 +25,6 @@ from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
 _LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
-_SAME_TOP = 1e-14  # of the largest loss: what differs by less is the largest loss
 
 
 class Profile(NamedTuple):
@@ -57,7 +57,7 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
     profile = log_profile(part, epsilon) if known is None else Profile(*known[:3], -math.inf)
     finite, complement, missing, rounded = profile
     # Far in a tail the density is e to a large negative number, whose rounding counts.
-    error = 4e-15 + missing + 4e-16 * min(abs(finite), 1e6)
+    error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(finite), 1e6)
     error += part.base.error if known is None else 0.0
     # Next to the largest loss the rounding of others is not small beside their distance from ε.
     top = law.loss_bounds[1]
@@ -87,7 +87,7 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
         if top is None or beyond is None:
             _add(gains, log_p + _log_gain(loss, epsilon))
             return
-        is_top = np.abs(loss - float(top)) <= _SAME_TOP * (1.0 + abs(float(top)))
+        is_top = np.abs(loss - float(top)) <= EQUAL * (1.0 + abs(float(top)))
         with np.errstate(divide="ignore"):
             gain = np.log(-np.expm1(np.minimum(np.full(loss.shape, -beyond), 0.0)))
         _add(topmost, (log_p + gain)[is_top])

@@ -15,10 +15,10 @@ from functools import lru_cache
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import FEW_NODES, LONG_LINE, NEGLIGIBLE, SETTLED, TOLERABLE
 from symdp.exact.finite_sum import finite_sum
 from symdp.exact.lattice import find_lattice
 from symdp.exact.line import (
-    SETTLED,
     Line,
     StripValue,
     continuous_kernel,
@@ -36,18 +36,8 @@ from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
-_RECURRENT = 1e-17  # relative to the value at y = 0: recurrences below this are none
-TOLERABLE = 1e-10  # the largest relative change that is still reported, with its size
 _UNSEEN = 1e-5  # relative to δ: what may lie beyond a line whose smooth cut-offs agree to 1e-13
-_TOO_OFTEN = (
-    "the single values of the loss of {} steps bring the characteristic function back too often; "
-    "the method prv gives proved bounds"
-)
-_FARTHEST_RETURN = 1 << 17  # nodes up to a recurrence that is waited for
-_FEW = 1 << 12  # nodes: four times as many cost less than another set of nodes of the loss
 _CYCLES = 8.0  # recurrences after which a sum is taken for settled
-_MOST_PATIENT = 1 << 15  # nodes
-_SHORTER = (1.0, 1.19, 1.41, 1.68, 2.0)  # times shorter than Y
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,7 @@ class SlowLine(Line):
 def _cut_offs(size: int) -> Array:
     """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
     place = np.arange(size) / size
-    return np.stack([cut_off(shorter * place) for shorter in _SHORTER])
+    return np.stack([cut_off(shorter * place) for shorter in np.geomspace(1.0, 2.0, 5)])
 
 
 def slow_line(
@@ -171,13 +161,13 @@ def slow_line(
         tails.append((tail / abs(total) if total else math.inf, line))
         relative, best = min(tails, key=lambda pair: pair[0])
         tails = [(relative, best)]
-        stop = line.places.size * (4 if line.places.size < _FEW else 2)
+        stop = line.places.size * (4 if line.places.size < FEW_NODES else 2)
         if relative <= enough:
             rest = _beyond(law, line, total)
             if rest.start <= line.reach:
                 assured = line.assured or rest.assured
                 return replace(line, assured=assured, left_out=rest.beyond(line))
-            if rest.start > line.step * _FARTHEST_RETURN:
+            if rest.start > line.step * LONG_LINE:
                 raise AccuracyError(
                     "the losses gather near equally spaced values, and the characteristic function "
                     f"rises again after {line.places.size} nodes; the method prv gives proved "
@@ -202,7 +192,7 @@ def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[SlowLine, 
     """Return a line's first nodes, and after which length the atoms' part of |φ| recurs."""
     counts = [weight for _, weight in law.terms]
     recurrent = _revival(tilted, counts) if law.has_atoms else 0.0
-    cycle = law.atom_cycle if recurrent * law.count > _RECURRENT else 0.0
+    cycle = law.atom_cycle if recurrent * law.count > math.exp(-NEGLIGIBLE) else 0.0
     listed = recurrent > SETTLED and first.tilt > -1.0
     # What recurs is the sum of atoms alone, which is known exactly.
     listed = listed and finite_sum(law, 0.0, first.tilt, atomic=True) is not None
@@ -210,8 +200,11 @@ def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[SlowLine, 
     looked = law.is_mixed and not listed and Tail(law, first.tilt).end is not None
     if law.is_mixed and not looked:
         cycle = max(cycle, _period(law))
-        if _CYCLES * cycle > first.step * _MOST_PATIENT:
-            raise AccuracyError(_TOO_OFTEN.format(law.count))
+        if _CYCLES * cycle > first.step * 0.25 * LONG_LINE:
+            raise AccuracyError(
+                f"the single values of the loss of {law.count} steps bring the characteristic "
+                "function back too often; the method prv gives proved bounds"
+            )
     known = {field.name: getattr(first, field.name) for field in fields(Line)}
     known["assured"] = law.is_mixed and not looked
     known |= {"places": np.empty(0), "values": np.empty(0, dtype=np.complex128)}
@@ -265,7 +258,7 @@ def _beyond(law: SumLaw, line: SlowLine, total: float) -> TailBound:
     if unseen <= _UNSEEN * wanted:
         return replace(rest, assured=True)
     reach = line.reach
-    while reach < 0.5 * line.step * _FARTHEST_RETURN:
+    while reach < 0.5 * line.step * LONG_LINE:
         reach *= 2.0
         if tail.largest(reach) <= 0.5 * _UNSEEN * wanted:
             return replace(rest, start=reach)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import HALF, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer
 from symdp.exact.line import StripValue
@@ -13,9 +14,7 @@ from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp
 from symdp.law.total import SumLaw
 
-_LARGE_DELTA = math.log(0.25)  # log δ from which 1 − δ is worth a line of its own
 _NEAR_SADDLE = 0.02  # standard deviations of the integrand: closer costs more than it saves
-_COMPLEMENT_ALONE = 2e-11  # relative error of δ with which 1 − δ alone may answer
 
 
 def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
@@ -24,9 +23,7 @@ def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
     return far_tilt(law, strip) if saddle is None else saddle.tilt
 
 
-def answer_from_strips(
-    law: SumLaw, value: Callable[[Strip], StripValue | None], route: str = ""
-) -> Answer | None:
+def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:
     """Return δ from the integrals of two strips, None where one has no value.
 
     Parameters
@@ -35,8 +32,6 @@ def answer_from_strips(
         The total loss.
     value
         Returns the integral of a strip.
-    route
-        The row that asks.
     """
     log_escaped = law.log_mass_at_infinity
     above: StripValue | None = None
@@ -50,10 +45,10 @@ def answer_from_strips(
         if above is None:
             return None
         log_delta = log_add_exp(above.log_value, log_escaped)
-        if log_delta < _LARGE_DELTA:
+        if log_delta < HALF:
             slope = above.slope * math.exp(above.log_value - log_delta)
             complement = log_one_minus_exp(log_delta)
-            return exact_answer(log_delta, complement, above.relative_error, slope, route=route)
+            return exact_answer(log_delta, complement, above.relative_error, slope)
     below = value(Strip.MIDDLE)
     if below is None:
         return None
@@ -65,12 +60,12 @@ def answer_from_strips(
     ):
         error = max(above.relative_error, below.relative_error)
         slope = above.slope * math.exp(above.log_value - log_delta)
-        return exact_answer(min(log_delta, 0.0), complement, error, slope, route=route)
+        return exact_answer(min(log_delta, 0.0), complement, error, slope)
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
     log_delta = through_complement
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
-    if refused is not None and not below.relative_error * scale <= _COMPLEMENT_ALONE:
+    if refused is not None and not below.relative_error * scale <= TOLERABLE:
         raise refused
     slope = -below.slope * scale
     error = below.relative_error * scale
-    return exact_answer(log_delta, complement, error, slope, route=route)
+    return exact_answer(log_delta, complement, error, slope)

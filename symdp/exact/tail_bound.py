@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.law.decay import DERIVATIVES, log_bound_near, log_decay
+from symdp.exact.accuracy import NEGLIGIBLE, SETTLED
+from symdp.law.decay import log_bound_near, log_decay
 from symdp.law.elementary import Complex
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
@@ -23,19 +24,11 @@ from symdp.law.total import SumLaw
 if TYPE_CHECKING:
     from symdp.exact.line import Line
 
-_NEGLIGIBLE = 40.0  # e-folds below the value at y = 0, for all beyond the end
-_EVALUATED = 33.0  # the same for what is looked at, or bounded on a stretch
+_EVALUATED = -math.log(SETTLED) + 3.0  # e-folds below the value at y = 0: what values can tell
 _RISE = 0.5  # above the last values of the line
-_HALFWAY = 0.5  # what is above it beyond this part of all that is looked at may go on for ever
-_FARTHEST = 300.0  # in standard deviations⁻¹ of one step
-_NARROWEST = 0.5  # of the untilted one: what a tilt makes narrower is not looked at further out
-_DECADES = np.geomspace(1e-3, 1.0, 16)  # of the farthest y: where the variation bounds |φ|
-_MANY = 100  # steps, for which the variation of the density itself bounds enough
-_FINEST = 0.25  # in standard deviations⁻¹ of one step: |φ| cannot rise within it unseen
+_FARTHEST = 300.0  # in standard deviations⁻¹ of one step: finer nodes would cost too much
+_FINEST = 0.25  # in standard deviations⁻¹ of a loss: its |φ| cannot rise within it unseen
 _GROWTH = 0.2  # of y from one place to the next
-_SHARP = 0.25  # in standard deviations⁻¹ of the sum
-_OUTWARD = np.geomspace(1.0, 1e6, 121)  # times the end of a line: steps of 12 %
-_ZOOM = np.linspace(-1.0, 1.0, 17)  # places of a zoom into a peak
 
 
 @dataclass(frozen=True)
@@ -75,18 +68,15 @@ class Tail:
         self._tilted = self._law.tilted(tilt)
         self._widest = max(x.widest for x in self._tilted)
         untilted = max(x.widest for x in self._law.tilted(0.0))
-        # As finer nodes than the untilted law's would cost.
-        self._farthest = _FARTHEST / max(self._widest, _NARROWEST * untilted)
+        # What a tilt makes narrower would need finer nodes than the untilted law.
+        self._farthest = _FARTHEST / max(self._widest, untilted)
         self.end = self._end()
 
     def _end(self) -> float | None:
-        places = self._farthest * _DECADES
-        for order in (1, DERIVATIVES) if self._law.count >= _MANY else (DERIVATIVES,):
-            parts = [log_decay(part, places, order) for part in self._tilted]
-            beyond = np.flatnonzero(self._law.combine(parts) < -_NEGLIGIBLE)
-            if beyond.size:
-                return float(places[beyond[0]])
-        return None
+        places = self._farthest * np.geomspace(1e-3, 1.0, 16)
+        bound = self._law.combine([log_decay(part, places) for part in self._tilted])
+        beyond = np.flatnonzero(bound < -NEGLIGIBLE)
+        return float(places[beyond[0]]) if beyond.size else None
 
     def beyond(self, reach: float) -> TailBound:
         """Return from where on the line's values stay negligible, the least being `reach`.
@@ -105,11 +95,11 @@ class Tail:
         doubtful = np.flatnonzero(bound > -_EVALUATED)
         left_out = float(np.where(bound > -_EVALUATED, 0.0, np.exp(bound)) @ np.diff(y))
         # |z(1+z)| is more than y².
-        left_out += math.exp(-_NEGLIGIBLE) * abs(self._tilt * (1.0 + self._tilt)) / end
+        left_out += math.exp(-NEGLIGIBLE) * abs(self._tilt * (1.0 + self._tilt)) / end
         if not doubtful.size:
             return TailBound(reach, self.end is not None, left_out)
         found = self._looked_at(reach, float(y[doubtful[0]]), float(y[doubtful[-1] + 1]))
-        if self.end is None and found.start > _HALFWAY * self._farthest:
+        if self.end is None and found.start > reach:  # what rose again may do so for ever
             return TailBound(math.inf, False)
         return TailBound(found.start, self.end is not None, left_out + found.left_out)
 
@@ -119,7 +109,7 @@ class Tail:
         That is 2∫ (Π|φᵢ|^{nᵢ} − Π aᵢ^{nᵢ})/y² dy relative to the integrand at y = 0, by the
         variation of the densities alone: all that lies out there, seen or not.
         """
-        y = reach * _OUTWARD
+        y = reach * np.geomspace(1.0, 1e6, 121)
         bound = np.exp(self._law.combine([log_decay(part, y) for part in self._tilted]))
         atoms = [np.full(1, math.log(max(part.atomic, 1e-300))) for part in self._tilted]
         alone = float(np.exp(self._law.combine(atoms)[0]))
@@ -143,7 +133,7 @@ class Tail:
         inner = inner[height[inner] <= level]
         doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
         for k in doubtful.tolist():
-            height[k] = self._peak(float(y[k]), float(step[k]), _SHARP / math.sqrt(variance))
+            height[k] = self._peak(float(y[k]), float(step[k]), _FINEST / math.sqrt(variance))
         rest = np.flatnonzero(height > level)
         if not rest.size:
             # Beats of places where a density is infinite are no peaks, and add up.
@@ -168,10 +158,10 @@ class Tail:
 
     def _peak(self, place: float, width: float, sharp: float) -> float:
         """Return the height of the peak next to a sample, as sharp as one may be."""
-        for _ in range(3 + max(0, math.ceil(math.log(width / sharp, _ZOOM.size // 2)))):
-            fine = place + width * _ZOOM
+        for _ in range(3 + max(0, math.ceil(math.log(width / sharp, 8)))):
+            fine = place + width * np.linspace(-1.0, 1.0, 17)
             found = self._log_modulus(fine)
-            place, width = float(fine[found.argmax()]), width / (_ZOOM.size // 2)
+            place, width = float(fine[found.argmax()]), width / 8
         return float(found.max())
 
     def _log_modulus(self, y: Array) -> Array:

@@ -12,10 +12,8 @@ import math
 
 import numpy as np
 
-from symdp.exact.error_bars import ROUNDED
+from symdp.exact.accuracy import BLURRED, EQUAL, FEW_NODES, HALF, ROUNDED, TOLERABLE
 from symdp.exact.finite_sum import (
-    CHAIN,
-    SAME,
     Atoms,
     FiniteSum,
     added,
@@ -30,11 +28,7 @@ from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp, log_one_minus_exp
 from symdp.law.total import SumLaw
 
-_MOST_SUMS = math.log(2e4)  # log of the sums above ε that are listed
-_MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
-_HALF = math.log(0.5)  # log δ above which 1 − δ tells more
-_SAME_TOP = 1e-14  # relative: the largest loss but for rounding
-_SPARE = 1e-9  # of the budget
+MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
 
 
 def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
@@ -53,29 +47,32 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     steps: list[Atoms] = []
     rounded = 4.0 * ROUNDED * budget
     for part, count in law.parts:
-        step = _shortfalls(part, tilt, budget * (1.0 + _SPARE))
+        most = budget * (1.0 + TOLERABLE)  # both are rounded
+        step = _shortfalls(part, tilt, most)
         if step is None:
             return None
-        short = math.floor(min(budget * (1.0 + _SPARE) / step[0][1:].min(initial=math.inf), count))
-        if log_multisets(step[0].size, short) > _MOST_SUMS:
+        short = math.floor(
+            min(budget * (1.0 + TOLERABLE) / step[0][1:].min(initial=math.inf), count)
+        )
+        if log_multisets(step[0].size, short) > math.log(4 * FEW_NODES):
             return None
         rounded += 2.0 * ROUNDED * short * abs(part.loss_bounds[1])
         steps.append(step)
     most = budget + rounded
     total: Atoms | None = (np.zeros(1), np.zeros(1))
     for step, (_, count) in zip(steps, law.parts, strict=True):
-        total = added(total, power(step, count, most=most), most=most)
+        total = added(total, power(step, count, most), most)
     if total is None:
         return None
     shortfall, log_weight = total
     gap = shortfall - budget
     with np.errstate(divide="ignore"):
         log_delta = log_total(log_weight + np.log(-np.expm1(np.minimum(gap, 0.0))))
-    if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > _HALF:
+    if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > HALF:
         return None  # 1 − δ is known from sums of all values only
     # A sum next to ε may lie on either side of it, as may what stands for several.
     exposed = math.log(rounded) + log_total((log_weight + np.minimum(gap, 0.0))[gap < rounded])
-    blurred = CHAIN * SAME * most
+    blurred = BLURRED * most
     log_error = log_add_exp(math.log(law.count * ROUNDED) + log_delta, exposed)
     log_error = log_add_exp(
         log_error, log_total(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
@@ -88,7 +85,7 @@ def is_near_top(law: SumLaw, epsilon: float) -> bool:
     """Return whether ε is so close to the largest total that `topmost_sum` is worth a try."""
     if _Gap not in law.kept:
         law.kept[_Gap] = min(_gap(part.base.loss) for part, _ in law.parts)
-    return law.loss_bounds[1] - epsilon < _MOST_SHORT * float(law.kept[_Gap])
+    return law.loss_bounds[1] - epsilon < MOST_SHORT * float(law.kept[_Gap])
 
 
 class _Gap:
@@ -104,7 +101,7 @@ def _shortfalls(law: LossLaw, tilt: float, most: float) -> Atoms | None:
     """Return how far losses lie below the largest, in rising order, and the logs of masses."""
     loss, log_weight = atoms_of(law, tilt)
     top = law.loss_bounds[1]
-    if not loss.size or abs(loss[-1] - top) > _SAME_TOP * (1.0 + abs(top)):
+    if not loss.size or abs(loss[-1] - top) > EQUAL * (1.0 + abs(top)):
         return None
     shortfall, log_weight = (loss[-1] - loss)[::-1], log_weight[::-1]
     near = shortfall < most

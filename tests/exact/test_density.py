@@ -1,8 +1,5 @@
 """Densities kept as series on panels, and the moments of laws made of them."""
 
-import math
-import time
-
 import numpy as np
 import pytest
 from catalogue import ALL
@@ -10,10 +7,9 @@ from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
-from symdp.exact.measure.added import convolved
+from symdp.exact.measure.added import _Laws, convolved
 from symdp.exact.measure.branch import Branch
 from symdp.exact.measure.density import interpolate
-from symdp.exact.measure.measure import Measure
 
 
 def no_panel(lower, upper, log_mass):
@@ -34,7 +30,7 @@ def test_an_end_within_a_panel_is_found():
     assert np.allclose(found(s[inside]), np.cos(s[inside]), atol=1e-13)
     assert np.all(found(s[~inside]) < -1e8)
     exact = np.trapezoid(np.exp(np.cos(np.linspace(end, 2.0, 200_001))), dx=(2.0 - end) / 200_000)
-    assert found.mass_and_mean(0.0)[0] == pytest.approx(math.log(exact), abs=1e-10)
+    assert found.mass_and_mean()[0] == pytest.approx(exact, rel=1e-10)
 
 
 def test_noise_ends_the_search_for_panels():
@@ -47,32 +43,16 @@ def test_noise_ends_the_search_for_panels():
 
     with pytest.raises(AccuracyError, match="too rough"):
         interpolate(noisy, np.asarray([0.0, 1.0]), no_panel)
-    assert sum(calls) < 16 * 400
+    assert sum(calls) < 16 * 2 * 1500
 
 
-def test_a_log_moment_is_exceeded_but_never_missed():
-    """One rule serves all tilts: closely where its cells resolve the factor, from above beyond."""
-    density = interpolate(lambda s: -2.0 * s * s, np.linspace(-4.0, 5.0, 4), no_panel)
-    measure = Measure(np.asarray([0.5]), np.log([0.25]), density, np.empty(0))
-    widest = np.diff(density.cells(1.0, -4.0, 5.0)).max()
-    for tilt in (-300.0, -40.0, -3.0, 0.0, 1.0, 10.0, 100.0):
-        exact = np.logaddexp(math.log(0.25) - 0.5 * tilt, density.mass_and_mean(tilt)[0])
-        found = measure.log_moment(tilt)
-        assert found >= exact - 1e-12 * (1.0 + abs(exact))
-        assert found - exact < (1e-12 if abs(tilt) < 5.0 else 1.1 * widest * abs(tilt))
-
-
-def test_a_slope_without_a_value_is_no_rounding():
-    """Far out the loss is a number and its slope is none; the noise of the density stays one."""
+def test_a_density_that_grows_without_bound_is_refused():
+    """Where the loss turns its density is like 1/√u, which no series fits."""
     mechanism = ALL["gumbel scales"].mechanism("gumbel scales").subsample("poisson", "1/100")
     law = compose(mechanism, 2).law("remove").parts[0][0]
-    turns = [turn for outline in law.outlines for turn in Branch(outline).turns()]
-    assert turns
-    for turn in turns:
-        low, high = turn.branch.range
-        v = np.sqrt(abs(turn.value - low)) * np.linspace(0.01, 0.999, 200)
-        assert high == pytest.approx(turn.value)
-        assert np.isfinite(turn.rounding(v)).all()
+    outline = law.outlines[0]
+    with pytest.raises(AccuracyError, match="infinite at its end"):
+        Branch(outline, 1e-6)
 
 
 @pytest.mark.slow_cases("exp(-|x|**3) noise-2.0")
@@ -87,13 +67,9 @@ def test_ten_sampled_steps_are_added_as_certified(name, deviations):
 
 
 def test_a_further_epsilon_is_read_off_the_same_density():
-    name = "raised cosine noise"
-    step = ALL[name].mechanism(name).subsample("poisson", "1/100")
-    law = compose(step, 5).law("remove")
-    first = convolved(law, 0.5)
-    began = time.perf_counter()
-    second = convolved(law, 0.51)
-    assert time.perf_counter() - began < 0.5
+    law = compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/100"), 5).law("remove")
+    first, second = convolved(law, 0.5), convolved(law, 0.51)
+    assert len(law.kept[_Laws]) == 1
     assert first.slope < 0.0
     assert second.log_delta == pytest.approx(first.log_delta + 0.01 * first.slope, abs=1e-3)
 

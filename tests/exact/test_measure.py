@@ -15,9 +15,7 @@ from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
 from symdp.exact.contour import on_own_lines
 from symdp.exact.measure.added import convolved
-from symdp.exact.measure.density import interpolate
 from symdp.methods import accountant
-from symdp.model.mechanism import Mechanism
 from symdp.oracle.evaluation import privacy_profile
 
 
@@ -96,165 +94,6 @@ def test_profile_decreases_and_is_kept():
     assert (np.diff(values) > 0).all()
 
 
-def gaussians(wide, narrow):
-    variable = sp.Symbol("x", real=True)
-    laws = [sp.exp(-(variable**2) / (2 * v)) / sp.sqrt(2 * sp.pi * v) for v in (wide, narrow)]
-    return Mechanism.from_pair(*laws, variable)
-
-
-@pytest.mark.slow_cases(
-    "remove--0.6", "remove--0.3", "add-0.3", "remove-0.3", "add--0.6", "add--0.3"
-)
-@pytest.mark.parametrize("epsilon", [-0.6, -0.3, 0.3, 2.0, 12.0])
-@pytest.mark.parametrize("direction", ["remove", "add"])
-def test_where_the_loss_turns_both_ways_agree(direction, epsilon):
-    """The density is infinite there, at the lower or upper end: the contour knows of none."""
-    law = compose(gaussians(2, 1), 3).law(direction)
-    bottom, top = law.loss_bounds
-    if not bottom < epsilon < top:
-        return
-    found = convolved(law, epsilon)
-    other, _ = on_own_lines(compose(gaussians(2, 1), 3).law(direction), epsilon)
-    assert found.log_delta == pytest.approx(other.log_delta, abs=2e-13)
-    assert found.log_complement == pytest.approx(other.log_complement, abs=2e-13)
-
-
-@pytest.mark.parametrize("epsilon", ["-0.005", "0.001", "0.3", "4"])
-def test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one(epsilon):
-    """A rare wide Gaussian: most losses lie next to the least, next to where the density is."""
-    law = compose(gaussians(4, 1).subsample("poisson", "1/100"), 2).law("remove")
-    with mpmath.workdps(25):
-        rate, limit = mpmath.mpf("0.01"), mpmath.mpf(float(epsilon))
-
-        def loss(x):
-            return mpmath.log(1 - rate + rate / 2 * mpmath.exp(3 * x * x / 8))
-
-        def place(value):
-            return mpmath.sqrt(mpmath.log((mpmath.exp(value) - 1 + rate) * 2 / rate) * 8 / 3)
-
-        def gain(x):
-            rest = limit - loss(x)
-            far = place(rest) if rest > loss(0) else mpmath.mpf(0)
-            under_q = mpmath.erfc(far / mpmath.sqrt(2))
-            under_p = (1 - rate) * under_q + rate * mpmath.erfc(far / mpmath.sqrt(8))
-            return (
-                2 * mpmath.npdf(x) * (mpmath.exp(loss(x)) * under_p - mpmath.exp(limit) * under_q)
-            )
-
-        end = place(limit - loss(0))
-        below = [end * mpmath.mpf(k) / 8 for k in range(8)] + [
-            end * (1 - mpmath.mpf(4) ** -k) for k in range(2, 9)
-        ]
-        cuts = [*sorted(below), end, end + 1, end + 4, end + 10, end + 30]
-        log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
-    assert convolved(law, float(epsilon)).log_delta == pytest.approx(log_truth, abs=2e-13)
-
-
-@pytest.mark.slow_cases("0.262")
-@pytest.mark.parametrize("epsilon", [0.262, 0.27, 0.286])
-def test_an_integral_that_pauses_between_two_beats_goes_on(epsilon):
-    """The density of the loss is infinite at two places, whose waves cancel for a while."""
-    noise = ALL["arcsine and uniform"].mechanism("noise")().subsample("poisson", "1/10")
-    added = convolved(compose(noise, 12).law("add"), epsilon)
-    integral, _ = on_own_lines(compose(noise, 12).law("add"), epsilon)
-    assert integral.log_delta == pytest.approx(added.log_delta, abs=2e-13)
-
-
-def shapes():
-    """Chi-square noise of 5 and 2 degrees: next to 0 the loss grows like x^{3/2}."""
-    ratio = 1 / (mpmath.gamma(2.5) * mpmath.mpf(2) ** 1.5)
-
-    def place(growth):
-        return (growth / ratio) ** (mpmath.mpf(2) / 3)
-
-    def under(far):
-        return mpmath.gammainc(2.5, far / 2, regularized=True), mpmath.exp(-far / 2)
-
-    def step(x):
-        return mpmath.exp(-x / 2) / 2, ratio * x**1.5
-
-    return ALL["chi-square"].mechanism("shapes")(a=5, c=2), place, under, step
-
-
-def heavy_scales():
-    """Lévy noise of two scales, by y = 1/x: next to y = 0 the density grows like 1/√y."""
-    ratio = mpmath.sqrt(2) / 2
-
-    def place(growth):
-        return 2 * mpmath.log(growth / ratio)
-
-    def under(far):
-        return mpmath.erfc(mpmath.sqrt(far / 2)), mpmath.erfc(mpmath.sqrt(far))
-
-    def step(y):
-        return mpmath.exp(-y) / mpmath.sqrt(mpmath.pi * y), ratio * mpmath.exp(y / 2)
-
-    return ALL["levy scales"].mechanism("scales")(a=1, c=2), place, under, step
-
-
-def shapes_without_end():
-    """Chi-square noise of 1 and 5 degrees, by y = 1/x: mass as close to x = 0 as 1e-60 counts."""
-    ratio = mpmath.gamma(2.5) * 4 / mpmath.gamma(0.5)
-
-    def place(growth):
-        return mpmath.sqrt(growth / ratio)
-
-    def under(far):
-        x = 1 / far / 2
-        return (mpmath.gammainc(degrees, 0, x, regularized=True) for degrees in (0.5, 2.5))
-
-    def step(y):
-        density = y**-3.5 * mpmath.exp(-1 / y / 2) / (2**2.5 * mpmath.gamma(2.5))
-        return density, ratio * y**2
-
-    return ALL["chi-square"].mechanism("shapes")(a=1, c=5), place, under, step
-
-
-@pytest.mark.slow_cases(
-    "shapes_without_end-160-0.2",
-    "shapes_without_end-160--0.004",
-    "shapes-20-0.2",
-    "shapes-20--0.004",
-    "heavy_scales-20--0.004",
-)
-@pytest.mark.parametrize("epsilon", ["-0.004", "0.2"])
-@pytest.mark.parametrize(
-    ("made", "shells"), [(shapes, 20), (heavy_scales, 20), (shapes_without_end, 160)]
-)
-def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
-    made, shells, epsilon
-):
-    """The integral over one step's outcomes of what the other gives beyond the rest."""
-    with mpmath.workdps(25):
-        noise, place, under, step = made()
-        rate, limit = mpmath.mpf("0.01"), mpmath.mpf(float(epsilon))
-        slowest = step(mpmath.mpf("1e-60"))[1]
-        least = 1 - rate + rate * slowest
-
-        def far_from(loss):
-            return place(max((mpmath.exp(loss) - 1 + rate) / rate, slowest))
-
-        def gain(root):
-            density, growth = step(root**2)
-            ratio = 1 - rate + rate * growth
-            far = far_from(limit - mpmath.log(ratio))
-            under_p, under_q = under(mpmath.mpf(far))
-            mixed = (1 - rate) * under_q + rate * under_p
-            return 2 * root * density * (ratio * mixed - mpmath.exp(limit) * under_q)
-
-        end = mpmath.sqrt(far_from(limit - mpmath.log(least)))
-        below = [end * mpmath.mpf(k) / 32 for k in range(1, 32)]
-        below += [end * mpmath.mpf(4) ** -k for k in range(2, 9)]
-        below += [end * (1 - mpmath.mpf(4) ** -k) for k in range(2, 9)]
-        above = [end + k * mpmath.mpf(2) ** -6 * 1.6**k for k in range(shells)]
-        cuts = [mpmath.mpf("1e-40"), *sorted(below), *above]
-        log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
-    law = compose(noise.subsample("poisson", "1/100"), 2).law("remove")
-    found = convolved(law, float(epsilon))
-    assert found.log_delta == pytest.approx(log_truth, abs=2e-13)
-    assert abs(found.log_delta - log_truth) <= 2.0 * found.error
-
-
 @pytest.mark.slow_cases(
     "2-1e-06",
     "2-0.1",
@@ -286,35 +125,6 @@ def test_next_to_the_largest_loss_of_two_steps(b, gap):
     assert found.log_upper - found.log_lower < 1e-13 + 4e-15 / gap
 
 
-@pytest.mark.slow_cases("1e-5")
-@pytest.mark.parametrize("gap", ["1e-5", "1e-7"])
-def test_next_to_a_largest_loss_where_the_density_grows_without_end(gap):
-    """Noise of two scales: e^−loss is 1 − q + 3qU², U uniform, so that an integral over U is left.
-
-    What lies next to the end is taken together, and how close depends on how near to it ε is.
-    """
-    noise = ALL["laplace scales"].mechanism("scales")(a=1, c=3).subsample("poisson", "1/1000")
-    with mpmath.workdps(40):
-        rate = mpmath.mpf(1) / 1000
-        epsilon = float(-2 * mpmath.log(1 - rate) - mpmath.mpf(gap))
-        factor = mpmath.exp(epsilon)
-
-        def gain(u):
-            rest = factor * (1 - rate + 3 * rate * u**2)
-            v = mpmath.sqrt(max(0, 1 / rest - 1 + rate) / (3 * rate))
-            return v - rest * ((1 - rate) * v + rate * v**3)
-
-        end = mpmath.sqrt((1 / (factor * (1 - rate)) - 1 + rate) / (3 * rate))
-        truth = mpmath.log(
-            mpmath.quad(
-                lambda t: gain(end * mpmath.sin(t)) * end * mpmath.cos(t), [0, mpmath.pi / 2]
-            )
-        )
-    found = compose(noise, 2).delta(epsilon, direction="add")
-    assert found.log_lower <= float(truth) <= found.log_upper
-    assert found.log_upper - found.log_lower < 1e-6
-
-
 @pytest.mark.parametrize("b", [2, 3])
 def test_nothing_is_lost_at_the_largest_loss(b):
     found = compose(mechanisms.laplace(b=b), 2 * b).delta(2.0, direction="remove")
@@ -322,9 +132,9 @@ def test_nothing_is_lost_at_the_largest_loss(b):
     assert found.log_upper < math.log(1e-20)
 
 
-def test_what_is_kept_for_one_epsilon_never_answers_beyond_its_reach():
+def test_no_answer_depends_on_what_was_asked_before():
     law = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
-    for epsilon in (-1.0, 1.5, 12.0, 4.0, 30.0, 0.0):
+    for epsilon in (-1.0, 1.5, 12.0, 4.0, 15.0, 0.0):
         fresh = compose(mechanisms.gaussian(sigma=2), 3).law("remove")
         assert convolved(law, epsilon).log_delta == pytest.approx(
             convolved(fresh, epsilon).log_delta, rel=1e-13
@@ -399,20 +209,3 @@ def test_densities_that_take_too_long_are_left_alone():
     with pytest.raises(AccuracyError, match="takes too long"):
         convolved(law, 12.2222)
     assert_certified([(TRUNCATED, 100)], 12.2222, "remove", accuracy=1e-13, width=1e-13)
-
-
-def test_rows_of_places_are_read_like_single_ones():
-    """Whether they lie on one panel, on several, or beyond the ends."""
-    edges = np.linspace(-3.0, 4.0, 15)
-    density = interpolate(lambda s: np.sin(3 * s) - s * s, edges, lambda low, *_: low > 9.0)
-    chance = np.random.default_rng(5)
-    starts = chance.uniform(-3.2, 4.2, 4000)
-    for width in (1e-3, 0.3, 20.0):
-        rows = np.sort(starts[:, None] + width * chance.uniform(0, 1, (4000, 16)), axis=1)
-        for matrix in (rows, rows[:, ::-1], rows[:, :3], rows[:0]):
-            found = density(matrix)
-            assert found.shape == matrix.shape
-            assert np.array_equal(found, density(matrix.ravel()).reshape(matrix.shape))
-            inside = (matrix >= -3.0) & (matrix <= 4.0)
-            assert np.all(np.isinf(found) == ~inside)
-            assert np.allclose(found[inside], (np.sin(3 * matrix) - matrix**2)[inside], atol=1e-12)

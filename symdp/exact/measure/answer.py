@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer
 from symdp.exact.measure.added import convolved
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
-
-_MOST_DOUBLED = 2_000_000  # steps: rounding grows with each doubling
-_WIDEST = 1e-8  # relative error of δ beyond which the mesh is no worse
 
 
 def measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -25,13 +23,13 @@ def measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
     epsilon
         Between the least and the largest loss, in nats.
     """
-    if not law.is_spread or law.is_mixed or law.count > _MOST_DOUBLED:
+    if not law.is_spread or law.is_mixed:
         return None
     try:
         found = convolved(law.singly(), epsilon)
-    except AccuracyError:
+    except AccuracyError:  # only fitting a density tells whether it is smooth enough
         return None
-    if not found.error <= _WIDEST:
+    if not found.error <= 10.0 * TOLERABLE:
         return None
     log_delta = log_add_exp(found.log_delta, law.log_mass_at_infinity)
     slope = (

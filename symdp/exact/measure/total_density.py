@@ -1,4 +1,11 @@
-"""The density of the total loss, and the privacy profile read off it."""
+"""δ(ε) and 1 − δ(ε) as integrals over the law of the total loss: sums of positive terms.
+
+    δ(ε) = Σ_{s>ε} p_s (1 − e^{ε−s}) + ∫_{s>ε} (1 − e^{ε−s}) f(s) ds,
+    1 − δ(ε) = Σ p_s min(1, e^{ε−s}) + ∫ min(1, e^{ε−s}) f(s) ds.
+
+The error adds up what mass and mean were mended by, the noise of log f, and rounding of ε and of
+the losses, which moves mass across ε.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +16,11 @@ from fractions import Fraction
 import numpy as np
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import EQUAL, NEGLIGIBLE, ROUNDING, TOLERABLE
 from symdp.exact.measure.measure import Measure
 from symdp.law.step import Array
 from symdp.law.tilts import log_one_minus_exp
 from symdp.law.total import SumLaw
-
-_UNSEEN = 32.0  # what lies beyond the last panel, in e-folds below δ
-_LEAST = 40.0  # e-folds of 1 − δ, which is made of what lies below ε
-_BLURRED = 8.0  # standard deviations
-_SAME_TOP = 1e-14  # relative: the largest loss but for rounding
 
 
 @dataclass(frozen=True)
@@ -35,89 +38,66 @@ class Direct:
 
 @dataclass(frozen=True)
 class TotalDensity:
-    """The law of the total loss, tilted, and how far mass and mean had to be mended on the way.
+    """The law of the total loss, and how far mass and mean had to be mended on the way.
 
     Where it is not whole, what lies below the ε asked for was left out.
     """
 
     law: SumLaw
-    tilt: float
     measure: Measure
     defect: Array
     is_whole: bool = True
 
     def profile(self, epsilon: float) -> Direct:
         """Return δ and 1 − δ at one ε."""
-        total, tilt = self.measure, self.tilt
-        gains, caps, above, noise = [], [], [], []
+        atoms, density = self.measure.atoms, self.measure.density
         last, beyond, rounded = self._top(epsilon)
+        gap = np.minimum((last - atoms) - beyond, 0.0)
         with np.errstate(divide="ignore"):
-            gap = np.minimum((last - total.atoms) - beyond, 0.0)
-            gains.append(total.log_weight - tilt * total.atoms + np.log(-np.expm1(gap)))
-            caps.append(total.log_weight - tilt * total.atoms + gap)
-            single = caps[0][gap < 0]
-        for part in total.spread:
-            for low, high in ((-math.inf, epsilon), (epsilon, math.inf)):
-                s, weight = part.rule(tilt, low, high)
-                gap = np.minimum((last - s) - beyond, 0.0)
-                with np.errstate(divide="ignore"):
-                    gains.append(weight + np.log(-np.expm1(gap)))
-                    noise.append(gains[-1] + np.log(part.noise_at(s)))
-                caps.append(weight + gap)
-            above.append(caps[-1])
+            gains = [self.measure.log_weight + np.log(-np.expm1(gap))]
+        caps, noise = [self.measure.log_weight + gap], [np.full(1, -np.inf)]
+        single, above = caps[0][gap < 0], np.empty(0)
+        for low, high in ((-math.inf, epsilon), (epsilon, math.inf)) if density else ():
+            assert density is not None
+            s, weight = density.rule(low, high)
+            gap = np.minimum((last - s) - beyond, 0.0)
+            above = weight + gap
+            caps.append(above)
+            with np.errstate(divide="ignore"):
+                gains.append(weight + np.log(-np.expm1(gap)))
+                noise.append(gains[-1] + np.log(density.noise_at(s)))
         gain, cap = log_sum(np.concatenate(gains)), log_sum(np.concatenate(caps))
         if not self.is_whole:
             finite = self.law.log_finite_mass
             cap = finite + log_one_minus_exp(min(gain - finite, 0.0))
         self._check_end(epsilon, gain)
-        if cap < -_LEAST:
+        if cap < -NEGLIGIBLE:
             raise AccuracyError("1 − δ is too small for densities kept around the bulk")
-        size = max((part.size for part in total.spread), default=0.0)
-        slopes = [log_sum(np.concatenate(some)) for some in ([single], [*above, np.empty(0)])]
-        of_atoms, of_rest = (math.exp(min(slope - gain, 700.0)) for slope in slopes)
+        of_atoms, of_rest = (math.exp(min(log_sum(x) - gain, 700.0)) for x in (single, above))
         scattered, moved = self.defect.tolist()
+        error = scattered + ROUNDING * (8.0 + (density.size if density else 0.0) + abs(gain))
         # Places are rounded, those of atoms like their distance from the last one.
-        error = scattered + 2.3e-16 * (8.0 + size + abs(gain))
-        error += of_rest * (moved + 2.3e-16 * abs(epsilon)) + of_atoms * 2.3e-16 * rounded
-        if noise:  # where ε is next to an end at which doubles cannot tell places apart
-            error += math.exp(min(log_sum(np.concatenate(noise)) - gain, 0.0))
-        error += self._blurred(epsilon, min(gain, cap)) + 0.5 * total.blur * (of_rest + of_atoms)
+        error += of_rest * (moved + ROUNDING * abs(epsilon)) + of_atoms * ROUNDING * rounded
+        error += math.exp(min(log_sum(np.concatenate(noise)) - gain, 0.0))
         return Direct(gain, cap, error, -(of_atoms + of_rest))
-
-    def _blurred(self, epsilon: float, log_value: float) -> float:
-        """Return how far values that were taken together move the answer, relative to a value.
-
-        The loss in excess of ε bends at ε alone, so that only what lies around there counts.
-        """
-        blur, tilt = self.measure.blur, self.tilt
-        if not blur:
-            return 0.0
-        reach = max(_BLURRED * math.sqrt(blur), 4.0 * math.ulp(epsilon))
-        low, high = epsilon - reach, epsilon + reach
-        near = np.abs(self.measure.atoms - epsilon) < reach
-        single = log_sum((self.measure.log_weight - tilt * self.measure.atoms)[near])
-        spread = log_sum(np.concatenate([p.rule(tilt, low, high)[1] for p in self.measure.spread]))
-        change = math.sqrt(blur) * math.exp(min(single - log_value, 700.0))
-        return change + 0.25 * blur / reach * math.exp(min(spread - log_value, 700.0))
 
     def _top(self, epsilon: float) -> tuple[float, float, float]:
         """Return where the last atom is kept, how far its loss is from ε, and what is rounded."""
         law, atoms = self.law, self.measure.atoms
         if atoms.size and law.precise_top is not None:
             last = float(atoms.max())
-            if abs(float(law.precise_top) - last) <= _SAME_TOP * abs(last):
+            if abs(float(law.precise_top) - last) <= EQUAL * abs(last):
                 beyond = float(law.precise_top - Fraction(epsilon))
                 return last, beyond, abs(beyond)
         return epsilon, 0.0, abs(epsilon)
 
     def _check_end(self, epsilon: float, gain: float) -> None:
         """Raise where the density was cut off while it still counted."""
-        end = self.law.loss_bounds[1]
-        last = max((part.ends[1] for part in self.measure.spread), default=math.inf)
-        if last >= end - 1e-9 * abs(end):
+        end, density = self.law.loss_bounds[1], self.measure.density
+        if density is None or density.ends[1] >= end - TOLERABLE * abs(end):
             return
-        left = max(part.log_at_top() for part in self.measure.spread if part.ends[1] == last)
-        if not (last > epsilon and left - self.tilt * last < gain - _UNSEEN):
+        last = density.ends[1]
+        if not (last > epsilon and float(density(density.edges[-1:])[0]) < gain - 0.8 * NEGLIGIBLE):
             raise AccuracyError("the density of the privacy loss was cut off too early")
 
 

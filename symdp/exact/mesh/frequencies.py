@@ -12,9 +12,8 @@ import math
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.error_bars import SAFETY
+from symdp.exact.accuracy import FEW_NODES, LONG_LINE, MOST_NODES, ROUNDING, SAFETY, TOLERABLE
 from symdp.exact.line import (
-    ROUNDING,
     Line,
     StripValue,
     continuous_kernel,
@@ -29,25 +28,17 @@ from symdp.law.nufft import uniform_sum
 from symdp.law.step import Array
 from symdp.law.total import SumLaw
 
-MOST_NODES = 1 << 20  # of a line: about a second
-_LARGEST_SUM = 1 << 22  # nodes of a line of losses so wide that fewer do not pass the tilt
-_FEWEST_NODES = 1 << 12  # of a line: about ten milliseconds
-_MOST_SPREAD = 1 << 16  # of a line of losses with a density, which have more nodes the farther out
-WANTED = 1e-9  # what the cut-off may change, relative to the integral
 _TRANSFORMED = 2e-14  # what the FFT's kernel changes in φ, relative to Σ pⱼ = 1
-_MOST_FIRST = 1 << 13  # nodes that are summed plainly
-_LOG_ZERO = -600.0  # stands for log 0, so that n of it is no overflow
 _LARGEST = float(majorant_transform(np.zeros(1))[0]) / SAFETY  # ∫M, a proved bound
-_DIRECT_WORK = 1 << 18  # exponentials below which a plain sum is faster than an FFT
 
 
-def mesh_value(law: SumLaw, epsilon: float, tilt: float, wanted: float = WANTED) -> StripValue:
+def mesh_value(law: SumLaw, epsilon: float, tilt: float, wanted: float = TOLERABLE) -> StripValue:
     """Return log |I(t)| at one ε, with an error that counts the cut-off, the FFT and rounding."""
     return mesh_line(law, epsilon, tilt, 0.0, wanted).value(epsilon)
 
 
 def mesh_line(
-    law: SumLaw, epsilon: float, tilt: float, beside: float, wanted: float = WANTED
+    law: SumLaw, epsilon: float, tilt: float, beside: float, wanted: float = TOLERABLE
 ) -> Smoothed:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`.
 
@@ -69,10 +60,10 @@ def mesh_line(
     """
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(
-        law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, _MOST_FIRST
+        law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
     )
     gap = line.distance(epsilon) + line.shift
-    most = _MOST_SPREAD if law.is_spread else _most_nodes(line)
+    most = LONG_LINE // 2 if law.is_spread else _most_nodes(line)
     if most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
         raise AccuracyError(
             "too few values of the characteristic function tell what single values of the "
@@ -95,9 +86,11 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
     It is large where no tilt makes ε a typical sum: the integral cancels there.
     """
     tilted = tilted_laws(law, tilt)
-    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, _MOST_FIRST)
+    line, _ = first_line(
+        law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, 2 * FEW_NODES
+    )
     reach = _most_nodes(line) * line.step
-    if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= _MOST_FIRST:
+    if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= 2 * FEW_NODES:
         return math.inf
     total, mass, modulus = _first_sums(line, line.distance(epsilon) + line.shift)
     if not total > 0:
@@ -109,7 +102,7 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
 def _most_nodes(line: Line) -> int:
     """Return how many nodes a line of atoms may have: more only where the bound needs them."""
     most = MOST_NODES
-    while most < _LARGEST_SUM and most * line.step < FAR_ABOVE * (1.0 + abs(line.tilt)):
+    while most < 4 * MOST_NODES and most * line.step < FAR_ABOVE * (1.0 + abs(line.tilt)):
         most *= 2
     return most
 
@@ -127,7 +120,7 @@ def _nodes_wanted(line: Line, gap: float, wanted: float, most: int) -> int:
     total, mass, _ = _first_sums(line, gap)
     reach = math.sqrt(_LARGEST * mass / (wanted * total)) if total > 0 else math.inf
     reach = max(reach, 1.01 * FAR_ABOVE * (1.0 + abs(line.tilt)))
-    needed = min(max(reach / line.step, 4.0 * line.places.size, _FEWEST_NODES), float(most))
+    needed = min(max(reach / line.step, 4.0 * line.places.size, FEW_NODES), float(most))
     return min(most, 1 << math.ceil(math.log2(needed)))
 
 
@@ -157,11 +150,11 @@ def _log_transform(weight: Array, deviation: Array, step: float, first: int, las
     """Return log Σ wⱼ e^{ikhdⱼ} for k = first, …, last − 1."""
     y: Array = step * np.arange(first, last, dtype=np.float64)
     value: Complex
-    if (last - first) * weight.size <= _DIRECT_WORK:
+    if (last - first) * weight.size <= 64 * FEW_NODES:
         turns = np.exp(1j * np.multiply.outer(y, deviation))
         value = np.asarray(turns @ weight, dtype=np.complex128)
     else:
         value = uniform_sum(weight, np.fmod(step * deviation, 2.0 * np.pi), first, last)
     with np.errstate(divide="ignore"):
-        modulus = np.maximum(np.log(np.abs(value)), _LOG_ZERO)
+        modulus = np.log(np.maximum(np.abs(value), np.finfo(float).tiny))
     return np.asarray(modulus + 1j * np.angle(value), dtype=np.complex128)

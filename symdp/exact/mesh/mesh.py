@@ -7,25 +7,21 @@ from typing import Literal
 
 import numpy as np
 
+from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, SAFETY, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.base import outside_range
-from symdp.exact.error_bars import SAFETY, exact_answer, margin
+from symdp.exact.error_bars import exact_answer, margin
 from symdp.exact.finite_sum import log_total
 from symdp.exact.line import Line, StripValue, log_payoff_bound
-from symdp.exact.mesh.frequencies import WANTED, mesh_line, mesh_value, predicted_error
+from symdp.exact.mesh.frequencies import mesh_line, mesh_value, predicted_error
 from symdp.exact.mesh.large_losses import conditioned
 from symdp.exact.shared_lines import HALF_CELL, shared_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.law.tilts import Strip, log_one_minus_exp
 from symdp.law.total import SumLaw
 
-_WIDE = 1e-8  # relative half width of δ that is worth conditioning on large losses
-_SHARES = (0.8, 0.6, 0.4, 0.25, 0.15)  # of the saddle point
-_LESS = 0.7  # of an error is worth another tilt
 _MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well
 _DEEPEST = 3  # times that a law is conditioned again
-_TERM = 5e-9  # what the cut-off may change in one of several terms
-_NEGLIGIBLE = 25.0  # e-folds below δ of all terms that are left out
 _MOST_TERMS = 40  # each is a line of its own
 
 
@@ -47,17 +43,17 @@ def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
     return _answer(law, epsilon, _DEEPEST)
 
 
-def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = WANTED) -> Answer:
+def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = TOLERABLE) -> Answer:
     if not law.is_spread and law.domain[1] > 0:
         tilt = line_tilt(law, epsilon, Strip.RIGHT)
         error = best_tilt(law, epsilon, tilt)[1]
-        terms = conditioned(law, tilt) if depth and error > _WIDE else None
+        terms = conditioned(law, tilt) if depth and error > 10.0 * TOLERABLE else None
         found = None if terms is None else _summed(terms, epsilon, depth - 1)
         if found is not None:
             return found
-        if depth == _DEEPEST and error <= _WIDE:
+        if depth == _DEEPEST and error <= 10.0 * TOLERABLE:
             shared = _on_shared_lines(law, epsilon)
-            if shared is not None and margin(shared) <= _WIDE:
+            if shared is not None and margin(shared) <= 10.0 * TOLERABLE:
                 return shared
 
     def value(strip: Strip) -> StripValue:
@@ -91,7 +87,7 @@ def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Line | Li
     tilt, error = best_tilt(law, centre, saddle)
     if half * abs(saddle - tilt) > HALF_CELL:
         return True
-    return mesh_line(law, centre, tilt, half) if error <= _WIDE else None
+    return mesh_line(law, centre, tilt, half) if error <= 10.0 * TOLERABLE else None
 
 
 def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]:
@@ -101,11 +97,11 @@ def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]
     sum cancels to a smaller share of its terms, which are rounded.
     """
     found = saddle, predicted_error(law, epsilon, saddle)
-    for share in _SHARES if saddle > 0 else ():
-        if found[1] <= WANTED:
+    for share in (0.8, 0.6, 0.4, 0.25, 0.15) if saddle > 0 else ():
+        if found[1] <= TOLERABLE:
             break
         error = predicted_error(law, epsilon, share * saddle)
-        if error < _LESS * found[1]:
+        if error < found[1]:
             found = share * saddle, error
     return found
 
@@ -118,7 +114,7 @@ def _summed(terms: list[tuple[float, SumLaw]], epsilon: float, depth: int) -> An
     error, slope, total, asked = -math.inf, -math.inf, -math.inf, 0
     for done, place in enumerate(order.tolist()):
         weight, law = terms[place]
-        if bounds[place] < total - _NEGLIGIBLE:
+        if bounds[place] < total - NEGLIGIBLE:
             left = _log_sum(bounds[order[done:]].tolist())
             error = float(np.logaddexp(error, left))
             break
@@ -127,14 +123,14 @@ def _summed(terms: list[tuple[float, SumLaw]], epsilon: float, depth: int) -> An
             asked += 1
             if asked > _MOST_TERMS:
                 return None
-            answer = _answer(law, epsilon, depth, _TERM)
+            answer = _answer(law, epsilon, depth, 5.0 * TOLERABLE)
         if answer.log_delta == -math.inf:
             continue
         assert answer.log_upper is not None
         assert answer.log_lower is not None
         gains.append(weight + answer.log_delta)
         half = max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
-        half += 1e-15 * (1.0 + abs(weight))
+        half += ROUNDED * (1.0 + abs(weight))
         error = float(np.logaddexp(error, gains[-1] + math.log(math.expm1(min(half, 700.0)))))
         if answer.slope is not None:
             slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))

@@ -35,7 +35,7 @@ from functools import cached_property
 
 import numpy as np
 
-from symdp.exact.error_bars import SAFETY
+from symdp.exact.accuracy import SAFETY
 from symdp.exact.line import Line, StripValue
 from symdp.law.elementary import Complex
 from symdp.law.step import Array
