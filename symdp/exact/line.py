@@ -296,7 +296,8 @@ def first_line(
         points = max(3, math.ceil(period / step))
         points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
         step, limit = period / points, points // 2 + 1
-    reach = math.sqrt(2.0 * NEGLIGIBLE / variance) if variance > 0 else math.inf
+    # A Gaussian is e^-50 there: the first nodes also tell how far others have to reach.
+    reach = math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
     stop = int(min(limit, max(24, math.ceil(min(reach / step, most)))))
     return longer(law, replace(line, step=step), stop, kernel), limit
 
