@@ -79,11 +79,6 @@ class Parts:
         self._families: list[_Family] = []
 
     @property
-    def has_atoms(self) -> bool:
-        """Whether a value of the loss has a mass of its own."""
-        return bool(self.points) or any(part.is_flat for part in self.stretches)
-
-    @property
     def is_discrete(self) -> bool:
         """Whether the loss has atoms only."""
         return all(part.x.is_integer or part.is_flat for part in self.stretches)
