@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ _EVALUATIONS = 60_000  # of an integrand: a few seconds
 _REACH = 60  # octaves around an anchor in which the largest value is looked for
 _ACCURACY = 64  # bits, relative to the peak of a tilted density
 _ZOOMS = 40  # thirds cut off around the largest value: 2^(−23) of the width is left
-_Moment = Callable[..., Any]
 
 
 class TiltedLaw:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-USUAL = "60"  # seconds
 _LONGEST = 1e6  # seconds
 _FOR_BOUND = 2.0, 5.0  # least and most seconds for the bound, which takes milliseconds as a rule
 _DIGITS = 6

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
@@ -19,7 +18,6 @@ from symdp.methods.moments import proved_instead
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-Array = NDArray[np.float64]
 
 # An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
 # leaves not one decimal digit to rely on.

@@ -29,7 +29,6 @@ _MOST_KINKS = 60  # between pieces of a density
 _MOST_VALUES = 3_000_000  # of densities, and of polynomials
 _MOST_HALVINGS = 60  # of an interval
 _RESOLVED = 10.0  # frequencies that nodes must resolve, in units of 1/deviation
-_LN10 = math.log(10)
 _SPARE_BITS = 40  # carried beside the digits wanted
 _BITS_A_COEFFICIENT = 1.3  # that interpolation at Chebyshev points of [−1, 1] loses
 
