@@ -26,6 +26,7 @@ from flint import acb, arb, arb_mat, arb_poly, ctx
 from symdp.certify.moments import whole_ends
 from symdp.certify.nodes import RADIUS, ellipse_arcs
 from symdp.certify.parts import parts_of
+from symdp.certify.work import COARSE_BITS
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _POINTS = 48  # Chebyshev points of a panel: 3^{−47} is below 2^{−74}
 _SHARP_BITS = 50  # to which p and q are known, relative to their least value on a panel
 _MOST_PANELS = 4_000  # Taylor panels of a step: about a second
-_COARSE = 64  # bits of what only bounds
 _FINE = 0.5  # of the loss on an arc of the ellipse: a ball that wide serves its bound
 _FEWEST_GRID = 64  # places of a panel between which a root in doubles begins
 _NEWTON = 5  # steps of a root in doubles
@@ -169,7 +169,7 @@ def _panels(part: Stretch, lower: arb, upper: arb, bits: int) -> tuple[list[Pane
         if not waiting:
             return panels, arb(missed.upper())
         left, right = waiting.pop()
-        with ctx.workprec(_COARSE + ctx.prec // 2):
+        with ctx.workprec(COARSE_BITS + ctx.prec // 2):
             size = (right - left) * part.height(between(left, right), arb(0), arb(0))
         if size < negligible:
             missed += size.upper()
@@ -227,7 +227,7 @@ def _on_ellipse(part: Stretch, centre: arb, half: arb, middle: arb) -> list[arb]
 
     The upper half says all: what is real on the axis has conjugate values below it.
     """
-    with ctx.workprec(_COARSE + ctx.prec // 2):
+    with ctx.workprec(COARSE_BITS + ctx.prec // 2):
         wide = (arb(RADIUS) + arb(1) / RADIUS) / 2
         tall = (arb(RADIUS) - arb(1) / RADIUS) / 2
         around = centre + half * acb(between(-wide, wide), between(-tall, tall))

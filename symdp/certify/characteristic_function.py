@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from flint import acb, arb, ctx
 
 from symdp.certify.nodes import Nodes
-from symdp.certify.work import spend_products
+from symdp.certify.work import COARSE_BITS, spend_products
 
-_COARSE = 64  # bits of what only bounds
 _FIRST = 40  # values that the first nodes serve
 _LEAST_BITS = 24  # below which Arb saves no time
 
@@ -83,7 +82,7 @@ class Walk:
             recent = (float(abs(value).upper()) for value in self._values[-(first // 3) :])
             size = max(recent, default=1.0)
         bits = self._need.bits_at(start, size)
-        self._precision = max(bits + self._spare, _COARSE)
+        self._precision = max(bits + self._spare, COARSE_BITS)
         with ctx.workprec(self._precision):
             return self._nodes(reach, bits)
 

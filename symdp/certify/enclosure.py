@@ -40,7 +40,7 @@ from symdp.certify.middle_strip import enclose_middle
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
-from symdp.certify.work import limited
+from symdp.certify.work import LN10, limited
 from symdp.errors import AccuracyError, InputError
 from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
@@ -48,7 +48,6 @@ from symdp.model.allocation import AllocatedPair, OneStep
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_LN10 = math.log(10)
 _SPARE = 2.0  # digits beyond those asked, at first
 _TRIES = 4  # with more digits carried, as many as were lost
 _MOST_DIGITS = 1000  # asked for
@@ -195,7 +194,7 @@ def _sharpened(finite: Callable[[_Question, arb, float], arb]) -> Callable[[_Que
                 if question.is_met(ball, digits):
                     return ball
                 width = 2 * ball.rad() / ball.lower() if ball.lower() > 0 else arb.pos_inf()
-                lost = float(width.log()) / _LN10 + digits if width.is_finite() else digits
+                lost = float(width.log()) / LN10 + digits if width.is_finite() else digits
             spare += max(lost, 0.0) + _SPARE
         raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
 
@@ -264,10 +263,10 @@ def _by_rule(question: _Question, epsilon: arb, digits: float, lattice: Lattice 
     step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
     tilt = _rounded(saddle.tilt, step)
     if lattice is None:
-        log_goal = saddle.log_size - _LN10 * digits
+        log_goal = saddle.log_size - LN10 * digits
         tilt = _rounded(cheapest_tilt(_profile(steps, about), saddle.tilt, log_goal), step)
     tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
-    width = step * 2.0 ** round(2 + math.log2(_LN10 * digits) / 2)
+    width = step * 2.0 ** round(2 + math.log2(LN10 * digits) / 2)
     goal = Goal(saddle.log_size, width, digits)
     with ctx.workprec(ctx.prec + int(max(0.0, -saddle.log_size) / math.log(2))):
         if lattice is not None:
@@ -304,7 +303,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
     """Enclose δ(ε) between laws on a mesh."""
     steps, few = question.steps, min(digits, _MESH_DIGITS)
     # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
-    tilt, log_size = _LITTLE, -_LN10 * few
+    tilt, log_size = _LITTLE, -LN10 * few
     saddle = _saddle(steps, float(question.exact))
     if saddle is not None and saddle.tilt > _LEAST_TILT:
         tilt, log_size = saddle.tilt, saddle.log_size

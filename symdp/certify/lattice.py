@@ -20,18 +20,17 @@ from symdp.certify.alias import Steps, choose
 from symdp.certify.line import Goal
 from symdp.certify.node_selection import Run, Sieve, power, values_at, widest
 from symdp.certify.parts import parts_of
+from symdp.certify.work import COARSE_BITS, LN10
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_LN10 = math.log(10)
 _FEW_POINTS = 64  # that are all summed
 _MOST_POINTS = 200_000  # of a period, all of which may be summed
 _MOST_LOUD = 10_000  # of a longer one
 _TOO_FINE = "the lattice of the losses is too fine to certify so many steps"
-_COARSE = 64  # bits of what only bounds
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     t = constant_ball(tilt, ctx.prec).real
     origin, spacing = (constant_ball(e, ctx.prec).real for e in (lattice.origin, lattice.spacing))
     height = sum((n * step.scale for step, n in steps), arb(0)) - t * epsilon
-    log_goal = goal.log_size - goal.digits * _LN10 - math.log(8)
+    log_goal = goal.log_size - goal.digits * LN10 - math.log(8)
     period, anchors = choose(steps, tilt, epsilon, log_goal, goal.width)
     points = math.ceil(period / float(spacing)) + 1
     added = sum((s.added(tilt, epsilon, points * spacing) for s in anchors), arb(0)).upper()
@@ -156,8 +155,8 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
 
 def _beyond(steps: Steps, turn: arb, first: int, last: int, negligible: arb) -> Iterator[Run]:
     """Return what covers the points after the first."""
-    with ctx.workprec(_COARSE):
-        laws = [step.nodes(float(last * turn), _COARSE) for step, _ in steps]
+    with ctx.workprec(COARSE_BITS):
+        laws = [step.nodes(float(last * turn), COARSE_BITS) for step, _ in steps]
     sieve = Sieve(laws, [n for _, n in steps], turn, lambda size, _: bool(size < negligible))
     stride = widest(max(step.deviation() for step, _ in steps), turn)
     return sieve.runs(first, last, stride)

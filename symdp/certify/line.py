@@ -19,12 +19,12 @@ from flint import acb, arb, ctx
 from symdp.certify.alias import Steps, choose
 from symdp.certify.characteristic_function import Walk, integrand
 from symdp.certify.march import March
+from symdp.certify.work import LN10
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
 
 Walks = Sequence[tuple[Walk, int]]
 
-_LN10 = math.log(10)
 _MOST_NODES = 40_000  # beyond, the mesh costs less
 _SPACING_BITS = 4  # of h, so that close ε share nodes
 
@@ -48,7 +48,7 @@ def sum_line(steps: Steps, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
     """
     t = constant_ball(tilt, ctx.prec).real
     height = sum((n * step.scale for step, n in steps), arb(0)) - t * epsilon
-    log_goal = goal.log_size - goal.digits * _LN10 - math.log(8)
+    log_goal = goal.log_size - goal.digits * LN10 - math.log(8)
     period, anchors = choose(steps, tilt, epsilon, log_goal, goal.width)
     # Of few bits, so that close ε share nodes.
     finest = 2.0 ** (math.floor(math.log2(2 * math.pi / period)) - _SPACING_BITS)

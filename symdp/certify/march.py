@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from flint import arb, ctx
 
 from symdp.certify.step import TiltedStep
+from symdp.certify.work import COARSE_BITS
 from symdp.errors import AccuracyError
 
 _MOST_PLACES = 1000  # of a march; a sum over the frequencies costs no more then
-_COARSE = 64  # bits of the nodes that only bound a modulus
 _LEAST_STEP = 1e-7  # relative, below which a march does not get on
 _HALVINGS = 24  # of a step's length, which need not be the longest
 _FARTHEST = arb(2) ** 80  # frequency at which a product must have decayed at last
@@ -118,7 +118,7 @@ class March:
         largest = max(n for _, n in self.steps)
         # An error of 1/(4n) changes the power n by e^{1/4}, small beside what it must fall by.
         tolerance = (arb(2) ** -2 / largest).min(arb(2) ** -14)
-        with ctx.workprec(_COARSE + largest.bit_length()):
+        with ctx.workprec(COARSE_BITS + largest.bit_length()):
             around = [
                 (step.around(place, 2 / arb(deviation), tolerance), step.log_excess().exp(), count)
                 for (step, count), deviation in zip(self.steps, self._deviations, strict=True)

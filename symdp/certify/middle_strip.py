@@ -20,13 +20,13 @@ from flint import arb, ctx, fmpq
 from symdp.certify.estimate import find_saddle
 from symdp.certify.line import Goal, sum_line
 from symdp.certify.step import tilted_step
+from symdp.certify.work import LN10
 from symdp.errors import AccuracyError
 from symdp.law.tilts import Strip
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_LN10 = math.log(10)
 _SPARE = 2.0  # digits
 _TRIES = 3  # with more digits carried, as many as cancelled
 _BITS = 128  # carried beside the digits wanted
@@ -59,7 +59,7 @@ def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: i
     tilt = round(saddle.tilt / float(unit)) * unit
     tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
     for _ in range(_TRIES):
-        width = step * 2.0 ** round(2 + math.log2(_LN10 * more) / 2)
+        width = step * 2.0 ** round(2 + math.log2(LN10 * more) / 2)
         bits = 3.33 * more + max(saddle.log_size, 0.0) / math.log(2) + _BITS
         with ctx.workprec(int(bits + math.log2(sum(n for _, n in steps)))):
             epsilon = arb(fmpq(exact.numerator, exact.denominator))
@@ -67,5 +67,5 @@ def enclose_middle(steps: Sequence[tuple[Pair, int]], exact: Fraction, digits: i
             if ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
                 return ball
             size = abs(ball).upper()
-        more += max(_SPARE - float(size.log()) / _LN10, _SPARE) if size > 0 else digits
+        more += max(_SPARE - float(size.log()) / LN10, _SPARE) if size > 0 else digits
     raise AccuracyError("the enclosure stays too wide; ask for fewer digits")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb, acb_mat, arb, ctx
 
+from symdp.certify.work import COARSE_BITS
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 RADIUS = 3  # of the ellipse
 _ARCS = 8  # of its upper half
 _FINE, _LEAST_RATE = 0.5, 1e-30  # radians
-_COARSE = 64  # bits of what only bounds
 _SPREAD = 64  # intervals that the error is shared out among
 _MOST_INTERVALS = 20_000  # that a piece is halved into
 _MOST_NODES = 20_000  # of a step: each frequency costs as many exponentials
@@ -273,7 +273,7 @@ class _Rule:
             centre, half = (left + right) / 2, (right - left) / 2
             if tries > _MOST_INTERVALS or len(self._weights) > _MOST_NODES:
                 raise AccuracyError(_TOO_MANY)
-            with ctx.workprec(_COARSE + self._spare):
+            with ctx.workprec(COARSE_BITS + self._spare):
                 size = integrand.on_line(left, right)
                 if size < share:  # as beside an end where it vanishes and is not analytic
                     self.error += size
@@ -302,7 +302,7 @@ class _Rule:
 def ellipse_arcs() -> tuple[acb, ...]:
     """Balls that cover the upper half of the ellipse (ρe^{iθ} + e^{−iθ}/ρ)/2."""
     balls = []
-    with ctx.workprec(_COARSE):
+    with ctx.workprec(COARSE_BITS):
         step = arb.pi() / _ARCS
         for index in range(_ARCS):
             angle = between(index * step, (index + 1) * step)

@@ -1,4 +1,9 @@
-"""What the accountants in floating point share: no method is needed outside the loss range."""
+"""δ outside the range of the loss, which needs no method, and what all accountants share.
+
+Where ε is at least the largest finite loss, δ = δ∞, the mass that is lost at infinity; where it is
+at most the least one, 1 − δ = e^{ε + K(−1)}, as every output counts. Both are rounded like the
+logarithm of a mass; next to the largest loss its own rounding may put ε on either side of it.
+"""
 
 from __future__ import annotations
 

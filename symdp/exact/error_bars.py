@@ -1,4 +1,8 @@
-"""Answers that are exact but for an estimated error: how they are bounded, and what they say."""
+"""Intervals around an answer from an estimate of its relative error.
+
+The estimate is widened by `SAFETY`; rounding of log δ, and of 1 − δ where δ is raised from it, is
+added. An answer whose interval is wider than `EXACT` is called an estimate.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Losses that take single values only: for few steps the exact answer is a finite sum."""
+"""All sums of losses that are atoms, by repeated doubling, equal sums merged on the way.
+
+    δ(ε) = Σ_{λ>ε} p_λ (1 − e^{ε−λ}),    1 − δ(ε) = Σ_λ p_λ min(1, e^{ε−λ}).
+
+Sums closer than `EQUAL` of the largest loss are one value but for rounding, and stand at their
+mean; no chain of them is longer than `BLURRED`. The error counts the rounding of n additions, the
+slope Σ p_λ e^{ε−λ} times the rounding of a loss, and all mass that merging may have put on the
+wrong side of ε.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 |φ(y − y′)| is the cosine of the angle between the lines of e^{iyL} and e^{iy′L}, and angles obey
 the triangle inequality [Krein].  So does Θ(y) = (Σ nᵢ arccos²|φᵢ(y)|)^½: Θ(y + s) ≥ Θ(y) − Θ(s).
 As cos θ ≤ e^{−θ²/2}, |Φ(y)| ≤ e^{−Θ(y)²/2}: one value of Φ bounds a whole stretch around it,
-about as long as a step's loss is narrow, whatever the number of steps.  A line without a period,
-where very many stretches are looked at, has products of matrices for it (see `lookout`).
+about as long as a step's loss is narrow, whatever the number of steps.
 """
 
 from __future__ import annotations

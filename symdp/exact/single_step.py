@@ -1,4 +1,11 @@
-"""One step needs no contour: δ(ε) = ∫ (P − e^ε Q)⁺ over the places where the loss exceeds ε."""
+"""δ(ε) of one step from its definition, cut at the roots of ℓ(x) = ε.
+
+    δ(ε) = ∫_{ℓ>ε} P (1 − e^{ε−ℓ}) dx,    1 − δ(ε) = ∫ P min(1, e^{ε−ℓ}) dx.
+
+Both are integrals of positive functions by adaptive Gauss–Legendre panels, which say what they left
+unresolved. Rounding of the loss counts next to the largest one, where δ is as small as the distance
+from it; that distance itself is known beyond doubles.
+"""
 
 from __future__ import annotations
 

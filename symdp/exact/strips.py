@@ -1,4 +1,12 @@
-"""δ from integrals on lines right of both poles and, where δ is large, between them."""
+"""δ from integrals on lines right of both poles and, where δ is large, between them.
+
+With I(t) = (1/2πi) ∫_{Re z = t} e^{K(z)−εz}/(z(1+z)) dz,
+
+    δ(ε) − δ∞ = I(t) for t > 0,    1 − δ(ε) = −I(t) for −1 < t < 0.
+
+Each has an error relative to itself. Where δ is large the one that leaves δ the smaller error is
+taken: an error of 1 − δ counts (1 − δ)/δ times.
+"""
 
 from __future__ import annotations
 

@@ -50,26 +50,6 @@ def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
     return curve
 
 
-def log_conversion(divergence: float, order: float, epsilon: float) -> float:
-    """Return log of the δ that D_α(P‖Q) guarantees at ε [IND (C.3)].
-
-    log δ = (α − 1)(D_α − ε) + (α − 1) log(1 − 1/α) − log α.
-
-    Parameters
-    ----------
-    divergence, order
-        D_α and α > 1.
-    epsilon
-        any real ε.
-
-    Examples
-    --------
-    >>> round(log_conversion(2.0, 2.0, 6.0) - (-4.0 - 2.0 * math.log(2.0)), 12)
-    0.0
-    """
-    return math.fsum(_terms(divergence * (order - 1.0), order - 1.0, epsilon))
-
-
 @dataclass(frozen=True)
 class Renyi(FloatAccountant):
     """δ ≤ min_α e^{(α−1)(D_α − ε)} (1 − 1/α)^{α−1}/α over all real orders α > 1 [IND (C.3)].

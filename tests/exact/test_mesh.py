@@ -16,8 +16,9 @@ from symdp.exact.mesh.mesh import mesh_answer
 from symdp.exact.mesh.smoothed import (
     CENTRE,
     FAR_ABOVE,
+    FEJER,
+    GAUSSIANS,
     STEEPNESS,
-    majorant,
     majorant_transform,
 )
 from symdp.law.loss import LossLaw
@@ -108,7 +109,8 @@ def test_the_majorant_lies_above_what_the_cut_off_changes_at_every_tilt():
     share = [(m + 1.0) / FAR_ABOVE**m for m in orders]
     changed = sum(c * abs(integrals[m + 2]) for m, c in zip(orders, share, strict=True))
     slope = sum(c * abs(integrals[m + 1]) for m, c in zip(orders, share, strict=True))
-    bound = majorant(u)
+    bound = FEJER * np.sinc(u / (2.0 * np.pi)) ** 2
+    bound += sum(height * np.exp(-((u / width) ** 2)) for height, width in GAUSSIANS)
     # Orders from 6 on: Σ (m+1) xᵐ with x = 1/(Rw) under the integral, the first fact for large u.
     w = np.geomspace(2.0 / FAR_ABOVE, 50.0, 20_001)
     lacking = 0.5 * (erfc(STEEPNESS * (CENTRE - w)) + erfc(STEEPNESS * (CENTRE + w)))

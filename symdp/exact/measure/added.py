@@ -9,8 +9,7 @@ The law is kept where it is not negligible: above the mean down to e^floor under
 e-folds and more below a lower bound of δ(ε), and below the mean down to e^-50 under P and Q. Ends
 are Chernoff's: P(L > s) ≤ e^{K(t) − ts}. Floors are multiples of 40, so that one law serves many
 ε, whichever of them is asked first. Mass and mean of every sum are known; what a sum lacks of them
-is mended, and counts as an error. Next to the largest loss, where few steps fall short of theirs,
-no more is kept than lies as close to it as ε: the other losses are their largest at most.
+is mended, and counts as an error.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, ROUNDING, TOLERABLE
+from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, TOLERABLE
 from symdp.exact.measure.measure import Measure, Window, add, loss_measure
 from symdp.exact.measure.total_density import Direct, TotalDensity, log_sum
 from symdp.exact.single_step import log_profile
@@ -54,8 +53,9 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
     key = _reach(law, epsilon)
     if key not in kept:
         try:
-            whole = key.below == math.inf
-            kept[key] = TotalDensity(law, *_Sum(law, key).total(), is_whole=whole)
+            kept[key] = TotalDensity(
+                law, *_Sum(law, key).total(), is_whole=math.isinf(key.below_top)
+            )
         except AccuracyError as error:
             kept[key] = str(error)
     found = kept[key]
@@ -69,14 +69,14 @@ class _Reach(NamedTuple):
 
     tilt: float
     floor: float
-    below: float = math.inf  # the largest loss: what is kept of each sum
+    below_top: float = math.inf
 
 
 def _reach(law: SumLaw, epsilon: float) -> _Reach:
-    """Return what is kept for ε and others near it: powers of two and a multiple of 40."""
-    if law.few_fall_short(epsilon):
+    """Return what is kept for ε and others near it: a power of two and a multiple of 40."""
+    if law.few_fall_short(epsilon):  # no tilt makes ε typical, nor need it
         below = law.loss_bounds[1] - epsilon
-        return _Reach(math.inf, -math.inf, math.ldexp(2.0, math.frexp(below)[1]))
+        return _Reach(0.0, -17.0 * NEGLIGIBLE, math.ldexp(1.0, math.frexp(below)[1]))
     width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
     tilt, lowest = 1.0 / width, 0.0
     if epsilon > law.mean:
@@ -96,14 +96,12 @@ class _Sum:
     """The sum of all steps, kept down to a floor."""
 
     def __init__(self, law: SumLaw, reach: _Reach) -> None:
-        self._law, self._floor, self._below = law, reach.floor, reach.below
+        if reach.floor < math.log(np.finfo(float).tiny):
+            raise AccuracyError("δ is no double")
+        self._law, self._floor, self._below_top = law, reach.floor, reach.below_top
         self._width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
-        self._upper = law.loss_bounds[1]
-        if reach.below == math.inf:
-            if reach.floor < math.log(np.finfo(float).tiny):
-                raise AccuracyError("δ is no double")
-            chernoff = (law.cgf(reach.tilt) - reach.floor) / reach.tilt if reach.tilt else math.inf
-            self._upper = min(self._upper, chernoff)
+        chernoff = (law.cgf(reach.tilt) - reach.floor) / reach.tilt if reach.tilt > 0 else math.inf
+        self._upper = min(law.loss_bounds[1], chernoff)
 
     def total(self) -> tuple[Measure, Array]:
         """Return the law of the total loss, and what had to be mended on the way, summed."""
@@ -123,7 +121,7 @@ class _Sum:
     def _power(self, part: LossLaw, count: int) -> tuple[Measure, Array]:
         """Return the law of `count` copies, each bit of the count a doubling."""
         alone = [(part, 1)]
-        first, wrong = self._mended(loss_measure(part, self._window(alone)), SumLaw(alone))
+        first, wrong = self._mended(loss_measure(part, self._window(alone)), alone)
         result, defect = first, wrong
         for place in range(count.bit_length() - 2, -1, -1):
             have = count >> place
@@ -137,16 +135,23 @@ class _Sum:
     def _added(
         self, first: Measure, second: Measure, parts: list[tuple[LossLaw, int]]
     ) -> tuple[Measure, Array]:
-        return self._mended(add(first, second, self._window(parts)), SumLaw(parts))
+        return self._mended(add(first, second, self._window(parts)), parts)
+
+    def _mended(self, measure: Measure, parts: list[tuple[LossLaw, int]]) -> tuple[Measure, Array]:
+        if math.isinf(self._below_top):
+            return _mended(measure, SumLaw(parts))
+        # Of a part of a law the mass is not known, and what fitting costs is counted in full.
+        size = 0.0 if measure.density is None else measure.density.size
+        return measure, np.asarray([ROUNDED + 2.0 * ROUNDED * (4.0 + size), 0.0])
 
     def _window(self, parts: list[tuple[LossLaw, int]]) -> Window:
         """Return where the sum of some of the steps is kept, the others being what they are."""
         some = SumLaw(parts)
         variance = float(some.cumulants(0.0, 2)[1])
         width = math.sqrt(variance)
-        if self._below < math.inf:
+        if self._below_top < math.inf:  # the other steps' losses are their largest at most
             upper = some.loss_bounds[1]
-            return Window(upper - self._below, upper, some.mean, width, self._floor)
+            return Window(upper - self._below_top, upper, some.mean, width, self._floor)
         lower = min(_lower_end(some, width, under) for under in (0.0, -1.0))
         lower = max(lower, some.loss_bounds[0])
         # The other steps' losses are hardly less than this.
@@ -158,16 +163,6 @@ class _Sum:
         if not upper > lower:
             raise AccuracyError("the density of the privacy loss is too narrow to convolve")
         return Window(lower, upper, some.mean, width, self._floor)
-
-    def _mended(self, measure: Measure, some: SumLaw) -> tuple[Measure, Array]:
-        """Return the measure with its known total mass, and how far mass and mean were off.
-
-        Of a part of it the mass is not known, and what fitting costs is counted in full.
-        """
-        if self._below == math.inf:
-            return _mended(measure, some)
-        size = measure.density.size if measure.density else 0.0
-        return measure, np.asarray([ROUNDED + 8.0 * ROUNDING * (4.0 + size), 0.0])
 
 
 def _mended(measure: Measure, some: SumLaw) -> tuple[Measure, Array]:

@@ -1,4 +1,8 @@
-"""δ from the density of the total loss, where it can be had by adding densities."""
+"""δ from atoms and a density of the total loss, added step by step (see `added`).
+
+Its error is what mass and mean of every sum lacked, the noise of the interpolated log densities,
+and rounding of ε times the slope of δ.
+"""
 
 from __future__ import annotations
 

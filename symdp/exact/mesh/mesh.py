@@ -1,4 +1,11 @@
-"""δ of any law from lines that are cut off smoothly: by one line, or given the large losses."""
+"""δ of any law from lines that are cut off smoothly: by one line, or given the large losses.
+
+A line's error is what the cut-off may change, bounded at every ε (see `smoothed`), and rounding
+of the FFT (see `frequencies`). Both depend on the tilt, which is moved from the saddle point
+towards 0 where the first nodes foretell less. Where no tilt makes ε typical, δ is a sum over the
+number of large losses (see `large_losses`); the intervals of its terms add up, and terms that are
+left out are bounded by Chernoff's bound.
+"""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ from symdp.law.step import Array
 
 STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
 CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
-_FEJER = 0.464  # A, a pure number
-_GAUSSIANS = ((0.094, 13.0), (0.032, 24.0))  # aᵢ and bᵢ, pure numbers
+FEJER = 0.464  # A, a pure number
+GAUSSIANS = ((0.094, 13.0), (0.032, 24.0))  # aᵢ and bᵢ, pure numbers
 FAR_ABOVE = 1e2  # R: how many times 1 + |tilt| the cut-off T must be for the proof above
 _BLOCK = 1 << 16  # nodes summed at once: what a processor's cache holds
 
@@ -114,17 +114,9 @@ def cut_off(w: Array) -> Array:
     return np.asarray(0.5 * (erfc(STEEPNESS * (w - CENTRE)) - erfc(STEEPNESS * (w + CENTRE))))
 
 
-def majorant(u: Array) -> Array:
-    """Return M(u) for u ≥ 0."""
-    total = _FEJER * np.sinc(u / (2.0 * np.pi)) ** 2
-    for height, width in _GAUSSIANS:
-        total += height * np.exp(-((u / width) ** 2))
-    return np.asarray(total)
-
-
 def majorant_transform(w: Array) -> Array:
     """Return M̂(w) = ∫ M(u) cos(uw) du for w ≥ 0."""
-    total = _FEJER * 2.0 * math.pi * np.maximum(1.0 - w, 0.0)
-    for height, width in _GAUSSIANS:
+    total = FEJER * 2.0 * math.pi * np.maximum(1.0 - w, 0.0)
+    for height, width in GAUSSIANS:
         total += height * width * math.sqrt(math.pi) * np.exp(-((0.5 * width * w) ** 2))
     return np.asarray(total)
