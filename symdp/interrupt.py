@@ -96,7 +96,7 @@ def generation() -> int:
 
 
 @contextmanager
-def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
+def limit(seconds: float, *, symbolic: bool = False, of_work: bool = False) -> Iterator[Outcome]:
     """Leave the block when its time is up, as if it had ended there.
 
     Limits may stand within limits; the shortest time counts.  Only the main thread of a system
@@ -106,8 +106,8 @@ def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
     Parameters
     ----------
     seconds : a positive number
-    symbolic : whether only SymPy works inside, so that no law in numbers can be half made; its
-        seconds are those of `worked` then, within ten times as many that pass
+    symbolic : whether only SymPy works inside, so that no law in numbers can be half made
+    of_work : whether the seconds are those of `worked`, within ten times as many that pass
 
     Examples
     --------
@@ -118,7 +118,7 @@ def limit(seconds: float, *, symbolic: bool = False) -> Iterator[Outcome]:
     """
     depth, outcome = len(_ends.times), Outcome()
     seconds = max(_LEAST, seconds)
-    if symbolic:
+    if of_work:
         end = _End(time.monotonic() + WAITING * seconds, worked() + seconds)
     else:
         end = _End(time.monotonic() + seconds)
@@ -157,7 +157,7 @@ def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
     (42, 'late')
     """
     if seconds > 0:
-        with limit(seconds, symbolic=True):
+        with limit(seconds, symbolic=True, of_work=True):
             return work()
     return otherwise
 

@@ -82,12 +82,10 @@ def _finished(words: list[str], debugging: bool) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from symdp.cli.plain_words import WANTED, plain_words
+    from symdp.cli.question import WANTED, ask_delta, ask_epsilon, plain_words
 
     given = plain_words(words[0], words[1:]) if words and words[0] in WANTED else None
     if given is not None:
-        from symdp.cli.question import ask_delta, ask_epsilon
-
         (ask_delta if words[0] == "delta" else ask_epsilon)(given)
         return 0
     return _read_by_typer(words)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition
 
 _LARGEST_FILE = 1_000_000  # bytes, as for every mechanism file
-_LONGEST = 5.0  # seconds that a command may last once its answer is printed
+_LONGEST = 5.0  # seconds that a command may work once its answer is printed
 _RATE = "sampling_rate"  # as a law's formula calls it
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
@@ -64,7 +64,7 @@ class Composed:
             return
         from symdp.questions.known import facts_of
 
-        with limit(_LONGEST):
+        with limit(_LONGEST, of_work=True):
             facts = facts_of(self._built)
             if facts is not None and set(facts["names"]) <= set(self._asked.values):
                 user_cache.keep(self._asked.path, facts)

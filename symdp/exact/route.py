@@ -14,10 +14,23 @@ from symdp.errors import AccuracyError
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
 from symdp.exact.contour import contour_answer, on_own_lines, prepare
-from symdp.exact.enumeration import listed_answer
-from symdp.exact.period import lattice_answer
-from symdp.exact.single_step import single_step_answer
 from symdp.law.total import SumLaw
+
+
+def _is_any(law: SumLaw) -> bool:
+    return True
+
+
+def _is_single(law: SumLaw) -> bool:
+    return law.count == 1
+
+
+def _is_spread(law: SumLaw) -> bool:
+    return law.is_spread
+
+
+def _is_discrete(law: SumLaw) -> bool:
+    return not law.is_spread
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,8 @@ class Route:
         How the work grows.
     answer
         Returns δ(ε), None where the row does not apply.
+    concerns
+        Whether the row may apply to a law, known at once.
     """
 
     name: str
@@ -46,10 +61,32 @@ class Route:
     promise: str
     cost: str
     answer: Callable[[SumLaw, float], Answer | None]
+    concerns: Callable[[SumLaw], bool] = _is_any
+
+
+# A row's files are loaded once a question gets there, as the one of a command does only one row.
+
+
+def _listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    from symdp.exact.enumeration import listed_answer
+
+    return listed_answer(law, epsilon)
+
+
+def _single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    from symdp.exact.single_step import single_step_answer
+
+    return single_step_answer(law, epsilon)
+
+
+def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    from symdp.exact.period import lattice_answer
+
+    return lattice_answer(law, epsilon)
 
 
 def _measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.measure.answer import measure_answer  # a tenth of the files, rarely needed
+    from symdp.exact.measure.answer import measure_answer
 
     return measure_answer(law, epsilon)
 
@@ -76,7 +113,8 @@ ROUTES = (
         "every sum",
         "1e-13",
         "the number of sums",
-        listed_answer,
+        _listed_answer,
+        _is_discrete,
     ),
     Route(
         "single_step",
@@ -84,7 +122,8 @@ ROUTES = (
         "P(L > ε) − e^ε Q(L > ε) at the roots of ℓ = ε",
         "1e-13",
         "one quadrature",
-        single_step_answer,
+        _single_step_answer,
+        _is_single,
     ),
     Route(
         "lattice",
@@ -92,7 +131,8 @@ ROUTES = (
         "the trapezoid over one period",
         "1e-13",
         "not on n",
-        lattice_answer,
+        _lattice_answer,
+        _is_discrete,
     ),
     Route(
         "contour",
@@ -101,6 +141,7 @@ ROUTES = (
         "1e-12",
         "not on n",
         contour_answer,
+        _is_spread,
     ),
     Route(
         "measure",
@@ -109,6 +150,7 @@ ROUTES = (
         "1e-12",
         "on log n",
         _measure_answer,
+        _is_spread,
     ),
     Route(
         "mesh",
@@ -152,7 +194,7 @@ class Contour(FloatAccountant):
             If the last row bounds nothing.
         """
         for route in ROUTES[1:-1]:
-            answer = route.answer(law, epsilon)
+            answer = route.answer(law, epsilon) if route.concerns(law) else None
             if answer is not None:
                 return replace(answer, route=route.name)
         try:

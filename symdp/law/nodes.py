@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.law.edges import NEGLIGIBLE
-from symdp.law.outline import Outline, covering_tilts, tilted_log_density
+from symdp.law.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
 from symdp.law.panels import DERIVATIVE, ORDER, Index, build_rule
 from symdp.law.step import Array, SmoothPiece, Step
 

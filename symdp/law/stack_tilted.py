@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from symdp.law.cumulants import tilted_cumulants
 from symdp.law.decay import DERIVATIVES, log_bound_near, log_decay, near_bound, panel_decay
 from symdp.law.elementary import Complex, exponential_remainder, oscillation_sum
 from symdp.law.line import log_characteristic, log_characteristic_grid, log_one_plus
@@ -23,7 +22,7 @@ from symdp.law.nufft import uniform_sums
 from symdp.law.panels import DERIVATIVE, ORDER, Index
 from symdp.law.rows import NodeRows, blocks
 from symdp.law.step import Array
-from symdp.law.tilted import LARGE, OVERFLOW
+from symdp.law.tilted import LARGE, OVERFLOW, tilted_cumulants
 
 _NEAR_PHASE = 32.0  # up to this the series serves, beyond it a transform with an absolute error
 _MOST_PLACES = 1 << 12  # of one sum

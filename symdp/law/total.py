@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
-from symdp.law.cumulants import tilted_cumulants
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
-from symdp.law.tilted import Tilted
+from symdp.law.tilted import Tilted, tilted_cumulants
 
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 _SUMMED = 2.0**-6  # of a double's rounding: how far sums of 64-bit mantissas were off, and more

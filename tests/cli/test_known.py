@@ -18,7 +18,7 @@ from symdp import user_cache
 from symdp.cli.app import delta, epsilon
 from symdp.cli.job import Job
 from symdp.cli.known import Composed
-from symdp.cli.plain_words import FLAGS, OPTIONS, USUAL, WANTED, plain_words
+from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, plain_words
 from symdp.questions.known import KnownComposition
 
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}
@@ -162,7 +162,7 @@ def test_plain_words_mean_what_typer_reads(
 ) -> None:
     monkeypatch.setenv("SYMDP_CACHE", "off")
     plain = [shell(words).json]
-    monkeypatch.setattr("symdp.cli.plain_words.plain_words", lambda *_: None)
+    monkeypatch.setattr("symdp.cli.question.plain_words", lambda *_: None)
     plain.append(shell(words).json)
     rounded = [
         {k: pytest.approx(v, rel=1e-12) if isinstance(v, float) else v for k, v in one.items()}
