@@ -145,7 +145,14 @@ def test_the_range_holds_every_loss_and_is_approached(name: str) -> None:
 
 
 @pytest.mark.slow_cases(
-    "gaussian and laplace", "normal inverse gaussian", "skew normal", "two-sided weibull"
+    "gaussian and laplace",
+    "normal inverse gaussian",
+    "skew normal",
+    "two-sided weibull",
+    "group of laplace",
+    "hyperbolic",
+    "inverse gaussian",
+    "two gaussians",
 )
 @pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law[2]])
 def test_with_free_parameters_it_is_a_formula_or_a_reason(name: str) -> None:

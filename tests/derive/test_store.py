@@ -98,6 +98,16 @@ def _forged(path: Path, change: dict[str, sp.Basic]) -> None:
     user_cache.keep(path, facts | {"expressions": written})
 
 
+@pytest.mark.quick_cases(
+    "change0-gaussian",
+    "change0-gumbel",
+    "change1-gaussian",
+    "change1-logistic poisson",
+    "change2-gaussian",
+    "change2-two variances",
+    "change3-gaussian",
+    "change4-gaussian",
+)
 @pytest.mark.parametrize("name", ["gaussian", "gumbel", "two variances", "logistic poisson"])
 @pytest.mark.parametrize(
     "change",

@@ -120,7 +120,7 @@ def test_c_gives_the_package_s_delta(name, program):
     compare(CASES[name], program(name))
 
 
-@pytest.mark.slow_cases("student", "adaptive clipping")
+@pytest.mark.slow_cases("student", "adaptive clipping", "gaussian", "logistic")
 @pytest.mark.parametrize("name", CASES)
 def test_python_gives_the_package_s_delta(name, tmp_path: Path):
     source = tmp_path / "accountant.py"
