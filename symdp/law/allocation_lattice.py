@@ -77,9 +77,9 @@ class LatticeAllocatedLaw(LossLaw):
         gap = lost + 0.25 * lattice.spacing * _most_within(moved, steps, weight)
         if not gap < _WIDEST:
             raise AccuracyError(
-                f"random allocation of {base.step.name} over {steps} steps: likelihood ratios with "
-                f"atoms, up to {y[-1]:.2g} in sum, bound delta to within {gap:.1g} only; take more "
-                "noise"
+                f"random allocation of {base.step.name} over {steps} steps: the sum of likelihood "
+                f"ratios, up to {y[-1]:.2g}, has no density that could be tabulated, and a lattice "
+                f"bounds delta to within {gap:.1g} only; take more steps or more noise"
             )
         seen = (whole > 0) & (y > 0)
         log_ratio, log_q = np.log(y[seen] / steps), np.log(whole[seen])

@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+import sympy as sp
 
-from symdp import compose, mechanisms
+from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.law.allocation_density import tabulate
 from symdp.law.allocation_window import Cut, Sums, Window
 from symdp.law.compile import loss_law
 from symdp.law.likelihood_ratio import RatioLaw
+from symdp.model.parser import parse
 
 SCHEME = "random_allocation"
 
@@ -147,3 +149,36 @@ def test_a_table_meets_its_own_windows():
 def test_large_ratios_are_resolved(sigma, steps):
     answer = epochs(sigma, steps, 1).delta(0.1, direction="remove")
     assert answer.upper / answer.lower - 1.0 < 1e-8
+
+
+BASES = {
+    "widths": (
+        "exp(-x**2/8)/(2*sqrt(2*pi))",
+        "exp(-2*x**2/9)*2/(3*sqrt(2*pi))",
+    ),
+    "uniform": ("Piecewise((1, x < 1), (0, True))", "Piecewise((1/2, x < 2), (0, True))"),
+    "logistic": ("exp(-x)/(1 + exp(-x))**2", "exp(-x - 1/2)/(1 + exp(-x - 1/2))**2"),
+}
+
+
+@pytest.mark.slow_cases("2-widths", "30-widths", "2-logistic")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("steps", [2, 30])
+def test_every_base_is_answered_or_refused(name, steps):
+    """W is unbounded, 0 somewhere, or nearly constant: numbers with bounds, or one sentence."""
+    x = sp.Symbol("x", real=True)
+    support = (0, 2) if name == "uniform" else (-sp.oo, sp.oo)
+    laws = [parse(density, {"x": x}) for density in BASES[name]]
+    base = Mechanism.from_pair(*laws, x, support)
+    drawn = base.subsample(SCHEME, steps=steps)
+    for direction in ("remove", "add"):
+        own = compose(base, 1).delta(0.0, direction=direction)
+        try:
+            answer = compose(drawn, 1).delta(0.0, direction=direction)
+        except AccuracyError as error:
+            assert "random allocation of" in str(error)  # noqa: PT017
+            continue
+        assert 0.0 <= answer.lower <= answer.delta <= answer.upper <= 1.0
+        # δ(0) is the mean absolute deviation of a mean of copies of W, at most that of one.
+        assert answer.lower <= own.upper
