@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from symdp.errors import AccuracyError, SymdpError
+from symdp.interrupt import WAITING
 
 _PIECE = 1 << 16
 
@@ -25,7 +26,7 @@ def guarded(work: Callable[[], str], seconds: float) -> str:
     Parameters
     ----------
     work : what to do; prints nothing
-    seconds : from now
+    seconds : that the fork itself works; it may last ten times as long on a busy machine
 
     Raises
     ------
@@ -47,14 +48,14 @@ def guarded(work: Callable[[], str], seconds: float) -> str:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _perform(work, writing)
+        _perform(work, writing, seconds)
     os.close(writing)
     try:
-        answer = _received(reading, time.monotonic() + seconds)
+        answer = _received(reading, time.monotonic() + WAITING * seconds)
     finally:
         os.close(reading)
-        end_group(child)
-    if answer is None:
+        status = end_group(child)
+    if answer is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF):
         raise AccuracyError(
             f"not done within {seconds:g} s: give the parameters values with fewer digits, write "
             "the density more simply, or raise --time-limit"
@@ -67,9 +68,11 @@ def guarded(work: Callable[[], str], seconds: float) -> str:
     return str(found)
 
 
-def _perform(work: Callable[[], str], writing: int) -> None:
+def _perform(work: Callable[[], str], writing: int, seconds: float) -> None:
     """The child's life: it never returns."""
     os.setpgid(0, 0)  # so that it ends together with the processes that it starts
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     found: str | SymdpError
     try:
         try:
@@ -96,11 +99,11 @@ def _received(reading: int, end: float) -> bytes | None:
         parts.append(part)
 
 
-def end_group(child: int) -> None:
-    """End a child and the processes of its group."""
+def end_group(child: int) -> int:
+    """End a child and the processes of its group, and return the status that it ended with."""
     for kill in (os.killpg, os.kill):  # its group may not exist yet
         try:
             kill(child, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             continue
-    os.waitpid(child, 0)
+    return os.waitpid(child, 0)[1]
