@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from symdp import individual, mechanisms
     from symdp.balls.tail_values import tail_value
     from symdp.derive.derivation import Derivation, derive
+    from symdp.derive.epoch import derive_epoch
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.law.standalone import to_c, to_python
     from symdp.model.mechanism import Mechanism
@@ -48,6 +49,7 @@ __all__ = [
     "calibrate",
     "compose",
     "derive",
+    "derive_epoch",
     "individual",
     "load",
     "load_composition",
@@ -78,6 +80,7 @@ _HOMES = {
     "calibrate": "symdp.questions.calibrate",
     "compose": "symdp.questions.composition",
     "derive": "symdp.derive",
+    "derive_epoch": "symdp.derive",
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",

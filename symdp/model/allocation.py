@@ -80,7 +80,8 @@ def allocated_pair(pair: Pair, sampling: Sampling) -> Pair:
     if pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS:
         raise InputError(
             f"the pair lives on {steps} outputs at once, and its loss log(Y/t) has no density in "
-            "closed form; `derive_epoch` shows what it is made of, and composed it has its numbers"
+            "closed form; `symdp.derive_epoch` shows what it is made of, and composed it has its "
+            "numbers"
         )
     return _on_counts(pair, steps)
 
