@@ -41,7 +41,7 @@ class Dominance:
 def has_one_law(mechanism: Mechanism) -> bool:
     """Return whether both directions are seen at once to have one law of the loss.
 
-    Where noise of density f is even, x → D − x exchanges P(x) = f(x − D) and Q(x) = f(x), and with
+    Where noise of density f on a support around 0 is even, x → D − x exchanges P(x) = f(x − D) and Q(x) = f(x), and with
     them the law of ℓ under P and that of −ℓ under Q. Milliseconds, unlike `dominating_direction`;
     False proves nothing.
 
@@ -62,6 +62,9 @@ def has_one_law(mechanism: Mechanism) -> bool:
         return True
     if mechanism.sampling is not None or not isinstance(mechanism.source, Noise):
         return False
+    support = mechanism.support
+    if support.kind not in {"interval", "integers"} or support.lower != -support.upper:
+        return False  # half of an even density is not even
     density, x = mechanism.source.density, mechanism.variable
     mirrored = density.xreplace({x: -x})
     try:

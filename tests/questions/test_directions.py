@@ -86,6 +86,20 @@ def test_other_noise_is_asked_in_both_directions(noise: Mechanism) -> None:
     assert compose(noise, 3).law("add") is not compose(noise, 3).law("remove")
 
 
+@pytest.mark.parametrize("density", ["2/(pi*(1 + x**2))", "sqrt(2/pi)*exp(-x**2/2)"])
+def test_half_of_an_even_density_is_asked_in_both_directions(density: str) -> None:
+    """The formula is even and its support is not: one direction has mass at infinity."""
+    x = sp.Symbol("x", real=True)
+    noise = Mechanism.additive(sp.sympify(density, {"x": x}), x, sp.Rational(1, 2), (0, sp.oo))
+    assert not has_one_law(noise)
+    steps = compose(noise, 3)
+    remove, add = (steps.delta(0.5, direction=side).delta for side in ("remove", "add"))
+    beyond = steps.law("add").mass_at_infinity
+    assert beyond > 0.5
+    assert add >= beyond > remove
+    assert steps.delta(0.5).delta == add
+
+
 def test_noise_about_another_centre_or_with_a_sign_is_not_called_even() -> None:
     x = sp.Symbol("x", real=True)
     for density in (

@@ -63,7 +63,7 @@ def mesh_line(
         law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
     )
     gap = line.distance(epsilon) + line.shift
-    most = LONG_LINE // 2 if law.is_spread else _most_nodes(line)
+    most = _most_nodes(law, line)
     if most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
         raise AccuracyError(
             "too few values of the characteristic function tell what single values of the "
@@ -89,7 +89,7 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
     line, _ = first_line(
         law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, 2 * FEW_NODES
     )
-    reach = _most_nodes(line) * line.step
+    reach = _most_nodes(law, line) * line.step
     if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= 2 * FEW_NODES:
         return math.inf
     total, mass, modulus = _first_sums(line, line.distance(epsilon) + line.shift)
@@ -99,9 +99,13 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
     return (_LARGEST * mass / reach**2 + rounded) / total
 
 
-def _most_nodes(line: Line) -> int:
-    """Return how many nodes a line of atoms may have: more only where the bound needs them."""
-    most = MOST_NODES
+def _most_nodes(law: SumLaw, line: Line) -> int:
+    """Return how many nodes a line may have: more only where the bound needs them.
+
+    A loss with a density has more nodes itself the farther out it is asked, so that a line of it
+    ends sooner.
+    """
+    most = LONG_LINE // 2 if law.is_spread else MOST_NODES
     while most < 4 * MOST_NODES and most * line.step < FAR_ABOVE * (1.0 + abs(line.tilt)):
         most *= 2
     return most

@@ -70,6 +70,8 @@ def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = TOLERABLE) 
         # Where far nodes cancel, the first ones predict too little.
         if tilt == saddle or found.relative_error <= _MISJUDGED * (error + wanted):
             return found
+        if predicted_error(law, epsilon, saddle) == math.inf:  # there no line bounds anything
+            return found
         other = mesh_value(law, epsilon, saddle, wanted)
         return min(found, other, key=lambda one: one.relative_error)
 
