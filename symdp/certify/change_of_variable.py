@@ -1,8 +1,8 @@
 """Changes of the variable of a half-line's piece of the loss, after which its ends are regular.
 
-Where a density is 0 at a finite end, or like a broken power, x = end ± sʳ may serve: the density of
-s and the loss are then often holomorphic at s = 0.  What SymPy made of them is compared with what
-was put in, in ball arithmetic.
+Where a density is 0 at a finite end, or like a broken power, x = end ± sʳ may serve; x = ±1/s suits
+algebraic tails: the density of s and the loss are then often holomorphic at s = 0.  What SymPy made
+of them is compared with what was put in, in ball arithmetic.
 """
 
 from __future__ import annotations
@@ -29,6 +29,31 @@ _SAMPLES = (sp.Rational(1, 16), sp.Rational(5, 16), sp.Rational(13, 16))  # wher
 _OUTSIDE = 64  # log₂ of a place in the tail, where powers are small beside the place itself
 
 
+@lru_cache(maxsize=256)
+def compactified(found: Stretch) -> Stretch:
+    """Return a half-line's stretch in s = 1/(c ± x) where its tail is algebraic.
+
+    Where the loss has a limit and P is like x⁻², no cut is then far out, and no path is long.
+    """
+    piece, x = found.piece, found.x
+    if found.is_flat or x.is_integer or not has_algebraic_tail(found) or is_long(piece):
+        return found
+    end, outwards = (piece.lower, 1) if piece.lower.is_finite else (piece.upper, -1)
+    s = sp.Symbol("s", positive=True)
+    shift = sp.Max(0, 1 - sp.floor(outwards * end))
+    place = outwards * (1 / s - shift)
+    last = 1 / (outwards * end + shift)
+    regular = _regular_pair(piece, x, place, s, last)
+    if regular is None or any(_functions(e, s) for e in regular):
+        return found
+    ratio, density = regular
+    if 0 in (ratio.subs(s, 0), *(density.subs(s, at) for at in (0, last))):
+        return found  # a logarithm would be infinite there
+    log_p, loss = (sp.expand_log(sp.log(e), force=True) for e in (density, ratio))
+    slope = TURNED[piece.slope] if outwards == 1 else piece.slope
+    return stretch(Piece(sp.S.Zero, last, log_p, log_p - loss, loss, slope), s)
+
+
 def has_algebraic_tail(found: Stretch) -> bool:
     """Whether a piece lies on a half-line and its densities seem to fall like powers there."""
     piece = found.piece
@@ -41,6 +66,11 @@ def has_algebraic_tail(found: Stretch) -> bool:
     with ctx.workprec(BITS):
         log_density = found.base(outwards * arb(2) ** _OUTSIDE)
     return bool(abs(log_density) < _OUTSIDE**2)
+
+
+def _functions(expression: sp.Expr, s: sp.Symbol) -> bool:
+    """Whether there is anything but powers of expressions in s."""
+    return any(node.has(s) for node in expression.atoms(sp.Function))
 
 
 @lru_cache(maxsize=64)
@@ -124,6 +154,24 @@ def _powers(expression: sp.Expr, base: sp.Expr) -> list[sp.Expr]:
     found = {sp.S.One, *(1 / power for power in own if power > 0)}
     found |= {sp.Integer(node.exp.q) for node in powers if node.has(*base.free_symbols)}
     return list(itertools.islice(sorted(found), _MOST_WAYS))
+
+
+def _regular_pair(
+    piece: Piece, x: sp.Symbol, place: sp.Expr, s: sp.Symbol, room: sp.Expr
+) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return dP/dQ and the density of s under P for an x that s moves, finite at 0, or None."""
+    assert piece.log_p is not None
+    given = (
+        sp.exp(piece.loss.subs(x, place)),
+        sp.exp(piece.log_p.subs(x, place)) * abs(sp.diff(place, s)),
+    )
+    ratio, density = (_regular(expression, s) for expression in given)
+    if ratio is None or density is None:
+        return None
+    places = [sp.Min(room, 1) * share for share in _SAMPLES]
+    if not agree(dict(zip((ratio, density), given, strict=True)), s, places):
+        return None
+    return ratio, density
 
 
 def agree(

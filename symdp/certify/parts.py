@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.change_of_variable import straightened
+from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
 from symdp.certify.moments import Stretch, stretch, top_tilt
 from symdp.certify.nodes import PLAIN, Nodes, Scope
@@ -62,7 +62,7 @@ class Parts:
             pair,
             tuple(point for point in points(pair) if not point.loss.is_infinite and point.p != 0),
             tuple(
-                lengthened(straightened(stretch(piece, pair.variable)))
+                lengthened(compactified(straightened(stretch(piece, pair.variable))))
                 for piece in folded(
                     [p for p in pieces(pair) if p.log_p is not None and p.log_q is not None],
                     pair.variable,
