@@ -41,9 +41,9 @@ class Dominance:
 def has_one_law(mechanism: Mechanism) -> bool:
     """Return whether both directions are seen at once to have one law of the loss.
 
-    Where noise of density f on a support around 0 is even, x → D − x exchanges P(x) = f(x − D) and Q(x) = f(x), and with
-    them the law of ℓ under P and that of −ℓ under Q. Milliseconds, unlike `dominating_direction`;
-    False proves nothing.
+    Where noise of density f on a support around 0 is even, x → D − x exchanges P(x) = f(x − D) and
+    Q(x) = f(x), and with them the law of ℓ under P and that of −ℓ under Q. Milliseconds, unlike
+    `dominating_direction`; False proves nothing.
 
     Parameters
     ----------
