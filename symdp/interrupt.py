@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from symdp.errors import AccuracyError
 
@@ -333,21 +333,31 @@ def _ring(number: int, frame: FrameType | None) -> None:
     _arm()
 
 
-def _numeric_state() -> tuple[int | None, int | None]:
-    """Working precisions that interrupted work may leave behind."""
-    mpmath, flint = sys.modules.get("mpmath"), sys.modules.get("flint")
-    return (
+class _State(NamedTuple):
+    """What interrupted work may leave behind: working precisions, and what NumPy does in errors."""
+
+    mpmath: int | None
+    flint: int | None
+    numpy: dict[str, Any] | None
+
+
+def _numeric_state() -> _State:
+    mpmath, flint, numpy = (sys.modules.get(name) for name in ("mpmath", "flint", "numpy"))
+    return _State(
         None if mpmath is None else mpmath.mp.prec,
         None if flint is None else flint.ctx.prec,
+        numpy.geterr() if numpy is not None and hasattr(numpy, "geterr") else None,
     )
 
 
-def _restore(state: tuple[int | None, int | None]) -> None:
+def _restore(state: _State) -> None:
     """Set the precisions back, and forget what SymPy may have half worked out."""
     mpmath, flint, sympy = (sys.modules.get(name) for name in ("mpmath", "flint", "sympy"))
-    if mpmath is not None and state[0] is not None:
-        mpmath.mp.prec = state[0]
-    if flint is not None and state[1] is not None:
-        flint.ctx.prec = state[1]
+    if state.numpy is not None:
+        sys.modules["numpy"].seterr(**state.numpy)
+    if mpmath is not None and state.mpmath is not None:
+        mpmath.mp.prec = state.mpmath
+    if flint is not None and state.flint is not None:
+        flint.ctx.prec = state.flint
     if sympy is not None:
         sympy.core.cache.clear_cache()

@@ -8,6 +8,7 @@ import time
 
 import flint
 import mpmath
+import numpy as np
 import pytest
 
 from symdp.cli.guard import guarded
@@ -73,6 +74,17 @@ def test_precisions_are_restored() -> None:
 
     assert attempt(work, "late", 0.05) == "late"
     assert (mpmath.mp.dps, flint.ctx.prec) == (digits, bits)
+
+
+def test_what_numpy_does_in_errors_is_restored() -> None:
+    """The end of time may come where a block that sets it is entered or left."""
+    before = np.geterr()
+    with limit(0.05) as outcome:
+        np.seterr(all="ignore")
+        while True:
+            time.sleep(0.01)
+    assert outcome.late
+    assert np.geterr() == before
 
 
 def test_c_code_that_calls_back_is_interrupted() -> None:
