@@ -36,6 +36,11 @@ MECHANISMS = {
     "discrete laplace": mechanisms.discrete_laplace(b=2),
     "one-sided": Mechanism.additive(sp.exp(-x / 20) / 20, x, support=(0, sp.oo)),
 }
+# Of MECHANISMS and COUNTS, as their cases are called: a thousand steps of all, and all of two.
+QUICK = (
+    *(f"{name}-1000" for name in MECHANISMS),
+    *(f"{name}-{count}" for name in ("laplace", "subsampled normal") for count in (1, 10, 10**6)),
+)
 TRUE_CASES = [
     ("subsampled normal", 4000),
     ("laplace", 4000),

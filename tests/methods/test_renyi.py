@@ -6,7 +6,7 @@ import math
 
 import mpmath as mp
 import pytest
-from proved_bounds import COUNTS, MECHANISMS, assert_contains, composition, exact_points
+from proved_bounds import COUNTS, MECHANISMS, QUICK, assert_contains, composition, exact_points
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
@@ -17,28 +17,7 @@ from symdp.methods.renyi import Renyi, renyi_curve
 LONG = {("mixture noise", 10), ("student", 10)}
 
 
-@pytest.mark.quick_cases(
-    "discrete laplace-1000",
-    "gumbel-1000",
-    "laplace-1",
-    "laplace-10",
-    "laplace-1000",
-    "laplace-1000000",
-    "logistic-1000",
-    "mixture noise-1000",
-    "normal noise-1000",
-    "one-sided-1000",
-    "randomized response-1000",
-    "student-1000",
-    "subsampled laplace-1000",
-    "subsampled normal-1",
-    "subsampled normal-10",
-    "subsampled normal-1000",
-    "subsampled normal-1000000",
-    "substitution-1000",
-    "two variances-1000",
-    "with replacement-1000",
-)
+@pytest.mark.quick_cases(*QUICK)
 @pytest.mark.slow_cases("with replacement-10", "logistic-10", "two variances-10", "substitution-10")
 @pytest.mark.parametrize(
     ("name", "count"),

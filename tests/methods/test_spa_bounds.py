@@ -9,6 +9,7 @@ import pytest
 from proved_bounds import (
     COUNTS,
     MECHANISMS,
+    QUICK,
     TRUE_CASES,
     assert_contains,
     assert_within_moments,
@@ -27,28 +28,7 @@ METHOD = SpaBounds()
 SUBSAMPLED = MECHANISMS["subsampled normal"]
 
 
-@pytest.mark.quick_cases(
-    "discrete laplace-1000",
-    "gumbel-1000",
-    "laplace-1",
-    "laplace-10",
-    "laplace-1000",
-    "laplace-1000000",
-    "logistic-1000",
-    "mixture noise-1000",
-    "normal noise-1000",
-    "one-sided-1000",
-    "randomized response-1000",
-    "student-1000",
-    "subsampled laplace-1000",
-    "subsampled normal-1",
-    "subsampled normal-10",
-    "subsampled normal-1000",
-    "subsampled normal-1000000",
-    "substitution-1000",
-    "two variances-1000",
-    "with replacement-1000",
-)
+@pytest.mark.quick_cases(*QUICK)
 @pytest.mark.slow_cases(
     "gumbel-1",
     "with replacement-10",
