@@ -1,7 +1,7 @@
 """The integrand on a mesh of frequencies: atoms are spread over a fine grid and transformed.
 
 Near y = 0, where |φ|ⁿ is large, each value is a plain sum, accurate relative to 1 − φ. Beyond, an
-FFT gives all values of φ_t at once to 1e-14 of Σ pⱼ, so that φ_tⁿ is wrong by n·1e-14·|φ_t|ⁿ⁻¹,
+FFT gives all values of φ_t at once to 5e-14 of Σ pⱼ, so that φ_tⁿ is wrong by n·5e-14·|φ_t|ⁿ⁻¹,
 and the rounding of y·ℓ turns it by n·y·E|ℓ|·2e-16. Both are added up as they occur.
 """
 
@@ -28,7 +28,7 @@ from symdp.law.nufft import uniform_sum
 from symdp.law.step import Array
 from symdp.law.total import SumLaw
 
-_TRANSFORMED = 2e-14  # what the FFT's kernel changes in φ, relative to Σ pⱼ = 1
+_TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
 _LARGEST = float(majorant_transform(np.zeros(1))[0]) / SAFETY  # ∫M, a proved bound
 
 
