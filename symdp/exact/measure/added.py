@@ -49,8 +49,17 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
         If the loss of a step is not monotone on its pieces or lives on integers, or if the
         densities are too rough.
     """
+    reach = _reach(law, epsilon)
+    while True:
+        found = _total(law, reach).profile(epsilon)
+        if found is not None:
+            return found
+        reach = reach._replace(floor=reach.floor - 3.0 * NEGLIGIBLE)  # δ is less than was thought
+
+
+def _total(law: SumLaw, key: _Reach) -> TotalDensity:
+    """Return the law of the total loss so far out, kept for further ε."""
     kept: dict[_Reach, TotalDensity | str] = law.kept.setdefault(_Laws, {})
-    key = _reach(law, epsilon)
     if key not in kept:
         try:
             kept[key] = TotalDensity(
@@ -61,7 +70,7 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
     found = kept[key]
     if isinstance(found, str):
         raise AccuracyError(found)
-    return found.profile(epsilon)
+    return found
 
 
 class _Reach(NamedTuple):

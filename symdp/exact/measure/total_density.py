@@ -48,8 +48,8 @@ class TotalDensity:
     defect: Array
     is_whole: bool = True
 
-    def profile(self, epsilon: float) -> Direct:
-        """Return δ and 1 − δ at one ε."""
+    def profile(self, epsilon: float) -> Direct | None:
+        """Return δ and 1 − δ at one ε, None where the density ends while it still counts."""
         atoms, density = self.measure.atoms, self.measure.density
         last, beyond, rounded = self._top(epsilon)
         gap = np.minimum((last - atoms) - beyond, 0.0)
@@ -70,7 +70,8 @@ class TotalDensity:
         if not self.is_whole:
             finite = self.law.log_finite_mass
             cap = finite + log_one_minus_exp(min(gain - finite, 0.0))
-        self._check_end(epsilon, gain)
+        if self._ends_early(epsilon, gain):
+            return None
         if cap < -NEGLIGIBLE:
             raise AccuracyError("1 − δ is too small for densities kept around the bulk")
         of_atoms, of_rest = (math.exp(min(log_sum(x) - gain, 700.0)) for x in (single, above))
@@ -91,14 +92,13 @@ class TotalDensity:
                 return last, beyond, abs(beyond)
         return epsilon, 0.0, abs(epsilon)
 
-    def _check_end(self, epsilon: float, gain: float) -> None:
-        """Raise where the density was cut off while it still counted."""
+    def _ends_early(self, epsilon: float, gain: float) -> bool:
+        """Return whether the density was cut off while it still counted."""
         end, density = self.law.loss_bounds[1], self.measure.density
         if density is None or density.ends[1] >= end - TOLERABLE * abs(end):
-            return
-        last = density.ends[1]
-        if not (last > epsilon and float(density(density.edges[-1:])[0]) < gain - 0.8 * NEGLIGIBLE):
-            raise AccuracyError("the density of the privacy loss was cut off too early")
+            return False
+        last = float(density(density.edges[-1:])[0])
+        return not (density.ends[1] > epsilon and last < gain - 0.8 * NEGLIGIBLE)
 
 
 def log_sum(values: Array) -> float:
