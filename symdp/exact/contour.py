@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import LONG_LINE, SAFETY, SETTLED, TOLERABLE
+from symdp.exact.accuracy import EXACT, LONG_LINE, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import margin
 from symdp.exact.line import (
@@ -54,11 +54,8 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     shared = on_shared_lines(law, epsilon)
     if shared is not None and _is_narrow(shared):
         return shared
-    try:
-        own, assured = on_own_lines(law.singly(), epsilon)
-    except AccuracyError:  # only its values tell whether an integrand dies out
-        return None
-    return own if assured and _is_narrow(own) else None
+    found = own_lines(law.singly(), epsilon)
+    return found[0] if found is not None and found[1] and _is_narrow(found[0]) else None
 
 
 def _is_narrow(answer: Answer) -> bool:
@@ -82,6 +79,26 @@ def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
     return answer_from_strips(law, value)
 
 
+class _Own:
+    """The key under which a law keeps what its own lines gave at the last ε."""
+
+
+def own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool] | None:
+    """Return what `on_own_lines` does, None where no line tells anything: only its values show it.
+
+    A later row asks for the same ε again.
+    """
+    kept: dict[float, tuple[Answer, bool] | None] = law.kept.setdefault(_Own, {})
+    if epsilon not in kept:
+        try:
+            found = on_own_lines(law, epsilon)
+        except AccuracyError:
+            found = None
+        kept.clear()
+        kept[epsilon] = found
+    return kept[epsilon]
+
+
 def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
     """Return the answer from lines for this ε alone, and whether all of them was accounted for.
 
@@ -95,7 +112,8 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
     def value(strip: Strip) -> StripValue:
         nonlocal assured
         tilt = line_tilt(law, epsilon, strip)
-        found = slow_line(law, epsilon, tilt, 0.0, 2 * LONG_LINE, TOLERABLE / SAFETY).value(epsilon)
+        line = slow_line(law, epsilon, tilt, 0.0, 2 * LONG_LINE, TOLERABLE / SAFETY, EXACT)
+        found = line.value(epsilon)
         assured = assured and found.assured
         return found
 

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import EXACT
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
-from symdp.exact.contour import contour_answer, on_own_lines, prepare
+from symdp.exact.contour import contour_answer, own_lines, prepare
+from symdp.exact.error_bars import margin
 from symdp.law.total import SumLaw
 
 
@@ -95,6 +97,50 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer:
     from symdp.exact.mesh.mesh import mesh_answer
 
     return mesh_answer(law, epsilon)
+
+
+def _last_answer(law: SumLaw, epsilon: float) -> Answer:
+    """Return what the mesh gives, or lines that end where values were seen to be small.
+
+    Few steps with an infinite density have many nodes, so that a mesh ends too early to bound much.
+    What lies beyond a line is not bounded then: its answer is an estimate, and not believed where
+    the mesh excludes it.
+    """
+    mesh: Answer | None = None
+    refused: AccuracyError | None = None
+    try:
+        mesh = replace(_mesh_answer(law, epsilon), route=ROUTES[-1].name)
+    except AccuracyError as error:  # the nodes do not reach far beyond the tilt
+        refused = error
+    if mesh is not None and (not law.is_spread or margin(mesh) <= EXACT):
+        return mesh
+    own = own_lines(law, epsilon) if law.is_spread else None
+    if own is not None and (mesh is None or _holds(mesh, own[0])):
+        return replace(_as_estimate(*own), route="contour")
+    if mesh is None:
+        assert refused is not None
+        raise refused
+    return mesh
+
+
+def _holds(wide: Answer, narrow: Answer) -> bool:
+    """Return whether an interval lies within another one."""
+    assert wide.log_lower is not None
+    assert wide.log_upper is not None
+    assert narrow.log_lower is not None
+    assert narrow.log_upper is not None
+    return wide.log_lower <= narrow.log_lower and narrow.log_upper <= wide.log_upper
+
+
+def _as_estimate(answer: Answer, assured: bool) -> Answer:
+    """Return an answer that is no more than an estimate unless what lies beyond is bounded."""
+    if assured or answer.kind == "estimate":
+        return answer
+    advice = (
+        "the characteristic function was seen to die out, but what lies beyond the last of its "
+        "values is not bounded"
+    )
+    return replace(answer, kind="estimate", advice=advice, log_complement=None)
 
 
 # The first row that applies answers.
@@ -197,13 +243,7 @@ class Contour(FloatAccountant):
             answer = route.answer(law, epsilon) if route.concerns(law) else None
             if answer is not None:
                 return replace(answer, route=route.name)
-        try:
-            last = replace(_mesh_answer(law.singly(), epsilon), route=ROUTES[-1].name)
-        except AccuracyError:  # the nodes do not reach far beyond the tilt
-            if not law.is_spread:
-                raise
-            # A line of its own bounds δ, too widely for the row of the contour.
-            last = replace(on_own_lines(law.singly(), epsilon)[0], route="contour")
+        last = _last_answer(law.singly(), epsilon)
         if not (last.log_lower is not None and last.log_lower > -math.inf):
             raise AccuracyError(
                 "too few values of the characteristic function tell what losses add up to; the "

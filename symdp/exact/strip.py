@@ -130,7 +130,13 @@ def _cut_offs(size: int) -> Array:
 
 
 def slow_line(
-    law: SumLaw, epsilon: float, tilt: float, beside: float, most: int, enough: float = SETTLED
+    law: SumLaw,
+    epsilon: float,
+    tilt: float,
+    beside: float,
+    most: int,
+    enough: float = SETTLED,
+    worst: float = TOLERABLE,
 ) -> SlowLine:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`.
 
@@ -146,6 +152,8 @@ def slow_line(
         Nodes.
     enough
         The relative change at which the sum counts as complete.
+    worst
+        The relative change with which a line of so many nodes is still returned.
 
     Raises
     ------
@@ -175,7 +183,7 @@ def slow_line(
                 )
             stop, tails = math.ceil(rest.start / line.step) + 1, []
         if stop > most:
-            if relative <= TOLERABLE:
+            if relative <= worst:
                 rest = _beyond(law, best, best.sums(epsilon)[0])
                 known = rest.assured and rest.start <= best.reach
                 return replace(best, assured=best.assured or known, left_out=rest.beyond(best))

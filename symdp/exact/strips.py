@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import HALF, TOLERABLE
+from symdp.exact.accuracy import HALF
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer
 from symdp.exact.line import StripValue
@@ -72,8 +72,8 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
     log_delta = through_complement
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
-    if refused is not None and not below.relative_error * scale <= TOLERABLE:
-        raise refused
     slope = -below.slope * scale
     error = below.relative_error * scale
+    if refused is not None and not error < 1.0:
+        raise refused
     return exact_answer(log_delta, complement, error, slope)

@@ -249,7 +249,9 @@ def test_fifty_steps_on_and_off_a_sum_of_atoms(b, epsilon):
     law = compose(mechanisms.laplace(b=b), 12).law("remove")
     integral, _ = on_own_lines(law, epsilon)
     direct = convolved(law, epsilon)
-    assert integral.log_delta == pytest.approx(direct.log_delta, abs=1e-11)
+    # A line next to a kink ends at ten digits.
+    assert integral.log_delta == pytest.approx(direct.log_delta, abs=1e-10)
+    assert integral.log_lower <= direct.log_delta <= integral.log_upper
     # The same sums at fifty steps, convolved once for two minutes.
     known = {("5", 2.0): -2.3001921078653265, ("7/2", 0.0): -0.40559521658979136}
     if (b, epsilon) in known:

@@ -8,15 +8,13 @@ import sympy as sp
 from catalogue import ALL
 
 from symdp import compose
-from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
+
+WIDEST = 1e-4  # of an interval, in log δ: lines are long where the density is infinite
 
 
 def assert_held(steps, epsilon, direction, log_truth, width):
-    """The interval of the default answer holds the truth and is no wider than that.
-
-    Lines are long where the density is infinite, and a mesh says little: an estimate then.
-    """
+    """The interval of the default answer holds the truth and is no wider than that."""
     found = steps.delta(epsilon, direction=direction)
     assert found.log_lower <= log_truth <= found.log_upper
     assert found.log_upper - found.log_lower <= width
@@ -57,7 +55,7 @@ def test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one(epsilon
         ]
         cuts = [*sorted(below), end, end + 1, end + 4, end + 10, end + 30]
         log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
-    assert_held(steps, float(epsilon), "remove", log_truth, 1.0)
+    assert_held(steps, float(epsilon), "remove", log_truth, WIDEST)
 
 
 def shapes():
@@ -119,11 +117,6 @@ def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
     made, shells, epsilon
 ):
     """The integral over one step's outcomes of what the other gives beyond the rest."""
-    if made is heavy_scales and float(epsilon) < 0:  # no line ends, and no tilt t > 0 is left
-        steps = compose(made()[0].subsample("poisson", "1/100"), 2)
-        with pytest.raises(AccuracyError, match="decays too slowly"):
-            steps.delta(float(epsilon), direction="remove")
-        return
     with mpmath.workdps(25):
         noise, place, under, step = made()
         rate, limit = mpmath.mpf("0.01"), mpmath.mpf(float(epsilon))
@@ -149,4 +142,4 @@ def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
         cuts = [mpmath.mpf("1e-40"), *sorted(below), *above]
         log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
     steps = compose(noise.subsample("poisson", "1/100"), 2)
-    assert_held(steps, float(epsilon), "remove", log_truth, 1e-6 if made is shapes else 0.1)
+    assert_held(steps, float(epsilon), "remove", log_truth, 1e-6 if made is shapes else WIDEST)
