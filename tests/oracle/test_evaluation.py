@@ -215,6 +215,7 @@ def test_the_two_directions_mirror_each_other(
         assert abs(growth * back.complement - 1 + forth.value) < mpmath.mpf(10) ** -17
 
 
+@pytest.mark.slow_cases("steps0")
 @pytest.mark.parametrize("steps", [[(GAUSSIAN, 3)], [(GAUSSIAN, 1), (LOGISTIC, 2)]])
 def test_convolution_agrees_with_the_contour(steps: list[tuple[Pair, int]]) -> None:
     """Both ways on the same composition, where both are possible."""

@@ -68,7 +68,7 @@ def read(html):
 
 @pytest.fixture(scope="module")
 def page():
-    results = analyse(STEPS, 1e-5, digits=20, targets=(1e-3, 1e-7))
+    results = analyse(STEPS, 1e-5, digits=15, targets=(1e-3, 1e-7))
     return Page("A page", section("ten steps", STEPS, 1e-5, results))
 
 
