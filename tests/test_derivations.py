@@ -70,8 +70,17 @@ def _drawing_board(monkeypatch):
 
 
 # Most of what these take goes into truths of 20 digits and more, and into proofs.
-@pytest.mark.slow_cases("gaussians-in-disguise", "tail-constants", "contour", "student-t")
-@pytest.mark.slow_cases("black-boxes", "subsampled-gaussian-tails")
+@pytest.mark.slow_cases(
+    "black-boxes",
+    "contour",
+    "fixed-batches",
+    "gaussians-in-disguise",
+    "individual-filter",
+    "steepest-descent",
+    "student-t",
+    "subsampled-gaussian-tails",
+    "tail-constants",
+)
 @pytest.mark.parametrize("page", DERIVATIONS, ids=lambda page: page.stem)
 def test_derivation(page):
     run(page)

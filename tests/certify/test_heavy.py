@@ -12,7 +12,7 @@ HEAVY = ALL["laplace against gaussian"].mechanism("heavy")
 RARE = HEAVY.subsample("poisson", "1/100")
 
 
-@pytest.mark.slow_cases("sampled")
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "asked"), [(HEAVY, 4), (RARE, 10)], ids=["plain", "sampled"])
 def test_a_heavy_tail_over_a_light_one_is_certified(mechanism, asked):
     """All t > 0 lie outside the domain of K; the proof needs no line."""

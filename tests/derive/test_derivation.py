@@ -55,6 +55,7 @@ def test_json_holds_everything_and_survives_a_round_trip(
     assert (data["cgf"]["reason"] is None) == (data["cgf"]["form"] == "closed")
 
 
+@pytest.mark.slow_cases("student_t-(z_delta - 1)*(z_delta + 1)/(6*K(2)(0))")
 @pytest.mark.parametrize(
     ("name", "formula"),
     [

@@ -33,7 +33,14 @@ DERIVED = {
 
 # What these take is their derivation, whose forms differ little from those of others.
 slow_derivations = pytest.mark.slow_cases(
-    "student_t", "exponential", "sampled", "staircase", "sparse_histogram", "logistic.toml"
+    "student_t",
+    "exponential",
+    "sampled",
+    "staircase",
+    "sparse_histogram",
+    "logistic",
+    "logistic.toml",
+    "gumbel, added",
 )
 
 
@@ -48,7 +55,7 @@ def through_json(value: object) -> object:
 
 
 @slow_derivations
-@pytest.mark.slow_cases("bounded_range", "logistic", "adaptive_clipping")
+@pytest.mark.slow_cases("bounded_range", "adaptive_clipping")
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
     read = from_json(document)
@@ -62,7 +69,7 @@ def test_every_expression_reads_back_equal(derivation):
 
 
 @slow_derivations
-@pytest.mark.slow_cases("bounded_range", "logistic")
+@pytest.mark.slow_cases("bounded_range")
 def test_every_text_has_its_expression(derivation):
     document = derivation.to_json(order=1)
     read = from_json(document)
