@@ -164,6 +164,7 @@ def test_log_delta_of_other_mechanisms_against_the_contour(name, order):
     assert order_of(errors) == pytest.approx(float(central.log_order), abs=0.25)
 
 
+@pytest.mark.slow_cases("0")
 @pytest.mark.parametrize("order", [0, 1])
 def test_log_delta_of_large_deviations_against_the_contour(order):
     level = R(1, 4)

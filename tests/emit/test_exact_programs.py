@@ -113,7 +113,7 @@ def program(tmp_path_factory):
 
 
 @needs_compiler
-@pytest.mark.slow_cases("gaussian")
+@pytest.mark.slow_cases("logistic", "gaussian")
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_package_s_delta(name, program):
     compare(CASES[name], program(name))

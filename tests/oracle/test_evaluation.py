@@ -59,7 +59,7 @@ def _gaussian_delta(count: int, epsilon: float) -> tuple[mpmath.mpf, mpmath.mpf]
         return delta, mpmath.erfc(-(epsilon / mu - mu / 2) / root) / 2 + mpmath.exp(epsilon) * lower
 
 
-@pytest.mark.slow_cases("2-1")
+@pytest.mark.slow_cases("100--90", "100-60", "100--60", "2-1")
 @pytest.mark.parametrize(
     ("count", "epsilon"),
     [
@@ -188,7 +188,7 @@ def test_discrete_laplace(count: int, epsilon: float) -> None:
         assert abs(value / truth - 1) < mpmath.mpf(10) ** -40
 
 
-@pytest.mark.slow_cases("pair3-2-0.4-convolution")
+@pytest.mark.slow_cases("pair4-40-2.0-contour", "pair3-2-0.4-convolution")
 @pytest.mark.parametrize(
     ("pair", "count", "epsilon", "method"),
     [
