@@ -17,6 +17,9 @@ INTEGRATIONS := .venv-integrations
 PIP := -m pip --disable-pip-version-check --quiet
 SOURCES := symdp tests examples benchmarks
 
+# Tests start many processes, which would compile the package anew where no compiled files are kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test slow lint docs figures bench integrations clean
 
 run: $(VENV)/.plot

@@ -12,6 +12,9 @@ from shell import Shell
 
 # Nothing that a user's own derivations left on the disk may decide a test.
 os.environ["SYMDP_CACHE"] = "off"
+# Every core has a worker: threads of BLAS would only wait for one another, at full load. NumPy
+# reads this when it is first imported, here and in every process that a test starts.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -47,17 +47,26 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Modules that a file imports when it runs; imports for type checkers are left out."""
-    tree = tree_of(path)
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for_types = {
         inner
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
         for statement in node.body
         for inner in ast.walk(statement)
     }
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if node in for_types:
             continue
         if isinstance(node, ast.Import):
@@ -83,13 +92,14 @@ def broken(rule: Callable[[Path], Iterator[str]]) -> str:
 
 
 def calls(path: Path) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    return (node for node in nodes_of(path) if isinstance(node, ast.Call))
 
 
 def test_there_is_something_to_check():
     assert len(FILES) > 40
 
 
+@cache
 def module_of(path: Path) -> str:
     return ".".join(("symdp", *path.relative_to(PACKAGE).with_suffix("").parts))
 
@@ -99,7 +109,7 @@ def imported_files(path: Path) -> set[Path]:
     by_module = {module_of(one): one for one in FILES}
     wanted = set(imports(path))
     # `from room import file` needs the file alone, `from room import name` the room.
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom):
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             if all(name in by_module or f"{name}.__init__" in by_module for name in names):
@@ -185,7 +195,7 @@ def test_text_never_becomes_code():
 
 def test_no_exception_is_swallowed():
     def rule(path):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if not isinstance(node, ast.ExceptHandler):
                 continue
             if node.type is None:
@@ -239,7 +249,7 @@ def test_no_code_knows_a_mechanism_by_name():
     assert names
 
     def rule(path):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Constant) and node.value in names:
                 yield f":{node.lineno} names the mechanism {node.value!r}"
 

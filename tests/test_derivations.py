@@ -69,6 +69,18 @@ def _drawing_board(monkeypatch):
     plt.close("all")
 
 
+# Most of what these take goes into truths of 20 digits and more, and into proofs.
+@pytest.mark.slow_cases(
+    "black-boxes",
+    "contour",
+    "fixed-batches",
+    "gaussians-in-disguise",
+    "individual-filter",
+    "steepest-descent",
+    "student-t",
+    "subsampled-gaussian-tails",
+    "tail-constants",
+)
 @pytest.mark.parametrize("page", DERIVATIONS, ids=lambda page: page.stem)
 def test_derivation(page):
     run(page)

@@ -28,6 +28,7 @@ def gallery():
     return module
 
 
+@pytest.mark.slow_cases("dp_sgd_planning", "group_privacy")
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_example(path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)

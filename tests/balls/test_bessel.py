@@ -61,7 +61,7 @@ def test_others_are_left_alone(exponent):
     assert without_bessel(exponent, k, 1) is None
 
 
-@pytest.mark.slow_cases("add-0", "add-30", "remove-0", "remove-1")
+@pytest.mark.slow_cases("add-1", "add-0", "add-30", "remove-0", "remove-1")
 @pytest.mark.parametrize("weight", [0, 1, 30])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_tails_of_sampled_counts_are_cut_where_they_are_small(weight, direction):

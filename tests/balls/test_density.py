@@ -129,7 +129,7 @@ ESSENTIAL = {
 }
 
 
-@pytest.mark.slow_cases("inverse gamma", "frechet scales", "inverse gaussian means")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESSENTIAL)
 def test_densities_with_an_essential_singularity_pass(name):
     """e^{−1/x} has no value on any ball around 0, and its mass is one all the same."""

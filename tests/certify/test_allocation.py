@@ -53,7 +53,7 @@ def two_gaussian_steps(sigma, epsilon, direction):
     return total + 1 - e if direction == "remove" else total / e
 
 
-@pytest.mark.slow_cases("remove-1-1", "add-1-1")
+@pytest.mark.slow_cases("remove-2-0.5", "remove-1-1", "add-1-1")
 @pytest.mark.parametrize(("sigma", "epsilon"), [(2, 0.5), (1, 1)])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_two_steps_are_a_double_integral(sigma, epsilon, direction):

@@ -171,6 +171,7 @@ def test_a_node_slightly_wrong_loses_the_truth(monkeypatch):
     assert not contains(ball, steps, 2.0, "remove", 18)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_proved_to_so_many_digits_is_proved_to_six():
     steps = [(mechanisms.gumbel(b=3), 3)]
     ball = enclose_delta(pairs_of(steps, "remove"), 0.5, 100)

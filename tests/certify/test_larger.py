@@ -90,7 +90,7 @@ def test_a_wrong_estimate_costs_time_only(monkeypatch, wrong):
     assert right["add"].delta < right["remove"].delta
 
 
-@pytest.mark.slow_cases("symmetric")
+@pytest.mark.slow_cases("gumbel", "symmetric")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[pytest.mark.slow] * (name == "unlike steps")) for name in CASES],

@@ -165,7 +165,7 @@ def test_two_steps_against_quadrature(epsilon):
         assert ball.overlaps(arb(mp.nstr(exact, 18)) * (1 + arb(0, 1) * arb(10) ** -11))
 
 
-@pytest.mark.slow_cases("remove-2.0", "add-2.0", "add-0.3", "remove--0.5")
+@pytest.mark.slow_cases("add--0.5", "remove-2.0", "add-2.0", "add-0.3", "remove--0.5")
 @pytest.mark.parametrize("epsilon", [-0.5, 0.3, 2.0])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_two_gaussian_steps_are_one(epsilon, direction):
@@ -384,7 +384,7 @@ def test_losses_that_are_not_known_to_be_monotone_are_refused(monkeypatch):
 
 def test_a_discrete_law_without_a_lattice_agrees_with_every_sum():
     response = ALL["randomised response of 4"].mechanism("response")(e=5)
-    steps = [(response.subsample("poisson", "1/100").pair("remove"), 300)]
+    steps = [(response.subsample("poisson", "1/100").pair("remove"), 100)]
     exact = enclose_delta(steps, 0.4, 15)
     with ctx.workprec(192):
         ball = bracket_delta(steps, arb(0.4), 2.0, -3.0, 5)

@@ -46,6 +46,7 @@ LATE = {
 }
 
 
+@pytest.mark.slow_cases("two variances")
 @pytest.mark.parametrize("name", LATE)
 def test_what_is_left_out_where_the_loss_is_dense_bounds_the_modulus(monkeypatch, name):
     mechanism, tilt = LATE[name]

@@ -17,7 +17,14 @@ from symdp.cli.app import app
 from symdp.cli.examples import EXAMPLES
 
 IN_ORDER = ("filter", "ledger", "card")  # whose examples go on with the file of the one before
-SLOW = ("symdp calibrate", "symdp report", "symdp train", "symdp card")
+SLOW = (
+    "symdp calibrate",
+    "symdp report",
+    "symdp train",
+    "symdp card",
+    "symdp derive examples",
+    "symdp verify",
+)
 LINES = [
     pytest.param(line, id=line, marks=[pytest.mark.slow] * line.startswith(SLOW))
     for command, lines in EXAMPLES.items()

@@ -108,6 +108,7 @@ def test_pieces_in_parameters_are_those_of_their_values(name: str) -> None:
             assert abs(sp.N(gap, 30)) < 1e-25
 
 
+@pytest.mark.slow_cases("truncated_gaussian")
 @pytest.mark.parametrize("name", ["uniform", "truncated_laplace", "truncated_gaussian"])
 def test_the_cgf_is_closed_in_the_parameters(name: str) -> None:
     made, values = noise(name), {"w": R(3), **NOISES[name][2]}

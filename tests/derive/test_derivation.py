@@ -55,6 +55,7 @@ def test_json_holds_everything_and_survives_a_round_trip(
     assert (data["cgf"]["reason"] is None) == (data["cgf"]["form"] == "closed")
 
 
+@pytest.mark.slow_cases("student_t-(z_delta - 1)*(z_delta + 1)/(6*K(2)(0))")
 @pytest.mark.parametrize(
     ("name", "formula"),
     [
@@ -71,7 +72,7 @@ def test_many_steps_are_told(name: str, formula: str) -> None:
     assert all(factor in line for factor in factors)
 
 
-@pytest.mark.slow_cases("student_t", "logistic")
+@pytest.mark.slow_cases("discrete_laplace", "student_t", "logistic")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_text_and_latex_are_complete(name: str, derivations: dict[str, Derivation]) -> None:
     found = derivations[name]

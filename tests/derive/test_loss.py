@@ -34,6 +34,7 @@ CASES: dict[str, tuple[Mechanism, dict[str, sp.Rational]]] = {
 }
 
 
+@pytest.mark.slow_cases("subsampled laplace")
 @pytest.mark.parametrize("name", CASES)
 def test_distribution_of_the_loss_against_quadrature_over_x(name: str) -> None:
     mechanism, values = CASES[name]
@@ -106,6 +107,7 @@ def test_dominating_direction(mechanism: Mechanism, direction: str) -> None:
     assert found.proof
 
 
+@pytest.mark.slow_cases("laplace-5-add", "laplace-5-remove", "laplace-2-add", "laplace-2-remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("order", [2, 5])
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "gumbel"])

@@ -229,6 +229,7 @@ def _fast(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow_cases(
+    "subsampled laplace-P",
     "fixed batches-P",
     "fixed batches-Q",
     "logistic-Q",
@@ -278,7 +279,9 @@ def test_tail_bounds_hold_for_sums(name, under):
     assert tried
 
 
-@pytest.mark.slow_cases("laplace-Q", "subsampled gaussian-P", "gaussian-P", "gumbel-Q", "laplace-P")
+@pytest.mark.slow_cases(
+    "gumbel-P", "laplace-Q", "subsampled gaussian-P", "gaussian-P", "gumbel-Q", "laplace-P"
+)
 @pytest.mark.parametrize("under", ["P", "Q"])
 @pytest.mark.parametrize("name", ["gaussian", "subsampled gaussian", "laplace", "gumbel"])
 def test_sub_gaussian_constants_hold_on_their_interval(name, under):

@@ -61,7 +61,6 @@ CASES = {
     ),
     "adaptive clipping": Case(mechanisms.adaptive_clipping, {"z": 5, "sigma_b": 40}, ((100, 4.0),)),
 }
-SLOW_IN_PYTHON = ("gaussian", "sampled gaussian", "logistic", "gumbel")
 
 
 def arguments(case: Case, count: int, epsilon: float, *more: str) -> list[str]:
@@ -114,13 +113,13 @@ def program(tmp_path_factory):
 
 
 @needs_compiler
-@pytest.mark.slow_cases("gaussian")
+@pytest.mark.slow_cases("logistic", "gaussian")
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_package_s_delta(name, program):
     compare(CASES[name], program(name))
 
 
-@pytest.mark.slow_cases("student", "adaptive clipping", "gaussian", "logistic")
+@pytest.mark.slow_cases("sampled gaussian", "student", "adaptive clipping", "gaussian", "logistic")
 @pytest.mark.parametrize("name", CASES)
 def test_python_gives_the_package_s_delta(name, tmp_path: Path):
     source = tmp_path / "accountant.py"

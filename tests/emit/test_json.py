@@ -31,6 +31,19 @@ DERIVED = {
 }
 
 
+# What these take is their derivation, whose forms differ little from those of others.
+slow_derivations = pytest.mark.slow_cases(
+    "student_t",
+    "exponential",
+    "sampled",
+    "staircase",
+    "sparse_histogram",
+    "logistic",
+    "logistic.toml",
+    "gumbel, added",
+)
+
+
 @pytest.fixture(scope="module", params=DERIVED)
 def derivation(request: pytest.FixtureRequest) -> symdp.Derivation:
     mechanism, direction = DERIVED[request.param]
@@ -41,10 +54,8 @@ def through_json(value: object) -> object:
     return json.loads(json.dumps(value, allow_nan=False))
 
 
-@pytest.mark.slow_cases(
-    "exponential", "bounded_range", "logistic", "adaptive_clipping", "logistic.toml"
-)
-@pytest.mark.slow_cases("student_t", "sampled", "sparse_histogram", "staircase")
+@slow_derivations
+@pytest.mark.slow_cases("bounded_range", "adaptive_clipping")
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
     read = from_json(document)
@@ -57,10 +68,8 @@ def test_every_expression_reads_back_equal(derivation):
         assert {s.name: s.assumptions0 for s in read[path].free_symbols} == own
 
 
-@pytest.mark.slow_cases(
-    "student_t", "sampled", "staircase", "exponential", "bounded_range", "logistic"
-)
-@pytest.mark.slow_cases("sparse_histogram")
+@slow_derivations
+@pytest.mark.slow_cases("bounded_range")
 def test_every_text_has_its_expression(derivation):
     document = derivation.to_json(order=1)
     read = from_json(document)
@@ -76,7 +85,7 @@ def test_every_text_has_its_expression(derivation):
         assert text == str(expression), path
 
 
-@pytest.mark.slow_cases("sampled", "staircase", "sparse_histogram")
+@slow_derivations
 def test_the_document_has_what_it_promises(derivation):
     document = derivation.to_json(order=1)
     assert {
@@ -208,7 +217,7 @@ def test_heads_are_mathematics_alone():
     assert {"Add", "Mul", "Pow", "exp", "Piecewise", "ExprCondPair"} <= set(_heads())
 
 
-@pytest.mark.slow_cases("student_t")
+@slow_derivations
 def test_mathml_and_html_are_well_formed(derivation):
     lines = derivation.to_mathml(order=1).splitlines()
     assert len(lines) > 5

@@ -30,6 +30,7 @@ def atoms(rate):
     return found
 
 
+@pytest.mark.slow_cases("0.001-1.0", "0.01-0.6")
 @pytest.mark.parametrize(("rate", "epsilon"), [("0.001", 0.3), ("0.001", 1.0), ("0.01", 0.6)])
 def test_two_steps_are_held_by_the_bounds(rate, epsilon):
     found = compose(sampled(rate), 2).delta(epsilon, direction="remove")

@@ -68,16 +68,17 @@ def test_epsilon_next_to_the_largest_loss(delta: float) -> None:
     assert found.epsilon_upper - found.epsilon_lower < 1e-13 * found.epsilon
 
 
-def test_several_steps_next_to_their_largest_loss_agree_with_a_mesh() -> None:
+@pytest.mark.slow_cases("0.001")
+@pytest.mark.parametrize("share", [1e-3, 1e-5])
+def test_several_steps_next_to_their_largest_loss_agree_with_a_mesh(share: float) -> None:
     steps = compose([(mechanisms.laplace(b="3/2"), 2), (mechanisms.laplace(b=3), 3)])
     law = steps.law("remove")
-    for share in (1e-3, 1e-5):
-        epsilon = law.loss_bounds[1] * (1 - share)
-        assert law.few_fall_short(epsilon)
-        answer, other = steps.delta(epsilon), mesh_answer(law, epsilon)
-        assert answer.route == "measure"
-        assert answer.log_lower <= other.log_upper
-        assert other.log_lower <= answer.log_upper
+    epsilon = law.loss_bounds[1] * (1 - share)
+    assert law.few_fall_short(epsilon)
+    answer, other = steps.delta(epsilon), mesh_answer(law, epsilon)
+    assert answer.route == "measure"
+    assert answer.log_lower <= other.log_upper
+    assert other.log_lower <= answer.log_upper
 
 
 def test_what_was_kept_next_to_the_largest_loss_answers_nothing_farther_off() -> None:

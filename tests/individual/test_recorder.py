@@ -56,7 +56,7 @@ def test_steps_and_arrays_count_the_same(tmp_path):
 
 
 def test_results_enclose_the_norms_themselves(tmp_path):
-    values = norms(steps=80, records=4).astype(np.float64)
+    values = norms(steps=30, records=4).astype(np.float64)
     run = Recorder(tmp_path / "run", 4, **RUN, adaptive=False)
     run.add(values, "steps-records")
     found = run.accountant().epsilon(1e-5)

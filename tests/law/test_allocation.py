@@ -145,6 +145,7 @@ def test_a_table_meets_its_own_windows():
     assert np.allclose(found, whole, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow_cases("0.7-3000")
 @pytest.mark.parametrize(("sigma", "steps"), [("0.7", 1000), ("0.7", 3000)])
 def test_large_ratios_are_resolved(sigma, steps):
     answer = epochs(sigma, steps, 1).delta(0.1, direction="remove")

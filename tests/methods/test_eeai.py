@@ -95,6 +95,7 @@ def test_error_bound_is_never_exceeded_with_atoms(loss, count):
 
 
 @pytest.mark.slow_cases(
+    "two variances-20000-0.0",
     "two variances-20000--1.0",
     "gumbel-20000--1.0",
     "gumbel-20000-0.0",

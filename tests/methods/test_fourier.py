@@ -85,10 +85,10 @@ PUBLISHED = [  # rate, σ, steps, ε, remove, substitution, on 10⁶ points of [
 
 
 @pytest.mark.slow_cases(
+    "1/100-2-100000-1.0-substitution",
     "1/100-2-10000-1.0-substitution",
     "1/100-1-10000-1.0-substitution",
     "1/100-1-10000-1.0-add_remove",
-    "1/100-2-10000-0.8-substitution",
     "1/100-2-10000-1.0-add_remove",
     "1/50-2-10000-1.0-substitution",
 )

@@ -45,6 +45,7 @@ def test_never_below_gaussian_delta(method, mu):
         assert truth <= answer.log_delta <= 0
 
 
+@pytest.mark.slow_cases("logistic-moments", "exponential-moments-plain")
 @pytest.mark.parametrize("method", BOTH, ids=lambda m: m.name)
 @pytest.mark.parametrize(
     ("law", "tilts"),

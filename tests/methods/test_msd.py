@@ -146,6 +146,7 @@ def test_numbers_follow_the_symbols(tilt, count):
         assert found == pytest.approx(expected[order], rel=1e-13, abs=1e-12)
 
 
+@pytest.mark.slow_cases("20.0", "0.5")
 @pytest.mark.parametrize("mu", [0.01, 0.5, 2.0, 20.0])
 def test_sane_for_every_epsilon(mu):
     """Across the strips: decreasing, and δ and 1 − δ both near the truth."""

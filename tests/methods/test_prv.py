@@ -91,7 +91,7 @@ def test_more_points_tighten_the_interval():
     law = compose(subsampled("1/100", 2), 1000).law("remove")
     for tilted in (False, True):
         spans = []
-        for points in (1 << 16, 1 << 18, 1 << 20):
+        for points in (1 << 15, 1 << 17, 1 << 19):
             answer = Prv(tilted, points).log_delta(law, 0.3)
             truth = Contour().log_delta(law, 0.3).log_delta
             assert answer.log_lower < truth < answer.log_upper

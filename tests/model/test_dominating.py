@@ -126,7 +126,7 @@ def test_draws_with_replacement(name):
     assert_dominates(name, mechanism, data)
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.slow_cases("student", "logistic")
 @pytest.mark.parametrize("name", NOISES)
 def test_poisson_under_substitution(name):
     mechanism = NOISES[name][0].under("substitution").subsample("poisson", "2/5")
@@ -134,7 +134,7 @@ def test_poisson_under_substitution(name):
     assert_dominates(name, mechanism, data)
 
 
-@pytest.mark.slow_cases("1-logistic", "1-student", "2-gaussian")
+@pytest.mark.slow_cases("2-student", "1-logistic", "1-student", "2-gaussian")
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("most", [1, 2])
 def test_truncated_poisson(name, most):
@@ -143,6 +143,7 @@ def test_truncated_poisson(name, most):
     assert_dominates(name, mechanism, data)
 
 
+@pytest.mark.slow_cases("logistic")
 @pytest.mark.parametrize("name", ["gaussian", "logistic"])
 def test_groups_under_poisson(name):
     mechanism = NOISES[name][0].subsample("poisson", "2/5", group=2)
@@ -193,7 +194,7 @@ def test_compositions_of_fixed_batches(sigma, rate, count, low, high):
     assert not own.protection.is_attained
 
 
-@pytest.mark.slow_cases("rate1-student")
+@pytest.mark.slow_cases("rate0-student", "rate1-student")
 @pytest.mark.parametrize("name", ["gaussian", "student"])
 @pytest.mark.parametrize("rate", [sp.Rational(1, 10), sp.Rational(3, 4)])
 def test_the_profile_is_that_of_the_theorem(name, rate):

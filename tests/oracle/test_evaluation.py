@@ -59,7 +59,7 @@ def _gaussian_delta(count: int, epsilon: float) -> tuple[mpmath.mpf, mpmath.mpf]
         return delta, mpmath.erfc(-(epsilon / mu - mu / 2) / root) / 2 + mpmath.exp(epsilon) * lower
 
 
-@pytest.mark.slow_cases("2-1")
+@pytest.mark.slow_cases("100--90", "100-60", "100--60", "2-1")
 @pytest.mark.parametrize(
     ("count", "epsilon"),
     [
@@ -188,7 +188,7 @@ def test_discrete_laplace(count: int, epsilon: float) -> None:
         assert abs(value / truth - 1) < mpmath.mpf(10) ** -40
 
 
-@pytest.mark.slow_cases("pair3-2-0.4-convolution")
+@pytest.mark.slow_cases("pair4-40-2.0-contour", "pair3-2-0.4-convolution")
 @pytest.mark.parametrize(
     ("pair", "count", "epsilon", "method"),
     [
@@ -215,6 +215,7 @@ def test_the_two_directions_mirror_each_other(
         assert abs(growth * back.complement - 1 + forth.value) < mpmath.mpf(10) ** -17
 
 
+@pytest.mark.slow_cases("steps0")
 @pytest.mark.parametrize("steps", [[(GAUSSIAN, 3)], [(GAUSSIAN, 1), (LOGISTIC, 2)]])
 def test_convolution_agrees_with_the_contour(steps: list[tuple[Pair, int]]) -> None:
     """Both ways on the same composition, where both are possible."""

@@ -90,7 +90,7 @@ def test_what_is_infinite_is_refused(power):
         _integral(power * sp.log(x), UNIT, 8)
 
 
-@pytest.mark.slow_cases("gompertz-values1-54.2307-add")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "values", "epsilon", "direction"),
     [

@@ -76,16 +76,18 @@ def test_below_the_double_range():
     assert far.delta == 0.0
 
 
-def test_bounds_below_the_double_range_are_rounded_outward():
+@pytest.mark.slow_cases("1000.0")
+@pytest.mark.parametrize("epsilon", [61.0, 120.0, 1000.0])
+def test_bounds_below_the_double_range_are_rounded_outward(epsilon):
+    """Subnormal, and smaller than any double."""
     tiny = compose(mechanisms.gaussian(sigma=2), 10)
-    for epsilon in (61.0, 120.0, 1000.0):  # subnormal, and smaller than any double
-        exact = tiny.delta(epsilon)
-        assert exact.log_upper < math.log(2.3e-308)
-        with mpmath.workdps(30):
-            assert exact.lower < mpmath.exp(exact.log_lower)
-            assert mpmath.exp(exact.log_upper) < exact.upper
-            proved = tiny.delta(epsilon, method="moments")
-            assert mpmath.exp(proved.log_delta) < proved.delta
+    exact = tiny.delta(epsilon)
+    assert exact.log_upper < math.log(2.3e-308)
+    with mpmath.workdps(30):
+        assert exact.lower < mpmath.exp(exact.log_lower)
+        assert mpmath.exp(exact.log_upper) < exact.upper
+        proved = tiny.delta(epsilon, method="moments")
+        assert mpmath.exp(proved.log_delta) < proved.delta
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from symdp.report.references import full
 from symdp.report.section import analyse, section
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
-STEPS = symdp.compose(symdp.mechanisms.gaussian(sigma=5), 10)
+STEPS = symdp.compose(symdp.mechanisms.gaussian(sigma=15), 100)
 
 
 class Reader(HTMLParser):
@@ -68,8 +68,8 @@ def read(html):
 
 @pytest.fixture(scope="module")
 def page():
-    results = analyse(STEPS, 1e-5, digits=20, targets=(1e-3, 1e-7))
-    return Page("A page", section("ten steps", STEPS, 1e-5, results))
+    results = analyse(STEPS, 1e-5, digits=15, targets=(1e-3, 1e-7))
+    return Page("A page", section("a hundred steps", STEPS, 1e-5, results))
 
 
 def test_a_page_is_well_formed_and_needs_no_network(page):
