@@ -48,7 +48,7 @@ class March:
         if not self._deviations:
             self._deviations = [step.deviation() for step, _ in self.steps]
         stride = min(self._each(level) / d for d in self._deviations)
-        far = self._far(place, level)
+        far = self.far(place, level)
         if float(far - place) > _MOST_PLACES * stride:
             return far  # too many places to march over: sum up to there instead
         guess = arb(0)
@@ -85,7 +85,7 @@ class March:
         """Return the modulus that each step may have, all alike."""
         return _root(level, sum(n for _, n in self.steps))
 
-    def _far(self, start: arb, level: arb) -> arb:
+    def far(self, start: arb, level: arb) -> arb:
         """Return a place beyond which integration by parts bounds the product by the level."""
         if not self._decayed(_FARTHEST, level):
             raise AccuracyError("no bound of the characteristic function is small far out")
