@@ -36,6 +36,7 @@ _MOST_LOOKS = 100  # enclosures of δ: halving an interval to 30 digits takes as
 _MOST_DOUBLINGS = 40  # of ε = 1 until δ(ε) is below δ
 _HALVINGS = 40  # that bring about ε within 1e-12 of the largest loss
 _HALF = Fraction(2, 5)  # of the width that is asked for: half, and room for rounded ends
+_GALLOP = 8  # times as far back from beyond the largest loss as the last time
 _END_DIGITS = 3  # of the ends, beyond those that are asked for
 _BLUR = 3  # times the radius of h that an end lies from the zero where δ has too few digits
 _SLOPE_STEP = 1e-3  # of ε, relative: for a slope in doubles
@@ -282,28 +283,36 @@ class _Search:
         AccuracyError
             If neither sign nor h is known.
         """
-        if found.height is None and found.sign == 0:
-            raise AccuracyError(
-                "δ is too close to the probability of an infinite loss for the digits that are "
-                "proved of it"
-            )
-        place = Fraction(-1)
-        if found.height is not None:
-            self.take_slope(found)
-            step = -found.height / self.slope
-            place, self.away = found.place + step, abs(step) * self.slope_error
-            if found.sign == 0:  # it has too few digits, or lies next to the zero
-                self.least = max(self.least, self.blur * found.radius / abs(self.slope))
-                self.blur *= 2
-        if place <= 0 and self.low == 0 and found.place > 0 and not self.has_zero:
+        if found.height is None:
+            if found.sign == 0:
+                raise AccuracyError(
+                    "δ is too close to the probability of an infinite loss for the digits that "
+                    "are proved of it"
+                )
+            # Beyond the largest loss: ε may be only a rounding of what lies below it.
+            back = max(_GALLOP * self.away, self.place / 10**self.digits)
+            self.confine(found.place - back, back)
+            return
+        self.take_slope(found)
+        step = -found.height / self.slope
+        place, away = found.place + step, abs(step) * self.slope_error
+        if found.sign == 0:  # δ has too few digits, or the place lies next to the zero
+            self.least = max(self.least, self.blur * found.radius / abs(self.slope))
+            self.blur *= 2
+        if found.place == 0 and found.sign == 0:
+            self.place, self.away = max(place, self.least), Fraction(0)
+        elif place <= 0 and self.low == 0 and not self.has_zero:
             self.has_zero = True
             self.move(self.look(Fraction(0), self.least + self.place * _APPROACH))
-        elif found.place == 0 and found.sign == 0:
-            self.place, self.away = max(place, self.least), Fraction(0)
+        else:
+            self.confine(place, away)
+
+    def confine(self, place: Fraction, away: Fraction) -> None:
+        """Go to a place between the ends, or to their middle."""
+        if self.low < place and (self.high is None or place < self.high):
+            self.place, self.away = place, away
         elif self.high is None:
-            self.place = place if place > self.low else 2 * found.place
-        elif self.low < place < self.high:
-            self.place = place
+            self.place, self.away = 2 * self.low, self.low
         else:
             self.place, self.away = (self.low + self.high) / 2, (self.high - self.low) / 2
 
