@@ -1,7 +1,12 @@
 """Proved bounds of |φ_t(y)| far out: what is left out, the atoms, and a bound of the rest.
 
-With ends of a piece cut off, whose tilted mass is η, integration by parts over the middle gives
-|φ_t(y)| ≤ η + atoms + V₁/y.  The middle is free of whatever the ends hold: infinite range, a
+With ends of a piece cut off, whose tilted mass is η, k integrations by parts over the middle give
+
+    |φ_t(y)| ≤ η + atoms + Σ_{j<k−1} Σ_ends |g_j|/y^{j+1} + V_k/y^k,
+
+g_j the j-th derivative of the density of the loss and V_k the variation of g_{k−1} with its ends.
+Each order k gives a bound, and the smallest one counts.  More than one integration serves where the
+density is next to 0 at both ends.  The middle is free of whatever the ends hold: infinite range, a
 singular density, or a place where the loss turns.  As n copies need only |φ| ≤ level^{1/n}, η may
 be large.
 """

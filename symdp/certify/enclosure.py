@@ -6,7 +6,7 @@
 | single step | n = 1 | as asked | one integral |
 | lattice | all losses on one lattice | as asked | O(1) in n |
 | all sums | few discrete losses, few steps | as asked | one sum over half the steps |
-| line | a density and many steps, K finite at some t > 0 | as asked | O(1) in n |
+| line | a density, K finite at some t > 0, many steps or φⁿ falls soon | as asked | O(1) in n |
 | nearly one | 1 − δ far below what is asked | as asked | one CGF a step |
 | strip | many steps, K infinite at every t > 0 | as asked | O(1) in n |
 | mesh | everything else: few steps, atoms off lattices, heavy atoms | 10^(−6) | seconds |

@@ -1,4 +1,14 @@
-"""Proofs that |φ_t(y)|ⁿ stays below a level for every y beyond a place."""
+"""Proofs that Π|φᵢ(y)|^{nᵢ} stays below a level for every y beyond a place.
+
+Far out, integration by parts bounds each |φᵢ| for all y at once (see `decay`).  Up to there the
+proof goes on in steps: with ψ(y) = φ(y)e^{−iyc} enclosed at a place y, Taylor's theorem gives
+
+    |φ(y + s)| ≤ |ψ(y) + sψ′(y)| + s² max|ψ″|/2,    max|ψ″| ≤ E_t(ℓ − c)²,
+
+and with it a distance over which the product stays below the level.  The next place lies where the
+last distance ends, so that no y is left out.  The level itself is for φ relative to the scale that
+nodes carry in place of K(t); what the two differ by is `excess`, a factor of the bound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Pieces of an even law: one of two mirror images stands for both."""
+"""Pieces of an even law: one of two mirror images stands for both.
+
+Where log p, log q and ℓ of one piece are those of another at c − x, both have the same law of the
+loss: one piece with 2p and 2q in place of p and q stands for both, as every δ and K here depends
+on that law alone.  The image is compared symbolically: pieces that SymPy does not find to be equal
+are kept apart, which costs time and changes nothing.
+"""
 
 from __future__ import annotations
 
