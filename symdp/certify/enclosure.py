@@ -330,7 +330,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
         return ball.max(arb(0)).min(arb(1))
 
 
-WAYS = (
+WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_nothing)),
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),

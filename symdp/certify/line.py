@@ -28,6 +28,7 @@ Walks = Sequence[tuple[Walk, int]]
 _MOST_NODES = 40_000  # beyond, the mesh costs less
 _FEW_NODES = 200  # of which the products cost nothing beside the nodes of the steps
 _SPACING_BITS = 4  # of h, so that close ε share nodes
+# What is said where too many nodes would be needed.
 _TOO_SLOW = (
     "the characteristic function of the loss falls too slowly to certify so many digits; ask for "
     "fewer digits, or compose more steps"

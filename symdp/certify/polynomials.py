@@ -14,6 +14,7 @@ from symdp.errors import AccuracyError
 MOST_POINTS = 1 << 22  # of a sum: a product of such polynomials takes ten seconds
 _MOST_STORED = 1 << 31  # bits of two factors: a product takes a gigabyte
 _MOST_SUMS = 20_000  # sums of atoms that lie on the mesh
+# What is said where a product would be too large.
 TOO_LARGE = "the sum of so many steps is too large for a proof on a mesh"
 
 

@@ -15,7 +15,7 @@ import sympy as sp
 
 from symdp.derive.records import TURNED, Piece
 
-_DEFINING = ("lower", "upper", "log_p", "log_q", "loss")
+_DEFINING = ("lower", "upper", "log_p", "log_q", "loss")  # what makes two pieces equal
 
 
 def folded(found: Sequence[Piece], x: sp.Symbol) -> list[Piece]:
