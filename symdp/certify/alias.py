@@ -33,10 +33,8 @@ _SHARED = 1.3  # widths on either side that one set of nodes serves
 _CLOSER = 0.5  # a trial tilt moves in by so much where K was not enclosed
 _MOST_TRIES = 12  # after which 2^(−12) of the width is left
 _GRID = range(-8, 9)  # half octaves of the saddle point
-_LOWEST, _HIGHEST = (
-    1 / 8,
-    1.5,
-)  # of the saddle point: above it the characteristic function falls late
+# Tilts, of the saddle point: above it the characteristic function falls late.
+_LOWEST, _HIGHEST = 1 / 8, 1.5
 
 
 @dataclass(frozen=True)

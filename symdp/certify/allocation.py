@@ -46,7 +46,7 @@ from symdp.model.allocation import MOST_OUTCOMES, AllocatedPair, OneStep, outcom
 if TYPE_CHECKING:
     from symdp.certify.ratio_transform import RatioTransform
 
-_LN2, _LN10 = math.log(2), math.log(10)
+_LN2, _LN10 = math.log(2), math.log(10)  # e-folds of a bit, and of a digit
 _FIRST_SIZE, _FIRST_DIGITS = -10.0, 2.0  # log δ and digits of a first look
 _GROWTH = 2.5  # times that log δ is, where a look shows no digit
 _TRIES = 8  # looks; the last ones reach beyond δ = 1e-1000

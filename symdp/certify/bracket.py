@@ -55,7 +55,7 @@ _FINER_AGAIN = 1.2  # times the finest mesh: nearer to it is not worth another t
 _WIDEST_SPREAD = 0.4  # τ, so that b ≤ 1/5
 _REACH = 16.0  # of V in units of τ: e^{−64} beyond
 _NEAR_POINTS = 4  # of a sum, next to ε, whose side may not be proved
-_TILT_BITS, _CENTRE_DIGITS, _SPACINGS = 5, 2, 4  # shared by close ε; the last, of an octave
+_TILT_BITS, _SPACINGS = 5, 4  # shared by close ε; the last, of an octave
 
 
 def bracket_delta(steps: Steps, epsilon: arb, tilt: float, log_size: float, digits: float) -> arb:
@@ -93,7 +93,9 @@ def bracket_delta(steps: Steps, epsilon: arb, tilt: float, log_size: float, digi
     own, count, width = tuple(steps), sum(n for _, n in steps), 10.0**-digits
     mantissa, exponent = math.frexp(tilt)
     tilt = math.ldexp(math.floor(mantissa * 2**_TILT_BITS), exponent - _TILT_BITS)
-    centre = float(f"{float(epsilon.mid()) / count:.{_CENTRE_DIGITS}g}")
+    # n times as far from ε as leaves e^{t(n·centre − ε)} near 1: close ε share it.
+    unit = 2.0 ** -math.ceil(math.log2(count * tilt))
+    centre = unit * round(float(epsilon.mid()) / count / unit)
     aim = Aim(tilt, centre, math.floor(log_size), width, count)
     best: arb | None = None
     with ctx.workprec(_BITS + max(0, exponent)):

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +41,7 @@ _SHARP_BITS = 50  # to which p and q are known, relative to their least value on
 _MOST_PANELS = 4_000  # Taylor panels of a step: about a second
 _FINE = 0.5  # of the loss on an arc of the ellipse: a ball that wide serves its bound
 _FEWEST_GRID = 64  # places of a panel between which a root in doubles begins
+_EXACT_BITS = 1024  # that hold the ends of part of a panel without rounding
 _NEWTON = 5  # steps of a root in doubles
 
 
@@ -63,10 +64,12 @@ class Panel:
         In u from −1 to 1.
     p_error, q_error, loss_error
         Of a mass, for each unit of u, and of the loss.
-    values
-        ℓ at the Chebyshev points in doubles, u rising.
-    mass
-        About the mass of P.
+    middle, values
+        An ℓ within the panel, and how far ℓ lies from it at the Chebyshev points, in doubles.
+    place
+        The stretch, and c and h of x = c + hu.
+    start, end
+        The part of the panel that counts, in u.
     """
 
     p: arb_poly
@@ -75,18 +78,44 @@ class Panel:
     p_error: arb
     q_error: arb
     loss_error: arb
+    middle: arb
     values: Array
-    mass: arb
+    place: tuple[Stretch, arb, arb]
+    start: float = -1.0
+    end: float = 1.0
 
-    @property
+    @cached_property
+    def mass(self) -> arb:
+        """Enclose the mass of P."""
+        error = arb(0, self.p_error * (self.end - self.start))
+        return arb(self.p(arb(self.end)) - self.p(arb(self.start)) + error)
+
+    @cached_property
     def ends(self) -> tuple[float, float]:
         """About the least and the largest loss."""
-        both = [float(self.loss(arb(u)).mid()) for u in (-1, 1)]
+        both = [float(self.loss(arb(u)).mid()) for u in (self.start, self.end)]
         return min(both), max(both)
 
+    @cached_property
     def top(self) -> arb:
         """Bound the loss."""
-        return arb((self.loss(arb(-1)).max(self.loss(arb(1))) + self.loss_error).upper())
+        low, high = (self.loss(arb(u)) for u in (self.start, self.end))
+        return arb((low.max(high) + self.loss_error).upper())
+
+    def halves(self) -> tuple[Panel, Panel]:
+        """Return both halves of the part that counts, that of smaller losses first."""
+        middle = (self.start + self.end) / 2
+        low, high = replace(self, end=middle), replace(self, start=middle)
+        return (low, high) if low.ends[0] <= high.ends[0] else (high, low)
+
+    def remade(self) -> Panel:
+        """Return a panel of the part that counts, so that doubles resolve it."""
+        part, centre, half = self.place
+        with ctx.workprec(_EXACT_BITS):
+            ends = [centre + half * u for u in (self.start, self.end)]
+        if any(end.rad() > 0 for end in ends):
+            return self
+        return _panel(part, *ends) or self
 
 
 @dataclass(frozen=True)
@@ -187,7 +216,8 @@ def _panels(part: Stretch, lower: arb, upper: arb, bits: int) -> tuple[list[Pane
 
 def _panel(part: Stretch, left: arb, right: arb) -> Panel | None:
     """Return the panel between two exact places, None where one must be shorter."""
-    centre, half = ((left + right) / 2).mid(), ((right - left) / 2).mid()
+    with ctx.workprec(_EXACT_BITS):
+        centre, half = ((left + right) / 2).mid(), ((right - left) / 2).mid()
     places, matrix, integral = _chebyshev(ctx.prec)
     middle = part.loss(centre)
     bounds = _on_ellipse(part, centre, half, middle)
@@ -214,11 +244,10 @@ def _panel(part: Stretch, left: arb, right: arb) -> Panel | None:
         arb_poly(list((m * arb_mat([[v] for v in column])).entries()))
         for m, column in zip(found, columns, strict=True)
     )
-    values = np.array([float((value + middle).mid()) for value in columns[2]])
-    mass = half * (p(arb(1)) - p(arb(-1)))
+    values = np.array([float(value.mid()) for value in columns[2]])
     return Panel(
         half * p, half * q, loss + middle, half * errors[0], half * errors[1], errors[2],
-        values, mass,
+        middle, values, (part, centre, half),
     )  # fmt: skip
 
 
@@ -307,15 +336,20 @@ def _roots(panel: Panel, offset: arb, spacing: arb) -> tuple[list[float], list[i
     All are found in doubles.
     """
     places = np.cos((2 * np.arange(_POINTS)[::-1] + 1) * np.pi / (2 * _POINTS))
-    heights = (panel.values - float(offset)) / float(spacing)
+    away = (panel.middle - offset) / spacing
+    whole = away.mid().floor().unique_fmpz()
+    if whole is None:
+        raise AccuracyError("a loss on the mesh is not enclosed")
+    heights = panel.values / float(spacing) + float((away - whole).mid())
     shape = np.polynomial.chebyshev.chebfit(places, heights, _POINTS - 1)
     slope = np.polynomial.chebyshev.chebder(shape)
-    first, last = np.polynomial.chebyshev.chebval(np.array([-1.0, 1.0]), shape)
+    sides = np.array([panel.start, panel.end])
+    first, last = np.polynomial.chebyshev.chebval(sides, shape)
     low, high = min(first, last), max(first, last)
     bottom = math.floor(low)
     wanted = np.arange(bottom + 1, max(math.ceil(high), bottom + 1), dtype=float)
     sign = 1.0 if last >= first else -1.0
-    grid = np.linspace(-1.0, 1.0, max(_FEWEST_GRID, len(wanted)))
+    grid = np.linspace(panel.start, panel.end, max(_FEWEST_GRID, len(wanted)))
     rising = np.maximum.accumulate(sign * np.polynomial.chebyshev.chebval(grid, shape))
     targets = wanted if sign > 0 else -wanted[::-1]
     u = np.interp(targets, rising, grid)
@@ -323,8 +357,8 @@ def _roots(panel: Panel, offset: arb, spacing: arb) -> tuple[list[float], list[i
         steep = np.polynomial.chebyshev.chebval(u, slope)
         steep = np.where(steep == 0.0, sign, steep)
         miss = np.polynomial.chebyshev.chebval(u, shape) - sign * targets
-        u = np.clip(u - np.clip(miss / steep, -0.1, 0.1), -1.0, 1.0)
-    ends = np.maximum.accumulate(np.concatenate(([-1.0], u, [1.0])))
-    levels = bottom + np.arange(len(wanted) + 1)
+        u = np.clip(u - np.clip(miss / steep, -0.1, 0.1), *sides)
+    ends = np.maximum.accumulate(np.concatenate((sides[:1], u, sides[1:])))
+    levels = range(bottom, bottom + len(wanted) + 1)
     ordered = levels if sign > 0 else levels[::-1]
-    return [float(end) for end in ends], [int(level) for level in ordered]
+    return [float(end) for end in ends], [int(whole) + level for level in ordered]

@@ -1,7 +1,12 @@
 """Proved bounds of |φ_t(y)| far out: what is left out, the atoms, and a bound of the rest.
 
-With ends of a piece cut off, whose tilted mass is η, integration by parts over the middle gives
-|φ_t(y)| ≤ η + atoms + V₁/y.  The middle is free of whatever the ends hold: infinite range, a
+With ends of a piece cut off, whose tilted mass is η, k integrations by parts over the middle give
+
+    |φ_t(y)| ≤ η + atoms + Σ_{j<k−1} Σ_ends |g_j|/y^{j+1} + V_k/y^k,
+
+g_j the j-th derivative of the density of the loss and V_k the variation of g_{k−1} with its ends.
+Each order k gives a bound, and the smallest one counts.  More than one integration serves where the
+density is next to 0 at both ends.  The middle is free of whatever the ends hold: infinite range, a
 singular density, or a place where the loss turns.  As n copies need only |φ| ≤ level^{1/n}, η may
 be large.
 """
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
     from symdp.certify.parts import Parts
     from symdp.derive.records import Piece
 
+_ORDERS = (1, 2, 4, 8)  # of integration by parts; of higher ones V_k is seldom found in time
+_LOW_EDGE = 2.0**-6  # of V_1, that ends may add: else a higher order gains less than that
 _BITS = 128  # carried; far more than a bound shows
 _GOAL = arb(2) ** -110  # error of a mass, absolute: a share of a bound is far larger
 _LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
@@ -89,12 +96,12 @@ class Decay:
         flat = float(self._flat.upper())
         room = (each - flat) / 2 if each > flat else each
         with ctx.workprec(_BITS):
-            best = self._middle(room).by_parts(frequency)
+            best = self._middle(room).at(frequency, each)
             # Of many steps nearly all of the mass may be left out: first what is dense.
             for share in _SHARES if each > max(flat, _CLOSE) else ():
                 if best < each:
                     break
-                best = best.min(self._gentle((each - flat) * share).by_parts(frequency))
+                best = best.min(self._gentle((each - flat) * share).at(frequency, each))
             return arb(best.min(arb(1)).upper())
 
     def _middle(self, room: float) -> _Middle:
@@ -210,26 +217,48 @@ def _sorted(nodes: Nodes) -> list[tuple[arb, arb]]:
 
 
 class _Middle:
-    """|φ(y)| ≤ removed + the integral over what is left, by parts."""
+    """|φ(y)| ≤ removed + the integral over what is left, by parts as often as serves."""
 
     def __init__(self, removed: arb, inside: list[tuple[LossPart, arb, arb]]) -> None:
         self._removed, self._inside = removed, inside
-        self._slope: arb | None = None
+        self._variations: dict[int, arb] = {}
 
-    def by_parts(self, frequency: arb) -> arb:
-        """Return the removed share + V₁/y."""
-        if self._slope is None:
-            slope = sum((_variation(*place) for place in self._inside), arb(0))
-            self._slope = arb(slope.upper()) if slope.is_finite() else arb.pos_inf()
-        return arb((self._removed + self._slope / frequency).upper())
+    @cached_property
+    def _edges(self) -> list[arb]:
+        """Return Σ |g_j| at the ends of all parts, ∞ where a derivative of the density is not."""
+        edges = [arb(0)] * _ORDERS[-1]
+        for part, *ends in self._inside:
+            for end in ends:
+                values = part.derivatives(end, len(edges))
+                edges = [e + abs(v).upper() for e, v in zip(edges, values, strict=True)]
+        return [edge if edge.is_finite() else arb.pos_inf() for edge in edges]
 
+    def at(self, frequency: arb, each: float) -> arb:
+        """Return the bound from a frequency on, of the first order that reaches a modulus."""
+        best, ends, power = arb.pos_inf(), self._removed, arb(1)
+        for before, order in itertools.pairwise((0, *_ORDERS)):
+            for j in range(max(before - 1, 0), order - 1):
+                power *= frequency
+                ends += self._edges[j] / power
+            if before and not (ends < each and self._edges[0] < _LOW_EDGE * self._variation(1)):
+                break  # what the ends add is too large
+            rest = self._variation(order) / frequency**order
+            best = best.min(ends + rest)
+            if best < each:
+                break
+        return arb(best.upper())
 
-def _variation(part: LossPart, low: arb, high: arb) -> arb:
-    """Return the part of V₁ of one piece between two places, ∞ where none is proved."""
-    try:
-        ends = sum((abs(part.derivatives(end, 1)[0]).upper() for end in (low, high)), arb(0))
-        return ends + part.variation(low, high, 1)
-    except OutOfWorkError:
-        raise
-    except AccuracyError:
-        return arb.pos_inf()
+    def _variation(self, order: int) -> arb:
+        """Return V_k, ∞ where none is proved."""
+        if order not in self._variations:
+            found = self._edges[order - 1]
+            for part, low, high in self._inside:
+                try:
+                    found += part.variation(low, high, order)
+                except OutOfWorkError:
+                    raise
+                except AccuracyError:
+                    found = arb.pos_inf()
+                    break
+            self._variations[order] = arb(found.upper()) if found.is_finite() else arb.pos_inf()
+        return self._variations[order]

@@ -6,7 +6,7 @@
 | single step | n = 1 | as asked | one integral |
 | lattice | all losses on one lattice | as asked | O(1) in n |
 | all sums | few discrete losses, few steps | as asked | one sum over half the steps |
-| line | a density and many steps, K finite at some t > 0 | as asked | O(1) in n |
+| line | a density, K finite at some t > 0, many steps or φⁿ falls soon | as asked | O(1) in n |
 | nearly one | 1 − δ far below what is asked | as asked | one CGF a step |
 | strip | many steps, K infinite at every t > 0 | as asked | O(1) in n |
 | mesh | everything else: few steps, atoms off lattices, heavy atoms | 10^(−6) | seconds |
@@ -31,7 +31,7 @@ from symdp.balls.enclosure import cgf_ball
 from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.allocation import enclose_epochs, estimate_log_epoch
 from symdp.certify.bracket import bracket_delta
-from symdp.certify.estimate import Saddle, find_saddle, largest_loss
+from symdp.certify.estimate import Saddle, find_saddle, largest_loss, log_modulus
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
@@ -59,7 +59,9 @@ _ROUNDED = (6, 8, 10)  # digits of an ε that close ones share
 _CLOSE = 0.05  # what it may change log δ by
 _TILT_BITS = 3  # of a tilt: enough to be near the saddle, few so that close ε share nodes
 _SMALLEST = 1e6  # −log δ, as so many bits are carried
-_FEWEST_ON_LINE = 12  # steps: of fewer, |φ|ⁿ falls so late that the mesh costs less
+_MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may fall too late
+_SOON = 300.0  # deviations of the tilted loss: by then |φ|ⁿ should have fallen
+_FEW_PRODUCTS = 5e6  # of balls on the line of few steps: two seconds, as a mesh takes
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
 _MESH_BITS = 192  # carried beside a mesh, whose error is far larger
 _NOT_LOW = -0.1  # log δ, from which on down 1 − δ is not small
@@ -121,7 +123,7 @@ def enclose_delta(
     for way in WAYS:
         try:
             with limited(digits):
-                if not way.serves(question):
+                if not way.serves(question, digits):
                     continue
                 ball = way.enclose(question, digits)
         except AccuracyError as refusal:
@@ -173,7 +175,7 @@ class _Way(NamedTuple):
     """A row: when it applies, its enclosure of δ, and whether it gets to any number of digits."""
 
     name: str
-    serves: Callable[[_Question], bool]
+    serves: Callable[[_Question, int], bool]
     enclose: Callable[[_Question, int], arb]
     is_sharp: bool = True
 
@@ -201,7 +203,7 @@ def _sharpened(finite: Callable[[_Question, arb, float], arb]) -> Callable[[_Que
     return enclose
 
 
-def _is_beyond(question: _Question) -> bool:
+def _is_beyond(question: _Question, digits: int) -> bool:
     """Whether ε is proved to be at least every finite loss; a look in numbers comes first."""
     top, at = largest_loss(question.steps), question.exact
     if top - float(at) > 1e-9 * abs(top):
@@ -209,11 +211,25 @@ def _is_beyond(question: _Question) -> bool:
     return is_beyond(question.steps, sp.Rational(at.numerator, at.denominator))
 
 
-def _has_line(question: _Question) -> bool:
-    return not question.is_discrete and question.count >= _FEWEST_ON_LINE
+def _has_many_steps(question: _Question, digits: int) -> bool:
+    return not question.is_discrete and question.count >= _MANY
 
 
-def _is_low(question: _Question) -> bool:
+def _has_line(question: _Question, digits: int) -> bool:
+    """Whether |φ|ⁿ falls as far as asked, soon if the steps are few: a look in numbers."""
+    if question.is_discrete or question.count >= _MANY:
+        return not question.is_discrete
+    saddle = _saddle(question.steps, float(question.exact))
+    if saddle is None:
+        return False
+    frequency = _SOON * math.sqrt(saddle.curvature)
+    size = log_modulus(question.steps, saddle.tilt, frequency)
+    # Beside a value at the real axis it is divided by z(1 + z) as well.
+    size += math.log(saddle.tilt * (1 + saddle.tilt)) - 2 * math.log(frequency)
+    return size < -digits * LN10
+
+
+def _is_low(question: _Question, digits: int) -> bool:
     """Whether δ may be next to 1: a saddle point tells about how large it is."""
     log_size = estimate_log_delta(question.steps, question.exact)
     return log_size is None or log_size > _NOT_LOW
@@ -267,7 +283,8 @@ def _by_rule(question: _Question, epsilon: arb, digits: float, lattice: Lattice 
         tilt = _rounded(cheapest_tilt(_profile(steps, about), saddle.tilt, log_goal), step)
     tilted = [(tilted_step(pair, tilt), n) for pair, n in steps]
     width = step * 2.0 ** round(2 + math.log2(LN10 * digits) / 2)
-    goal = Goal(saddle.log_size, width, digits)
+    most = _FEW_PRODUCTS if question.count < _MANY else math.inf
+    goal = Goal(saddle.log_size, width, digits, most)
     with ctx.workprec(ctx.prec + int(max(0.0, -saddle.log_size) / math.log(2))):
         if lattice is not None:
             return sum_lattice(tilted, lattice, tilt, epsilon, goal)
@@ -313,15 +330,15 @@ def _on_mesh(question: _Question, digits: int) -> arb:
         return ball.max(arb(0)).min(arb(1))
 
 
-WAYS = (
+WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_nothing)),
-    _Way("single step", lambda question: question.count == 1, _sharpened(_single)),
-    _Way("lattice", lambda question: question.lattice is not None, _sharpened(_on_lattice)),
-    _Way("all sums", lambda question: question.is_discrete, _sharpened(_all_sums)),
+    _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
+    _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
+    _Way("all sums", lambda question, _: question.is_discrete, _sharpened(_all_sums)),
     _Way("line", _has_line, _sharpened(_on_line)),
     _Way("nearly one", _is_low, _nearly_one),
-    _Way("strip", _has_line, _in_strip),
-    _Way("mesh", lambda question: True, _on_mesh, is_sharp=False),
+    _Way("strip", _has_many_steps, _in_strip),
+    _Way("mesh", lambda *_: True, _on_mesh, is_sharp=False),
 )
 
 

@@ -34,6 +34,8 @@ _BEYOND_LOSSES = 1e300  # in place of an unbounded largest loss, nats
 # Of the way to the end of K's domain, where K′ stays below ε up to that end.
 _NEAR_END = (0.9995, 0.99, 0.9, 0.5)
 
+_PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
+
 
 class Saddle(NamedTuple):
     """The saddle point of one strip: its tilt, F″ there, and the log of e^F/√(2πF″)."""
@@ -98,3 +100,9 @@ def exponent(steps: Steps, epsilon: float, tilt: float) -> float | None:
         return float(_law(tuple(steps)).log_transform(np.asarray([tilt]), epsilon)[0])
     except AccuracyError:  # outside the domain of K, or at its end
         return None
+
+
+def log_modulus(steps: Steps, tilt: float, frequency: float) -> float:
+    """Return about the largest log |φ_t(y)| of the sum from one frequency to twice as far."""
+    places = np.linspace(frequency, 2.0 * frequency, _PLACES)
+    return float(_law(tuple(steps)).cgf_line(tilt, places).real.max())

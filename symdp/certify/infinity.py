@@ -1,9 +1,19 @@
-"""What a composition loses at infinity, and whether ε lies beyond every finite loss."""
+"""The mass at infinity, and whether ε lies beyond every finite loss.
+
+An output that Q never gives has an infinite loss.  With δ∞ᵢ = P(Q = 0) of a step, steps being
+independent, a sum of losses is infinite with probability
+
+    δ∞ = 1 − Π (1 − δ∞ᵢ)^{nᵢ},
+
+which δ(ε) holds at every ε.  Masses are enclosed integrals, their tails bounded.
+
+For ε at or above Σ nᵢ max ℓᵢ, over the finite losses, no sum exceeds ε and δ(ε) = δ∞ exactly.  The
+largest loss of a monotone piece is its limit at an end; the sign of the sum less ε is exact.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import sympy as sp
 from flint import arb, ctx
@@ -14,9 +24,6 @@ from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
 from symdp.model.allocation import AllocatedPair, OneStep
-
-if TYPE_CHECKING:
-    pass
 
 
 def mass_at_infinity(steps: Sequence[tuple[OneStep, int]], tolerance: arb) -> arb:

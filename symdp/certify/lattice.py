@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _FEW_POINTS = 64  # that are all summed
 _MOST_POINTS = 200_000  # of a period, all of which may be summed
 _MOST_LOUD = 10_000  # of a longer one
+# What is said where too many points would be needed.
 _TOO_FINE = "the lattice of the losses is too fine to certify so many steps"
 
 

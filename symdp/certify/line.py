@@ -26,16 +26,29 @@ from symdp.errors import AccuracyError
 Walks = Sequence[tuple[Walk, int]]
 
 _MOST_NODES = 40_000  # beyond, the mesh costs less
+_FEW_NODES = 200  # of which the products cost nothing beside the nodes of the steps
 _SPACING_BITS = 4  # of h, so that close ε share nodes
+# What is said where too many nodes would be needed.
+_TOO_SLOW = (
+    "the characteristic function of the loss falls too slowly to certify so many digits; ask for "
+    "fewer digits, or compose more steps"
+)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a sum aims at: log δ as far as it is known, and decimal digits relative to it."""
+    """What a sum aims at: log δ as far as it is known, and decimal digits relative to it.
+
+    Attributes
+    ----------
+    most_products
+        Products of balls that a line may cost, about.
+    """
 
     log_size: float
     width: float
     digits: float
+    most_products: float = math.inf
 
 
 def sum_line(steps: Steps, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
@@ -56,7 +69,7 @@ def sum_line(steps: Steps, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
     added = sum(
         (side.added(tilt, epsilon, 2 * arb.pi() / spacing) for side in anchors), arb(0)
     ).upper()
-    line = _Line(steps, t, epsilon, spacing, arb(log_goal) - height)
+    line = _Line(steps, t, epsilon, spacing, arb(log_goal) - height, goal.most_products)
     total, beyond = line.sum()
     inner = (total + arb(0, beyond)) * height.exp()
     return inner - arb(0).union(added) if tilt > 0 else inner + arb(0).union(added)
@@ -71,6 +84,7 @@ class _Line:
     epsilon: arb
     spacing: arb
     log_goal: arb
+    most_products: float
 
     def sum(self) -> tuple[arb, arb]:
         near = abs(self.tilt * (1 + self.tilt))
@@ -88,6 +102,8 @@ class _Line:
         """Sum up to where the modulus is proved to stay small."""
         march = March(self.steps)
         self._require_decay(march, goal)
+        if self.most_products < math.inf:
+            self._require_few_products(march, walks, goal)
         total = self._node(0, walks).real / 2
         index, least = 1, 1
         while max(index, least) <= _MOST_NODES:
@@ -105,14 +121,26 @@ class _Line:
                     return total * self.spacing / arb.pi(), factor.upper()
                 # Not proved to be small there: sum on, and ask again later.
                 least = max(int(float(failed / self.spacing)), index + index // 8)
-        raise AccuracyError(
-            "the characteristic function of the loss falls too slowly to certify so many digits; "
-            "ask for fewer digits, or compose more steps"
-        )
+        raise AccuracyError(_TOO_SLOW)
 
     def _require_decay(self, march: March, goal: arb) -> None:
         y = _MOST_NODES * self.spacing
         march.require_decay(arb.pi() * goal * y / (1 + self.spacing), y)
+
+    def _require_few_products(self, march: March, walks: Walks, goal: arb) -> None:
+        """Raise AccuracyError where the nodes up to a proved bound cost too much."""
+        y = _FEW_NODES * self.spacing
+        level = (arb.pi() * goal / (1 / y + self.spacing / y**2)).lower()
+        last = math.ceil(float(march.far(self.spacing, level) / self.spacing))
+        if last < _FEW_NODES:
+            return
+        if last**2 > 4 * self.most_products:  # a step has about a node for four of the line
+            raise AccuracyError(_TOO_SLOW)
+        each = float(level) ** (1 / sum(count for _, count in walks))
+        if last * sum(len(walk.between(last // 2, last, each).losses) for walk, _ in walks) > (
+            self.most_products
+        ):
+            raise AccuracyError(_TOO_SLOW)
 
     def _node(self, index: int, walks: Walks) -> acb:
         values = (walk[index] for walk, _ in walks)

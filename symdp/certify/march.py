@@ -1,4 +1,14 @@
-"""Proofs that |φ_t(y)|ⁿ stays below a level for every y beyond a place."""
+"""Proofs that Π|φᵢ(y)|^{nᵢ} stays below a level for every y beyond a place.
+
+Far out, integration by parts bounds each |φᵢ| for all y at once (see `decay`).  Up to there the
+proof goes on in steps: with ψ(y) = φ(y)e^{−iyc} enclosed at a place y, Taylor's theorem gives
+
+    |φ(y + s)| ≤ |ψ(y) + sψ′(y)| + s² max|ψ″|/2,    max|ψ″| ≤ E_t(ℓ − c)²,
+
+and with it a distance over which the product stays below the level.  The next place lies where the
+last distance ends, so that no y is left out.  The level itself is for φ relative to the scale that
+nodes carry in place of K(t); what the two differ by is `excess`, a factor of the bound.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +58,7 @@ class March:
         if not self._deviations:
             self._deviations = [step.deviation() for step, _ in self.steps]
         stride = min(self._each(level) / d for d in self._deviations)
-        far = self._far(place, level)
+        far = self.far(place, level)
         if float(far - place) > _MOST_PLACES * stride:
             return far  # too many places to march over: sum up to there instead
         guess = arb(0)
@@ -85,7 +95,7 @@ class March:
         """Return the modulus that each step may have, all alike."""
         return _root(level, sum(n for _, n in self.steps))
 
-    def _far(self, start: arb, level: arb) -> arb:
+    def far(self, start: arb, level: arb) -> arb:
         """Return a place beyond which integration by parts bounds the product by the level."""
         if not self._decayed(_FARTHEST, level):
             raise AccuracyError("no bound of the characteristic function is small far out")

@@ -17,12 +17,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from flint import arb, ctx, fmpz_poly
 
 from symdp.certify.cells import Atom, Cell, Outcomes, Panel, cells, outcomes_of
-from symdp.certify.polynomials import MOST_POINTS, power_of, product_of, trimmed
+from symdp.certify.polynomials import (
+    MOST_POINTS,
+    TOO_LARGE,
+    power_of,
+    product_of,
+    sums_of_levels,
+    trimmed,
+)
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ _MOST_CELLS = 150_000  # of all steps: about six seconds
 _SHARE = 2.0**-6  # of the width that is asked for, for each thing that is left out
 _COEFFICIENT_BITS = 28  # beyond what may be left out, as so many are rounded
 _DEVIATIONS = 16.0  # that a sum may be long
-_MOST_SUMS = 20_000  # of atoms on the mesh
+_MOST_HALVINGS = 50  # of a panel, whose ends in u are doubles
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ def _composed(steps: Steps, aim: Aim, spacing: float, precision: int) -> Compose
         slack += own.count * law.overshoot
         log_total += own.count * law.total.log()
         split += own.count if law.is_split else 0
-        on_mesh = _times(on_mesh, law.on_mesh, own.count)
+        on_mesh = sums_of_levels(on_mesh, law.on_mesh, own.count)
     total = log_total.exp()
     lacking = total * (1 - arb(product(1)) / arb(2) ** bits).upper()
     width = step + 2 * max((law.overshoot for law in laws), key=lambda o: float(o.mid()))
@@ -185,39 +192,83 @@ def _windows(found: Sequence[tuple[Outcomes, int]], aim: Aim) -> tuple[list[_Kep
     The last number is about log (Π M^n ω/δ): what is left out below counts by its tilted mass, of
     M in all, with the largest weight ω.
     """
-    tilt, centre = arb(aim.tilt), arb(aim.centre)
     steps = []
-    surplus = float(largest_weight(tilt).log()) - aim.log_size
+    surplus = float(largest_weight(arb(aim.tilt)).log()) - aim.log_size
     for outcomes, n in found:
-        items: list[tuple[float, arb, arb, Atom | Panel]] = [
-            (float(atom.loss.mid()), atom.mass, (tilt * (atom.loss - centre)).exp(), atom)
-            for atom in outcomes.atoms
-        ]
-        for panel in outcomes.panels:
-            mass = panel.mass + arb(0, 2 * panel.p_error)
-            items.append((panel.ends[1], mass, (tilt * (panel.top() - centre)).exp(), panel))
-        items.sort(key=lambda item: item[0])
-        log_total = _log_sum([_log(mass * weight) for _, mass, weight, _ in items])
+        items = [_Item.of(atom, aim) for atom in outcomes.atoms]
+        items += [_Item.of(panel, aim) for panel in outcomes.panels]
+        log_total = _log_sum([item.log_tilted for item in items])
         surplus += n * log_total
         steps.append((items, log_total))
     kept, missed = [], arb(0)
-    for (items, log_total), (outcomes, n) in zip(steps, found, strict=True):
-        beyond, last = outcomes.beyond, len(items)
-        while last > 1 and _log(beyond + items[last - 1][1]) < aim.log_size + aim.log_share:
+    for (whole, log_total), (outcomes, n) in zip(steps, found, strict=True):
+        most_above = aim.log_size + aim.log_share
+        most_below = log_total - surplus + aim.log_share
+        items, below, beyond = _clipped(whole, aim, most_below, most_above)
+        beyond = arb((beyond + outcomes.beyond).upper())
+        last = len(items)
+        while last > 1 and _log(beyond + items[last - 1].mass) < most_above:
             last -= 1
-            beyond = arb((beyond + items[last][1]).upper())
-        below, first = arb(0), 0
-        while first < last - 1:
-            more = below + items[first][1] * items[first][2]
-            if not _log(more) < log_total - surplus + aim.log_share:
-                break
-            below, first = arb(more.upper()), first + 1
-        left = [item for *_, item in items[first:last]]
+            beyond = arb((beyond + items[last].mass).upper())
+        first = 0
+        while first < last - 1 and _log(below + items[first].tilted) < most_below:
+            below, first = arb((below + items[first].tilted).upper()), first + 1
+        left = [item.outcome for item in items[first:last]]
         atoms = tuple(item for item in left if isinstance(item, Atom))
         panels = tuple(item for item in left if isinstance(item, Panel))
         kept.append(_Kept(Outcomes(atoms, panels, arb(0)), n, below))
         missed += n * beyond
     return kept, arb(missed.upper()), max(surplus, 0.0)
+
+
+class _Item(NamedTuple):
+    """An outcome, its largest loss, its mass of P, and a bound of its tilted mass."""
+
+    outcome: Atom | Panel
+    loss: float
+    mass: arb
+    tilted: arb
+
+    @classmethod
+    def of(cls, outcome: Atom | Panel, aim: Aim) -> _Item:
+        """Bound the tilted mass of a panel by that at its largest loss."""
+        top = outcome.loss if isinstance(outcome, Atom) else outcome.top
+        tilted = outcome.mass * (arb(aim.tilt) * (top - arb(aim.centre))).exp()
+        return cls(outcome, float(top.mid()), outcome.mass, tilted)
+
+    @property
+    def log_tilted(self) -> float:
+        """About the logarithm of the tilted mass."""
+        return _log(self.tilted)
+
+
+def _clipped(
+    items: Sequence[_Item], aim: Aim, most_below: float, most_above: float
+) -> tuple[list[_Item], arb, arb]:
+    """Return outcomes by loss, ends cut off panels, and the tilted mass below and mass above cut.
+
+    Half a panel is cut off as often as its share of half of what may be left out allows it.
+    """
+    share = math.log(2 * len(items))
+    below, beyond, clipped = arb(0), arb(0), []
+    for whole in items:
+        item = whole
+        for side, most in ((0, most_below - share), (1, most_above - share)):
+            cut = arb(0)
+            for _ in range(_MOST_HALVINGS):
+                if isinstance(item.outcome, Atom):
+                    break
+                halves = [_Item.of(half, aim) for half in item.outcome.halves()]
+                own = halves[side].tilted if side == 0 else halves[side].mass
+                if not _log(cut + own) < most:
+                    break
+                cut, item = arb((cut + own).upper()), halves[1 - side]
+            below, beyond = (below + cut, beyond) if side == 0 else (below, beyond + cut)
+        if isinstance(item.outcome, Panel) and item is not whole:
+            item = _Item.of(item.outcome.remade(), aim)
+        clipped.append(item)
+    clipped.sort(key=lambda item: item.loss)
+    return clipped, arb(below.upper()), arb(beyond.upper())
 
 
 def _log(mass: arb) -> float:
@@ -321,6 +372,8 @@ def _law(own: _Kept, mesh: _Mesh, aim: Aim, bits: int) -> _Law:
     levels = sorted(
         {cell.level for cell in found} | {cell.level + 1 for cell in found} | set(on_mesh)
     )
+    if levels[-1] - levels[0] >= MOST_POINTS:
+        raise AccuracyError(TOO_LARGE)
     weights = {k: (tilt * (mesh.offset + k * mesh.step - arb(aim.centre))).exp() for k in levels}
     for level, mass in on_mesh.items():
         masses[level] = mass * weights[level]
@@ -345,24 +398,3 @@ def _law(own: _Kept, mesh: _Mesh, aim: Aim, bits: int) -> _Law:
         fmpz_poly(coefficients), levels[0], mesh.offset, total,
         {k: arb(m.lower()) for k, m in on_mesh.items()}, overshoot, bool(found),
     )  # fmt: skip
-
-
-def _times(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
-    """Return lower bounds of the masses of sums of levels, none where there are too many."""
-    powers: dict[int, arb] = {}
-    if len(own) == 1:
-        ((level, mass),) = own.items()
-        powers = {count * level: mass**count}
-    elif len(own) == 2 and count <= _MOST_SUMS:
-        (one, p), (other, q) = own.items()
-        ways = arb(1)
-        for k in range(count + 1):
-            powers[k * one + (count - k) * other] = ways * p**k * q ** (count - k)
-            ways = ways * (count - k) / (k + 1)
-    if len(powers) * len(known) > _MOST_SUMS:
-        return {}
-    found: dict[int, arb] = {}
-    for first, mass in known.items():
-        for level, other_mass in powers.items():
-            found[first + level] = found.get(first + level, arb(0)) + mass * other_mass
-    return found

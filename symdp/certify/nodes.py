@@ -39,6 +39,7 @@ _CHAIN = 16  # products in a row, after which e^{iyℓ} is computed anew: each a
 _WIDE = 3000  # nodes from which on blocks are smaller
 _ORDER_STEP = 6  # orders of quadrature rules come in steps, so that few are made
 _ROUNDED = 2.0**-50  # of a room, relative: its doubles are rounded down
+# What is said where too many nodes would be needed.
 _TOO_MANY = (
     "the characteristic function of the loss needs too many nodes to certify so many digits; ask "
     "for fewer digits, or compose more steps"
@@ -60,7 +61,7 @@ class Scope:
         return arb(largest) if largest.is_finite() else arb.pos_inf()
 
 
-PLAIN = Scope()
+PLAIN = Scope()  # y = 0 at one tilt
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,14 @@
-"""One step's finite loss: its single points, its stretches, and what they give at each tilt."""
+"""One step's finite loss: its single points, its stretches, and what they give at each tilt.
+
+    M(z) = Σ p_k e^{zℓ_k} + Σ ∫ e^{zℓ} dP,
+
+over points and over stretches of the support on which the loss is monotone.  Stretches are cut
+where the masses under e^{sℓ}dP beyond are below 2^(−bits) at s = 0 and at a tilt above t: as e^{sℓ}
+≤ 1 + e^{lℓ} for 0 ≤ s ≤ l, one cut serves all tilts between.  Below 0 the upper one is −1.
+
+The error of M is what lies beyond the cuts and what the quadrature lacks (see `nodes`); K(t) is
+its logarithm, divided by e^{scale} before so that nothing overflows.
+"""
 
 from __future__ import annotations
 

@@ -7,12 +7,15 @@ shows in the sum of all coefficients, which was 2^bits or a known lower number b
 
 from __future__ import annotations
 
-from flint import fmpz_poly
+from flint import arb, fmpz_poly
 
 from symdp.errors import AccuracyError
 
 MOST_POINTS = 1 << 22  # of a sum: a product of such polynomials takes ten seconds
 _MOST_STORED = 1 << 31  # bits of two factors: a product takes a gigabyte
+_MOST_SUMS = 20_000  # sums of atoms that lie on the mesh
+# What is said where a product would be too large.
+TOO_LARGE = "the sum of so many steps is too large for a proof on a mesh"
 
 
 def power_of(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
@@ -34,7 +37,7 @@ def product_of(one: fmpz_poly, other: fmpz_poly, bits: int) -> fmpz_poly:
     """Return a product; AccuracyError where it is larger than memory should hold."""
     length = len(one) + len(other)
     if length > 2 * MOST_POINTS or length * bits > _MOST_STORED:
-        raise AccuracyError("the sum of so many steps is too large for a proof on a mesh")
+        raise AccuracyError(TOO_LARGE)
     return one * other
 
 
@@ -53,3 +56,24 @@ def trimmed(product: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int
         ends.append(index)
     last = len(values) - ends[1]
     return fmpz_poly(values[ends[0] : last]), ends[0]
+
+
+def sums_of_levels(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
+    """Return lower bounds of the masses of sums of levels, none where there are too many."""
+    powers: dict[int, arb] = {}
+    if len(own) == 1:
+        ((level, mass),) = own.items()
+        powers = {count * level: mass**count}
+    elif len(own) == 2 and count <= _MOST_SUMS:
+        (one, p), (other, q) = own.items()
+        ways = arb(1)
+        for k in range(count + 1):
+            powers[k * one + (count - k) * other] = ways * p**k * q ** (count - k)
+            ways = ways * (count - k) / (k + 1)
+    if len(powers) * len(known) > _MOST_SUMS:
+        return {}
+    found: dict[int, arb] = {}
+    for first, mass in known.items():
+        for level, other_mass in powers.items():
+            found[first + level] = found.get(first + level, arb(0)) + mass * other_mass
+    return found

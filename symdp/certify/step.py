@@ -1,4 +1,12 @@
-"""One step at one tilt: enclosures of its transform, and proved bounds of its modulus."""
+"""One step at one tilt: enclosures of its transform, and proved bounds of its modulus.
+
+Under dP_t = e^{tℓ − K(t)} dP the loss has the characteristic function
+
+    φ_t(y) = M(t + iy)/M(t),    M(z) = ∫ e^{zℓ} dP over finite losses.
+
+Nodes enclose e^{−scale} M(t + iy), with an exact number near K(t) in place of K(t): the error of a
+node set counts for every y up to its reach.  Beyond, |φ_t(y)| is bounded by parts (see `decay`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Pieces of an even law: one of two mirror images stands for both."""
+"""Pieces of an even law: one of two mirror images stands for both.
+
+Where log p, log q and ℓ of one piece are those of another at c − x, both have the same law of the
+loss: one piece with 2p and 2q in place of p and q stands for both, as every δ and K here depends
+on that law alone.  The image is compared symbolically: pieces that SymPy does not find to be equal
+are kept apart, which costs time and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ import sympy as sp
 
 from symdp.derive.records import TURNED, Piece
 
-_DEFINING = ("lower", "upper", "log_p", "log_q", "loss")
+_DEFINING = ("lower", "upper", "log_p", "log_q", "loss")  # what makes two pieces equal
 
 
 def folded(found: Sequence[Piece], x: sp.Symbol) -> list[Piece]:

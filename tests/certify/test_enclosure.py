@@ -118,15 +118,26 @@ def test_thirty_digits():
     check([(SUBSAMPLED, 10_000)], 1.0, "remove", 30)
 
 
-def test_contains_a_closed_form():
-    """A Gaussian composition is one Gaussian step, whose δ erfc gives [IND (2)]."""
+def gaussian_delta(mu: arb, epsilon: arb) -> arb:
+    """δ(ε) of N(μ, 1) against N(0, 1) [IND (2)]."""
+    root = arb(2).sqrt()
+    upper = ((epsilon / mu - mu / 2) / root).erfc() / 2
+    return upper - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
+
+
+@pytest.mark.parametrize(
+    ("sigma", "count", "digits"), [(5, 25, 20), (1, 2, 15), (2, 3, 12), (2, 11, 15), (1, 5, 9)]
+)
+@pytest.mark.parametrize("epsilon", [Fraction(3, 2), Fraction(6)])
+def test_contains_a_closed_form(sigma, count, digits, epsilon):
+    """A Gaussian composition is one Gaussian step, however few steps it has."""
     with ctx.workprec(300):
-        mu, epsilon = arb(1), arb(3) / 2
-        root = arb(2).sqrt()
-        upper = ((epsilon / mu - mu / 2) / root).erfc() / 2
-        closed = upper - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
-    ball = enclose_delta([(mechanisms.gaussian(sigma=5).pair(), 25)], Fraction(3, 2), 20)
-    assert ball.contains(closed)
+        at = arb(epsilon.numerator) / epsilon.denominator
+        closed = gaussian_delta(arb(count).sqrt() / sigma, at)
+    ball = enclose_delta([(mechanisms.gaussian(sigma=sigma).pair(), count)], epsilon, digits)
+    with ctx.workprec(300):
+        assert ball.contains(closed)
+        assert 2 * ball.rad() < ball.lower() * arb(10) ** -digits
 
 
 def test_beyond_the_largest_loss_delta_is_zero():

@@ -38,6 +38,24 @@ def test_bounds_of_the_modulus_hold():
                 assert value < step.decay(arb(y), each)
 
 
+def test_integration_by_parts_as_often_as_serves_bounds_the_modulus(monkeypatch):
+    """|φ_t(y)| = e^{−y²/8} of a Gaussian loss of variance 1/4; once by parts never gets so low."""
+    steps = [(mechanisms.gaussian(sigma=2).pair(), R(3))]
+    steps.append((mechanisms.gaussian(sigma=1).subsample("poisson", "1/10").pair("remove"), R(5)))
+    for pair, tilt in steps:
+        step, places = TiltedStep(pair, tilt), (2, 8, 25, 90, 400)
+        for each in (1e-2, 1e-5, 1e-9):
+            bounds = [step.decay(arb(y), each) for y in places]
+            for y, bound in zip(places[:3], bounds, strict=False):
+                with ctx.workprec(128):
+                    assert abs(transform(step, y)) < bound
+            assert bounds[-1] < each or tilt == 5
+    gaussian = TiltedStep(*steps[0])
+    assert gaussian.decay(arb(60), 1e-9) < 1e-9
+    monkeypatch.setattr("symdp.certify.decay._ORDERS", (1,))
+    assert not TiltedStep(*steps[0]).decay(arb(10**6), 1e-9) < 1e-9
+
+
 # Most of the mass of a sampled loss lies where it hardly moves, so that φ falls late.
 LATE = {
     "cubes": (ALL["exp(-|x|**3) noise"].mechanism("cubes")(), R(5, 32)),
