@@ -50,7 +50,7 @@ class _Compiled:
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
         constants = self._constants.get(ctx.prec)
         if constants is None:
-            constants = [_constant(node) for node in self._program.constants]
+            constants = [constant(node) for node in self._program.constants]
             self._constants[ctx.prec] = constants
         values = [*(acb(argument) for argument in arguments), *constants]
         append = values.append
@@ -144,7 +144,7 @@ def constant_ball(node: object, precision: int) -> acb:
     import sympy as sp
 
     with ctx.workprec(precision):
-        return acb(_constant(sp.sympify(node, strict=True)))
+        return acb(constant(sp.sympify(node, strict=True)))
 
 
 def _reader(slots: tuple[int, ...]) -> Callable[[list[Any]], Any]:
@@ -154,7 +154,8 @@ def _reader(slots: tuple[int, ...]) -> Callable[[list[Any]], Any]:
     return itemgetter(slice(slots[0], slots[0] + 1) if slots else slice(0))
 
 
-def _constant(node: sp.Expr | Program) -> Any:
+def constant(node: sp.Expr | Program) -> Any:
+    """Return a ball around a variable-free expression, or its truth value."""
     program = node if isinstance(node, Program) else _constant_program(node)
     _check_supported(program)
     values: list[Any] = []
@@ -309,7 +310,7 @@ def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
 
 def _end(limit: sp.Expr) -> arb | None:
     """A limit as a ball, None where it is infinite."""
-    return None if limit.is_infinite else acb(_constant(limit)).real
+    return None if limit.is_infinite else acb(constant(limit)).real
 
 
 def _method(name: str) -> _Operation:

@@ -18,26 +18,6 @@ _MOST_SHELLS = 40_000
 _Function = Callable[..., Any]
 
 
-def to_mpf(ball: acb, precision: int, name: str) -> Any:
-    """Return the midpoint of a real ball as mpf, provided that it is right to `precision` bits.
-
-    Raises
-    ------
-    AccuracyError
-        If the ball is wider than that.
-    """
-    real = ball.real
-    if not real.is_finite() or not (real.is_zero() or real.rel_accuracy_bits() >= precision):
-        raise AccuracyError(
-            f"'{name}' could not be enclosed to {precision} bits: {real.str(5)}; "
-            "write it in closed form"
-        )
-    import mpmath
-
-    mantissa, exponent = real.mid().man_exp()
-    return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
-
-
 def between(lower: arb, upper: arb) -> arb:
     """Return a ball that covers [lower, upper]."""
     return arb(lower).union(arb(upper))

@@ -9,7 +9,7 @@ from string import Template
 import mpmath
 import sympy as sp
 
-from symdp.emit.mpmath import constant_value
+from symdp.emit.constants import constant_value
 from symdp.emit.standalone.corrections import correction_terms
 from symdp.emit.standalone.model import CONDITIONS, Argument, ClosedForm, Model, Points
 from symdp.emit.standalone.tape import Line, tape
@@ -149,7 +149,7 @@ def _literal(value: object) -> str:
     if value in (sp.oo, -sp.oo):
         return "INFINITY, 0.0, 0" if value == sp.oo else "-INFINITY, 0.0, 0"
     with mpmath.workprec(_BITS):
-        number = constant_value(value)
+        number = constant_value(value, _BITS)
         mantissa, exponent = mpmath.frexp(number)
         high = float(mantissa)
         low = float(mantissa - mpmath.mpf(high))

@@ -9,12 +9,12 @@ from string import Template
 import mpmath
 import sympy as sp
 
-from symdp.emit.mpmath import constant_value
+from symdp.emit.constants import constant_value
 from symdp.emit.standalone.corrections import correction_terms
 from symdp.emit.standalone.model import CONDITIONS, MARKER, Argument, ClosedForm, Model, Points
 from symdp.emit.standalone.tape import Line, tape
 
-_DIGITS = 70
+_DIGITS, _BITS = 70, 250  # of constants, beyond what the emitted code computes with
 _IMPORTS = {
     ClosedForm: """\
 import math
@@ -135,7 +135,7 @@ def _decimal(value: object) -> str:
     if isinstance(value, sp.Integer):
         return str(value)
     with mpmath.workdps(_DIGITS):
-        return str(mpmath.nstr(constant_value(value), _DIGITS, strip_zeros=True))
+        return str(mpmath.nstr(constant_value(value, _BITS), _DIGITS, strip_zeros=True))
 
 
 def _point_law(model: Model, law: Points) -> str:
