@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from symdp.cli.display import one_line
-from symdp.cli.guard import guarded
 from symdp.cli.job import Job, direction
+from symdp.cli.supervise import end_after_work
 from symdp.cli.working import working
 from symdp.cli.wrapping import wrapped
 from symdp.errors import InputError, suggestion
@@ -46,7 +46,8 @@ def print_derivation(
     with working(f"derivation of {job.subject}"):
         mechanism = job.build_mechanism()
         seconds = time_limit + _GRACE + (_TABLE if form in _PROGRAMS else 0.0)
-        text = guarded(lambda: _derived(mechanism, side, order, form, time_limit, exact), seconds)
+        end_after_work(seconds)
+        text = _derived(mechanism, side, order, form, time_limit, exact)
     print(text, end="")
 
 

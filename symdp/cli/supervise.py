@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from symdp.cli.guard import end_group
-
 GRACE = 10.0  # seconds after a limit for what the timer reaches, and for the bound that it gives
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _AFTER_INTERRUPT = 2.0  # seconds to end in good order after an interrupt
@@ -65,6 +63,12 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
         return code
     if code == -signal.SIGINT:
         return INTERRUPTED
+    if code == -signal.SIGPROF:
+        return complain(
+            "not done within the time for it: give the parameters values with fewer digits, write "
+            "the density more simply, or raise --time-limit",
+            1,
+        )
     return complain(
         f"the computation was ended by {signal.Signals(-code).name}, as where memory runs out: "
         "ask a simpler question, or another --method such as moments",
@@ -77,6 +81,17 @@ def must_end_in(seconds: float) -> None:
     if _told is not None:
         with suppress(OSError):
             os.write(_told, f"{seconds!r}\n".encode())
+
+
+def end_after_work(seconds: float) -> None:
+    """Let the system end this process, if it is supervised, after so many seconds of its own work.
+
+    Work with limits of its own ends long before; this also ends what listens to no signal, as one
+    huge power of a whole number.
+    """
+    if _told is not None:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _obey(command: Callable[[], int], writing: int, parent: int) -> None:
@@ -134,10 +149,12 @@ class _Overseer:
         while True:
             ended, status = os.waitpid(self._child, os.WNOHANG)
             if ended:
+                if os.WIFSIGNALED(status):
+                    _end(os.killpg, self._child)  # what it started
                 return os.waitstatus_to_exitcode(status)
             left = self._end - time.monotonic()
             if left <= 0:
-                end_group(self._child)
+                self._end_child()
                 return -signal.SIGINT if self._is_interrupted else None
             ready, _, _ = select.select([self._reading], [], [], min(left, 3600.0))
             if ready:
@@ -167,6 +184,12 @@ class _Overseer:
             for number, handler in before.items():
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
+    def _end_child(self) -> None:
+        """End the child and the processes of its group."""
+        for kill in (os.killpg, os.kill):  # its group may not exist yet
+            _end(kill, self._child)
+        os.waitpid(self._child, 0)
+
     def _wake(self, number: int, frame: FrameType | None) -> None:
         os.write(self._writing, b"\n")
 
@@ -178,6 +201,11 @@ class _Overseer:
         self._wake(number, frame)
 
     def _end_both(self, number: int, frame: FrameType | None) -> None:
-        end_group(self._child)
+        self._end_child()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+def _end(kill: Callable[[int, int], None], number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        kill(number, signal.SIGKILL)
