@@ -69,24 +69,26 @@ def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
     )
 
 
-def ask_delta(given: Mapping[str, Any]) -> None:
+def ask_delta(job: Job, given: Mapping[str, Any]) -> None:
     """Print δ at the ε among the words given, which are named as the options of the command."""
     at = words.real(given["epsilon"], "--epsilon")
     side, name = words.direction(given["direction"]), words.method(given["method"])
     _answer(
         f"δ({given['epsilon']})",
+        job,
         given,
         lambda steps: steps.delta(at, name, side),
         lambda steps: steps.delta(at, "moments", side),
     )
 
 
-def ask_epsilon(given: Mapping[str, Any]) -> None:
+def ask_epsilon(job: Job, given: Mapping[str, Any]) -> None:
     """Print ε at the δ among the words given."""
     at = words.delta(given["delta"])
     side, name = words.direction(given["direction"]), words.method(given["method"])
     _answer(
         f"ε(δ = {given['delta']})",
+        job,
         given,
         lambda steps: steps.epsilon(at, name, side),
         lambda steps: steps.epsilon(at, "moments", side),
@@ -95,11 +97,11 @@ def ask_epsilon(given: Mapping[str, Any]) -> None:
 
 def _answer(
     what: str,
+    job: Job,
     given: Mapping[str, Any],
     ask: Callable[[Composition], Guarantee],
     instead: Callable[[Composition], Guarantee],
 ) -> None:
-    job = Job.of(given)
     composed = Composed(job)
     with working(f"{what} of {job.subject}"):
         answer = in_time(given["time_limit"], composed, ask, instead)

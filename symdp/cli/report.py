@@ -20,40 +20,19 @@ _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
 _PATIENCE = 30.0  # seconds for the truth, and for the accountants
 
 
+@options.of_steps()
 def report(
     *,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
     ],
-    mechanism: options.Mechanism = None,
-    values: options.Values = None,
-    count: options.Count = None,
+    job: Job,
     delta: Annotated[
         str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
     ] = "1e-5",
-    sampling: options.Scheme = None,
-    rate: options.Rate = None,
-    batch: options.Batch = None,
-    records: options.Records = None,
-    group: options.Group = None,
-    steps: options.Steps = None,
-    participations: options.Participations = None,
-    relation: options.Relation = None,
-    composition: options.CompositionFile = None,
 ) -> None:
     """Write a report: what was derived, ε by every accountant, the privacy profile."""
-    job = Job.of(locals())
-    write_report(job, words.delta(delta), output)
-
-
-def write_report(job: Job, delta: float, path: Path) -> None:
-    """Analyse the job and write the page, without its figures where nothing can draw them.
-
-    Raises
-    ------
-    InputError
-        If the job breaks a rule, or the file's name or place does.
-    """
+    at, path = words.delta(delta), output
     ending = path.suffix.lower().removeprefix(".")
     if ending not in _ENDINGS:
         hint = suggestion(ending, _ENDINGS) if ending else ""
@@ -68,9 +47,9 @@ def write_report(job: Job, delta: float, path: Path) -> None:
         undrawn = why_not_drawn()
         title = Path(job.composition).name if job.composition else composition.steps[0][0].name
         advance = work.say
-        results = analyse(composition, delta, digits=_DIGITS, advance=advance, patience=_PATIENCE)
+        results = analyse(composition, at, digits=_DIGITS, advance=advance, patience=_PATIENCE)
         heading = one_line(f"{title}, {steps_of(composition.count)}")
-        blocks = section(heading, composition, delta, results, advance=advance, undrawn=undrawn)
+        blocks = section(heading, composition, at, results, advance=advance, undrawn=undrawn)
         if asked := one_line(job.typed):
             blocks.insert(1, Paragraph(f"Asked: {asked}", "quiet"))
         work.say(f"writing {path}")
