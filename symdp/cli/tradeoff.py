@@ -63,7 +63,7 @@ def _tell(
     misses = [float(miss) for miss in trade_off(steps, rates, side)]
     advantage = membership_advantage(steps)
     if plot is not None:
-        from symdp.report.tradeoff_plot import save_trade_off
+        from symdp.report.plot import save_trade_off
 
         grid = [place / (_DRAWN - 1) for place in range(_DRAWN)]
         save_trade_off(grid, [float(miss) for miss in trade_off(steps, grid, side)], plot)

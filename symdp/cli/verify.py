@@ -51,7 +51,7 @@ def verify(
                     side,
                     digits=wanted,
                     methods=methods,
-                    advance=lambda done, total: work.say(what, done, total),
+                    advance=lambda done, total: work.say(work.what, done, total),
                 )
             )
         seconds = time.perf_counter() - start

@@ -50,18 +50,15 @@ class EdgeworthInterval(FloatAccountant):
     'eeai'
     """
 
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return "eeai"
-
-    @property
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-        return (
-            "EA Def 4.2", "EA Lemma 4.3", "Derumigny Thm A.2", "Prawitz", "Shevtsova2010",
-            "SPA (43)",
-        )  # fmt: skip
+    name: str = "eeai"
+    citations: tuple[str, ...] = (
+        "EA Def 4.2",
+        "EA Lemma 4.3",
+        "Derumigny Thm A.2",
+        "Prawitz",
+        "Shevtsova2010",
+        "SPA (43)",
+    )
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the proved interval at one ε; its value is the upper end."""

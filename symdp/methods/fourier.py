@@ -109,21 +109,6 @@ class Fourier(FloatAccountant):
                 return _answer(law, epsilon, window, found, error)
 
 
-def halving_error(law: SumLaw, epsilon: float, reach: float, points: int) -> float:
-    """Return err(L, n) = 2|I_n − I_2n| of the grid of n points of [−L, L) [FA (7.4)].
-
-    Parameters
-    ----------
-    law, epsilon
-        the total loss and ε.
-    reach, points
-        L and n.
-    """
-    window = _Window(0.0, reach)
-    found, finer = (_riemann_sum(law, epsilon, window, n) for n in (points, 2 * points))
-    return _halving_error(found, finer)
-
-
 @dataclass(frozen=True)
 class _Window:
     """The grid's middle and half its length."""
