@@ -16,7 +16,7 @@ import typer
 from symdp.cli import job as words
 from symdp.cli import options
 from symdp.cli.job import Job
-from symdp.cli.train_job import (
+from symdp.cli.train import (
     BatchSize,
     Epochs,
     Examples,
@@ -153,7 +153,7 @@ def _named(path: Path | None) -> Path:
 
 
 def _write(made: dict[str, Any], path: Path) -> None:
-    from symdp.report.card_page import card_page
+    from symdp.report.card import card_page
     from symdp.report.html import to_html
     from symdp.report.markdown import to_markdown
     from symdp.report.tex import to_tex

@@ -16,8 +16,7 @@ from symdp.exact.base import FloatAccountant
 from symdp.law.cells import has_smooth_density, loss_cells, loss_density, loss_span
 from symdp.law.loss import LossLaw
 from symdp.law.total import SumLaw
-from symdp.methods.grid_reach import log_beyond, reach, step_beyond
-from symdp.methods.grid_sum import GridSum, Lumps, grid_sum
+from symdp.methods.grid_sum import GridSum, Lumps, grid_sum, log_beyond, reach, step_beyond
 from symdp.methods.moments import Moments, proved_instead
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.guarantee import Curve, Guarantee
 from symdp.questions.larger import larger_delta
-from symdp.questions.steps import listed_steps
-from symdp.questions.sums import Summed
+from symdp.questions.steps import Summed, listed_steps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

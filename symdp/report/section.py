@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import mpmath
 
-from symdp.citation import bibtex
+from symdp.citation import REFERENCES, bibtex, tag_of
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.report import formulas
@@ -34,7 +34,6 @@ from symdp.report.derived import cumulant_table, derivation_blocks, mechanism_bl
 from symdp.report.numbers import check_blocks, epsilon_table
 from symdp.report.plot import Series
 from symdp.report.profile import FAILURES, default_range, evenly, reason_of, sample
-from symdp.report.references import full
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
@@ -184,3 +183,16 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     drawn = ", ".join(curve.label for curve in every)
     figure = Plot(every, f"The profile by {drawn}.", f"{name}-every", beside=True)
     return [*blocks, Folded("The profile by every accountant", [figure])]
+
+
+def full(citations: Iterable[str]) -> list[str]:
+    """Return the sources of citations such as "SPA (61)", each once, tags spelled out.
+
+    >>> full(["FA Alg. 1", "FA 6.2"])[0][:26]
+    'FA: A. Koskela, J. Jälkö, '
+    """
+    found: dict[str, None] = {}
+    for citation in citations:
+        known = REFERENCES.get(tag_of(citation))
+        found[f"{known.tag}: {known.text()}" if known else citation] = None
+    return [text for text in found if text]

@@ -23,8 +23,7 @@ from symdp.report.html import to_html
 from symdp.report.markdown import to_markdown
 from symdp.report.plot import Series, embedded, save
 from symdp.report.profile import default_range, spent
-from symdp.report.references import full
-from symdp.report.section import analyse, section
+from symdp.report.section import analyse, full, section
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 STEPS = symdp.compose(symdp.mechanisms.gaussian(sigma=5), 10)
