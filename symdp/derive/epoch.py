@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp.derive import present, tidy
-from symdp.derive.cgf_check import parameters_of, with_values
-from symdp.derive.check import agrees, random_values
+from symdp.derive.check import agrees, parameters_of, with_values
 from symdp.derive.derivation import derive
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, TURNED, Piece, Point
 from symdp.derive.series import Series, check_order
+from symdp.derive.signs import random_values
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model.allocation import allocated_steps

@@ -12,14 +12,13 @@ from sympy.utilities.iterables import sift
 
 from symdp.derive import tidy
 from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
-from symdp.derive.check import random_values
 from symdp.derive.log_form import log_form
 from symdp.derive.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.derive.normal_form import LogForm
 from symdp.derive.records import Piece, Point
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.shapes import occurrences
-from symdp.derive.signs import sign_of
+from symdp.derive.signs import random_values, sign_of
 from symdp.derive.turning import monotone_cuts
 from symdp.errors import InputError
 

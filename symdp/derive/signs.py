@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import sympy as sp
 
 from symdp.derive import tidy
 from symdp.errors import InputError
-from symdp.model.assumption import released
+from symdp.model.assumption import AssumedSymbol, released
 
 _DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding
 _MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
@@ -282,3 +284,50 @@ def _near(value: sp.Expr, tolerance: sp.Rational) -> sp.Expr:
         if abs(candidate - exact) < tolerance or digits > _DIGITS:
             return candidate
         digits += 1
+
+
+def random_values(
+    symbols: Iterable[sp.Symbol], seed: int, below_one: Iterable[str] = ()
+) -> Mapping[sp.Symbol, sp.Expr]:
+    """Return random rational values that respect the assumptions of parameters.
+
+    Examples
+    --------
+    >>> s, n = sp.Symbol("s", positive=True), sp.Symbol("n", integer=True, positive=True)
+    >>> sorted(random_values([s, n], seed=3).values())
+    [1, 48/23]
+    """
+    chance, below = random.Random(seed), set(below_one)
+    values: dict[sp.Symbol, sp.Expr] = {}
+    wanted = set(symbols)
+    assumed = [symbol for symbol in wanted if isinstance(symbol, AssumedSymbol)]
+    depending = {symbol for symbol in assumed if symbol.compared_with}
+    wanted.update(*(symbol.compared_with for symbol in assumed))
+    # Those whose ends hold other parameters come last.
+    for symbol in sorted(wanted, key=lambda s: (s in depending, str(s.name))):
+        if isinstance(symbol, AssumedSymbol):
+            value: sp.Expr = _between(symbol.moved(values), chance, symbol.name in below)
+        elif symbol.is_integer:
+            value = sp.Integer(chance.randint(1, 3))
+        elif symbol.name in below:
+            value = sp.Rational(chance.randint(2, 21), 23)
+        else:
+            value = sp.Rational(chance.randint(14, 50), 23)
+        turns = symbol.is_negative and not isinstance(symbol, AssumedSymbol)
+        values[symbol] = -value if turns else value
+    return values
+
+
+def _between(symbol: AssumedSymbol, chance: random.Random, is_below_one: bool) -> sp.Expr:
+    """Return a random value between the ends of a symbol, which are numbers."""
+    lower, upper = symbol.both_ends
+    if lower is not None:
+        low = lower.value
+    else:
+        low = sp.S.Zero if symbol.is_nonnegative or upper is None else upper.value - 2
+    high = upper.value if upper else sp.S.One if is_below_one and low < 1 else low + 2
+    value = low + (high - low) * sp.Rational(chance.randint(2, 21), 23)
+    if not symbol.is_integer:
+        return value
+    near = (sp.floor(value), sp.ceiling(value), sp.floor(low) + 1)
+    return next((at for at in near if symbol.allows(at)), sp.ceiling(low))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import sympy as sp
 
 from symdp.derive import tidy
-from symdp.derive.check import random_values
+from symdp.derive.signs import random_values
 from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb, arb, ctx, fmpq
 
-from symdp.emit.arb_logarithms import (
+from symdp.emit.arb_operations import (
     UNKNOWN,
+    all_of,
+    any_of,
+    bessel_k_ball,
+    comparison,
+    integer_power,
+    log_bessel_i_ball,
     log_one_plus,
     log_ratio,
     log_sum_exp,
+    piecewise,
+    power,
     unit_log_sum_exp,
 )
-from symdp.emit.arb_logic import all_of, any_of, comparison, piecewise
-from symdp.emit.arb_powers import integer_power, power
-from symdp.emit.bessel import bessel_k_ball, log_bessel_i_ball
 from symdp.emit.enclose import enclose_integral, enclose_sum
 from symdp.emit.steps import Program
 from symdp.errors import InputError
