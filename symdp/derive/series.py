@@ -25,7 +25,7 @@ _LEAST = 0.25  # seconds
 
 
 class Series:
-    """Methods of a `Derivation` that write it or expand it in the cumulants K^(j)(t) of one step."""
+    """Methods of a `Derivation` that write it, or expand it in the cumulants K^(j)(t) of a step."""
 
     def _of(self) -> Derivation:
         return cast("Derivation", self)
