@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from symdp.decimal_text import Side, rounded, rounded_exponential
+from symdp.decimal_text import rounded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,15 +109,6 @@ def steps_of(count: int) -> str:
     ('1 step', '14063 steps')
     """
     return "1 step" if count == 1 else f"{count} steps"
-
-
-def show(log_value: float, digits: int = 12, side: Side = "nearest") -> str:
-    """Return e^x as a decimal, below the double range too.
-
-    >>> show(-1000.0), show(-1.0, 3)
-    ('5.07595889755e-435', '0.368')
-    """
-    return rounded_exponential(log_value, digits, side)
 
 
 def meaning(answer: Guarantee) -> str:

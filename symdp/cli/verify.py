@@ -9,10 +9,11 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import console, one_line, print_json, show, steps_of
+from symdp.cli.display import console, one_line, print_json, steps_of
 from symdp.cli.job import Job
 from symdp.cli.patience import in_time
 from symdp.cli.working import working
+from symdp.decimal_text import rounded_exponential
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
@@ -106,7 +107,7 @@ def _print_table(composition: Composition, checks: list[Check], broken: int) -> 
         if truth.value is None:
             head = f"ε = {epsilon:g}: no truth, {truth.reason}"
         else:
-            head = f"ε = {epsilon:g}: δ = {show(truth.log)} to {truth.digits} digits"
+            head = f"ε = {epsilon:g}: δ = {rounded_exponential(truth.log)} to {truth.digits} digits"
         screen.print()
         screen.print(Text(head), soft_wrap=True)
         table = Table(box=None, pad_edge=False)
