@@ -15,13 +15,14 @@ from symdp.report.profile import FAILURES, reason_of, spent
 from symdp.report.verification import Check, Truth, check, places, truth_at
 
 if TYPE_CHECKING:
+    from symdp.arguments import Direction
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
 
 TARGETS = (1e-2, 1e-5, 1e-10)
 _NEWTON_STEPS = 4
 _SETTLED = 1e-9
-_SIDES = ("remove", "add")
+_SIDES: tuple[Direction, ...] = ("remove", "add")
 _NO_ANSWER = "no answer within"
 # Whose ε says where to look at the profile, the first that has one.
 GUIDES = ("contour", "clt", "moments")
@@ -112,10 +113,10 @@ def analyse(
         if guide is not None and at_delta is not None:
             advance(f"ε to {digits} digits")
             results.truth = _settle(
-                composition, delta, guide, at_delta.result(), lambda e: judges.ask(e).result()
+                composition, delta, guide, at_delta(), lambda e: judges.ask(e)()
             )
         advance("truth on the profile")
-        truths = [asked.result() for asked in waiting]
+        truths = [asked() for asked in waiting]
     order = {name: place for place, name in enumerate(names())}
     results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
     own = Deadline(patience)
@@ -126,7 +127,7 @@ def analyse(
     return results
 
 
-def different_sides(composition: Composition) -> tuple[str, ...]:
+def different_sides(composition: Composition) -> tuple[Direction, ...]:
     """Return the directions that may differ: one where a symmetry exchanges P and Q of each step.
 
     Examples
