@@ -27,7 +27,7 @@ from symdp.derive.check import agrees, parameters_of, with_values
 from symdp.derive.derivation import derive
 from symdp.derive.orders import cumulants_of
 from symdp.derive.pieces import pieces, points
-from symdp.derive.records import CGF, TURNED, Piece, Point
+from symdp.derive.records import CGF, TURNED, Piece
 from symdp.derive.series import Series, check_order
 from symdp.derive.signs import random_values
 from symdp.errors import AccuracyError, InputError
@@ -181,7 +181,7 @@ class EpochDerivation(Series):
         concrete = with_values(pair, dict(values))
         law = (
             [_of_ratio(p) for p in pieces(concrete) if p.log_q is not None],
-            [_point_of_ratio(p) for p in points(concrete) if p.q != 0],
+            [replace(p, p=p.q, loss=-p.p / p.q) for p in points(concrete) if p.q != 0],
             concrete.variable,
         )
         try:
@@ -307,10 +307,6 @@ def _of_ratio(piece: Piece) -> Piece:
         slope=TURNED[piece.slope],
         log_p_terms=piece.log_q_terms,
     )
-
-
-def _point_of_ratio(point: Point) -> Point:
-    return replace(point, p=point.q, loss=-point.p / point.q)
 
 
 def _moments(cumulants: list[sp.Expr]) -> list[sp.Expr]:

@@ -214,7 +214,8 @@ def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
     if ordered is None:
         return [(lower, upper, "unknown")]
     ends = [lower, *ordered, upper]
-    signs = _signs_between(sp.diff(loss, x), x, ends)
+    slope = sp.diff(loss, x)
+    signs = [_sign_at(slope, x, interior_point(low, high)) for low, high in pairwise(ends)]
     if derivative.is_polynomial(x):
         degree = sp.degree(derivative, x)
         two = degree == 2 and sign_of(sp.factor(sp.discriminant(derivative, x))) == 1
@@ -235,10 +236,6 @@ def _merged(parts: list[_Part]) -> list[_Part]:
         else:
             merged.append((low, high, slope))
     return merged
-
-
-def _signs_between(derivative: sp.Expr, x: sp.Symbol, ends: list[sp.Expr]) -> list[int | None]:
-    return [_sign_at(derivative, x, interior_point(low, high)) for low, high in pairwise(ends)]
 
 
 def _sign_at(derivative: sp.Expr, x: sp.Symbol, place: sp.Expr) -> int | None:

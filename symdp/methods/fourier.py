@@ -90,7 +90,7 @@ class Fourier(FloatAccountant):
             window = _Window(0.0, self.reach)
             found = _riemann_sum(law, epsilon, window, self.points)
             finer = _riemann_sum(law, epsilon, window, 2 * self.points)
-            error = max(_halving_error(found, finer), found.defect)
+            error = max(2.0 * abs(found.value - finer.value), found.defect)
             return _answer(law, epsilon, window, found, error)
         window = _automatic(law, epsilon)
         points = _FIRST_POINTS
@@ -123,10 +123,6 @@ class _Found:
     value: float
     defect: float
     floor: float
-
-
-def _halving_error(found: _Found, finer: _Found) -> float:
-    return 2.0 * abs(found.value - finer.value)
 
 
 _sums: WeakKeyDictionary[SumLaw, dict[tuple[_Window, int], tuple[GridSum, float]]]

@@ -41,8 +41,7 @@ def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
     """
     curve = []
     for order in orders:
-        if not 1.0 < order < math.inf:
-            raise InputError(f"Rényi order {order!r}: a finite number above 1 is needed")
+        _check(order)
         diverges = law.mass_at_infinity > 0 or order - 1.0 >= law.domain[1]
         curve.append(math.inf if diverges else law.cgf(order - 1.0) / (order - 1.0))
     return curve
@@ -78,8 +77,7 @@ class Renyi(FloatAccountant):
 
     def __post_init__(self) -> None:
         for order in self.orders:
-            if not 1.0 < order < math.inf:
-                raise InputError(f"Rényi order {order!r}: a finite number above 1 is needed")
+            _check(order)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1."""
@@ -91,3 +89,8 @@ class Renyi(FloatAccountant):
             best = log_integral_bound(law, epsilon, Strip.RIGHT, plain=False)
         value = min(log_add_exp(law.log_mass_at_infinity, best), 0.0)
         return Answer(value, None, value, "bound")
+
+
+def _check(order: float) -> None:
+    if not 1.0 < order < math.inf:
+        raise InputError(f"Rényi order {order!r}: a finite number above 1 is needed")
