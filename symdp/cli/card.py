@@ -89,7 +89,7 @@ def card(
 
     With --check, exit code 1 where something differs.
     """
-    from symdp.cli.patience import in_time
+    from symdp.cli.supervise import in_time
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch_size, records, group,

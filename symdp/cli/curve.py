@@ -12,7 +12,7 @@ from symdp.cli import job as words
 from symdp.cli import options
 from symdp.cli.display import console, print_json, print_protection, steps_of
 from symdp.cli.job import Job
-from symdp.cli.patience import in_time
+from symdp.cli.supervise import in_time
 from symdp.cli.working import working
 from symdp.decimal_text import rounded
 from symdp.errors import InputError

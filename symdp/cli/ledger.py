@@ -58,7 +58,7 @@ def epsilon(
 ) -> None:
     """Print the smallest ε ≥ 0 of all steps so far at a given δ."""
     from symdp.cli.display import print_answer
-    from symdp.cli.patience import in_time
+    from symdp.cli.supervise import in_time
     from symdp.cli.working import working
 
     side, at, name = words.direction(direction), words.delta(delta), words.method(method)

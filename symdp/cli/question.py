@@ -12,7 +12,7 @@ from symdp import user_cache
 from symdp.cli import job as words
 from symdp.cli.display import print_answer
 from symdp.cli.job import Job, bindings, number, whole
-from symdp.cli.patience import in_time
+from symdp.cli.supervise import in_time
 from symdp.cli.working import working
 from symdp.errors import SymdpError
 from symdp.interrupt import limit

@@ -36,7 +36,7 @@ def tradeoff(
     as_json: options.Json = False,
 ) -> None:
     """Print the least miss rate of any attack at its false positive rate, and draw it."""
-    from symdp.cli.patience import in_time
+    from symdp.cli.supervise import in_time
     from symdp.cli.working import working
 
     side = words.direction(direction)

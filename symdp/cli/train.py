@@ -87,7 +87,7 @@ def train(
     ] = False,
 ) -> None:
     """Print ε of a training run with noisy gradients, or the noise that it needs for an ε."""
-    from symdp.cli.patience import in_time
+    from symdp.cli.supervise import in_time
     from symdp.cli.working import working
 
     if (noise is None) == (target_epsilon is None):

@@ -11,7 +11,7 @@ from symdp.cli import job as words
 from symdp.cli import options
 from symdp.cli.display import console, one_line, print_json, steps_of
 from symdp.cli.job import Job
-from symdp.cli.patience import in_time
+from symdp.cli.supervise import in_time
 from symdp.cli.working import working
 from symdp.decimal_text import rounded_exponential
 
