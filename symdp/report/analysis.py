@@ -11,7 +11,7 @@ import mpmath
 from symdp.errors import AccuracyError
 from symdp.report.deadline import MOST_SECONDS, Deadline, within
 from symdp.report.patience import Judges
-from symdp.report.profile import FAILURES, reason_of, spent
+from symdp.report.profile import FAILURES, reason_of
 from symdp.report.verification import Check, Truth, check, places, truth_at
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _account(
         return
     try:
         with within(deadline, MOST_SECONDS):
-            results.answers.append(spent(composition, delta, method))
+            results.answers.append(composition.epsilon(delta, method))
     except FAILURES as error:
         results.failures.append((method, reason_of(error)))
 

@@ -114,7 +114,7 @@ def test_what_is_too_slow_says_so(monkeypatch):
     def sleeps(*_, **__):
         time.sleep(30)
 
-    monkeypatch.setattr("symdp.report.analysis.spent", sleeps)
+    monkeypatch.setattr(symdp.Composition, "epsilon", sleeps)
     results = analyse(STEPS, 1e-5, digits=15, targets=(), patience=0.5)
     assert results.best is None
     assert not results.answers
