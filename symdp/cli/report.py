@@ -39,9 +39,10 @@ def report(
         raise InputError(f"-o {path}: the name must end in .html or .md{hint}")
     with working(f"report on {job.subject}") as work:
         composition = job.build(default_count=100)
+        from symdp.report.analysis import analyse
         from symdp.report.blocks import Page, Paragraph
         from symdp.report.plot import why_not_drawn
-        from symdp.report.section import analyse, section
+        from symdp.report.section import section
 
         _check_place(path)
         undrawn = why_not_drawn()

@@ -12,7 +12,7 @@ from symdp.errors import AccuracyError
 from symdp.report.deadline import MOST_SECONDS, Deadline, within
 from symdp.report.patience import Judges
 from symdp.report.profile import FAILURES, reason_of
-from symdp.report.verification import Check, Truth, check, places, truth_at
+from symdp.report.verification import Check, Truth, check, places
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
@@ -112,8 +112,9 @@ def analyse(
                 _account(composition, delta, name, own, results)
         if guide is not None and at_delta is not None:
             advance(f"ε to {digits} digits")
-            results.truth = _settle(
-                composition, delta, guide, at_delta(), lambda e: judges.ask(e)()
+            asked = {guide.epsilon: at_delta}
+            results.truth = epsilon_truth(
+                composition, delta, guide, lambda e: (asked.get(e) or judges.ask(e))()
             )
         advance("truth on the profile")
         truths = [asked() for asked in waiting]
@@ -176,26 +177,13 @@ def _left_out(deadline: Deadline) -> str:
 
 
 def epsilon_truth(
-    composition: Composition, delta: float, start: Guarantee, digits: int
+    composition: Composition, delta: float, start: Guarantee, ask: Callable[[float], Truth]
 ) -> EpsilonTruth:
     """Return the ε at which the true profile equals δ, by Newton steps from a near guess.
 
     The slope of log δ comes from the contour; it only sets how fast the steps settle.
     """
-
-    def ask(epsilon: float) -> Truth:
-        return truth_at(composition, epsilon, "both", digits)
-
-    return _settle(composition, delta, start, ask(start.epsilon), ask)
-
-
-def _settle(
-    composition: Composition,
-    delta: float,
-    start: Guarantee,
-    truth: Truth,
-    ask: Callable[[float], Truth],
-) -> EpsilonTruth:
+    truth = ask(start.epsilon)
     epsilon = start.epsilon
     if epsilon == 0 and truth.value is not None and truth.value <= delta:
         return EpsilonTruth(0.0, mpmath.mpf(0), truth.digits, truth.direction)

@@ -11,14 +11,7 @@ from symdp.citation import REFERENCES, bibtex, tag_of
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.report import formulas
-from symdp.report.analysis import (
-    GUIDES,
-    EpsilonTruth,
-    Results,
-    analyse,
-    different_sides,
-    epsilon_truth,
-)
+from symdp.report.analysis import GUIDES, Results, different_sides
 from symdp.report.blocks import (
     Block,
     Code,
@@ -37,8 +30,6 @@ from symdp.report.profile import FAILURES, default_range, evenly, reason_of, sam
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
-
-__all__ = ["EpsilonTruth", "Results", "analyse", "epsilon_truth", "section"]
 
 DRAWN = ("contour", "msd:1", "clt", "moments")
 _POINTS = 60
@@ -64,7 +55,7 @@ def section(
     title
         The section's heading.
     composition, delta, results
-        What was analysed; see `analyse`.
+        What was analysed; see `symdp.report.analysis.analyse`.
     name
         Distinguishes this section's figures from others on the page.
     order

@@ -18,12 +18,13 @@ import symdp
 from symdp.derive import present
 from symdp.emit.mathml import mathml
 from symdp.report import formulas
+from symdp.report.analysis import analyse
 from symdp.report.blocks import Formulas, Heading, Listing, Page, Paragraph, Plot, Table
 from symdp.report.html import to_html
 from symdp.report.markdown import to_markdown
 from symdp.report.plot import Series, embedded, save
 from symdp.report.profile import default_range, spent
-from symdp.report.section import analyse, full, section
+from symdp.report.section import full, section
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 STEPS = symdp.compose(symdp.mechanisms.gaussian(sigma=5), 10)

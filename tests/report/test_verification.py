@@ -10,10 +10,9 @@ import pytest
 
 import symdp
 from symdp.questions.guarantee import Guarantee
-from symdp.report.analysis import different_sides
+from symdp.report.analysis import analyse, different_sides, epsilon_truth
 from symdp.report.deadline import Deadline, within
 from symdp.report.patience import Judges
-from symdp.report.section import analyse, epsilon_truth
 from symdp.report.verification import (
     Truth,
     certified,
@@ -44,10 +43,14 @@ def test_truth_is_the_closed_form():
 @pytest.mark.slow
 def test_true_epsilon_meets_delta():
     start = STEPS.epsilon(1e-6)
-    found = epsilon_truth(STEPS, 1e-6, start, 30)
+
+    def ask(epsilon):
+        return truth_at(STEPS, epsilon, "both", 30)
+
+    found = epsilon_truth(STEPS, 1e-6, start, ask)
     assert found.exact is not None
     assert float(found.exact) == pytest.approx(start.epsilon, rel=1e-12)
-    rough = epsilon_truth(STEPS, 1e-6, STEPS.epsilon(1e-6, "moments"), 30)
+    rough = epsilon_truth(STEPS, 1e-6, STEPS.epsilon(1e-6, "moments"), ask)
     assert float(rough.exact) == pytest.approx(float(found.exact), rel=1e-14)
 
 
