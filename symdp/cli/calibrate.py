@@ -9,7 +9,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import console, meaning, print_json, print_protection, steps_of
+from symdp.cli.display import meaning, print_json, print_source, styled
 from symdp.cli.job import Job
 from symdp.cli.supervise import in_time
 from symdp.cli.working import working
@@ -183,21 +183,23 @@ def _calibrate(
 
 
 def _print_attack(found: AttackCalibration, as_json: bool) -> None:
-    from rich.text import Text
-
-    from symdp.questions.calibration_grid import decimal
-
     if as_json:
         print_json(found.to_json())
         return
-    screen, alpha = console(), found.false_positive_rate
-    head = Text(f"{found.parameter} = ").append(decimal(found.value), style="bold")
-    screen.print(head, soft_wrap=True)
+    alpha, (value, beyond) = found.false_positive_rate, _values(found)
+    print(f"{found.parameter} = {styled(value, 'bold')}")
     what = "advantage" if alpha is None else f"true positive rate at {alpha:g}"
     held, missed = (rounded(rate, 9, "up") for rate in (found.rate, found.missed))
-    screen.print(f"  no attack has a higher {what} than {held} ≤ {found.target:g}", soft_wrap=True)
-    screen.print(f"  the next, {decimal(found.neighbour)}, allows {missed} and misses it")
-    screen.print(f"  both directions, {found.seconds:.2g} s", soft_wrap=True)
+    print(f"  no attack has a higher {what} than {held} ≤ {found.target:g}")
+    print(f"  the next, {beyond}, allows {missed} and misses it")
+    print(f"  both directions, {found.seconds:.2g} s")
+
+
+def _values(found: Calibration | AttackCalibration) -> tuple[str, str]:
+    """Return the value that was found and the next one as decimals."""
+    from symdp.questions.calibration_grid import decimal
+
+    return decimal(found.value), decimal(found.neighbour)
 
 
 def _mechanism(job: Job, parameter: str) -> Mechanism:
@@ -222,27 +224,12 @@ def _mechanism(job: Job, parameter: str) -> Mechanism:
 
 
 def _print(found: Calibration) -> None:
-    from rich.text import Text
-
-    from symdp.questions.calibration_grid import decimal
-
-    screen = console()
-    answer = found.guarantee
-    head = Text(f"{found.parameter} = ").append(decimal(found.value), style="bold")
-    screen.print(head, soft_wrap=True)
+    answer, (value, beyond) = found.guarantee, _values(found)
+    print(f"{found.parameter} = {styled(value, 'bold')}")
     at, goal = f"δ({answer.epsilon_text()})", given(found.target_delta)
-    screen.print(Text(f"  {at} = {_within(found)} ≤ {goal}, {meaning(answer)}"))
-    missed = found.missed.delta_text()
-    screen.print(Text(f"  the next, {decimal(found.neighbour)}, has {missed} and misses it"))
-    screen.print(
-        Text(
-            f"  method {answer.method}, direction {answer.direction}, "
-            f"{steps_of(answer.count)}, {found.seconds:.2g} s",
-            style="dim",
-        ),
-        soft_wrap=True,
-    )
-    print_protection(answer)
+    print(f"  {at} = {_within(found)} ≤ {goal}, {meaning(answer)}")
+    print(f"  the next, {beyond}, has {found.missed.delta_text()} and misses it")
+    print_source(answer, found.seconds)
 
 
 def _within(found: Calibration) -> str:

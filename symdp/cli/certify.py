@@ -8,7 +8,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import console, print_json, print_protection, steps_of
+from symdp.cli.display import print_json, print_source, styled
 from symdp.cli.job import Job
 from symdp.cli.supervise import in_time
 from symdp.cli.working import working
@@ -67,25 +67,11 @@ def _print(proved: Certificate, as_json: bool) -> None:
     if as_json:
         print_json(proved.to_json())
         return
-    from rich.text import Text
-
-    screen = console()
-    if proved.asked == "epsilon":
-        head = f"ε({proved.delta_text()}) lies between\n"
-    else:
-        head = f"δ({proved.epsilon_text()}) lies between\n"
-    ends = f"  {proved.lower_decimal}\n  {proved.upper_decimal}"
-    screen.print(Text(head).append(ends, style="bold"), soft_wrap=True)
-    said = "  proved, every rounding included"
+    asked = proved.delta_text() if proved.asked == "epsilon" else proved.epsilon_text()
+    print(f"{'ε' if proved.asked == 'epsilon' else 'δ'}({asked}) lies between")
+    print(styled(f"  {proved.lower_decimal}\n  {proved.upper_decimal}", "bold"))
+    fewer = ""
     if proved.digits < proved.digits_asked:
-        said += f"; {proved.digits} digits of the {proved.digits_asked} asked for"
-    screen.print(Text(said), soft_wrap=True)
-    screen.print(
-        Text(
-            f"  method {proved.method}, direction {proved.direction}, "
-            f"{steps_of(proved.count)}, {proved.seconds:.2g} s",
-            style="dim",
-        ),
-        soft_wrap=True,
-    )
-    print_protection(proved)
+        fewer = f"; {proved.digits} digits of the {proved.digits_asked} asked for"
+    print(f"  proved, every rounding included{fewer}")
+    print_source(proved, proved.seconds)

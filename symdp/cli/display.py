@@ -72,9 +72,7 @@ def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> 
         head, value = f"ε(δ = {delta}) = ", epsilon
     print(head + styled(value, "bold"))
     print(f"  {meaning(answer)}")
-    told = f"direction {answer.direction}, {steps_of(answer.count)}, {answer.seconds:.2g} s"
-    print(styled(f"  method {answer.method}, {told}", "dim"))
-    print_protection(answer)
+    print_source(answer, answer.seconds)
     if answer.advice:
         print(styled(f"  warning: {answer.advice}", "yellow"))
     if explain:
@@ -94,6 +92,13 @@ def print_routes(taken: str) -> None:
         mark = "→" if route.name == taken else ""
         table.add_row(mark, route.name, route.laws, route.how, route.promise, route.cost)
     console().print(table)
+
+
+def print_source(answer: Guarantee, seconds: float) -> None:
+    """Print how an answer was found, and whose privacy it speaks of."""
+    told = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
+    print(styled(f"  method {answer.method}, {told}", "dim"))
+    print_protection(answer)
 
 
 def print_protection(answer: Guarantee) -> None:
