@@ -23,7 +23,7 @@ from symdp.report.blocks import Formulas, Heading, Listing, Page, Paragraph, Plo
 from symdp.report.html import to_html
 from symdp.report.markdown import to_markdown
 from symdp.report.plot import Series, embedded, save
-from symdp.report.profile import default_range, spent
+from symdp.report.profile import default_range
 from symdp.report.section import full, section
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -325,9 +325,9 @@ def test_mass_at_infinity_leaves_a_page_with_its_reason():
 def test_epsilon_is_found_where_one_direction_only_loses():
     steps = symdp.compose(EXPONENTIAL, 1)
     # δ(ε) of the remove direction is 1 − e^(ε − 1/2), less than 0.4 from ε = 0 on.
-    assert spent(steps, 0.4).epsilon == 0
+    assert steps.epsilon(0.4).epsilon == 0
     with pytest.raises(symdp.InputError, match="no finite epsilon"):
-        spent(steps, 0.3)
+        steps.epsilon(0.3)
 
 
 def test_long_formulas_are_folded():
