@@ -10,6 +10,8 @@ from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.exact.route import Contour
+from symdp.law.tilts import Strip
+from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.moments import Moments
 from symdp.model.mechanism import Mechanism
 
@@ -104,3 +106,23 @@ def assert_meets(answer, ball, slack=2.0**-52):
 def assert_within_moments(answer, law, epsilon):
     """Never wider than [0, moments bound], at any ε."""
     assert answer.log_upper <= Moments().log_delta(law, epsilon).log_upper
+
+
+def log_central_limit(law, epsilon, tilt):
+    """Return log I of the strip of `tilt`, the tilted sum taken as Gaussian with its two moments.
+
+    I_CLT = ½ e^{K(t) − εt − (m−ε)²/(2v)} [erfcx(a_t/√2) − erfcx(a_{t+1}/√2)] for t > 0, m = K′(t),
+    v = K″(t), a_s = (sv + ε − m)/√v [SPA (66), (79)]; exact for a Gaussian loss at every t. The
+    other strips integrate the same Gaussian against their own payoff.
+    """
+    strip = Strip.RIGHT if tilt > 0 else (Strip.LEFT if tilt < -1 else Strip.MIDDLE)
+    mean, variance = (float(x) for x in law.cumulants(tilt, 2))
+    log_factor, integrals = payoff_integrals(
+        strip,
+        tilt,
+        1.0 + tilt,
+        gap=mean - epsilon,
+        variance=variance,
+        count=1,
+    )
+    return law.cgf(tilt) - epsilon * tilt + log_factor + math.log(integrals[0])

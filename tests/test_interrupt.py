@@ -11,8 +11,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from symdp.cli.guard import guarded
-from symdp.errors import AccuracyError, InputError
+from symdp.cli.supervise import end_after_work, supervised
+from symdp.errors import InputError
 from symdp.interrupt import Clock, attempt, charge, limit, time_left, worked
 
 AGES = 60.0  # seconds that no test waits
@@ -166,20 +166,15 @@ def test_a_block_tells_whether_it_was_left() -> None:
     assert (quick.late, slow.late) == (False, True)
 
 
-def test_the_guard_returns_text_and_errors() -> None:
-    def fail() -> str:
-        raise InputError("no such thing")
+def test_what_hears_no_signal_is_ended(capfd) -> None:
+    def work() -> int:
+        end_after_work(0.2)
+        return len(str(3 ** (10**9)))
 
-    assert guarded(lambda: "é" * 200_000, AGES) == "é" * 200_000
-    with pytest.raises(InputError, match="no such thing"):
-        guarded(fail, AGES)
-    with pytest.raises(ZeroDivisionError):
-        guarded(lambda: str(1 // 0), AGES)
-
-
-def test_the_guard_ends_what_hears_no_signal() -> None:
-    with pytest.raises(AccuracyError, match="not done within"):
-        guarded(lambda: str(3 ** (10**9)), 0.2)
+    said = []
+    assert supervised(work, lambda line, code: said.append(line) or code) == 1
+    assert said[0].startswith("not done within the time for it")
+    assert supervised(lambda: 7, lambda line, code: code) == 7
 
 
 def test_a_module_is_imported_to_its_end(tmp_path, monkeypatch) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from symdp.cli import job as words
-from symdp.cli.display import console, meaning, print_json, print_protection, steps_of
+from symdp.cli import options
+from symdp.cli.display import meaning, print_json, print_source, styled
 from symdp.cli.job import Job
+from symdp.cli.supervise import in_time
 from symdp.cli.working import working
 from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
@@ -57,24 +61,83 @@ class Target:
         )
 
 
-def run_calibration(
+@options.of_steps("composition")
+def calibrate(
+    *,
+    parameter: Annotated[
+        str,
+        typer.Option(
+            "--parameter", metavar="NAME", help="A parameter, a sampling rate, or n: the steps."
+        ),
+    ],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="E", help="ε in nats.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")
+    ] = None,
+    advantage: Annotated[
+        str | None,
+        typer.Option(
+            "--advantage",
+            metavar="A",
+            help="The largest advantage of an attack, instead of ε and δ.",
+        ),
+    ] = None,
+    tpr: Annotated[
+        str | None,
+        typer.Option(
+            "--tpr", metavar="T", help="Its largest true positive rate, at the rate --fpr."
+        ),
+    ] = None,
+    fpr: Annotated[
+        str | None, typer.Option("--fpr", metavar="F", help="The false positive rate for --tpr.")
+    ] = None,
+    job: Job,
+    digits: Annotated[
+        str | None,
+        typer.Option("--digits", metavar="K", help="Significant digits, 4 to 13; 10, 6 of a rate."),
+    ] = None,
+    between: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--between", metavar="A B", help="Search between these two values only."),
+    ] = None,
+    method: options.Method = USUAL_METHOD,
+    direction: options.Direction = "both",
+    time_limit: options.TimeLimit = "60",
+    as_json: options.Json = False,
+) -> None:
+    """Print the value of a parameter that just meets (ε, δ), rounded to the safe side.
+
+    Or the value that holds attacks down: --advantage A, or --tpr T at --fpr F.
+    """
+    target = Target.of(epsilon, delta, advantage, tpr, fpr)
+    in_time(
+        time_limit,
+        lambda: job,
+        lambda asked: _calibrate(
+            asked,
+            parameter,
+            target,
+            None if digits is None else words.whole(digits, "--digits", 4, 13),
+            between,
+            words.method(method),
+            words.direction(direction),
+            as_json,
+        ),
+    )
+
+
+def _calibrate(
     job: Job,
     parameter: str,
     target: Target,
-    *,
     digits: int | None,
     between: tuple[str, str] | None,
     method: str,
     direction: Direction,
     as_json: bool,
 ) -> None:
-    """Calibrate and print.
-
-    Raises
-    ------
-    InputError
-        If the job breaks a rule, or no value meets the target.
-    """
     with working(f"calibrating {parameter} of {job.subject}"):
         from symdp.questions.calibrate import COUNT, calibrate
         from symdp.questions.calibrate_attack import calibrate_attack
@@ -120,21 +183,23 @@ def run_calibration(
 
 
 def _print_attack(found: AttackCalibration, as_json: bool) -> None:
-    from rich.text import Text
-
-    from symdp.questions.calibration_grid import decimal
-
     if as_json:
         print_json(found.to_json())
         return
-    screen, alpha = console(), found.false_positive_rate
-    head = Text(f"{found.parameter} = ").append(decimal(found.value), style="bold")
-    screen.print(head, soft_wrap=True)
+    alpha, (value, beyond) = found.false_positive_rate, _values(found)
+    print(f"{found.parameter} = {styled(value, 'bold')}")
     what = "advantage" if alpha is None else f"true positive rate at {alpha:g}"
     held, missed = (rounded(rate, 9, "up") for rate in (found.rate, found.missed))
-    screen.print(f"  no attack has a higher {what} than {held} ≤ {found.target:g}", soft_wrap=True)
-    screen.print(f"  the next, {decimal(found.neighbour)}, allows {missed} and misses it")
-    screen.print(f"  both directions, {found.seconds:.2g} s", soft_wrap=True)
+    print(f"  no attack has a higher {what} than {held} ≤ {found.target:g}")
+    print(f"  the next, {beyond}, allows {missed} and misses it")
+    print(f"  both directions, {found.seconds:.2g} s")
+
+
+def _values(found: Calibration | AttackCalibration) -> tuple[str, str]:
+    """Return the value that was found and the next one as decimals."""
+    from symdp.questions.calibration_grid import decimal
+
+    return decimal(found.value), decimal(found.neighbour)
 
 
 def _mechanism(job: Job, parameter: str) -> Mechanism:
@@ -159,27 +224,12 @@ def _mechanism(job: Job, parameter: str) -> Mechanism:
 
 
 def _print(found: Calibration) -> None:
-    from rich.text import Text
-
-    from symdp.questions.calibration_grid import decimal
-
-    screen = console()
-    answer = found.guarantee
-    head = Text(f"{found.parameter} = ").append(decimal(found.value), style="bold")
-    screen.print(head, soft_wrap=True)
+    answer, (value, beyond) = found.guarantee, _values(found)
+    print(f"{found.parameter} = {styled(value, 'bold')}")
     at, goal = f"δ({answer.epsilon_text()})", given(found.target_delta)
-    screen.print(Text(f"  {at} = {_within(found)} ≤ {goal}, {meaning(answer)}"))
-    missed = found.missed.delta_text()
-    screen.print(Text(f"  the next, {decimal(found.neighbour)}, has {missed} and misses it"))
-    screen.print(
-        Text(
-            f"  method {answer.method}, direction {answer.direction}, "
-            f"{steps_of(answer.count)}, {found.seconds:.2g} s",
-            style="dim",
-        ),
-        soft_wrap=True,
-    )
-    print_protection(answer)
+    print(f"  {at} = {_within(found)} ≤ {goal}, {meaning(answer)}")
+    print(f"  the next, {beyond}, has {found.missed.delta_text()} and misses it")
+    print_source(answer, found.seconds)
 
 
 def _within(found: Calibration) -> str:

@@ -16,7 +16,8 @@ import typer
 from symdp.cli import job as words
 from symdp.cli import options
 from symdp.cli.job import Job
-from symdp.cli.train_job import (
+from symdp.cli.report import check_file, write_file
+from symdp.cli.train import (
     BatchSize,
     Epochs,
     Examples,
@@ -25,14 +26,13 @@ from symdp.cli.train_job import (
     Steps,
     TrainingJob,
 )
-from symdp.errors import InputError, suggestion
+from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from symdp.questions.composition import Composition
 
-_ENDINGS = ("json", "md", "html", "tex")
 _LARGEST_FILE = 10_000_000  # bytes
 _DELTAS = "1e-5,1e-6,1e-8"
 
@@ -89,7 +89,7 @@ def card(
 
     With --check, exit code 1 where something differs.
     """
-    from symdp.cli.patience import in_time
+    from symdp.cli.supervise import in_time
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch_size, records, group,
@@ -143,17 +143,12 @@ def _named(path: Path | None) -> Path:
     """Return the file to write; a wrong name or a missing folder is known before the work."""
     if path is None:
         raise InputError("-o FILE is missing: a .json, .md, .html or .tex file")
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in _ENDINGS:
-        hint = suggestion(ending, _ENDINGS) if ending else ""
-        raise InputError(f"-o {path}: the name must end in .json, .md, .html or .tex{hint}")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    check_file(path, ("json", "md", "html", "tex"))
     return path
 
 
 def _write(made: dict[str, Any], path: Path) -> None:
-    from symdp.report.card_page import card_page
+    from symdp.report.card import card_page
     from symdp.report.html import to_html
     from symdp.report.markdown import to_markdown
     from symdp.report.tex import to_tex
@@ -164,11 +159,7 @@ def _write(made: dict[str, Any], path: Path) -> None:
         "html": lambda: to_html(card_page(made)),
         "tex": lambda: to_tex(card_page(made)),
     }
-    text = forms[path.suffix.lower().removeprefix(".")]()
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    write_file(path, forms)
 
 
 def _check(path: Path, as_json: bool) -> None:

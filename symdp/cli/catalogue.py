@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from symdp.mechanisms import checked_name, names
 
@@ -19,14 +21,12 @@ _IN_FILES = (
 _PAIR = "the change that its two laws stand for"
 
 
-def print_catalogue(name: str | None = None) -> None:
-    """Print all built-in mechanisms, reading their files only, or one with all that it says.
-
-    Raises
-    ------
-    InputError
-        If no built-in mechanism has this name.
-    """
+def list_mechanisms(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
+    ] = None,
+) -> None:
+    """Show the built-in mechanisms with their parameters."""
     if name is None:
         _print_table()
     else:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
+import typer
+
+from symdp.cli import job as words
+from symdp.cli import options
 from symdp.cli.display import console, print_json, print_protection, steps_of
 from symdp.cli.job import Job
+from symdp.cli.supervise import in_time
 from symdp.cli.working import working
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
@@ -22,14 +27,53 @@ _AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
 
 
-def compute_curve(
+@options.of_steps()
+def curve(
+    *,
+    job: Job,
+    epsilon_range: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--epsilon-range", metavar="A B", help="From 0 to where δ is 1e-10, if left out."
+        ),
+    ] = None,
+    points: Annotated[
+        str, typer.Option("--points", metavar="N", help="How many ε, both ends among them.")
+    ] = "50",
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .pdf or .png."),
+    ] = None,
+    method: options.Method = "contour",
+    direction: options.Direction = "both",
+    time_limit: options.TimeLimit = "60",
+    as_json: options.Json = False,
+) -> None:
+    """Print the privacy profile δ(ε) at evenly spaced ε, and draw it."""
+    side = words.direction(direction)
+    ends = None
+    if epsilon_range is not None:
+        low, high = (words.real(end, "--epsilon-range") for end in epsilon_range)
+        ends = (low, high)
+        if not low < high:
+            raise InputError("--epsilon-range A B: A must lie below B")
+    name, many = words.method(method), words.whole(points, "--points", 2, 10_000)
+    answers, seconds = in_time(
+        time_limit, lambda: job, lambda asked: _computed(asked, name, side, ends, many, plot)
+    )
+    if as_json:
+        _print_json(answers, side, seconds)
+    else:
+        _print_table(answers, plot)
+
+
+def _computed(
     job: Job,
     method: str,
     direction: Direction,
     ends: tuple[float, float] | None,
     points: int,
-    *,
-    plot: Path | None = None,
+    plot: Path | None,
 ) -> tuple[list[Guarantee], float]:
     """Return the profile at evenly spaced ε and the seconds it took; draw it if a file is named."""
     with working(f"profile of {job.subject}") as work:
@@ -65,18 +109,7 @@ def check_drawing(path: Path) -> None:
         raise InputError(f"--plot {path}: {reason}")
 
 
-def print_curve(
-    answers: list[Guarantee],
-    direction: str,
-    seconds: float,
-    *,
-    as_json: bool,
-    plot: Path | None = None,
-) -> None:
-    """Print the profile, one point a line or as one JSON object."""
-    if not as_json:
-        _print_table(answers, plot)
-        return
+def _print_json(answers: list[Guarantee], direction: str, seconds: float) -> None:
     whose = answers[0].protection
     print_json(
         {

@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from symdp.decimal_text import Side, rounded, rounded_exponential
+from symdp.decimal_text import rounded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,9 +72,7 @@ def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> 
         head, value = f"ε(δ = {delta}) = ", epsilon
     print(head + styled(value, "bold"))
     print(f"  {meaning(answer)}")
-    told = f"direction {answer.direction}, {steps_of(answer.count)}, {answer.seconds:.2g} s"
-    print(styled(f"  method {answer.method}, {told}", "dim"))
-    print_protection(answer)
+    print_source(answer, answer.seconds)
     if answer.advice:
         print(styled(f"  warning: {answer.advice}", "yellow"))
     if explain:
@@ -96,6 +94,13 @@ def print_routes(taken: str) -> None:
     console().print(table)
 
 
+def print_source(answer: Guarantee, seconds: float) -> None:
+    """Print how an answer was found, and whose privacy it speaks of."""
+    told = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
+    print(styled(f"  method {answer.method}, {told}", "dim"))
+    print_protection(answer)
+
+
 def print_protection(answer: Guarantee) -> None:
     """Print whose privacy an answer speaks of."""
     if answer.protection is not None:
@@ -109,15 +114,6 @@ def steps_of(count: int) -> str:
     ('1 step', '14063 steps')
     """
     return "1 step" if count == 1 else f"{count} steps"
-
-
-def show(log_value: float, digits: int = 12, side: Side = "nearest") -> str:
-    """Return e^x as a decimal, below the double range too.
-
-    >>> show(-1000.0), show(-1.0, 3)
-    ('5.07595889755e-435', '0.368')
-    """
-    return rounded_exponential(log_value, digits, side)
 
 
 def meaning(answer: Guarantee) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from symdp.cli import options
+from symdp.cli.working import working
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -108,14 +110,14 @@ def individual(
     labels = None if groups is None else _labels(groups)
     if labels is not None and len(labels) != len(records):
         raise InputError(f"{groups}: {len(labels)} labels for {len(records)} records")
-    with _bar("ε of every record") as report:
-        found = records.epsilon(at, method=method, progress=report)
+    with working("ε of every record") as work:
+        found = records.epsilon(at, method=method, progress=partial(work.say, work.what))
     if mu_floor is not None:
         found = _with_mu(records, found, words.delta(mu_floor))
     if output is not None:
         found.save(output)
     if plot is not None:
-        from symdp.cli.individual_plot import save_histogram
+        from symdp.report.plot import save_histogram
 
         save_histogram(found, plot, labels)
     _show(found, labels, as_json)
@@ -168,8 +170,8 @@ def _of_norms(
         where = Path(folder) / "run" if keep is None else keep
         multiplier, clip, rate = numbers
         run = Recorder(where, records, multiplier, clip, rate, adaptive=not fixed, **choices)
-        with _bar("norms counted") as report:
-            run.add(array, layout, report)
+        with working("norms counted") as work:
+            run.add(array, layout, partial(work.say, work.what))
         if keep is not None:
             run.commit()
         return run.accountant(direction)
@@ -180,7 +182,7 @@ def _with_mu(
 ) -> IndividualResult:
     from dataclasses import replace
 
-    with _bar("μ of every record"):
+    with working("μ of every record"):
         values = records.mu(floor)
     note = f"mu is an estimate for δ ≥ {floor:g}, no guarantee at smaller δ"
     joined = f"{found.note}; {note}" if found.note else note
@@ -199,32 +201,6 @@ def _labels(path: Path) -> list[Any]:
         return path.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError):
         raise InputError(f"{path}: cannot be read as labels") from None
-
-
-class _bar:  # noqa: N801 - used as a function
-    """A progress bar with the time left, as a context whose value is called with (done, all)."""
-
-    def __init__(self, text: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        screen = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeRemainingColumn(),
-            console=screen,
-            transient=True,
-            disable=not screen.is_terminal,
-        )
-        self._task = self._progress.add_task(text, total=None)
-
-    def __enter__(self) -> Any:
-        self._progress.start()
-        return lambda done, total: self._progress.update(self._task, completed=done, total=total)
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
 
 
 def _show(found: IndividualResult, labels: list[Any] | None, as_json: bool) -> None:

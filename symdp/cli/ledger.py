@@ -23,25 +23,14 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger's file, J
 
 
 @ledger_app.command("add", epilog=epilog("ledger add"))
+@options.of_steps()
 def add(
     *,
     file: File,
-    mechanism: options.Mechanism = None,
-    values: options.Values = None,
-    count: options.Count = None,
-    sampling: options.Scheme = None,
-    rate: options.Rate = None,
-    batch: options.Batch = None,
-    records: options.Records = None,
-    group: options.Group = None,
-    steps: options.Steps = None,
-    participations: options.Participations = None,
-    relation: options.Relation = None,
-    composition: options.CompositionFile = None,
+    job: Job,
     as_json: options.Json = False,
 ) -> None:
     """Add steps, once unless -n says; the file is made if there is none, and replaced whole."""
-    job = Job.of(locals())
     added = job.build(default_count=1).steps
     from symdp.questions.composition import Composition
     from symdp.questions.ledger import Ledger
@@ -69,7 +58,7 @@ def epsilon(
 ) -> None:
     """Print the smallest ε ≥ 0 of all steps so far at a given δ."""
     from symdp.cli.display import print_answer
-    from symdp.cli.patience import in_time
+    from symdp.cli.supervise import in_time
     from symdp.cli.working import working
 
     side, at, name = words.direction(direction), words.delta(delta), words.method(method)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+
+from symdp.cli.job import Job
 
 
 def _built_in(typed: str) -> list[str]:
@@ -21,9 +25,6 @@ Mechanism = Annotated[
         help="A built-in name (see 'symdp list') or a TOML file.",
         autocompletion=_built_in,
     ),
-]
-OneName = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
 ]
 Values = Annotated[
     list[str] | None,
@@ -114,19 +115,6 @@ Direction = Annotated[
 OneDirection = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove or add.")
 ]
-Advantage = Annotated[
-    str | None,
-    typer.Option(
-        "--advantage", metavar="A", help="The largest advantage of an attack, instead of ε and δ."
-    ),
-]
-TruePositiveRate = Annotated[
-    str | None,
-    typer.Option("--tpr", metavar="T", help="Its largest true positive rate, at the rate --fpr."),
-]
-FalsePositiveRate = Annotated[
-    str | None, typer.Option("--fpr", metavar="F", help="The false positive rate for --tpr.")
-]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ways of the default method, and the one taken.")
 ]
@@ -139,3 +127,43 @@ TimeLimit = Annotated[
         help="Give up after so many seconds, with a proved bound if there is one; 0 for no limit.",
     ),
 ]
+
+# What says which steps are meant, by the names of a `Job`.
+_OF_STEPS = {
+    "mechanism": Mechanism, "values": Values, "count": Count, "composition": CompositionFile,
+    "sampling": Scheme, "rate": Rate, "batch": Batch, "records": Records, "group": Group,
+    "steps": Steps, "participations": Participations, "relation": Relation,
+}  # fmt: skip
+
+
+def of_steps(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command all options that say which steps are meant, in place of its argument `job`.
+
+    Parameters
+    ----------
+    left_out
+        Names of those that the command does not have.
+    """
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        parameters: list[inspect.Parameter] = []
+        for own in inspect.signature(command, eval_str=True).parameters.values():
+            if own.name != "job":
+                parameters.append(own)
+                continue
+            parameters += [
+                own.replace(name=name, annotation=kind, default=None)
+                for name, kind in _OF_STEPS.items()
+                if name not in left_out
+            ]
+
+        def asked(**given: Any) -> None:
+            others = {name: word for name, word in given.items() if name not in _OF_STEPS}
+            command(job=Job.of(given), **others)
+
+        asked.__doc__, asked.__name__ = command.__doc__, command.__name__
+        asked.__annotations__ = {one.name: one.annotation for one in parameters}
+        asked.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return asked
+
+    return with_options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,92 +16,66 @@ from symdp.cli.job import Job
 from symdp.cli.working import working
 from symdp.errors import InputError, suggestion
 
-_ENDINGS = ("html", "md")
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
 _PATIENCE = 30.0  # seconds for the truth, and for the accountants
 
 
+@options.of_steps()
 def report(
     *,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
     ],
-    mechanism: options.Mechanism = None,
-    values: options.Values = None,
-    count: options.Count = None,
+    job: Job,
     delta: Annotated[
         str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
     ] = "1e-5",
-    sampling: options.Scheme = None,
-    rate: options.Rate = None,
-    batch: options.Batch = None,
-    records: options.Records = None,
-    group: options.Group = None,
-    steps: options.Steps = None,
-    participations: options.Participations = None,
-    relation: options.Relation = None,
-    composition: options.CompositionFile = None,
 ) -> None:
     """Write a report: what was derived, ε by every accountant, the privacy profile."""
-    job = Job.of(locals())
-    write_report(job, words.delta(delta), output)
-
-
-def write_report(job: Job, delta: float, path: Path) -> None:
-    """Analyse the job and write the page, without its figures where nothing can draw them.
-
-    Raises
-    ------
-    InputError
-        If the job breaks a rule, or the file's name or place does.
-    """
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in _ENDINGS:
-        hint = suggestion(ending, _ENDINGS) if ending else ""
-        raise InputError(f"-o {path}: the name must end in .html or .md{hint}")
+    at, path = words.delta(delta), output
+    check_file(path, ("html", "md"))
     with working(f"report on {job.subject}") as work:
         composition = job.build(default_count=100)
+        from symdp.report.analysis import analyse
         from symdp.report.blocks import Page, Paragraph
+        from symdp.report.html import to_html
+        from symdp.report.markdown import to_markdown
         from symdp.report.plot import why_not_drawn
-        from symdp.report.section import analyse, section
+        from symdp.report.section import section
 
-        _check_place(path)
         undrawn = why_not_drawn()
         title = Path(job.composition).name if job.composition else composition.steps[0][0].name
         advance = work.say
-        results = analyse(composition, delta, digits=_DIGITS, advance=advance, patience=_PATIENCE)
+        results = analyse(composition, at, digits=_DIGITS, advance=advance, patience=_PATIENCE)
         heading = one_line(f"{title}, {steps_of(composition.count)}")
-        blocks = section(heading, composition, delta, results, advance=advance, undrawn=undrawn)
+        blocks = section(heading, composition, at, results, advance=advance, undrawn=undrawn)
         if asked := one_line(job.typed):
             blocks.insert(1, Paragraph(f"Asked: {asked}", "quiet"))
         work.say(f"writing {path}")
-        write_page(Page("Privacy report", blocks), path)
+        page = Page("Privacy report", blocks)
+        forms = {"html": lambda: to_html(page), "md": lambda: to_markdown(page, path)}
+        write_file(path, forms)
     print(path)
     if undrawn:
         print(f"symdp: the report has no figures: {undrawn}", file=sys.stderr)
 
 
-def _check_place(path: Path) -> None:
-    """A missing folder is known before the work."""
+def check_file(path: Path, endings: Sequence[str]) -> None:
+    """Refuse a wrong name or a missing folder before the work."""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in endings:
+        listed = [f".{one}" for one in endings]
+        known = f"{', '.join(listed[:-1])} or {listed[-1]}"
+        hint = suggestion(ending, endings) if ending else ""
+        raise InputError(f"-o {path}: the name must end in {known}{hint}")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
 
 
-def write_page(page: object, path: Path) -> None:
-    """Write a page as HTML or Markdown, by its file's name.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    from symdp.report.blocks import Page
-    from symdp.report.html import to_html
-    from symdp.report.markdown import to_markdown
-
-    assert isinstance(page, Page)
+def write_file(path: Path, forms: Mapping[str, Callable[[], str]]) -> None:
+    """Write a file in the form that its name asks for; InputError if it cannot be written."""
     try:
-        text = to_html(page) if path.suffix.lower() == ".html" else to_markdown(page, path)
+        text = forms[path.suffix.lower().removeprefix(".")]()
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None

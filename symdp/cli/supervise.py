@@ -1,4 +1,4 @@
-"""A command in a child process, which is ended when it must be, whatever it is at."""
+"""A command in a child process, which is ended when it must be, and what is proved by then."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
 
-from symdp.cli.guard import end_group
+from symdp.cli import job as words
+from symdp.decimal_text import given, rounded, rounded_exponential
+from symdp.errors import AccuracyError, InputError, SymdpError
+from symdp.interrupt import limit
+
+if TYPE_CHECKING:
+    from symdp.questions.guarantee import Guarantee
 
 GRACE = 10.0  # seconds after a limit for what the timer reaches, and for the bound that it gives
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -23,6 +30,13 @@ _LARGEST_DATA = 6 << 30  # bytes a command may hold; what is estimated beforehan
 _WORD = 64  # bytes at most that are read at once
 
 _told: int | None = None  # where a supervised process says when it must have ended
+S = TypeVar("S")
+T = TypeVar("T")
+
+_LONGEST = 1e6  # seconds
+_FOR_BOUND = 2.0, 5.0  # least and most seconds for the bound, which takes milliseconds as a rule
+_DIGITS = 6
+_ROUNDING = 1e-12  # of ε by the moments accountant, beyond which its root may not be trusted
 
 
 def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) -> int:
@@ -65,6 +79,12 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
         return code
     if code == -signal.SIGINT:
         return INTERRUPTED
+    if code == -signal.SIGPROF:
+        return complain(
+            "not done within the time for it: give the parameters values with fewer digits, write "
+            "the density more simply, or raise --time-limit",
+            1,
+        )
     return complain(
         f"the computation was ended by {signal.Signals(-code).name}, as where memory runs out: "
         "ask a simpler question, or another --method such as moments",
@@ -77,6 +97,17 @@ def must_end_in(seconds: float) -> None:
     if _told is not None:
         with suppress(OSError):
             os.write(_told, f"{seconds!r}\n".encode())
+
+
+def end_after_work(seconds: float) -> None:
+    """Let the system end this process, if it is supervised, after so many seconds of its own work.
+
+    Work with limits of its own ends long before; this also ends what listens to no signal, as one
+    huge power of a whole number.
+    """
+    if _told is not None:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _obey(command: Callable[[], int], writing: int, parent: int) -> None:
@@ -134,10 +165,12 @@ class _Overseer:
         while True:
             ended, status = os.waitpid(self._child, os.WNOHANG)
             if ended:
+                if os.WIFSIGNALED(status):
+                    _end(os.killpg, self._child)  # what it started
                 return os.waitstatus_to_exitcode(status)
             left = self._end - time.monotonic()
             if left <= 0:
-                end_group(self._child)
+                self._end_child()
                 return -signal.SIGINT if self._is_interrupted else None
             ready, _, _ = select.select([self._reading], [], [], min(left, 3600.0))
             if ready:
@@ -167,6 +200,12 @@ class _Overseer:
             for number, handler in before.items():
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
+    def _end_child(self) -> None:
+        """End the child and the processes of its group."""
+        for kill in (os.killpg, os.kill):  # its group may not exist yet
+            _end(kill, self._child)
+        os.waitpid(self._child, 0)
+
     def _wake(self, number: int, frame: FrameType | None) -> None:
         os.write(self._writing, b"\n")
 
@@ -178,6 +217,83 @@ class _Overseer:
         self._wake(number, frame)
 
     def _end_both(self, number: int, frame: FrameType | None) -> None:
-        end_group(self._child)
+        self._end_child()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+def _end(kill: Callable[[int, int], None], number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        kill(number, signal.SIGKILL)
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds that `--time-limit` means, None for no limit.
+
+    >>> seconds_of("2.5"), seconds_of("none"), seconds_of("0")
+    (2.5, None, None)
+    """
+    if text == "none":
+        return None
+    value = words.real(text, "--time-limit")
+    if not 0 <= value <= _LONGEST:
+        raise InputError(f"--time-limit {text:.40}: it must be from 0 to {_LONGEST:g} seconds")
+    return value or None
+
+
+def in_time(
+    text: str,
+    build: Callable[[], S],
+    ask: Callable[[S], T],
+    instead: Callable[[S], Guarantee] | None = None,
+) -> T:
+    """Return the answer to a question, or raise an error with a bound when its time is up.
+
+    Parameters
+    ----------
+    text : the value of `--time-limit`
+    build : makes what is asked
+    ask : the question
+    instead : a question of which the answer is a proved bound, and known at once as a rule
+
+    Raises
+    ------
+    AccuracyError
+        When the time is up.
+    """
+    seconds = seconds_of(text)
+    if seconds is None:
+        return ask(build())
+    built: list[S] = []
+    must_end_in(seconds)
+    with limit(seconds) as outcome:
+        built.append(build())
+        found = ask(built[0])
+    if not outcome.late:
+        must_end_in(math.inf)
+        return found
+    known = _bound(built[0], instead, seconds) if built and instead is not None else ""
+    raise AccuracyError(
+        f"no answer within {seconds:g} s{known}: raise --time-limit, or ask a simpler question"
+        f"{'' if known else ' or another --method'}"
+    )
+
+
+def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
+    """Return in words what is proved, nothing where that takes long or says nothing."""
+    answer = None
+    least, most = _FOR_BOUND
+    with limit(min(max(seconds, least), most)):
+        try:
+            answer = instead(built)
+        except SymdpError:
+            return ""
+    if answer is None:
+        return ""
+    if answer.asked == "epsilon":
+        upper = (answer.epsilon_upper or answer.epsilon) * (1 + _ROUNDING)
+        return f"; proved by then is ε(δ = {given(answer.delta)}) ≤ {rounded(upper, _DIGITS, 'up')}"
+    if answer.log_upper is None or not -math.inf < answer.log_upper < 0:
+        return ""
+    shown = rounded_exponential(answer.log_upper, _DIGITS, "up")
+    return f"; proved by then is δ({given(answer.epsilon)}) ≤ {shown}"

@@ -20,11 +20,10 @@ _MOST_RATES = 1000
 _DRAWN = 101  # false positive rates of a figure, on the unit interval
 
 
+@options.of_steps()
 def tradeoff(
     *,
-    mechanism: options.Mechanism = None,
-    values: options.Values = None,
-    count: options.Count = None,
+    job: Job,
     alpha: Annotated[
         str, typer.Option("--alpha", metavar="A,…", help="False positive rates, 0 to 1.")
     ] = _RATES,
@@ -32,24 +31,14 @@ def tradeoff(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .pdf or .png."),
     ] = None,
-    sampling: options.Scheme = None,
-    rate: options.Rate = None,
-    batch: options.Batch = None,
-    records: options.Records = None,
-    group: options.Group = None,
-    steps: options.Steps = None,
-    participations: options.Participations = None,
-    relation: options.Relation = None,
     direction: options.Direction = "both",
-    composition: options.CompositionFile = None,
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
     """Print the least miss rate of any attack at its false positive rate, and draw it."""
-    from symdp.cli.patience import in_time
+    from symdp.cli.supervise import in_time
     from symdp.cli.working import working
 
-    job = Job.of(locals())
     side = words.direction(direction)
     rates = [words.real(word, "--alpha") for word in alpha.split(",")]
     if len(rates) > _MOST_RATES or not all(0.0 <= one <= 1.0 for one in rates):
@@ -74,7 +63,7 @@ def _tell(
     misses = [float(miss) for miss in trade_off(steps, rates, side)]
     advantage = membership_advantage(steps)
     if plot is not None:
-        from symdp.report.tradeoff_plot import save_trade_off
+        from symdp.report.plot import save_trade_off
 
         grid = [place / (_DRAWN - 1) for place in range(_DRAWN)]
         save_trade_off(grid, [float(miss) for miss in trade_off(steps, grid, side)], plot)

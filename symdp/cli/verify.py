@@ -3,38 +3,74 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from symdp.cli.display import console, one_line, print_json, show, steps_of
+import typer
+
+from symdp.cli import job as words
+from symdp.cli import options
+from symdp.cli.display import console, one_line, print_json, steps_of
 from symdp.cli.job import Job
+from symdp.cli.supervise import in_time
 from symdp.cli.working import working
+from symdp.decimal_text import rounded_exponential
 
 if TYPE_CHECKING:
-    from symdp.questions.composition import Composition, Direction
+    from symdp.questions.composition import Composition
     from symdp.report.verification import Check
 
 
-def print_verification(
+@options.of_steps()
+def verify(
+    *,
     job: Job,
-    direction: Direction,
-    digits: int,
-    as_json: bool,
-    methods: Sequence[str] | None = None,
-) -> bool:
-    """Compare, print, and say whether some bound was violated."""
+    digits: Annotated[
+        str, typer.Option("--digits", metavar="D", help="Digits of the truth, 15 to 200.")
+    ] = "20",
+    method: Annotated[
+        str | None, typer.Option("--method", metavar="METHOD", help="Compare this one only.")
+    ] = None,
+    direction: options.Direction = "both",
+    time_limit: options.TimeLimit = "60",
+    as_json: options.Json = False,
+) -> None:
+    """Compare every accountant with an independent many-digit truth (100 steps unless -n says)."""
+    side = words.direction(direction)
+    wanted = words.whole(digits, "--digits", 15, 200)
+    methods = None if method is None else [words.method(method)]
     what = f"truth and accountants for {job.subject}"
-    with working(what) as work:
-        composition = job.build(default_count=100)
-        from symdp.report.verification import verify
 
-        def advance(done: int, total: int) -> None:
-            work.say(what, done, total)
+    def compare() -> int:
+        with working(what) as work:
+            composition = job.build(default_count=100)
+            from symdp.report.verification import verify as found
 
-        start = time.perf_counter()
-        found = verify(composition, direction, digits=digits, methods=methods, advance=advance)
-        checks = list(found)
-    seconds = time.perf_counter() - start
+            start = time.perf_counter()
+            checks = list(
+                found(
+                    composition,
+                    side,
+                    digits=wanted,
+                    methods=methods,
+                    advance=lambda done, total: work.say(work.what, done, total),
+                )
+            )
+        seconds = time.perf_counter() - start
+        return _print(composition, checks, side, wanted, seconds, as_json)
+
+    if in_time(time_limit, lambda: compare, lambda work: work()):
+        raise typer.Exit(1)
+
+
+def _print(
+    composition: Composition,
+    checks: list[Check],
+    direction: str,
+    digits: int,
+    seconds: float,
+    as_json: bool,
+) -> int:
+    """Print the comparison and return how many bounds were violated."""
     broken = sum(c.broken for c in checks)
     if as_json:
         print_json(
@@ -49,7 +85,7 @@ def print_verification(
         )
     else:
         _print_table(composition, checks, broken)
-    return broken > 0
+    return broken
 
 
 def _print_table(composition: Composition, checks: list[Check], broken: int) -> None:
@@ -71,7 +107,7 @@ def _print_table(composition: Composition, checks: list[Check], broken: int) -> 
         if truth.value is None:
             head = f"ε = {epsilon:g}: no truth, {truth.reason}"
         else:
-            head = f"ε = {epsilon:g}: δ = {show(truth.log)} to {truth.digits} digits"
+            head = f"ε = {epsilon:g}: δ = {rounded_exponential(truth.log)} to {truth.digits} digits"
         screen.print()
         screen.print(Text(head), soft_wrap=True)
         table = Table(box=None, pad_edge=False)

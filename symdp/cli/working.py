@@ -28,11 +28,11 @@ _IGNORED = ("SIGINT", "SIGTERM", "SIGHUP")  # the fork ends when the process doe
 class Work:
     """What is being done; tell it what comes next.
 
-    >>> Work(None).say("quadrature", 3, 10)
+    >>> Work(None, "adding").say("quadrature", 3, 10)
     """
 
-    def __init__(self, pipe: int | None) -> None:
-        self._pipe = pipe
+    def __init__(self, pipe: int | None, what: str) -> None:
+        self._pipe, self.what = pipe, what
 
     def say(self, what: str, done: int | None = None, total: int | None = None) -> None:
         """Say what comes next, and how much of how much is done, where that is known."""
@@ -65,7 +65,7 @@ def working(what: str, patience: float | None = None) -> Iterator[Work]:
     """
     wait = PATIENCE if patience is None else patience
     if not (sys.stderr.isatty() and hasattr(os, "fork")) or threading.active_count() > 1:
-        yield Work(None)
+        yield Work(None, what)
         return
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -78,7 +78,7 @@ def working(what: str, patience: float | None = None) -> Iterator[Work]:
     os.close(reading)
     os.set_blocking(writing, False)
     try:
-        yield Work(writing)
+        yield Work(writing, what)
     finally:
         with suppress(OSError):
             os.write(writing, b"\n")  # the end; its closing alone would wait for other forks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import sympy as sp
 
 from symdp.derive import store, tidy
-from symdp.derive.cgf_check import (
+from symdp.derive.check import (
     NoClosedForm,
     checked,
     in_time,

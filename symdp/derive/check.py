@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mpmath
 import sympy as sp
 
-from symdp.derive.records import Piece, Point
-from symdp.derive.signs import interior_point
-from symdp.model.assumption import AssumedSymbol
+from symdp.derive.pieces import pieces, points
+from symdp.derive.records import CGF, Piece, Point
+from symdp.derive.signs import interior_point, random_values
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import attempt
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 _DIGITS = 40  # carried
 _TOLERANCE = mpmath.mpf(10) ** -18  # relative: forms that are off are off by far more
+T = TypeVar("T")
+
+_CHECK_ROUNDS = 2  # random values of parameters and tilts
+# What SymPy raises about an expression of a file that is no function of the tilt.
+_REFUSALS = (TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 def tilts_to_check(domain: tuple[sp.Expr, sp.Expr], seed: int) -> tuple[sp.Rational, ...]:
@@ -131,48 +138,115 @@ def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
     return True
 
 
-def random_values(
-    symbols: Iterable[sp.Symbol], seed: int, below_one: Iterable[str] = ()
-) -> Mapping[sp.Symbol, sp.Expr]:
-    """Return random rational values that respect the assumptions of parameters.
+class NoClosedForm(Exception):  # noqa: N818  (it carries a reason, not an error)
+    """Why the closed form was given up; final where no form was found to be checked at all."""
 
-    Examples
-    --------
-    >>> s, n = sp.Symbol("s", positive=True), sp.Symbol("n", integer=True, positive=True)
-    >>> sorted(random_values([s, n], seed=3).values())
-    [1, 48/23]
-    """
-    chance, below = random.Random(seed), set(below_one)
-    values: dict[sp.Symbol, sp.Expr] = {}
-    wanted = set(symbols)
-    assumed = [symbol for symbol in wanted if isinstance(symbol, AssumedSymbol)]
-    depending = {symbol for symbol in assumed if symbol.compared_with}
-    wanted.update(*(symbol.compared_with for symbol in assumed))
-    # Those whose ends hold other parameters come last.
-    for symbol in sorted(wanted, key=lambda s: (s in depending, str(s.name))):
-        if isinstance(symbol, AssumedSymbol):
-            value: sp.Expr = _between(symbol.moved(values), chance, symbol.name in below)
-        elif symbol.is_integer:
-            value = sp.Integer(chance.randint(1, 3))
-        elif symbol.name in below:
-            value = sp.Rational(chance.randint(2, 21), 23)
-        else:
-            value = sp.Rational(chance.randint(14, 50), 23)
-        turns = symbol.is_negative and not isinstance(symbol, AssumedSymbol)
-        values[symbol] = -value if turns else value
-    return values
+    def __init__(self, reason: str, *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.is_final = is_final
 
 
-def _between(symbol: AssumedSymbol, chance: random.Random, is_below_one: bool) -> sp.Expr:
-    """Return a random value between the ends of a symbol, which are numbers."""
-    lower, upper = symbol.both_ends
-    if lower is not None:
-        low = lower.value
-    else:
-        low = sp.S.Zero if symbol.is_nonnegative or upper is None else upper.value - 2
-    high = upper.value if upper else sp.S.One if is_below_one and low < 1 else low + 2
-    value = low + (high - low) * sp.Rational(chance.randint(2, 21), 23)
-    if not symbol.is_integer:
-        return value
-    near = (sp.floor(value), sp.ceiling(value), sp.floor(low) + 1)
-    return next((at for at in near if symbol.allows(at)), sp.ceiling(low))
+def in_time(work: Callable[[], T], reason: str, seconds: float) -> T:
+    """Return what the work returns; raise NoClosedForm with the reason where its time is up."""
+    found = attempt(work, None, seconds)
+    if found is None:
+        raise NoClosedForm(reason)
+    return found
+
+
+def checked(
+    expression: sp.Expr,
+    pair: Pair,
+    tilt: sp.Symbol,
+    domain: tuple[sp.Expr, sp.Expr] | None,
+    below_one: tuple[str, ...],
+) -> tuple[tuple[sp.Expr, ...], tuple[tuple[tuple[str, sp.Expr], ...], ...]]:
+    """Compare a closed form with integrals; return the tilts and the parameter values used."""
+    symbols = (expression.free_symbols - {tilt}) | parameters_of(pair)
+    done: list[sp.Expr] = []
+    used: list[tuple[tuple[str, sp.Expr], ...]] = []
+    for seed in range(_CHECK_ROUNDS if symbols else 1):
+        values = random_values(symbols, seed, below_one)
+        bound = expression.subs(values)
+        tilts = _tilts(domain, values, seed)
+        real = tilts[seed : seed + 1] if symbols else tilts
+        places = [at for t in real for at in (t, off_the_axis(bound, tilt, t, seed))]
+        _compare(bound, tilt, with_values(pair, dict(values)), places)
+        done += places
+        used += [tuple((str(s.name), v) for s, v in values.items())] * len(places)
+    return tuple(done), tuple(used)
+
+
+def _tilts(
+    domain: tuple[sp.Expr, sp.Expr] | None, values: Mapping[sp.Symbol, sp.Expr], seed: int
+) -> tuple[sp.Rational, ...]:
+    low, high = domain or (sp.S.NegativeOne, sp.S.Zero)
+    return tilts_to_check((low.subs(values), high.subs(values)), seed)
+
+
+def _compare(bound: sp.Expr, tilt: sp.Symbol, concrete: Pair, places: Iterable[sp.Expr]) -> None:
+    """Compare a form without parameters with integrals; raise NoClosedForm where it differs."""
+    from symdp.derive.quadrature import CheckError
+
+    try:
+        found, listed = pieces(concrete), points(concrete)
+        if not logs_agree(concrete, found):
+            raise NoClosedForm("the log densities disagree with P and Q")
+        for at in places:
+            if not agrees(bound, tilt, at, (found, listed, concrete.variable)):
+                raise NoClosedForm(
+                    "the closed form that was found disagrees with a numerical integral "
+                    f"at {tilt} = {at}"
+                )
+    except (CheckError, InputError, AccuracyError) as error:
+        raise NoClosedForm(
+            f"the closed form that was found could not be checked: {error}"
+        ) from error
+
+
+def still_agrees(found: CGF, pair: Pair, below_one: tuple[str, ...], seconds: float) -> bool:
+    """Whether a form that was read from a file equals an integral at one tilt nobody could know."""
+    if found.expression is None:
+        return True
+    expression, domain, chance = found.expression, found.domain, random.SystemRandom()
+    symbols = (expression.free_symbols - {found.tilt}) | parameters_of(pair)
+
+    def check() -> bool:
+        seed = chance.randrange(2**32)
+        values = random_values(symbols, seed, below_one)
+        place = chance.choice(_tilts(domain, values, seed))
+        concrete = with_values(pair, dict(values))
+        _compare(expression.subs(values), found.tilt, concrete, [place])
+        return True
+
+    try:
+        return in_time(check, "not checked in time", seconds)
+    except (NoClosedForm, InputError, *_REFUSALS):
+        return False
+
+
+def parameters_of(pair: Pair) -> set[sp.Symbol]:
+    """Return the symbols of a pair but its variable."""
+    return {s for part in pair.expressions() for s in part.free_symbols} - {pair.variable}
+
+
+def with_values(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:
+    """Put values for the parameters of a pair."""
+    from symdp.model.pair import Pair as PairRecord
+
+    if not values:
+        return pair
+
+    def put(expression: sp.Expr) -> sp.Expr:
+        return expression.subs(values)
+
+    components = tuple(
+        tuple(map(put, c)) if isinstance(c, tuple) else put(c) for c in pair.components
+    )
+    return PairRecord(
+        pair.variable,
+        pair.support.substitute(values),
+        components,
+        tuple(map(put, pair.p_weights)),
+        tuple(map(put, pair.q_weights)),
+    )

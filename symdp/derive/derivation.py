@@ -284,18 +284,6 @@ class Derivation(Series):
         """Return titles with their formulas, for people."""
         return present.sections(self, order)
 
-    def to_text(self, order: int = 2) -> str:
-        """Return the derivation as plain text, expansions up to `order`."""
-        return present.to_text(self, order)
-
-    def to_latex(self, order: int = 2) -> str:
-        """Return the derivation as LaTeX, an aligned display."""
-        return present.to_latex(self, order)
-
-    def to_mathml(self, order: int = 2) -> str:
-        """Return the derivation as MathML, one formula a line."""
-        return present.to_mathml(self, order)
-
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data, which `derive.document.from_json` reads."""
         return document.to_json(self, order)

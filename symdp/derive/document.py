@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -26,118 +26,84 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
     """
     from symdp.emit.json import write_expressions
 
-    d, cgf = derivation, derivation.cgf
-    document: dict[str, Any] = {
+    d = derivation
+    derived = _derived(d, order)
+    symbols = {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
+    expressions = {"variable": d.variable, **symbols, **dict(_leaves(derived))}
+    seen = d.numeric_range
+    return {
         "schema": SCHEMA,
         "name": d.mechanism.name,
         "direction": d.direction,
         "variable": d.variable.name,
         "parameters": {p.name: p.domain for p in d.mechanism.declared},
-        "values": {name: str(value) for name, value in d.mechanism.values.items()},
         "assumptions": list(d.mechanism.assumptions),
-        "loss": plain(d.loss),
-        "pieces": [
-            {
-                "lower": plain(piece.lower),
-                "upper": plain(piece.upper),
-                "loss": plain(piece.loss),
-                "slope": piece.slope,
-            }
-            for piece in d.pieces
-        ],
-        "points": [
-            {"value": str(p.value), "p": str(p.p), "q": str(p.q), "loss": str(p.loss)}
-            for p in d.points
-        ],
-        "loss_range": None if d.loss_range is None else [plain(end) for end in d.loss_range],
         "range_reason": d.range_reason or None,
-        "loss_range_seen": None
-        if d.numeric_range is None
-        else [str(end) for end in d.numeric_range],
-        "atoms": [{"loss": plain(atom.loss), "mass": plain(atom.mass)} for atom in d.atoms],
-        "mass_at_infinity": plain(d.mass_at_infinity),
-        "dominating_direction": {
-            "value": d.dominating_direction.value,
-            "proof": d.dominating_direction.proof,
-        },
-        "inverse": [None if back is None else plain(back) for _, back in d.inverse],
-        "pld_density": _law(d.pld_density),
-        "pld_cdf": _law(d.pld_cdf),
-        "mass_rules": [
-            {name: None if own is None else plain(own) for name, own in vars(rule).items()}
-            for rule in d.mass_rules
-        ],
-        "cgf": {
-            "tilt": cgf.tilt.name,
-            "form": cgf.form,
-            "expression": None if cgf.expression is None else plain(cgf.expression),
-            "domain": None if cgf.domain is None else [plain(end) for end in cgf.domain],
-            "domain_is_numeric": cgf.domain_is_numeric,
-            "checked_at": [str(at) for at in cgf.checked_at],
-            "removable": [str(at) for at in cgf.removable],
-            "reason": cgf.reason or None,
-        },
-        "cumulants": {str(j): str(d.cumulant(j)) for j in range(1, order + 2)},
-        "msd": {str(k): str(d.msd(k)) for k in range(order + 1)},
-        "msd_terms": {str(f): str(own) for f, own in d.saddle_terms(order, substitute=False)},
-        "edgeworth": {str(k): str(d.edgeworth(k)) for k in range(order + 1)},
+        "loss_range_seen": None if seen is None else [str(end) for end in seen],
+        "dominating_direction": dict(vars(d.dominating_direction)),
         "many_steps": str(many_steps(d)),
         "tails": tails.to_json(d.tails),
+        **_texts(derived),
+        "expressions": write_expressions(expressions),
     }
-    return document | {"expressions": write_expressions(dict(_formulas(derivation, order)))}
 
 
-def _law(law: LossLaw) -> dict[str, str | None]:
+def _derived(d: Derivation, order: int) -> dict[str, Any]:
+    """Return what has expressions, under the keys of the JSON, the expressions as they are."""
+    terms = d.saddle_terms(order, substitute=False)
     return {
-        "loss": law.loss.name,
-        "expression": None if law.expression is None else plain(law.expression),
-        "reason": law.reason or None,
+        "values": d.mechanism.values,
+        "loss": d.loss,
+        "pieces": [_some(piece, "lower", "upper", "loss", "slope") for piece in d.pieces],
+        "points": [_some(point, "value", "p", "q", "loss") for point in d.points],
+        "loss_range": d.loss_range,
+        "atoms": [_some(atom, "loss", "mass") for atom in d.atoms],
+        "mass_at_infinity": d.mass_at_infinity,
+        "inverse": [back for _, back in d.inverse],
+        "pld_density": _law(d.pld_density),
+        "pld_cdf": _law(d.pld_cdf),
+        "mass_rules": [dict(vars(rule)) for rule in d.mass_rules],
+        "cgf": {
+            **_some(d.cgf, "tilt", "form", "expression", "domain", "domain_is_numeric"),
+            **_some(d.cgf, "checked_at", "removable"),
+            "reason": d.cgf.reason or None,
+        },
+        "cumulants": {str(j): d.cumulant(j) for j in range(1, order + 2)},
+        "msd": {str(k): d.msd(k) for k in range(order + 1)},
+        "msd_terms": {str(f): own for f, own in terms},
+        "edgeworth": {str(k): d.edgeworth(k) for k in range(order + 1)},
     }
 
 
-def _formulas(derivation: Derivation, order: int) -> Iterator[tuple[str, sp.Basic]]:
-    """Every expression of the JSON with the path of its text."""
-    d, cgf = derivation, derivation.cgf
-    yield "variable", d.variable
-    yield from ((f"parameters.{p.name}", p.symbol) for p in d.mechanism.declared)
-    yield from ((f"values.{name}", value) for name, value in d.mechanism.values.items())
-    yield "loss", d.loss
-    for i, piece in enumerate(d.pieces):
-        for name in ("lower", "upper", "loss"):
-            yield f"pieces.{i}.{name}", getattr(piece, name)
-    for i, point in enumerate(d.points):
-        for name in ("value", "p", "q", "loss"):
-            yield f"points.{i}.{name}", getattr(point, name)
-    for i, end in enumerate(d.loss_range or ()):
-        yield f"loss_range.{i}", end
-    for i, atom in enumerate(d.atoms):
-        yield f"atoms.{i}.loss", atom.loss
-        yield f"atoms.{i}.mass", atom.mass
-    yield "mass_at_infinity", d.mass_at_infinity
-    for i, (_, back) in enumerate(d.inverse):
-        if back is not None:
-            yield f"inverse.{i}", back
-    for name, law in (("pld_density", d.pld_density), ("pld_cdf", d.pld_cdf)):
-        yield f"{name}.loss", law.loss
-        if law.expression is not None:
-            yield f"{name}.expression", law.expression
-    for i, rule in enumerate(d.mass_rules):
-        for name, own in vars(rule).items():
-            if own is not None:
-                yield f"mass_rules.{i}.{name}", own
-    yield "cgf.tilt", cgf.tilt
-    if cgf.expression is not None:
-        yield "cgf.expression", cgf.expression
-    for name, several in (
-        ("domain", cgf.domain or ()),
-        ("checked_at", cgf.checked_at),
-        ("removable", cgf.removable),
-    ):
-        yield from ((f"cgf.{name}.{i}", one) for i, one in enumerate(several))
-    yield from ((f"cumulants.{j}", d.cumulant(j)) for j in range(1, order + 2))
-    yield from ((f"msd.{k}", d.msd(k)) for k in range(order + 1))
-    yield from ((f"msd_terms.{f}", own) for f, own in d.saddle_terms(order, substitute=False))
-    yield from ((f"edgeworth.{k}", d.edgeworth(k)) for k in range(order + 1))
+def _some(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _law(law: LossLaw) -> dict[str, Any]:
+    return {"loss": law.loss, "expression": law.expression, "reason": law.reason or None}
+
+
+def _texts(held: Any) -> Any:
+    """Return the same with every expression as text."""
+    if isinstance(held, dict):
+        return {name: _texts(own) for name, own in held.items()}
+    if isinstance(held, list | tuple):
+        return [_texts(own) for own in held]
+    return plain(held) if isinstance(held, sp.Basic) else held
+
+
+def _leaves(held: Any, path: str = "") -> Iterator[tuple[str, sp.Basic]]:
+    """Yield every expression with the path of its text."""
+    if isinstance(held, dict):
+        parts: Iterable[tuple[object, Any]] = held.items()
+    elif isinstance(held, list | tuple):
+        parts = enumerate(held)
+    else:
+        if isinstance(held, sp.Basic):
+            yield path, held
+        return
+    for name, own in parts:
+        yield from _leaves(own, f"{path}.{name}" if path else str(name))
 
 
 def from_json(document: object) -> dict[str, sp.Basic]:

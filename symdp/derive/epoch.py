@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp.derive import present, tidy
-from symdp.derive.cgf_check import parameters_of, with_values
-from symdp.derive.check import agrees, random_values
+from symdp.derive.check import agrees, parameters_of, with_values
 from symdp.derive.derivation import derive
+from symdp.derive.orders import cumulants_of
 from symdp.derive.pieces import pieces, points
-from symdp.derive.records import CGF, TURNED, Piece, Point
+from symdp.derive.records import CGF, TURNED, Piece
 from symdp.derive.series import Series, check_order
+from symdp.derive.signs import random_values
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model.allocation import allocated_steps
@@ -180,7 +181,7 @@ class EpochDerivation(Series):
         concrete = with_values(pair, dict(values))
         law = (
             [_of_ratio(p) for p in pieces(concrete) if p.log_q is not None],
-            [_point_of_ratio(p) for p in points(concrete) if p.q != 0],
+            [replace(p, p=p.q, loss=-p.p / p.q) for p in points(concrete) if p.q != 0],
             concrete.variable,
         )
         try:
@@ -221,7 +222,7 @@ class EpochDerivation(Series):
         if self.one_step.mass_at_infinity != 0:
             moments[1] -= self.one_step.mass_at_infinity
         moments += [sp.exp(self.one_step.cgf_at(j)) for j in range(1, tilt + 1)]
-        cumulants = _cumulants(moments)
+        cumulants = cumulants_of(moments)
         total = _moments([self.steps * c for c in cumulants])[-1]
         return sp.log(sp.expand(sp.expand(total) / self.steps ** (1 + tilt)))
 
@@ -259,18 +260,6 @@ class EpochDerivation(Series):
             ("Moment generating function", transform),
             ("Series", present.series_rows(self, order)),
         ]
-
-    def to_text(self, order: int = 2) -> str:
-        """Return the derivation as plain text, expansions up to `order`."""
-        return present.to_text(self, order)
-
-    def to_latex(self, order: int = 2) -> str:
-        """Return the derivation as LaTeX, an aligned display."""
-        return present.to_latex(self, order)
-
-    def to_mathml(self, order: int = 2) -> str:
-        """Return the derivation as MathML, one formula a line."""
-        return present.to_mathml(self, order)
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data."""
@@ -318,19 +307,6 @@ def _of_ratio(piece: Piece) -> Piece:
         slope=TURNED[piece.slope],
         log_p_terms=piece.log_q_terms,
     )
-
-
-def _point_of_ratio(point: Point) -> Point:
-    return replace(point, p=point.q, loss=-point.p / point.q)
-
-
-def _cumulants(moments: list[sp.Expr]) -> list[sp.Expr]:
-    """Return κ_1, … from moments that begin with that of order 0."""
-    found: list[sp.Expr] = []
-    for n in range(1, len(moments)):
-        known = (math.comb(n - 1, k - 1) * found[k - 1] * moments[n - k] for k in range(1, n))
-        found.append(moments[n] - sp.Add(*known))
-    return found
 
 
 def _moments(cumulants: list[sp.Expr]) -> list[sp.Expr]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.derive.asymptotics import delta_coefficients, kappa
+from symdp.derive.orders import cumulants_of
 from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import AccuracyError, InputError
 from symdp.expansion.edgeworth import X
@@ -251,12 +252,10 @@ def sampled_cumulants(
         moments.append(
             sp.Add(*(c * y**k * central[k] for (k,), c in series.terms() if k <= rate_order))
         )
-    cumulants: list[sp.Expr] = []
-    for j in range(1, highest + 1):
-        lower = sum(
-            (sp.binomial(j - 1, i - 1) * cumulants[i - 1] * moments[j - i] for i in range(1, j)),
-            sp.S.Zero,
-        )
-        whole = sp.Poly(sp.expand(moments[j] - lower), y)
-        cumulants.append(sp.Add(*(c * y**k for (k,), c in whole.terms() if k <= rate_order)))
+
+    def cut(series: sp.Expr) -> sp.Expr:
+        terms = sp.Poly(sp.expand(series), y).terms()
+        return sp.Add(*(c * y**k for (k,), c in terms if k <= rate_order))
+
+    cumulants = cumulants_of(moments, cut)
     return tuple(sp.collect(c, y).subs(y, rate) for c in cumulants)

@@ -13,12 +13,11 @@ from functools import reduce
 
 import sympy as sp
 
-from symdp.derive.signs import sign_of
+from symdp.derive.signs import is_nearly_zero
 from symdp.emit.log_sum_exp import ExpMinusOne, LogOnePlus
 
 DISTANCE = sp.Symbol("u", positive=True)
 
-_NOTHING = sp.Float(10) ** -45  # an end stored as a near rational makes a zero this small
 _MOST_FACTORS = 12  # of a power that is multiplied out
 _NONE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.AccumBounds)
 _BRANCHED = (sp.asin, sp.acos, sp.acosh)
@@ -78,17 +77,11 @@ class _Part:
     change: Callable[[], sp.Expr]
 
 
-def _is_zero(value: sp.Expr) -> bool:
-    if value.is_Rational:
-        return bool(value == 0)
-    return sign_of(value) == 0 or bool(abs(value.evalf(30, maxn=400)) < _NOTHING)
-
-
 def _part(value: sp.Expr | None, whole: sp.Expr, change: Callable[[], sp.Expr]) -> _Part:
     """Return a part that is its own change where its value is zero."""
     if value is None or value.has(*_NONE):
         return _Part(None, whole, lambda: whole)
-    if _is_zero(value):
+    if is_nearly_zero(value):
         whole = change()
         return _Part(sp.S.Zero, whole, lambda: whole)
     return _Part(value, whole, change)
@@ -198,7 +191,7 @@ class _Walk:
         return _part(value, whole, lambda: rule(values[0], parts[0].change()))
 
     def _is_branch_point(self, node: sp.Expr, value: sp.Expr) -> bool:
-        return isinstance(node, _BRANCHED) and _is_zero(1 - value**2)
+        return isinstance(node, _BRANCHED) and is_nearly_zero(1 - value**2)
 
 
 def _moving(total: sp.Expr) -> sp.Expr:

@@ -10,7 +10,7 @@ from flint import arb, ctx
 from mpmath import iv
 
 from symdp.derive.normal_form import exponential_terms, tidy_base
-from symdp.derive.signs import sign_of
+from symdp.derive.signs import exponential_part, sign_of
 
 # An exponent beyond this stands for infinity: mpmath would compute log 2 to as many bits.
 _HUGE = mpmath.mpf(2) ** 40
@@ -213,12 +213,7 @@ def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """
     terms: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(expression):
-        exponent, rest = sp.S.Zero, sp.S.One
-        for factor in sp.Mul.make_args(term):
-            if isinstance(factor, sp.exp):
-                exponent += factor.args[0]
-            else:
-                rest *= factor
+        rest, exponent = exponential_part(term)
         exponent = sp.expand(exponent)
         terms[exponent] = terms.get(exponent, sp.S.Zero) + rest
     leader = None

@@ -8,12 +8,11 @@ import sympy as sp
 
 from symdp.derive import tidy
 from symdp.derive.records import Piece
-from symdp.derive.signs import compare, sign_of
+from symdp.derive.signs import compare, is_nearly_zero, sign_of
 
 _SECONDS = 3.0  # for one limit of SymPy's
 _FEW = 6  # summands of a log
 _INFINITE = (sp.oo, -sp.oo)
-_NOTHING = sp.Float(10) ** -45  # what is smaller is 0 with its digits cancelled
 
 
 def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -> sp.Expr | None:
@@ -122,7 +121,11 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
     if isinstance(node, sp.log):
         if values[0] is sp.oo:
             return sp.oo
-        return -sp.oo if _is_zero(values[0]) else sp.log(values[0], evaluate=_is_short(values[0]))
+        return (
+            -sp.oo
+            if is_nearly_zero(values[0])
+            else sp.log(values[0], evaluate=_is_short(values[0]))
+        )
     if isinstance(node, sp.Pow):
         return _power(*values)
     # So that cos(π(1 − w)/2w − π/2w) is seen to be cos(−π/2).
@@ -133,13 +136,6 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
 def _is_short(value: sp.Expr) -> bool:
     """Whether SymPy may look for a simpler log; it asks a long sum for its sign first."""
     return len(sp.Add.make_args(value)) < _FEW
-
-
-def _is_zero(value: sp.Expr) -> bool:
-    """Whether a base vanishes; an end stored as a near rational makes it vanish nearly."""
-    if sign_of(value) == 0:
-        return True
-    return not value.free_symbols and bool(abs(value.evalf(30, maxn=400)) < _NOTHING)
 
 
 def _product(values: Sequence[sp.Expr]) -> sp.Expr | None:

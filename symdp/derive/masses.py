@@ -10,13 +10,12 @@ from itertools import pairwise
 import sympy as sp
 
 from symdp.derive import tidy
-from symdp.derive.check import random_values
 from symdp.derive.child import compute
 from symdp.derive.integrate import Integrand, definite
 from symdp.derive.log_form import log_form
 from symdp.derive.pld import LossLaw
 from symdp.derive.records import Atom, Piece, Point
-from symdp.derive.signs import compare, interior_point, sorted_points
+from symdp.derive.signs import compare, interior_point, random_values, sorted_points
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -66,12 +68,27 @@ def cumulant_in_moments(order: int, tilt: sp.Symbol) -> sp.Expr:
     >>> cumulant_in_moments(2, sp.Symbol("t"))
     -m_1(t)**2 + m_2(t)
     """
-    moment = [sp.S.One, *(sp.Function(f"m_{k}")(tilt) for k in range(1, order + 1))]
-    cumulants: list[sp.Expr] = [sp.S.Zero]
-    for n in range(1, order + 1):
-        lower = (sp.binomial(n - 1, k - 1) * cumulants[k] * moment[n - k] for k in range(1, n))
-        cumulants.append(sp.expand(moment[n] - sp.Add(*lower)))
-    return cumulants[order]
+    moments = [sp.S.One, *(sp.Function(f"m_{k}")(tilt) for k in range(1, order + 1))]
+    return cumulants_of(moments, sp.expand)[-1]
+
+
+def cumulants_of(
+    moments: Sequence[sp.Expr], written: Callable[[sp.Expr], sp.Expr] = lambda found: found
+) -> list[sp.Expr]:
+    """Return κ_1, κ_2, … from raw moments that begin with that of order 0.
+
+    Parameters
+    ----------
+    moments
+        1, m_1, m_2, ….
+    written
+        How each cumulant is rewritten before it is used in the next.
+    """
+    found: list[sp.Expr] = []
+    for n in range(1, len(moments)):
+        known = (math.comb(n - 1, k - 1) * found[k - 1] * moments[n - k] for k in range(1, n))
+        found.append(written(moments[n] - sp.Add(*known)))
+    return found
 
 
 _SECONDS = 5.0  # for one limit of SymPy's

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,14 +12,13 @@ from sympy.utilities.iterables import sift
 
 from symdp.derive import tidy
 from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
-from symdp.derive.check import random_values
 from symdp.derive.log_form import log_form
 from symdp.derive.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.derive.normal_form import LogForm
 from symdp.derive.records import Piece, Point
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.shapes import occurrences
-from symdp.derive.signs import sign_of
+from symdp.derive.signs import random_values, sign_of
 from symdp.derive.turning import monotone_cuts
 from symdp.errors import InputError
 
@@ -140,7 +139,10 @@ def points(pair: Pair) -> tuple[Point, ...]:
     found = []
     for index, value in enumerate(pair.support.points):
         masses = [_entry(component, index) for component in pair.components]
-        p, q = (_weighted(weights, masses) for weights in (pair.p_weights, pair.q_weights))
+        p, q = (
+            sp.Add(*(w * m for w, m in zip(weights, masses, strict=True)))
+            for weights in (pair.p_weights, pair.q_weights)
+        )
         if p == 0 and q == 0:
             continue
         found.append(Point(value, p, q, _point_loss(p, q)))
@@ -151,10 +153,6 @@ def _entry(component: sp.Expr | tuple[sp.Expr, ...], index: int) -> sp.Expr:
     if not isinstance(component, tuple):
         raise InputError("a component of a finite list must give one probability for each point")
     return component[index]
-
-
-def _weighted(weights: Iterable[sp.Expr], masses: Iterable[sp.Expr]) -> sp.Expr:
-    return sp.Add(*(w * m for w, m in zip(weights, masses, strict=True)))
 
 
 def _point_loss(p: sp.Expr, q: sp.Expr) -> sp.Expr:

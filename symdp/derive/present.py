@@ -29,8 +29,8 @@ _DERIVATIVE_NAME = (
 )
 
 # The left side of a formula in LaTeX, or in parts of which some are expressions; and the right.
-_Left: TypeAlias = str | tuple[str | sp.Basic, ...]
-Row: TypeAlias = tuple[_Left, sp.Basic | str]
+Left: TypeAlias = str | tuple[str | sp.Basic, ...]
+Row: TypeAlias = tuple[Left, sp.Basic | str]
 
 
 def plain(expression: sp.Expr) -> str:
@@ -41,10 +41,11 @@ def plain(expression: sp.Expr) -> str:
     >>> plain(sp.Rational(1, 3)), plain(sp.Rational(10**40 + 1, 3 * 10**40))
     ('1/3', '0.333333333333')
     """
-    return str(_rounded(expression))
+    return str(rounded(expression))
 
 
-def _rounded(expression: sp.Basic) -> sp.Basic:
+def rounded(expression: sp.Basic) -> sp.Basic:
+    """Return an expression with short decimals for the long rationals of irrational places."""
     return expression.xreplace(
         {
             number: sp.Float(number, _DIGITS)
@@ -57,30 +58,52 @@ def _rounded(expression: sp.Basic) -> sp.Basic:
 def sections(derivation: Derivation, order: int) -> list[tuple[str, list[Row]]]:
     """Return titles with their formulas: left side as LaTeX, right side as expression or words."""
     d, cgf = derivation, derivation.cgf
-    x, t = sp.latex(d.variable), sp.latex(cgf.tilt)
-    loss: list[Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
-    loss.append((rf"\ell({x})", d.loss))
-    loss += zip((r"\inf \ell", r"\sup \ell"), range_ends(d), strict=True)
-    loss += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
-    if d.mass_at_infinity != 0:
-        loss.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
-    law = _law_rows(d)
-    transform: list[Row] = [
-        (f"K({t})", f"numerically: {cgf.reason}" if cgf.expression is None else cgf.expression)
-    ]
-    if cgf.domain is not None:
-        ends = [numeric_end(end) if cgf.domain_is_numeric else end for end in cgf.domain]
-        transform += [(f"{t}_-", ends[0]), (f"{t}_+", ends[1])]
-    transform += [(f"K^{{({j})}}({t})", d.cumulant(j)) for j in range(1, order + 2)]
-    series = series_rows(d, order)
-    series.append((r"\varepsilon(n, z_\delta)", many_steps(d)))
+    assumed: list[Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
+    larger = d.dominating_direction
+    transform: Row = (
+        f"K({sp.latex(cgf.tilt)})",
+        f"numerically: {cgf.reason}" if cgf.expression is None else cgf.expression,
+    )
     return [
-        ("Privacy loss", loss),
-        ("Law of the loss", law),
-        ("Cumulant generating function", transform),
-        ("Series", series),
+        ("Privacy loss", assumed + loss_rows(d)),
+        (
+            "Law of the loss",
+            [*law_rows(d), (r"\mathrm{larger}", f"{larger.value}: {larger.proof}")],
+        ),
+        (
+            "Cumulant generating function",
+            [transform, *domain_rows(d), *cumulant_rows(d, order + 1)],
+        ),
+        ("Series", [*series_rows(d, order), (r"\varepsilon(n, z_\delta)", many_steps(d))]),
         ("Tails", list(tails.rows(d.tails))),
     ]
+
+
+def loss_rows(d: Derivation) -> list[Row]:
+    """Return the privacy loss, its range, its atoms and the mass at infinity."""
+    rows: list[Row] = [(rf"\ell({sp.latex(d.variable)})", d.loss)]
+    rows += zip((r"\inf \ell", r"\sup \ell"), range_ends(d), strict=True)
+    rows += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
+    if d.mass_at_infinity != 0:
+        rows.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
+    return rows
+
+
+def domain_rows(d: Derivation) -> list[Row]:
+    """Return the ends of the interval on which K is finite, nothing where they were not found."""
+    if d.cgf.domain is None:
+        return []
+    t, numeric = sp.latex(d.cgf.tilt), d.cgf.domain_is_numeric
+    return [
+        (f"{t}_{sign}", numeric_end(end) if numeric else end)
+        for sign, end in zip("-+", d.cgf.domain, strict=True)
+    ]
+
+
+def cumulant_rows(d: Derivation, highest: int) -> list[Row]:
+    """Return the tilted cumulants up to an order."""
+    t = sp.latex(d.cgf.tilt)
+    return [(f"K^{{({j})}}({t})", d.cumulant(j)) for j in range(1, highest + 1)]
 
 
 def series_rows(d: Derivation | EpochDerivation, order: int) -> list[Row]:
@@ -149,13 +172,13 @@ def range_ends(d: Derivation) -> tuple[sp.Expr | str, sp.Expr | str]:
     return (f"not found: {d.range_reason}",) * 2
 
 
-def _law_rows(d: Derivation) -> list[Row]:
-    """The inverse of the loss, its density and distribution function, the larger direction."""
+def law_rows(d: Derivation) -> list[Row]:
+    """Return the inverse of the loss on its pieces, its density and distribution function."""
     s = sp.latex(d.pld_density.loss)
     moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
     rows: list[Row] = []
     for piece, back in moving:
-        left: _Left = rf"\ell^{{-1}}({s})"
+        left: Left = rf"\ell^{{-1}}({s})"
         if len(moving) > 1:
             ends = (piece.lower, ",", piece.upper, ")")
             left = (rf"{left}, {sp.latex(d.variable)} \in (", *ends)
@@ -173,8 +196,6 @@ def _law_rows(d: Derivation) -> list[Row]:
         rows.append(((r"P(\ell =", rule.loss, *place), rule.mass))
         if rule.at_most is not None:
             rows.append(((r"P(\ell \leq", rule.loss, *place), rule.at_most))
-    larger = d.dominating_direction
-    rows.append((r"\mathrm{larger}", f"{larger.value}: {larger.proof}"))
     return rows
 
 
@@ -221,7 +242,7 @@ def _text_value(right: sp.Basic) -> str:
     return plain(right).replace("^{(", "(").replace(")}", ")")  # K^{(2)}(t) as on the left
 
 
-def _text_name(left: _Left) -> str:
+def _text_name(left: Left) -> str:
     parts = (left,) if isinstance(left, str) else left
     words = []
     for part in parts:
@@ -242,7 +263,8 @@ def _closed_up(parts: list[str]) -> str:
     return " ".join(parts).replace(" )", ")").replace(" ,", ",").replace("( ", "(")
 
 
-def _latex_name(left: _Left) -> str:
+def latex_name(left: Left) -> str:
+    """Return a left side in LaTeX."""
     parts = (left,) if isinstance(left, str) else left
     return _closed_up([p if isinstance(p, str) else sp.latex(p) for p in parts])
 
@@ -253,7 +275,7 @@ def to_latex(derivation: Derivation | EpochDerivation, order: int) -> str:
     for _, rows in derivation.sections(order):
         for left, right in rows:
             formula = rf"\text{{{right}}}" if isinstance(right, str) else sp.latex(right)
-            lines.append(f"{_latex_name(left)} &= {formula}")
+            lines.append(f"{latex_name(left)} &= {formula}")
     return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
 
@@ -263,14 +285,21 @@ def to_mathml(derivation: Derivation | EpochDerivation, order: int) -> str:
 
 
 def _mathml(row: Row) -> str:
-    from symdp.emit.mathml import mathml, mathml_of_name
+    from symdp.emit.mathml import mathml
 
     left, right = row
-    parts = (left,) if isinstance(left, str) else left
-    name = "".join(mathml_of_name(p) if isinstance(p, str) else mathml(_rounded(p)) for p in parts)
-    value = f"<mtext>{escape(right)}</mtext>" if isinstance(right, str) else mathml(_rounded(right))
+    value = f"<mtext>{escape(right)}</mtext>" if isinstance(right, str) else mathml(rounded(right))
     value = _DERIVATIVE.sub(_DERIVATIVE_NAME, value)
+    name = mathml_name(left)
     return f'<math displaystyle="true"><mrow>{name}<mo>=</mo>{value}</mrow></math>'
+
+
+def mathml_name(left: Left) -> str:
+    """Return a left side in MathML."""
+    from symdp.emit.mathml import mathml, mathml_of_name
+
+    parts = (left,) if isinstance(left, str) else left
+    return "".join(mathml_of_name(p) if isinstance(p, str) else mathml(rounded(p)) for p in parts)
 
 
 def to_html(derivation: Derivation, order: int) -> str:

@@ -11,7 +11,7 @@ from symdp.derive import tidy
 from symdp.derive.isolation import IsolationError, isolated_roots
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import compare, sign_of, values_wanted
+from symdp.derive.signs import compare, names_of, sign_of, values_wanted
 from symdp.errors import InputError
 
 _MOST_RADICALS = 3  # that a resultant removes in seconds
@@ -56,15 +56,11 @@ def roots_between(
         if above is None or below is None:
             raise RootsUnknownError(
                 f"whether {root} lies between {lower} and {upper} depends on parameter values; "
-                f"{values_wanted(_names(root, lower, upper))}"
+                f"{values_wanted(names_of(root, lower, upper))}"
             )
         if above == 1 and below == 1:
             found.append(root)
     return tuple(found)
-
-
-def _names(*expressions: sp.Expr) -> str:
-    return ", ".join(sorted({s.name for e in expressions for s in e.free_symbols}))
 
 
 def _candidates(
@@ -81,7 +77,7 @@ def _candidates(
     if exact is not None:
         return exact
     if expression.free_symbols - {x}:
-        names = _names(*(expression.free_symbols - {x}))
+        names = names_of(*(expression.free_symbols - {x}))
         raise RootsUnknownError(
             f"cannot solve {expression} = 0 for {x}; give values to {names} first"
         )

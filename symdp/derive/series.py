@@ -1,4 +1,4 @@
-"""The series of a derivation: cumulants, saddle point, Edgeworth, asymptotics for many steps."""
+"""What derivations share: their texts, cumulants, saddle point, Edgeworth, many steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import sympy as sp
 
-from symdp.derive import tidy
+from symdp.derive import present, tidy
 from symdp.derive.child import compute
 from symdp.derive.orders import cumulant_in_moments, derivative_of
 from symdp.derive.records import COUNT, EPSILON
@@ -25,10 +25,22 @@ _LEAST = 0.25  # seconds
 
 
 class Series:
-    """Methods of a `Derivation` that expand; all in the cumulants K^(j)(t) of one step."""
+    """Methods of a `Derivation` that write it, or expand it in the cumulants K^(j)(t) of a step."""
 
     def _of(self) -> Derivation:
         return cast("Derivation", self)
+
+    def to_text(self, order: int = 2) -> str:
+        """Return the derivation as plain text, expansions up to `order`."""
+        return present.to_text(self._of(), order)
+
+    def to_latex(self, order: int = 2) -> str:
+        """Return the derivation as LaTeX, an aligned display."""
+        return present.to_latex(self._of(), order)
+
+    def to_mathml(self, order: int = 2) -> str:
+        """Return the derivation as MathML, one formula a line."""
+        return present.to_mathml(self._of(), order)
 
     def cumulant(self, order: int) -> sp.Expr:
         """Return the tilted cumulant K^(order)(t) as an expression of the tilt.

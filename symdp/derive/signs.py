@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import sympy as sp
 
 from symdp.derive import tidy
 from symdp.errors import InputError
-from symdp.model.assumption import released
+from symdp.model.assumption import AssumedSymbol, released
 
 _DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding
 _MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
 _MOST_TERMS = 8  # of a sum that is squared
+_NOTHING = sp.Float(10) ** -45  # what is smaller is 0 with its digits cancelled
 _LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 
 
@@ -111,12 +114,7 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
         return None
     parts = []
     for term in expression.args:
-        exponent, coefficient = sp.S.Zero, sp.S.One
-        for factor in sp.Mul.make_args(term):
-            if isinstance(factor, sp.exp):
-                exponent += factor.args[0]
-            else:
-                coefficient *= factor
+        coefficient, exponent = exponential_part(term)
         sign = sign_of(coefficient)
         if not sign:
             return None
@@ -126,6 +124,17 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
         return sign
     gap = _without_logs(sp.expand(u - v + sp.log(sp.Abs(a)) - sp.log(sp.Abs(b))))
     return None if gap is None else gap * sign
+
+
+def exponential_part(term: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Return (c, a) with term = c·exp(a), a the sum of all its exponents."""
+    coefficient, exponent = sp.S.One, sp.S.Zero
+    for factor in sp.Mul.make_args(term):
+        if isinstance(factor, sp.exp):
+            exponent += factor.args[0]
+        else:
+            coefficient *= factor
+    return coefficient, exponent
 
 
 def _of_roots(expression: sp.Expr) -> int | None:
@@ -204,6 +213,13 @@ def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
     return None if first is None or second is None else first * second
 
 
+def is_nearly_zero(value: sp.Expr) -> bool:
+    """Whether a number vanishes; an end stored as a near rational makes it vanish nearly."""
+    if sign_of(value) == 0:
+        return True
+    return not value.free_symbols and bool(abs(value.evalf(30, maxn=400)) < _NOTHING)
+
+
 def compare(a: sp.Expr, b: sp.Expr) -> int | None:
     """Return the sign of a − b where it is certain, else None; ±oo allowed."""
     if a == b:
@@ -231,7 +247,7 @@ def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
             if order is None:
                 raise InputError(
                     f"the order of {what} {point} and {other} depends on parameter values; "
-                    f"{values_wanted(_names(point, other))}"
+                    f"{values_wanted(names_of(point, other))}"
                 )
             if order <= 0:
                 place = -1 if order == 0 else index
@@ -246,7 +262,8 @@ def values_wanted(names: str) -> str:
     return f"give values to {names} first, or assume in [assume] what decides it, such as '> 1'"
 
 
-def _names(*expressions: sp.Expr) -> str:
+def names_of(*expressions: sp.Expr) -> str:
+    """Return the names of the symbols in expressions, for a message."""
     names = sorted({symbol.name for e in expressions for symbol in e.free_symbols})
     return ", ".join(names) or "the parameters"
 
@@ -282,3 +299,50 @@ def _near(value: sp.Expr, tolerance: sp.Rational) -> sp.Expr:
         if abs(candidate - exact) < tolerance or digits > _DIGITS:
             return candidate
         digits += 1
+
+
+def random_values(
+    symbols: Iterable[sp.Symbol], seed: int, below_one: Iterable[str] = ()
+) -> Mapping[sp.Symbol, sp.Expr]:
+    """Return random rational values that respect the assumptions of parameters.
+
+    Examples
+    --------
+    >>> s, n = sp.Symbol("s", positive=True), sp.Symbol("n", integer=True, positive=True)
+    >>> sorted(random_values([s, n], seed=3).values())
+    [1, 48/23]
+    """
+    chance, below = random.Random(seed), set(below_one)
+    values: dict[sp.Symbol, sp.Expr] = {}
+    wanted = set(symbols)
+    assumed = [symbol for symbol in wanted if isinstance(symbol, AssumedSymbol)]
+    depending = {symbol for symbol in assumed if symbol.compared_with}
+    wanted.update(*(symbol.compared_with for symbol in assumed))
+    # Those whose ends hold other parameters come last.
+    for symbol in sorted(wanted, key=lambda s: (s in depending, str(s.name))):
+        if isinstance(symbol, AssumedSymbol):
+            value: sp.Expr = _between(symbol.moved(values), chance, symbol.name in below)
+        elif symbol.is_integer:
+            value = sp.Integer(chance.randint(1, 3))
+        elif symbol.name in below:
+            value = sp.Rational(chance.randint(2, 21), 23)
+        else:
+            value = sp.Rational(chance.randint(14, 50), 23)
+        turns = symbol.is_negative and not isinstance(symbol, AssumedSymbol)
+        values[symbol] = -value if turns else value
+    return values
+
+
+def _between(symbol: AssumedSymbol, chance: random.Random, is_below_one: bool) -> sp.Expr:
+    """Return a random value between the ends of a symbol, which are numbers."""
+    lower, upper = symbol.both_ends
+    if lower is not None:
+        low = lower.value
+    else:
+        low = sp.S.Zero if symbol.is_nonnegative or upper is None else upper.value - 2
+    high = upper.value if upper else sp.S.One if is_below_one and low < 1 else low + 2
+    value = low + (high - low) * sp.Rational(chance.randint(2, 21), 23)
+    if not symbol.is_integer:
+        return value
+    near = (sp.floor(value), sp.ceiling(value), sp.floor(low) + 1)
+    return next((at for at in near if symbol.allows(at)), sp.ceiling(low))

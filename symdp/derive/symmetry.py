@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import sympy as sp
 
 from symdp.derive import tidy
-from symdp.derive.check import random_values
+from symdp.derive.signs import random_values
 from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
@@ -186,12 +186,7 @@ def _equal(a: sp.Expr, b: sp.Expr, x: sp.Symbol) -> bool:
         size = abs(sp.N(gap, _DIGITS, maxn=400))
         if not size.is_number or not (size < sp.Float(10) ** (10 - _DIGITS)):
             return False
-    return _provably_zero(a - b, x)
-
-
-def _provably_zero(gap: sp.Expr, x: sp.Symbol) -> bool:
-    """Whether a difference vanishes by algebra on each side of its kinks."""
-    return bool(_canonical(gap, x) == 0 or tidy.simplify(gap) == 0)
+    return bool(_canonical(a - b, x) == 0 or tidy.simplify(a - b) == 0)
 
 
 def _canonical(gap: sp.Expr, x: sp.Symbol) -> sp.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import sympy as sp
@@ -11,7 +11,8 @@ from sympy.core.evalf import PrecisionExhausted
 from symdp.derive import tidy
 from symdp.derive.records import Slope
 from symdp.derive.roots import RootsUnknownError, roots_between
-from symdp.derive.signs import compare, interior_point, sign_of
+from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
+from symdp.errors import InputError
 
 
 def trend(
@@ -213,7 +214,8 @@ def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
     if ordered is None:
         return [(lower, upper, "unknown")]
     ends = [lower, *ordered, upper]
-    signs = _signs_between(sp.diff(loss, x), x, ends)
+    slope = sp.diff(loss, x)
+    signs = [_sign_at(slope, x, interior_point(low, high)) for low, high in pairwise(ends)]
     if derivative.is_polynomial(x):
         degree = sp.degree(derivative, x)
         two = degree == 2 and sign_of(sp.factor(sp.discriminant(derivative, x))) == 1
@@ -236,10 +238,6 @@ def _merged(parts: list[_Part]) -> list[_Part]:
     return merged
 
 
-def _signs_between(derivative: sp.Expr, x: sp.Symbol, ends: list[sp.Expr]) -> list[int | None]:
-    return [_sign_at(derivative, x, interior_point(low, high)) for low, high in pairwise(ends)]
-
-
 def _sign_at(derivative: sp.Expr, x: sp.Symbol, place: sp.Expr) -> int | None:
     try:
         return sign_of(derivative.subs(x, place))
@@ -257,20 +255,11 @@ def _alternate(signs: list[int | None]) -> None:
         signs[i] = first if (i - known) % 2 == 0 else -first
 
 
-def _ordered(points: tuple[sp.Expr, ...]) -> list[sp.Expr] | None:
-    ordered: list[sp.Expr] = []
-    for point in points:
-        place = 0
-        for other in ordered:
-            order = compare(point, other)
-            if order is None:
-                return None
-            if order == 0:
-                break
-            place += order > 0
-        else:
-            ordered.insert(place, point)
-    return ordered
+def _ordered(points: Iterable[sp.Expr]) -> list[sp.Expr] | None:
+    try:
+        return sorted_points(set(points), "the turning points")
+    except InputError:
+        return None
 
 
 def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:

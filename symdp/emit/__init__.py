@@ -1,4 +1,4 @@
-"""Emit SymPy expressions as functions: double precision, arbitrary precision, proved balls."""
+"""Emit SymPy expressions as functions: double precision, proved balls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp.emit.arb import compile_arb
-    from symdp.emit.mpmath import compile_mpmath
     from symdp.emit.numpy import compile_numpy
 
-__all__ = ["compile_arb", "compile_mpmath", "compile_numpy"]
+__all__ = ["compile_arb", "compile_numpy"]
 
 
 def __getattr__(name: str) -> Any:

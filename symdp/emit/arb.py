@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb, arb, ctx, fmpq
 
-from symdp.emit.arb_logarithms import (
+from symdp.emit.arb_operations import (
     UNKNOWN,
+    all_of,
+    any_of,
+    bessel_k_ball,
+    comparison,
+    integer_power,
+    log_bessel_i_ball,
     log_one_plus,
     log_ratio,
     log_sum_exp,
+    piecewise,
+    power,
     unit_log_sum_exp,
 )
-from symdp.emit.arb_logic import all_of, any_of, comparison, piecewise
-from symdp.emit.arb_powers import integer_power, power
-from symdp.emit.bessel import bessel_k_ball, log_bessel_i_ball
 from symdp.emit.enclose import enclose_integral, enclose_sum
 from symdp.emit.steps import Program
 from symdp.errors import InputError
@@ -50,7 +55,7 @@ class _Compiled:
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
         constants = self._constants.get(ctx.prec)
         if constants is None:
-            constants = [_constant(node) for node in self._program.constants]
+            constants = [constant(node) for node in self._program.constants]
             self._constants[ctx.prec] = constants
         values = [*(acb(argument) for argument in arguments), *constants]
         append = values.append
@@ -144,7 +149,7 @@ def constant_ball(node: object, precision: int) -> acb:
     import sympy as sp
 
     with ctx.workprec(precision):
-        return acb(_constant(sp.sympify(node, strict=True)))
+        return acb(constant(sp.sympify(node, strict=True)))
 
 
 def _reader(slots: tuple[int, ...]) -> Callable[[list[Any]], Any]:
@@ -154,7 +159,8 @@ def _reader(slots: tuple[int, ...]) -> Callable[[list[Any]], Any]:
     return itemgetter(slice(slots[0], slots[0] + 1) if slots else slice(0))
 
 
-def _constant(node: sp.Expr | Program) -> Any:
+def constant(node: sp.Expr | Program) -> Any:
+    """Return a ball around a variable-free expression, or its truth value."""
     program = node if isinstance(node, Program) else _constant_program(node)
     _check_supported(program)
     values: list[Any] = []
@@ -309,7 +315,7 @@ def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
 
 def _end(limit: sp.Expr) -> arb | None:
     """A limit as a ball, None where it is infinite."""
-    return None if limit.is_infinite else acb(_constant(limit)).real
+    return None if limit.is_infinite else acb(constant(limit)).real
 
 
 def _method(name: str) -> _Operation:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from flint import acb, arb, ctx
@@ -13,29 +12,10 @@ from symdp.errors import AccuracyError, InputError
 _END = arb(2) ** 1024
 _RATIOS = (4096.0, 256.0, 16.0, 4.0, 2.0, 1.25, 1.0625)
 _MOST_TERMS = 400_000
+_MOST_EVALUATIONS = 400_000  # of an integrand
 _MOST_SHELLS = 40_000
 
 _Function = Callable[..., Any]
-
-
-def to_mpf(ball: acb, precision: int, name: str) -> Any:
-    """Return the midpoint of a real ball as mpf, provided that it is right to `precision` bits.
-
-    Raises
-    ------
-    AccuracyError
-        If the ball is wider than that.
-    """
-    real = ball.real
-    if not real.is_finite() or not (real.is_zero() or real.rel_accuracy_bits() >= precision):
-        raise AccuracyError(
-            f"'{name}' could not be enclosed to {precision} bits: {real.str(5)}; "
-            "write it in closed form"
-        )
-    import mpmath
-
-    mantissa, exponent = real.mid().man_exp()
-    return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
 
 
 def between(lower: arb, upper: arb) -> arb:
@@ -145,62 +125,41 @@ def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
         cut += max(cut // 2, 16)
 
 
-def enclose_integral(
-    function: _Function,
-    lower: arb | None,
-    upper: arb | None,
-    *,
-    breaks: Sequence[arb] = (),
-    tolerance: arb | None = None,
-    evaluations: int = 400_000,
-) -> arb:
+def enclose_integral(function: _Function, lower: arb | None, upper: arb | None) -> arb:
     """Enclose the integral of a real function over an interval, unbounded where an end is None.
 
     Parameters
     ----------
     function : callable
-        f(ball, analytic=…), as `compile_arb` makes it.
+        f(ball, analytic=…), as `compile_arb` makes it; its integral is of order 1.
     lower, upper : arb or None
-    breaks : sequence of arb
-        Inner points at which the range is split: kinks, or the places of peaks.
-    tolerance : arb, optional
-        Absolute error wanted; 2^(8 − precision) if not given, so for integrals of order 1.
-    evaluations : int
-        Work limit for each part.
 
     Returns
     -------
     arb
         Not finite or wide where the work limit was hit.
     """
-    if tolerance is None:
-        tolerance = arb(2) ** (8 - ctx.prec)
-    tails = arb(0)
-    inner = sorted((arb(point) for point in breaks), key=lambda point: float(point.mid()))
-    begin = arb(1)
-    for point in (*inner, *(end for end in (lower, upper) if end is not None)):
-        begin = begin.max(abs(point).upper() + 1)
-    ends = []
+    tolerance = arb(2) ** (8 - ctx.prec)
+    total, begin, ends = arb(0), arb(1), []
+    for end in (lower, upper):
+        if end is not None:
+            begin = begin.max(abs(end).upper() + 1)
     for end, direction in ((lower, -1), (upper, 1)):
         if end is None:
             cut, tail = find_cut(function, begin, direction, tolerance)
-            tails += between(-tail, tail)
+            total += between(-tail, tail)
             ends.append(direction * cut)
         else:
             ends.append(end)
-    points = [ends[0], *inner, ends[1]]
-    total = tails
-    for left, right in itertools.pairwise(points):
-        part = acb.integral(
-            lambda x, analytic: function(x, analytic=analytic),
-            acb(left),
-            acb(right),
-            abs_tol=tolerance,
-            rel_tol=arb(2) ** (4 - ctx.prec),
-            eval_limit=evaluations,
-        )
-        total += part.real
-    return total
+    inside = acb.integral(
+        lambda x, analytic: function(x, analytic=analytic),
+        acb(ends[0]),
+        acb(ends[1]),
+        abs_tol=tolerance,
+        rel_tol=arb(2) ** (4 - ctx.prec),
+        eval_limit=_MOST_EVALUATIONS,
+    )
+    return total + inside.real
 
 
 def _integer(limit: arb | None) -> int:

@@ -12,6 +12,8 @@ from sympy.printing.precedence import PRECEDENCE
 
 _ENTITY = re.compile(r"&([A-Za-z]\w*);")
 _KEPT = {"lt", "gt", "amp", "quot"}  # what XML itself needs
+_INDEXED = re.compile(r"<mi>([A-Za-z]+)_(\d+)</mi>")  # the name m_1 of a function
+_TOWER = re.compile(r"<msub><msup>(<mi>\w+</mi>)(<mn>\d+</mn>)</msup>(<mi>\w+</mi>)</msub>")
 
 
 def mathml(expression: sp.Basic) -> str:
@@ -22,10 +24,13 @@ def mathml(expression: sp.Basic) -> str:
     >>> x = sp.Symbol("x")
     >>> mathml(x**2)
     '<msup><mi>x</mi><mn>2</mn></msup>'
+    >>> mathml(sp.Function("m_1")(x))[:42]
+    '<mrow><msub><mi>m</mi><mn>1</mn></msub><mr'
     """
     text = str(_Printer().doprint(expression))
     text = text.replace("<mo><</mo>", "<mo>&lt;</mo>").replace("<mo>></mo>", "<mo>&gt;</mo>")
     text = text.replace("<mo>-</mo>", "<mo>−</mo>")
+    text = _INDEXED.sub(r"<msub><mi>\1</mi><mn>\2</mn></msub>", text)
     return _ENTITY.sub(_character, text)
 
 
@@ -34,7 +39,7 @@ _NAMES = {
     "sigma": "σ", "lambda": "λ", "mu": "μ", "beta": "β", "infty": "∞", "inf": "inf", "sup": "sup",
     "min": "min", "max": "max", "Lambda": "Λ", "psi": "ψ", "phi": "φ", "rho": "ρ", "kappa": "κ",
     "pi": "π", "chi": "χ", "Phi": "Φ", "theta": "θ", "omega": "ω", "varepsilon": "ε",
-    "varphi": "φ", "le": "≤", "ge": "≥",
+    "varphi": "φ", "le": "≤", "leq": "≤", "ge": "≥", "in": "∈",
 }  # fmt: skip
 _NAME_TOKEN = re.compile(r"\\([A-Za-z]+)\*?|([A-Za-z]+|\d+(?:\.\d+)?)|(\S)|\s+")
 _UPRIGHT = {"mathrm", "text", "operatorname"}
@@ -53,7 +58,8 @@ def mathml_of_name(latex: str) -> str:
     >>> mathml_of_name(r"\mathrm{MSD}_1")
     '<mrow><msub><mrow><mi>MSD</mi></mrow><mn>1</mn></msub></mrow>'
     """
-    return _NameReader(latex).row()
+    # An exponent and an index stand one above the other.
+    return _TOWER.sub(r"<msubsup>\1\3\2</msubsup>", _NameReader(latex).row())
 
 
 class _NameReader:

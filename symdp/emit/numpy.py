@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Array = NDArray[Any]
 
-_DIGITS = 40
+_DIGITS, _BITS = 40, 136  # of constants, before they are rounded once
 _MODERATE = 10**150  # coefficients within [1/this, this] multiply and divide without overflow
 EXTENDED_ROUNDING = 1.1e-19  # 2^−63, relative: the spacing of 64-bit mantissas
 _SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
@@ -200,18 +200,17 @@ def _double(node: sp.Expr) -> Any:
             raise InputError(f"the constant {sp.N(node, 5)} is beyond the double range") from error
     import mpmath
 
-    from symdp.emit.mpmath import constant_value
+    from symdp.emit.constants import constant_value
 
-    with mpmath.workdps(_DIGITS):
-        value = constant_value(node)
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, mpmath.mpc):
-            return complex(value) if value.imag else float(value.real)
-        number = float(value)
-        if np.isinf(number) and not mpmath.isinf(value):
-            raise InputError(f"the constant {mpmath.nstr(value, 5)} is beyond the double range")
-        return number
+    value = constant_value(node, _BITS)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, mpmath.mpc):
+        return complex(value)
+    number = float(value)
+    if np.isinf(number) and not mpmath.isinf(value):
+        raise InputError(f"the constant {mpmath.nstr(value, 5)} is beyond the double range")
+    return number
 
 
 def _long_double(node: sp.Expr) -> Any:
@@ -234,10 +233,10 @@ def _long_double(node: sp.Expr) -> Any:
         return np.longdouble(value) + np.longdouble(float(rest))
     import mpmath
 
-    from symdp.emit.mpmath import constant_value
+    from symdp.emit.constants import constant_value
 
     with mpmath.workdps(_DIGITS):
-        exact = constant_value(node)
+        exact = constant_value(node, _BITS)
         first = mpmath.mpf(value)
         return np.longdouble(value) + np.longdouble(float(exact - first) if exact != first else 0.0)
 

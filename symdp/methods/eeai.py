@@ -10,11 +10,10 @@ from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
 from symdp.law.tilts import log_one_minus_exp
 from symdp.methods.edgeworth_error import edgeworth_error
-from symdp.methods.interval import proved_answer
+from symdp.methods.interval import log_tail, proved_answer
 from symdp.methods.moments import complement_rounding
 from symdp.methods.smoothing_error import smoothing_error
 from symdp.methods.standard_moments import Summands, summands
-from symdp.methods.tail_bounds import log_tail
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
@@ -50,18 +49,15 @@ class EdgeworthInterval(FloatAccountant):
     'eeai'
     """
 
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return "eeai"
-
-    @property
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-        return (
-            "EA Def 4.2", "EA Lemma 4.3", "Derumigny Thm A.2", "Prawitz", "Shevtsova2010",
-            "SPA (43)",
-        )  # fmt: skip
+    name: str = "eeai"
+    citations: tuple[str, ...] = (
+        "EA Def 4.2",
+        "EA Lemma 4.3",
+        "Derumigny Thm A.2",
+        "Prawitz",
+        "Shevtsova2010",
+        "SPA (43)",
+    )
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the proved interval at one ε; its value is the upper end."""

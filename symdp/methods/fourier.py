@@ -16,8 +16,7 @@ from symdp.exact.base import FloatAccountant
 from symdp.law.cells import has_smooth_density, loss_cells, loss_density, loss_span
 from symdp.law.loss import LossLaw
 from symdp.law.total import SumLaw
-from symdp.methods.grid_reach import log_beyond, reach, step_beyond
-from symdp.methods.grid_sum import GridSum, Lumps, grid_sum
+from symdp.methods.grid_sum import GridSum, Lumps, grid_sum, log_beyond, reach, step_beyond
 from symdp.methods.moments import Moments, proved_instead
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Fourier(FloatAccountant):
             window = _Window(0.0, self.reach)
             found = _riemann_sum(law, epsilon, window, self.points)
             finer = _riemann_sum(law, epsilon, window, 2 * self.points)
-            error = max(_halving_error(found, finer), found.defect)
+            error = max(2.0 * abs(found.value - finer.value), found.defect)
             return _answer(law, epsilon, window, found, error)
         window = _automatic(law, epsilon)
         points = _FIRST_POINTS
@@ -109,21 +108,6 @@ class Fourier(FloatAccountant):
                 return _answer(law, epsilon, window, found, error)
 
 
-def halving_error(law: SumLaw, epsilon: float, reach: float, points: int) -> float:
-    """Return err(L, n) = 2|I_n − I_2n| of the grid of n points of [−L, L) [FA (7.4)].
-
-    Parameters
-    ----------
-    law, epsilon
-        the total loss and ε.
-    reach, points
-        L and n.
-    """
-    window = _Window(0.0, reach)
-    found, finer = (_riemann_sum(law, epsilon, window, n) for n in (points, 2 * points))
-    return _halving_error(found, finer)
-
-
 @dataclass(frozen=True)
 class _Window:
     """The grid's middle and half its length."""
@@ -139,10 +123,6 @@ class _Found:
     value: float
     defect: float
     floor: float
-
-
-def _halving_error(found: _Found, finer: _Found) -> float:
-    return 2.0 * abs(found.value - finer.value)
 
 
 _sums: WeakKeyDictionary[SumLaw, dict[tuple[_Window, int], tuple[GridSum, float]]]

@@ -55,15 +55,8 @@ class LugannaniRice(FloatAccountant):
     'lugannani-rice'
     """
 
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return "lugannani-rice"
-
-    @property
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-        return ("Daniels 1987", "SPA (48)")
+    name: str = "lugannani-rice"
+    citations: tuple[str, ...] = ("Daniels 1987", "SPA (48)")
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the Lugannani–Rice estimate at one ε.

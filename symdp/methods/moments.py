@@ -61,7 +61,7 @@ class Moments(FloatAccountant):
         """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1."""
         best = 0.0
         for strip in (Strip.RIGHT, Strip.LEFT) if epsilon < 0 else (Strip.RIGHT,):
-            log_integral = _log_integral_bound(law, epsilon, strip, plain=self.plain)
+            log_integral = log_integral_bound(law, epsilon, strip, plain=self.plain)
             if strip is Strip.LEFT:  # δ = 1 − e^{ε+K(−1)} + I, where both terms round
                 log_integral += 2.0 * complement_rounding(law)
             found = delta_from_strip(law, epsilon, strip, log_integral)
@@ -108,7 +108,7 @@ def proved_instead(law: SumLaw, epsilon: float, reason: str) -> Answer:
     )
 
 
-def _log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, plain: bool) -> float:
+def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool) -> float:
     """Return an upper bound on log I of an outer strip, inf where none is found."""
     end = strip.width(law)
     if not end > 0:
@@ -122,7 +122,7 @@ def _log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, plain: bool) 
     def probe(s: float) -> Probe:
         nonlocal best
         t = strip.position(s)[0]
-        best = min(best, _log_bound(law.cgf(t), epsilon, t, s, plain))
+        best = min(best, log_bound(law.cgf(t), epsilon, t, s, plain=plain))
         first, second = law.cumulants(t, 2)
         value = sign * (float(first) - epsilon)
         slope = float(second)
@@ -138,7 +138,8 @@ def _log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, plain: bool) 
     return best
 
 
-def _log_bound(cgf: float, epsilon: float, tilt: float, distance: float, plain: bool) -> float:
+def log_bound(cgf: float, epsilon: float, tilt: float, distance: float, *, plain: bool) -> float:
+    """Return the bound on log I of one tilt, so far from its strip's pole, raised by rounding."""
     terms = [cgf, -epsilon * tilt]
     if not plain:
         # s log s − (1+s) log(1+s), written so that a large s does not cancel

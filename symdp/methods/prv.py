@@ -15,8 +15,7 @@ from symdp.law.loss import LossLaw
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt
 from symdp.law.total import SumLaw
-from symdp.methods.grid_reach import reach
-from symdp.methods.grid_sum import GridSum, Lumps, grid_sum
+from symdp.methods.grid_sum import GridSum, Lumps, grid_sum, reach
 from symdp.methods.moments import Moments, proved_instead
 
 _FEW_POINTS, _POINTS = 1 << 20, 1 << 22  # the second where bounds from the first are wide

@@ -47,15 +47,8 @@ class SpaBounds(FloatAccountant):
     'spa-bounds'
     """
 
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return "spa-bounds"
-
-    @property
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-        return ("SPA Thm 5", "SPA (43)", "Shevtsova2010")
+    name: str = "spa-bounds"
+    citations: tuple[str, ...] = ("SPA Thm 5", "SPA (43)", "Shevtsova2010")
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the proved interval at one ε; its value is the upper end."""

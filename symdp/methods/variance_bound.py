@@ -40,15 +40,8 @@ class VarianceBound(FloatAccountant):
     'moments-variance'
     """
 
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return "moments-variance"
-
-    @property
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-        return ("SPA (43)", "SPA (46)")
+    name: str = "moments-variance"
+    citations: tuple[str, ...] = ("SPA (43)", "SPA (46)")
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the bound at one ε, of kind "bound"; it never exceeds the moments bound."""

@@ -18,14 +18,11 @@ import sympy as sp
 
 from symdp.errors import InputError, suggestion
 from symdp.exact_number import shorten
-from symdp.model.curve_tables import from_profile_points, from_trade_off_points
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
 from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
-from symdp.model.shuffle import from_shuffled
-from symdp.model.tradeoff_pair import from_profile, from_trade_off
 
 _LARGEST_FILE = 1_000_000  # bytes
 _TEXTS = ("title", "description", "citation", "family", "protects", "dominates")
@@ -151,11 +148,16 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
             raise InputError(f"give {formula}, a formula of {variable}, or points; {both}")
         ranged = key == "profile" and formula in table
         refuse_unknown(table, (formula, "support") if ranged else (formula, "points", other))
+        # What few files have is loaded with the first of them.
         if "points" in table:
+            from symdp.model.curve_tables import from_profile_points, from_trade_off_points
+
             listed = take(table, "points", list)
             if key == "profile":
                 return from_profile_points(listed, both=take(table, "both", bool, default=True))
             return from_trade_off_points(listed, take(table, "between", str, default="unknown"))
+        from symdp.model.tradeoff_pair import from_profile, from_trade_off
+
         x = variable_symbol(variable, "interval")
         symbols = {name: declare(name, word).symbol for name, word in words.items()}
         with at(formula):
@@ -169,6 +171,8 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
 
 def _of_answers(table: dict[str, Any], has_parameters: bool) -> Mechanism:
     """Return the mechanism of a [shuffled] table."""
+    from symdp.model.shuffle import from_shuffled
+
     with at("[shuffled]"):
         if has_parameters:
             raise InputError("its numbers are values; leave [parameters] out")

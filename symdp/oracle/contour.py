@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from flint import acb, acb_mat, arb, ctx
 
 from symdp.errors import AccuracyError
-from symdp.oracle.law import Nodes
-from symdp.oracle.panels import WorkLimitError, as_float
-from symdp.oracle.saddle import Saddle, Steps
+from symdp.oracle.law import Nodes, StepLaw
+from symdp.oracle.panels import DivergentError, WorkLimitError, as_float
 
 MOST_WORK = 3e8  # products of a node and a frequency
 _LADDER = 3.0  # each set of nodes does for so many times the frequencies of the one before
@@ -30,6 +29,13 @@ _BY_THE_POLES = 10.0  # digits by which 1/(z(1+z)) may fall within the work limi
 _SPARE_BITS = 40  # carried beside the digits wanted
 
 Set = Sequence[tuple[Nodes, int]]
+Steps = Sequence[tuple[StepLaw, int]]
+
+_DIGITS, _OF_SUM = 8.0, 4.0  # digits of K of one step, and of the sum of many
+_BITS, _ORDER = 128, 12  # carried, and nodes of a panel: the saddle point decides about costs alone
+_SETTLED = 0.2  # of the saddle point's own width
+_MOST_TILTS = 200  # tried
+_NEAR_END = 1e-4  # of the end of K's domain, relative: closer is not tried
 
 
 @dataclass(frozen=True)
@@ -223,3 +229,77 @@ def power_sums(nodes: Nodes, first: arb, step: arb, size: int) -> list[acb]:
         giants.append([a * b for a, b in zip(giants[-1], leaps, strict=True)])
     table = acb_mat(giants) * acb_mat(babies).transpose()
     return [table[row, column] for row in range(size) for column in range(size)]
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """F near its minimum between two poles."""
+
+    tilt: float
+    log_height: float
+    curvature: float
+
+    @property
+    def log_size(self) -> float:
+        """Logarithm of the integral by the first term of its expansion  [SPA (60)]."""
+        return self.log_height - math.log(2 * math.pi * self.curvature) / 2
+
+
+def cumulants(steps: Steps, tilt: float) -> tuple[float, float, float]:
+    """K, K′ and K″ of the composition to a few digits."""
+    total = [arb(0), arb(0), arb(0)]
+    with ctx.workprec(_BITS):
+        for law, count in steps:
+            digits = max(_DIGITS, math.log10(count) + _OF_SUM)
+            own = law.nodes(arb(tilt), digits, arb(0), _ORDER).cumulants()
+            total = [sum_so_far + count * k for sum_so_far, k in zip(total, own, strict=True)]
+    value, mean, variance = (float(k) for k in total)
+    return value, mean, variance
+
+
+def find_saddle(steps: Steps, epsilon: float, lower: float, upper: float) -> Saddle:
+    """Minimise F(t) = K(t) − εt − log|t(1+t)| on (lower, upper): (−∞, −1), (−1, 0) or (0, ∞).
+
+    F is convex there, so Newton's method within a bracket finds its minimum.  Its place changes the
+    cost of an integral, never the value.
+
+    Raises
+    ------
+    DivergentError
+        If K is infinite on the whole interval.
+    """
+    low, high = lower, upper
+    tilt = {0.0: 1.0, -1.0: -0.5}.get(lower, -2.0)
+    best: Saddle | None = None
+    for _ in range(_MOST_TILTS):
+        try:
+            value, mean, variance = cumulants(steps, tilt)
+        except AccuracyError:  # outside the domain of K, which contains [−1, 0], or at its end
+            low, high = (low, tilt) if tilt > 0 else (tilt, high)
+            if high - low < _NEAR_END * max(abs(low), abs(high)):
+                break
+            tilt = _between(low, high)
+            continue
+        slope = mean - epsilon - 1 / tilt - 1 / (1 + tilt)
+        curvature = variance + tilt**-2 + (1 + tilt) ** -2
+        height = value - epsilon * tilt - math.log(abs(tilt * (1 + tilt)))
+        best = Saddle(tilt, height, curvature)
+        low, high = (low, tilt) if slope > 0 else (tilt, high)
+        is_narrow = high - low < _NEAR_END * max(abs(low), abs(high))
+        if is_narrow or abs(slope) < _SETTLED * math.sqrt(curvature):
+            return best
+        tilt -= slope / curvature
+        if not low < tilt < high:
+            tilt = _between(low, high)
+    if best is None:
+        raise DivergentError("the cumulant generating function is infinite at every tilt tried")
+    return best
+
+
+def _between(low: float, high: float) -> float:
+    """A tilt inside a bracket, on the scale of the distance from the pole that it touches."""
+    if low == 0.0:
+        return high / 16
+    if high == -1.0:
+        return -1.0 + (low + 1.0) / 16
+    return (low + high) / 2

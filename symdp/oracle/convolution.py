@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from flint import arb, arb_poly, ctx
 
 from symdp.errors import AccuracyError
+from symdp.oracle.contour import Saddle, Steps, cumulants
 from symdp.oracle.law import LogDensity, StepLaw, look, panels_of, tilted
 from symdp.oracle.panels import Panel, WorkLimitError, gauss_rule
-from symdp.oracle.saddle import Saddle, Steps, cumulants
 
 _MOST_KINKS = 60  # between pieces of a density
 _MOST_VALUES = 3_000_000  # of densities, and of polynomials

@@ -25,8 +25,7 @@ from typing import TypeVar
 from flint import acb, arb, ctx
 
 from symdp.errors import AccuracyError
-from symdp.oracle.contour import Set, power_sums
-from symdp.oracle.saddle import Saddle, Steps
+from symdp.oracle.contour import Saddle, Set, Steps, power_sums
 
 _LN10 = math.log(10)
 _MOST_SPACINGS = 10**6  # of a lattice, between the losses of one step

@@ -22,7 +22,15 @@ from flint import arb, ctx, fmpq
 
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
-from symdp.oracle.contour import MOST_WORK, Line, integrate_line
+from symdp.oracle.contour import (
+    MOST_WORK,
+    Line,
+    Saddle,
+    Steps,
+    cumulants,
+    find_saddle,
+    integrate_line,
+)
 from symdp.oracle.convolution import convolve
 from symdp.oracle.definition import single_step
 from symdp.oracle.discrete import (
@@ -35,7 +43,6 @@ from symdp.oracle.discrete import (
 )
 from symdp.oracle.law import StepLaw, step_law
 from symdp.oracle.panels import DivergentError, WorkLimitError, as_float
-from symdp.oracle.saddle import Saddle, Steps, cumulants, find_saddle
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

@@ -249,7 +249,7 @@ def _nodes_of(
     frequency: arb,
     order: int,
 ) -> _Discrete:
-    loss = part.loss or _zero
+    loss = part.loss or (lambda _: arb(0))
     if part.is_integer:
         places = integers_between(part, found)
         return (
@@ -304,10 +304,6 @@ def tilted(part: Stretch, tilt: arb) -> Callable[[arb], arb]:
     assert log_p is not None
     assert loss is not None
     return lambda x: log_p(x) + tilt * loss(x)
-
-
-def _zero(_: arb) -> arb:
-    return arb(0)
 
 
 def look(part: Stretch, log_density: Callable[[arb], arb], digits: float) -> Survey:

@@ -124,7 +124,9 @@ def survey(function: LogDensity, interval: Interval, hints: Iterable[arb], depth
         if value == -math.inf or any(_is_on(start, value, peak) for peak in peaks):
             continue
         peak = _climb(function, interval, start, value)
-        if not any(_same(peak, other) for other in peaks):
+        if not any(
+            abs(peak.place - other.place) < peak.width.min(other.width) / 2 for other in peaks
+        ):
             peaks.append(peak)
     if not peaks:
         raise DivergentError("no finite value of a density was found on its support")
@@ -280,10 +282,6 @@ def _is_on(place: arb, value: float, peak: Peak) -> bool:
     """Whether a place with its value lies on top of a peak, hardly higher than its own top."""
     near = bool(abs(place - peak.place) < peak.width / 2)
     return near and peak.height - 1 <= value <= peak.height + _HARDLY
-
-
-def _same(one: Peak, other: Peak) -> bool:
-    return bool(abs(one.place - other.place) < one.width.min(other.width) / 2)
 
 
 def _cut(function: LogDensity, interval: Interval, peak: Peak, direction: int, floor: float) -> arb:

@@ -1,13 +1,15 @@
-"""Arbitrary-precision truth in the shape of an accountant, so that people may ask it by name."""
+"""Accountants by name, truth among them, and the larger of what they say of two directions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from symdp.arguments import clearly_larger, of_the_larger
 from symdp.exact.answer import Answer
+from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from symdp.exact.answer import Accountant
@@ -73,3 +75,48 @@ def accountant_for(method: str, composition: Composition) -> Accountant:
     from symdp.methods import accountant
 
     return accountant(method)
+
+
+def larger_delta(
+    epsilon: float,
+    answers: Mapping[str, Answer],
+    *,
+    method: str,
+    label: str,
+    count: int,
+    told: Callable[[Answer], dict[str, Any]],
+) -> Guarantee:
+    """Return the larger of the δ(ε) of the directions.
+
+    Parameters
+    ----------
+    epsilon
+        In nats.
+    answers
+        What an accountant says of each direction.
+    method, count
+        As the guarantee has them.
+    label
+        What the guarantee calls its direction; the larger one's name where it is empty.
+    told
+        What the guarantee says besides its numbers.
+    """
+    side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
+    answer = answers[side]
+    lower, upper = of_the_larger(
+        [(a.log_lower, a.log_upper) for a in answers.values()],
+        (answer.log_lower, answer.log_upper),
+        answer.log_delta,
+    )
+    return Guarantee(
+        epsilon,
+        upper if answer.kind == "bound" and upper is not None else answer.log_delta,
+        answer.kind,
+        method,
+        label or side,
+        count,
+        "delta",
+        lower,
+        upper,
+        **told(answer),
+    )

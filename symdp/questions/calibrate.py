@@ -141,7 +141,7 @@ def calibrate(
     limit = math.nextafter(math.log(delta), -math.inf)
 
     def worst(value: sp.Rational) -> Guarantee:
-        return _bounded(_worst(task.compose(value), epsilon, method, direction), method)
+        return _bounded(task.compose(value).delta(epsilon, method, direction), method)
 
     grid = grid_of(task.domain, digits)
     if between is not None:
@@ -253,9 +253,8 @@ class _Leading:
 
     def guarantee(self, value: sp.Rational) -> Guarantee:
         """Return δ(ε) with its bounds at a value."""
-        composition = self._task.compose(value)
         asked = self.side or self._direction
-        answer = _worst(composition, self._epsilon, self._method, asked)
+        answer = self._task.compose(value).delta(self._epsilon, self._method, asked)
         if asked == "both":
             self.side = cast("Direction", answer.direction)
         return _bounded(answer, self._method)
@@ -268,22 +267,3 @@ def _bounded(answer: Guarantee, method: str) -> Guarantee:
             "use contour or moments"
         )
     return answer
-
-
-def _worst(
-    composition: Composition, epsilon: float, method: str, direction: Direction
-) -> Guarantee:
-    """Return the larger δ, its bounds those of the maximum over the directions."""
-    if direction != "both":
-        return composition.delta(epsilon, method, direction)
-    each: tuple[Direction, ...] = ("remove", "add")
-    sides = [composition.delta(epsilon, method, side) for side in each]
-    worst = max(sides, key=lambda side: side.log_delta)
-    uppers = [side.log_upper for side in sides if side.log_upper is not None]
-    lowers = [side.log_lower for side in sides if side.log_lower is not None]
-    return replace(
-        worst,
-        log_upper=max(uppers) if len(uppers) == len(sides) else None,
-        log_lower=max(lowers, default=None),
-        seconds=sum(side.seconds for side in sides),
-    )

@@ -22,10 +22,9 @@ from symdp.arguments import (
 from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
+from symdp.questions.accountants import accountant_for, larger_delta
 from symdp.questions.guarantee import Curve, Guarantee
-from symdp.questions.larger import larger_delta
-from symdp.questions.steps import listed_steps
-from symdp.questions.sums import Summed
+from symdp.questions.steps import Summed, listed_steps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -136,8 +135,6 @@ class Composition(Summed):
         """
         if method == "certified":
             return cast("Guarantee | Curve", self.certify(epsilon, direction=direction))
-        from symdp.questions.accountants import accountant_for
-
         accountant = accountant_for(method, self)
         if is_array(epsilon):
             values = [real(e, "epsilon") for e in flat(epsilon)]
@@ -213,8 +210,6 @@ class Composition(Summed):
         delta = real(delta, "delta")
         if not 0.0 < delta < 1.0:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-        from symdp.questions.accountants import accountant_for
-
         accountant = accountant_for(method, self)
         start = time.perf_counter()
         with within_capacity(accountant.name):

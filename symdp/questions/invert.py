@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from symdp.errors import AccuracyError, InputError
 from symdp.exact.shared_lines import epsilon_near
-from symdp.questions.bound_roots import proved_lower_epsilon
 
 if TYPE_CHECKING:
     from symdp.exact.answer import Accountant, Answer
@@ -21,6 +20,8 @@ _SMALL_DELTA = -1.0  # log δ below which the saddle point's leading order is ne
 _ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
+_CLOSE = 1e-10  # relative: the ε of a bound needs no more
+_MOST = 60  # halvings
 
 
 @dataclass(frozen=True)
@@ -253,3 +254,51 @@ def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> 
         answer.advice,
         answer.route,
     )
+
+
+def proved_lower_epsilon(
+    accountant: Accountant, law: SumLaw, log_delta: float, upper: float, guess: float
+) -> float:
+    """Return ε₋ ≥ 0 with log δ₋(ε₋) ≥ `log_delta`, so that every ε with δ(ε) ≤ δ is larger.
+
+    As δ decreases, any place where its lower bound reaches the target will do; the largest is
+    looked for, by bisection. Zero always will [EA 3.1].
+
+    Parameters
+    ----------
+    accountant, law
+        a method that gives lower bounds, and the total loss.
+    log_delta
+        log δ < 0.
+    upper
+        an ε whose upper bound is at most δ, beyond which there is nothing to look for.
+    guess
+        where the root may lie.
+
+    Examples
+    --------
+    >>> import math
+    >>> from symdp import compose, mechanisms
+    >>> from symdp.methods import accountant
+    >>> law = compose(mechanisms.gaussian(sigma=50), 2500).law("remove")
+    >>> found = proved_lower_epsilon(accountant("eeai"), law, math.log(0.1), 2.0, 1.0)
+    >>> round(found, 1)
+    1.2
+    """
+
+    def reaches(epsilon: float) -> bool:
+        lower = accountant.log_delta(law, epsilon).log_lower
+        return lower is not None and lower >= log_delta
+
+    low, high = 0.0, upper
+    place = min(max(guess, 0.0), upper)
+    step = max(upper - place, 1e-3 * upper)
+    while place > 0.0 and not reaches(place):
+        high, place, step = place, max(place - step, 0.0), 2.0 * step
+    low = place
+    for _ in range(_MOST):
+        if high - low <= _CLOSE * high:
+            break
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if reaches(middle) else (low, middle)
+    return low

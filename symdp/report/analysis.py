@@ -11,17 +11,18 @@ import mpmath
 from symdp.errors import AccuracyError
 from symdp.report.deadline import MOST_SECONDS, Deadline, within
 from symdp.report.patience import Judges
-from symdp.report.profile import FAILURES, reason_of, spent
-from symdp.report.verification import Check, Truth, check, places, truth_at
+from symdp.report.profile import FAILURES, reason_of
+from symdp.report.verification import Check, Truth, check, places
 
 if TYPE_CHECKING:
+    from symdp.arguments import Direction
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
 
 TARGETS = (1e-2, 1e-5, 1e-10)
 _NEWTON_STEPS = 4
 _SETTLED = 1e-9
-_SIDES = ("remove", "add")
+_SIDES: tuple[Direction, ...] = ("remove", "add")
 _NO_ANSWER = "no answer within"
 # Whose ε says where to look at the profile, the first that has one.
 GUIDES = ("contour", "clt", "moments")
@@ -111,11 +112,12 @@ def analyse(
                 _account(composition, delta, name, own, results)
         if guide is not None and at_delta is not None:
             advance(f"ε to {digits} digits")
-            results.truth = _settle(
-                composition, delta, guide, at_delta.result(), lambda e: judges.ask(e).result()
+            asked = {guide.epsilon: at_delta}
+            results.truth = epsilon_truth(
+                composition, delta, guide, lambda e: (asked.get(e) or judges.ask(e))()
             )
         advance("truth on the profile")
-        truths = [asked.result() for asked in waiting]
+        truths = [asked() for asked in waiting]
     order = {name: place for place, name in enumerate(names())}
     results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
     own = Deadline(patience)
@@ -126,7 +128,7 @@ def analyse(
     return results
 
 
-def different_sides(composition: Composition) -> tuple[str, ...]:
+def different_sides(composition: Composition) -> tuple[Direction, ...]:
     """Return the directions that may differ: one where a symmetry exchanges P and Q of each step.
 
     Examples
@@ -149,7 +151,7 @@ def _account(
         return
     try:
         with within(deadline, MOST_SECONDS):
-            results.answers.append(spent(composition, delta, method))
+            results.answers.append(composition.epsilon(delta, method))
     except FAILURES as error:
         results.failures.append((method, reason_of(error)))
 
@@ -175,26 +177,13 @@ def _left_out(deadline: Deadline) -> str:
 
 
 def epsilon_truth(
-    composition: Composition, delta: float, start: Guarantee, digits: int
+    composition: Composition, delta: float, start: Guarantee, ask: Callable[[float], Truth]
 ) -> EpsilonTruth:
     """Return the ε at which the true profile equals δ, by Newton steps from a near guess.
 
     The slope of log δ comes from the contour; it only sets how fast the steps settle.
     """
-
-    def ask(epsilon: float) -> Truth:
-        return truth_at(composition, epsilon, "both", digits)
-
-    return _settle(composition, delta, start, ask(start.epsilon), ask)
-
-
-def _settle(
-    composition: Composition,
-    delta: float,
-    start: Guarantee,
-    truth: Truth,
-    ask: Callable[[float], Truth],
-) -> EpsilonTruth:
+    truth = ask(start.epsilon)
     epsilon = start.epsilon
     if epsilon == 0 and truth.value is not None and truth.value <= delta:
         return EpsilonTruth(0.0, mpmath.mpf(0), truth.digits, truth.direction)

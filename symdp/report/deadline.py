@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-from symdp.errors import AccuracyError
-from symdp.interrupt import limit
+from symdp.interrupt import time_limit
 
 MOST_SECONDS = 4.0  # for one answer, where there is a limit at all
-_LEAST = 1e-3  # seconds; a timer set to zero would never ring
 
 
 class Deadline:
@@ -35,8 +32,7 @@ class Deadline:
         return self.left is not None and not self.left > 0
 
 
-@contextmanager
-def within(deadline: Deadline, most: float | None = None) -> Iterator[None]:
+def within(deadline: Deadline, most: float | None = None) -> AbstractContextManager[None]:
     """Interrupt what runs inside when the time is up, as far as the system has timers for that.
 
     Parameters
@@ -59,11 +55,4 @@ def within(deadline: Deadline, most: float | None = None) -> Iterator[None]:
     symdp.errors.AccuracyError: no answer within 0.01 s
     """
     left = deadline.left
-    if left is None:
-        yield
-        return
-    seconds = max(_LEAST, left if most is None else min(left, most))
-    with limit(seconds) as outcome:
-        yield
-    if outcome.late:
-        raise AccuracyError(f"no answer within {seconds:.2g} s")
+    return time_limit(left if left is None or most is None else min(left, most))

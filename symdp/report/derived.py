@@ -9,6 +9,7 @@ import sympy as sp
 
 from symdp.balls.tail_values import tail_value
 from symdp.decimal_text import Side, rounded
+from symdp.derive import present
 from symdp.errors import AccuracyError, InputError
 from symdp.model.protection import protection_of
 from symdp.report import formulas
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _SECONDS = 4.0  # for the proved values of one direction's tail constants
 _BITS = 24  # of a ball that is shown as a number
-_CUMULANTS = 4
+_CUMULANTS, _SHOWN_CUMULANTS = 4, 3  # in numbers of all steps; as formulas of one
 _OTHER = {"remove": "P against Q", "add": "Q against P"}
 _DENSITIES = {
     False: "Densities: Q without the record, P with it",
@@ -97,9 +98,9 @@ def _direction(
     against = f" ({_OTHER[derivation.direction]})" if suffix else ""
     blocks: list[Block] = [
         Heading(3, f"Privacy loss{suffix}{against}"),
-        Formulas(formulas.loss(derivation)),
+        Formulas(formulas.of_rows(present.loss_rows(derivation))),
         Heading(4, "The law of the loss: its inverse, density and distribution function"),
-        Formulas(_without_repetition(formulas.law(derivation))),
+        Formulas(_without_repetition(formulas.of_rows(present.law_rows(derivation)))),
     ]
     if derivation.atoms:
         text = "ω and F are those of the continuous part; the atoms above are apart."
@@ -124,13 +125,15 @@ def _transform(derivation: Derivation) -> list[Block]:
     else:
         tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in cgf.checked_at)
         text = f"In closed form, compared with numerical integrals at t = {tilts}."
-        blocks += [Paragraph(text), Formulas(formulas.transform(derivation))]
-    if ends := formulas.domain(derivation):
+        equation = formulas.Formula(f"K({sp.latex(cgf.tilt)})", cgf.expression)
+        blocks += [Paragraph(text), Formulas([equation])]
+    if ends := formulas.of_rows(present.domain_rows(derivation)):
         blocks += [Paragraph("K is finite between"), Formulas(ends)]
     text = "The tilted cumulants of one step"
     if cgf.expression is None:
         text += ", in the moments m_j(t) of the loss under the tilted law"
-    return [*blocks, Paragraph(f"{text}:"), Formulas(formulas.cumulants(derivation))]
+    rows = present.cumulant_rows(derivation, _SHOWN_CUMULANTS)
+    return [*blocks, Paragraph(f"{text}:"), Formulas(formulas.of_rows(rows))]
 
 
 def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:

@@ -5,25 +5,27 @@ A proved enclosure stands in for a truth that takes too long.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import pickle
-import subprocess
-import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from tempfile import TemporaryFile
-from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from symdp.interrupt import limit
 from symdp.report.deadline import Deadline
 from symdp.report.verification import Truth, certified, judge
 
 if TYPE_CHECKING:
+    from symdp.arguments import Direction
+    from symdp.model.pair import Pair
     from symdp.questions.composition import Composition
 
 _CERTIFIED_DIGITS = 15
 _FOR_CERTIFICATE = 0.5  # of the time for the truth, for a proved enclosure in its place
+_GRACE = 2.0  # seconds beyond both for what hears no signal in a child
+_MOST_CHILDREN = 8
 
 
 class Judges:
@@ -43,7 +45,7 @@ class Judges:
         self,
         composition: Composition,
         digits: int,
-        sides: tuple[str, ...],
+        sides: tuple[Direction, ...],
         seconds: float | None = None,
     ) -> None:
         self._pairs = {
@@ -52,57 +54,25 @@ class Judges:
         }
         self._digits = digits
         self._deadline = Deadline(seconds)
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._lock = Lock()
-        self._closed = False
-        self._pool = ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1))
+        children = min(os.cpu_count() or 1, _MOST_CHILDREN)
+        self._pool = multiprocessing.Pool(children, _leave_interrupts_to_the_parent)
 
-    def ask(self, epsilon: float) -> Future[Truth]:
-        """Ask for δ(ε); the answer comes later, and is without a value where time ran out."""
-        return self._pool.submit(self._answer, epsilon)
+    def ask(self, epsilon: float) -> Callable[[], Truth]:
+        """Ask for δ(ε); call what is returned to wait for it: no value where time ran out."""
+        question = self._pairs, epsilon, self._digits, self._deadline
+        asked = self._pool.apply_async(_answer, question)
 
-    def _answer(self, epsilon: float) -> Truth:
-        found = self._asked("truth", epsilon, self._digits, self._deadline)
-        if found.value is not None or self._deadline.seconds is None:
-            return found
-        more = Deadline(_FOR_CERTIFICATE * self._deadline.seconds)
-        proved = self._asked("certificate", epsilon, _CERTIFIED_DIGITS, more)
-        if proved.value is None:
-            also = f", {proved.reason}" if proved.reason.startswith("nor ") else ""
-            return replace(found, reason=found.reason + also)
-        return replace(proved, reason=f"{found.reason}: a certified value stands in")
+        def answer() -> Truth:
+            left, seconds = self._deadline.left, self._deadline.seconds or 0.0
+            try:
+                most = None if left is None else left + _FOR_CERTIFICATE * seconds + _GRACE
+                return asked.get(most)
+            except multiprocessing.TimeoutError:
+                return _late(epsilon, self._digits, seconds)
+            except MemoryError:
+                return Truth(epsilon, None, self._digits, reason="its computation broke off")
 
-    def _asked(self, what: str, epsilon: float, digits: int, deadline: Deadline) -> Truth:
-        seconds = deadline.seconds or 0.0
-        late = Truth(epsilon, None, digits, reason=f"not reached within {seconds:g} s")
-        # A file for its input, since a pipe to a child that is stopped may be left half written.
-        with TemporaryFile() as question:
-            pickle.dump((what, self._pairs, epsilon, digits), question)
-            question.seek(0)
-            with self._lock:
-                if self._closed or deadline.is_past:
-                    return late
-                child = subprocess.Popen(
-                    [sys.executable, "-m", "symdp.report.patience"],
-                    stdin=question,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                )
-                self._running.add(child)
-        try:
-            with child:
-                try:
-                    answer, _ = child.communicate(timeout=deadline.left)
-                except subprocess.TimeoutExpired:
-                    child.kill()
-                    return late
-        finally:
-            with self._lock:
-                self._running.discard(child)
-        if child.returncode != 0:
-            return Truth(epsilon, None, digits, reason="its computation broke off")
-        found: Truth = pickle.loads(answer)
-        return found
+        return answer
 
     def __enter__(self) -> Judges:
         return self
@@ -113,18 +83,34 @@ class Judges:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with self._lock:
-            self._closed = True
-            for child in self._running:
-                child.kill()
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.terminate()
 
 
-def _main() -> None:
-    question: Any = pickle.loads(sys.stdin.buffer.read())
-    answer = {"truth": judge, "certificate": certified}[question[0]]
-    sys.stdout.buffer.write(pickle.dumps(answer(*question[1:])))
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-if __name__ == "__main__":
-    _main()
+def _late(epsilon: float, digits: int, seconds: float) -> Truth:
+    return Truth(epsilon, None, digits, reason=f"not reached within {seconds:g} s")
+
+
+def _answer(
+    pairs: Mapping[Direction, Sequence[tuple[Pair, int]]],
+    epsilon: float,
+    digits: int,
+    deadline: Deadline,
+) -> Truth:
+    """What a child does: the truth until the deadline, then a proved enclosure."""
+    if deadline.left is None or deadline.seconds is None:
+        return judge(pairs, epsilon, digits)
+    found = _late(epsilon, digits, deadline.seconds)
+    with limit(deadline.left):
+        found = judge(pairs, epsilon, digits)
+    if found.value is not None:
+        return found
+    proved = Truth(epsilon, None, digits)
+    with limit(_FOR_CERTIFICATE * deadline.seconds):
+        proved = certified(pairs, epsilon, _CERTIFIED_DIGITS)
+    if proved.value is None:
+        return replace(found, reason=", ".join(filter(None, (found.reason, proved.reason))))
+    return replace(proved, reason=f"{found.reason}: a certified value stands in")

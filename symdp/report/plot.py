@@ -1,4 +1,4 @@
-"""The privacy profile as a figure: log δ over ε, below the double range too."""
+"""Figures: the privacy profile (log δ over ε), the trade-off of attacks, ε of every record."""
 
 from __future__ import annotations
 
@@ -95,11 +95,78 @@ def save(
     kind = format_of(path)
     with settings():
         figure = _figure(series, "black", title, of_errors=of_errors, beside=beside)
-        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-        try:
-            figure.savefig(path, format=kind, dpi=160, metadata=metadata)
-        except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        _write(figure, path, kind)
+
+
+def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) -> None:
+    """Draw the miss rate of the best attack over its false positive rate, beside guessing.
+
+    Raises
+    ------
+    InputError
+        If the name's ending is unknown, the file cannot be written, or Matplotlib is missing.
+    """
+    kind = format_of(path)
+    with settings():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(4.6, 4.4), layout="constrained")
+        axes = figure.subplots()
+        axes.plot(alpha, beta, color=_COLOURS[0], label="best attack")
+        axes.plot([0, 1], [1, 0], color=_COLOURS[-1], linestyle="--", label="guessing")
+        axes.set_xlabel("false positive rate α")
+        axes.set_ylabel("miss rate β")
+        axes.set_aspect("equal")
+        axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
+        axes.legend(frameon=False)
+        _write(figure, path, kind)
+
+
+def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) -> None:
+    """Draw how ε is spread over the records, and its distribution within each group.
+
+    Parameters
+    ----------
+    found
+        What `IndividualAccountant.epsilon` or `.delta` returned.
+    path
+        A .svg, .pdf or .png file.
+    labels
+        One label for each record.
+
+    Raises
+    ------
+    InputError
+        If the name's ending is unknown, the file cannot be written, or Matplotlib is missing.
+    """
+    kind = format_of(path)
+    with settings():
+        import numpy as np
+        from matplotlib.figure import Figure
+
+        panels = 1 if labels is None else 2
+        figure = Figure(figsize=(5.0 * panels, 3.2), layout="constrained")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        name = "ε" if found.asked == "epsilon" else "δ"
+        axes[0].stairs(*found.histogram(), fill=True, color=_COLOURS[0], alpha=0.7)
+        axes[0].axvline(float(np.max(found.value)), color=_COLOURS[1], linestyle="--")
+        axes[0].set(xlabel=f"{name} (largest dashed)", ylabel="records")
+        if labels is not None:
+            names = np.asarray(labels)
+            for one in np.unique(names):
+                values = np.sort(found.value[names == one])
+                axes[1].step(values, np.arange(1, values.size + 1) / values.size, label=str(one))
+            axes[1].set(xlabel=name, ylabel="share of the group")
+            axes[1].legend(fontsize=7)
+        _write(figure, path, kind)
+
+
+def _write(figure: Figure, path: Path, kind: str) -> None:
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    try:
+        figure.savefig(path, format=kind, dpi=160, metadata=metadata)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def embedded(

@@ -51,7 +51,7 @@ def default_range(
     if not escaped < target < start.delta:
         return 0.0, 1.0
     try:
-        end = spent(composition, target, method, direction).epsilon
+        end = composition.epsilon(target, method, direction).epsilon
     except InputError:
         end = 0.0
     return 0.0, end or 1.0
@@ -87,34 +87,3 @@ def sample(
         except FAILURES:
             continue
     return answers
-
-
-def spent(
-    composition: Composition, delta: float, method: str = "contour", direction: Direction = "both"
-) -> Guarantee:
-    """Return ε at δ, asking only those directions in which the finite loss can be positive.
-
-    In the others δ(ε) is the mass at infinity from ε = 0 on, so that they decide nothing, or
-    leave no ε at all.
-
-    Raises
-    ------
-    InputError
-        If the mass at infinity of some direction is at least δ, or no loss is positive.
-    AccuracyError
-        If the method cannot reach its accuracy.
-    """
-    sides: tuple[Direction, ...] = _SIDES if direction == "both" else (direction,)
-    able = [side for side in sides if composition.law(side).loss_bounds[1] > 0]
-    for side in sides:
-        escaped = composition.law(side).mass_at_infinity
-        if side not in able and escaped >= delta:
-            raise InputError(
-                f"delta = {delta:.6g} is not above the probability {escaped:.6g} of an output "
-                "that only one of the two distributions can give: no finite epsilon exists"
-            )
-    if not able:
-        raise InputError(
-            "no finite loss is positive: ε is 0 for every δ above the mass at infinity"
-        )
-    return composition.epsilon(delta, method, direction if len(able) == len(sides) else able[0])

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import mpmath
 
-from symdp.citation import bibtex
+from symdp.citation import REFERENCES, bibtex, tag_of
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.report import formulas
-from symdp.report.analysis import (
-    GUIDES,
-    EpsilonTruth,
-    Results,
-    analyse,
-    different_sides,
-    epsilon_truth,
-)
+from symdp.report.analysis import GUIDES, Results, different_sides
 from symdp.report.blocks import (
     Block,
     Code,
@@ -34,12 +27,9 @@ from symdp.report.derived import cumulant_table, derivation_blocks, mechanism_bl
 from symdp.report.numbers import check_blocks, epsilon_table
 from symdp.report.plot import Series
 from symdp.report.profile import FAILURES, default_range, evenly, reason_of, sample
-from symdp.report.references import full
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
-
-__all__ = ["EpsilonTruth", "Results", "analyse", "epsilon_truth", "section"]
 
 DRAWN = ("contour", "msd:1", "clt", "moments")
 _POINTS = 60
@@ -65,7 +55,7 @@ def section(
     title
         The section's heading.
     composition, delta, results
-        What was analysed; see `analyse`.
+        What was analysed; see `symdp.report.analysis.analyse`.
     name
         Distinguishes this section's figures from others on the page.
     order
@@ -184,3 +174,16 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     drawn = ", ".join(curve.label for curve in every)
     figure = Plot(every, f"The profile by {drawn}.", f"{name}-every", beside=True)
     return [*blocks, Folded("The profile by every accountant", [figure])]
+
+
+def full(citations: Iterable[str]) -> list[str]:
+    """Return the sources of citations such as "SPA (61)", each once, tags spelled out.
+
+    >>> full(["FA Alg. 1", "FA 6.2"])[0][:26]
+    'FA: A. Koskela, J. Jälkö, '
+    """
+    found: dict[str, None] = {}
+    for citation in citations:
+        known = REFERENCES.get(tag_of(citation))
+        found[f"{known.tag}: {known.text()}" if known else citation] = None
+    return [text for text in found if text]

@@ -12,7 +12,7 @@ import mpmath
 from symdp.decimal_text import exponential
 from symdp.errors import InputError
 from symdp.report.deadline import MOST_SECONDS, Deadline, within
-from symdp.report.profile import FAILURES, reason_of, spent
+from symdp.report.profile import FAILURES, reason_of
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -99,7 +99,7 @@ def places(
         for method in tuple(guides):
             try:
                 with within(end, MOST_SECONDS):
-                    epsilon = spent(composition, target, method, direction).epsilon
+                    epsilon = composition.epsilon(target, method, direction).epsilon
             except InputError:
                 break  # below the mass at infinity, say: the profile never falls so far
             except ArithmeticError:

@@ -17,8 +17,7 @@ from shell import Shell
 from symdp import user_cache
 from symdp.cli.app import delta, epsilon
 from symdp.cli.job import Job
-from symdp.cli.known import Composed
-from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, plain_words
+from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, Composed, plain_words
 from symdp.questions.known import KnownComposition
 
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}

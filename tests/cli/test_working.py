@@ -40,7 +40,7 @@ def slow(module, name):
 for module, name in [
     (Composition, "delta"), (Composition, "epsilon"), (Composition, "certify"),
     ("symdp.questions.calibrate", "calibrate"), ("symdp.derive", "derive"),
-    ("symdp.report.verification", "verify"), ("symdp.report.section", "analyse"),
+    ("symdp.report.verification", "verify"), ("symdp.report.analysis", "analyse"),
 ]:
     slow(module, name)
 steps = "laplace b=2 -n 2"
@@ -166,13 +166,13 @@ def test_no_terminal_no_fork(monkeypatch):
 def test_a_process_that_has_gone_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
-    Work(writing).say("nobody reads this")
+    Work(writing, "work").say("nobody reads this")
     os.close(writing)
 
 
 def test_a_message_longer_than_a_pipe_takes_at_once_is_cut():
     reading, writing = os.pipe()
-    Work(writing).say("δ" * 100_000)
+    Work(writing, "work").say("δ" * 100_000)
     assert len(os.read(reading, 1 << 20)) < 4096
     os.close(reading)
     os.close(writing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import symdp
-from symdp.cli.wrapping import WIDTH, wrapped
+from symdp.cli.derivation import WIDTH, wrapped
 
 
 def joined(text):

@@ -13,8 +13,7 @@ import sympy as sp
 
 import symdp
 from symdp.derive import derive
-from symdp.derive.check import random_values
-from symdp.derive.signs import sign_of
+from symdp.derive.signs import random_values, sign_of
 from symdp.errors import InputError
 from symdp.model.assumption import AssumedSymbol, End, released
 from symdp.model.mechanism import Mechanism

@@ -13,8 +13,9 @@ import sympy as sp
 from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath_target import compile_mpmath
 
-from symdp.emit import compile_arb, compile_mpmath, compile_numpy
+from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.log_sum_exp import LogGamma, LogSumExp, recognise_log_sum_exp
 from symdp.errors import InputError
 
@@ -266,6 +267,20 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(InputError, match="'mystery'"):
         compile_arb(sp.Function("mystery")(x), [x])
     with pytest.raises(InputError, match="LambertW"):
-        compile_mpmath(sp.LambertW(x), [x])
+        compile_numpy(sp.LambertW(x), [x])
     with pytest.raises(TypeError, match="expected the arguments"):
         compile_numpy(x, [x])(1.0, 2.0)
+
+
+def test_constants_are_sharp_or_refused() -> None:
+    from symdp.emit.constants import constant_value
+    from symdp.errors import AccuracyError
+
+    tiny = sp.exp(R(1, 10**60)) - 1
+    with mpmath.workdps(40):
+        assert abs(constant_value(tiny, 130) * mpmath.mpf(10) ** 60 - 1) < mpmath.mpf(10) ** -39
+    assert constant_value(sp.gamma(R(1, 3)) - sp.gamma(R(4, 3)) * 3, 130) == 0
+    assert constant_value(-sp.oo, 130) == -mpmath.inf
+    assert constant_value(sp.pi > 3, 130) is True
+    with pytest.raises(AccuracyError, match="enclosed"):
+        constant_value(1 / (sp.gamma(R(1, 3)) - sp.gamma(R(4, 3)) * 3), 130)

@@ -18,7 +18,7 @@ from symdp.certify.parts import parts_of
 from symdp.derive.limits import limit_at
 from symdp.derive.pieces import pieces
 from symdp.emit import compile_arb, compile_numpy
-from symdp.emit.bessel import log_bessel_i_ball
+from symdp.emit.arb_operations import log_bessel_i_ball
 from symdp.exact.mesh.mesh import best_tilt
 from symdp.law.compile import loss_law
 from symdp.law.saddle_point import saddle_point

@@ -14,6 +14,7 @@ from closed_form_law import (
     gaussian,
     logistic,
 )
+from proved_bounds import log_central_limit
 
 from symdp.errors import InputError
 from symdp.expansion import graded_terms, hermite, hermite_integral
@@ -22,7 +23,6 @@ from symdp.law.tilts import Strip
 from symdp.methods.central_limit import (
     CentralLimit,
     TiltedEdgeworth,
-    log_central_limit,
     payoff_integrals,
 )
 from symdp.methods.mills import mills_differences, mills_moments

@@ -20,11 +20,10 @@ from symdp import compose, mechanisms
 from symdp.exact.route import Contour
 from symdp.methods.edgeworth_error import edgeworth_error, uniform_error
 from symdp.methods.eeai import EdgeworthInterval, edgeworth_tail
-from symdp.methods.interval import least_log_delta
+from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail
 from symdp.methods.moments import Moments
 from symdp.methods.smoothing_error import KERNEL, smoothing_error
 from symdp.methods.standard_moments import summands
-from symdp.methods.tail_bounds import log_hoeffding, log_tail
 from symdp.oracle import privacy_profile
 
 METHOD = EdgeworthInterval()

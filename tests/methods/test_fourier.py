@@ -15,7 +15,7 @@ from symdp.exact.route import Contour
 from symdp.law.cells import has_smooth_density, loss_cells, loss_density
 from symdp.methods import accountant
 from symdp.methods.fourier import Fourier
-from symdp.methods.grid_reach import log_beyond
+from symdp.methods.grid_sum import log_beyond
 from symdp.model.mechanism import Mechanism
 from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol

@@ -15,11 +15,11 @@ from proved_bounds import (
     assert_within_moments,
     composition,
     exact_points,
+    log_central_limit,
 )
 
 from symdp import compose, mechanisms
 from symdp.law.tilts import Strip
-from symdp.methods.central_limit import log_central_limit
 from symdp.methods.spa_bounds import SpaBounds, log_interval
 from symdp.methods.standard_moments import summands
 from symdp.oracle import privacy_profile

@@ -15,15 +15,16 @@ import pytest
 import sympy as sp
 
 import symdp
+from symdp.derive import present
+from symdp.emit.mathml import mathml
 from symdp.report import formulas
+from symdp.report.analysis import analyse
 from symdp.report.blocks import Formulas, Heading, Listing, Page, Paragraph, Plot, Table
 from symdp.report.html import to_html
 from symdp.report.markdown import to_markdown
-from symdp.report.mathml import mathml
 from symdp.report.plot import Series, embedded, save
-from symdp.report.profile import default_range, spent
-from symdp.report.references import full
-from symdp.report.section import analyse, section
+from symdp.report.profile import default_range
+from symdp.report.section import full, section
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 STEPS = symdp.compose(symdp.mechanisms.gaussian(sigma=15), 100)
@@ -240,7 +241,10 @@ def test_mathml_never_lets_two_numbers_run_together():
 @pytest.mark.parametrize("name", symdp.mechanisms.names())
 def test_every_mechanism_has_formulas(name):
     derivation = symdp.derive(symdp.mechanisms.load_builtin(name))
-    rows = [*formulas.densities(derivation), *formulas.loss(derivation)]
+    rows = [
+        *formulas.densities(derivation),
+        *formulas.of_rows(present.loss_rows(derivation)),
+    ]
     rows += formulas.series(derivation, 1)
     for row in rows:
         ET.fromstring(row.mathml())
@@ -321,14 +325,14 @@ def test_mass_at_infinity_leaves_a_page_with_its_reason():
 def test_epsilon_is_found_where_one_direction_only_loses():
     steps = symdp.compose(EXPONENTIAL, 1)
     # δ(ε) of the remove direction is 1 − e^(ε − 1/2), less than 0.4 from ε = 0 on.
-    assert spent(steps, 0.4).epsilon == 0
+    assert steps.epsilon(0.4).epsilon == 0
     with pytest.raises(symdp.InputError, match="no finite epsilon"):
-        spent(steps, 0.3)
+        steps.epsilon(0.3)
 
 
 def test_long_formulas_are_folded():
     short, long = x + 1, sp.Add(*(sp.sin(k * x) for k in range(1, 40)))
-    rows = [formulas.Formula(f"f_{k}", "<mi>f</mi>", f) for k, f in enumerate((short, long))]
+    rows = [formulas.Formula(f"f_{k}", f) for k, f in enumerate((short, long))]
     reader = read(to_html(Page("A page", [Formulas(rows)])))
     assert [row.is_long for row in rows] == [False, True]
     assert "operations" in " ".join(reader.texts)
@@ -339,7 +343,7 @@ def test_long_formulas_are_folded():
 
 def test_a_formula_that_is_missing_gives_its_reason():
     derivation = symdp.derive(symdp.mechanisms.randomized_response(epsilon_0=1))
-    html = to_html(Page("A page", [Formulas(formulas.law(derivation))]))
+    html = to_html(Page("A page", [Formulas(formulas.of_rows(present.law_rows(derivation)))]))
     assert "the loss has atoms alone" in html
     assert "?" not in html.split("<body>")[1].split("<footer>")[0]
 

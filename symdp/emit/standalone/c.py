@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from string import Template
 
 import mpmath
 import sympy as sp
 
-from symdp.emit.mpmath import constant_value
+from symdp.emit.constants import constant_value
 from symdp.emit.standalone.corrections import correction_terms
-from symdp.emit.standalone.model import CONDITIONS, Argument, ClosedForm, Model, Points
+from symdp.emit.standalone.model import (
+    CONDITIONS,
+    Argument,
+    ClosedForm,
+    Model,
+    Points,
+    c_comment,
+    resource,
+)
 from symdp.emit.standalone.tape import Line, tape
 
 _BITS = 160
@@ -42,25 +49,20 @@ def to_c(model: Model) -> str:
         "#include <math.h>\n\n#ifdef __FAST_MATH__\n"
         '#error "pairs of doubles need exact rounding: compile without -ffast-math"\n#endif',
         f"enum {{ {_CODES} }};\nenum {{ ORDERS = {model.order}, HIGHEST = {highest} }};",
-        _resource("double_double.c"),
+        resource("double_double.c"),
     ]
     if isinstance(model.law, ClosedForm):
         parts += _closed(model, model.law, highest)
     else:
         parts += _points(model.law)
-    parts += [_corrections(model.order), _resource("saddlepoint.c"), _public(model)]
+    parts += [_corrections(model.order), resource("saddlepoint.c"), _public(model)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
-
-
-def _resource(name: str) -> str:
-    return files("symdp.emit.standalone.runtime").joinpath(name).read_text("utf-8")
 
 
 def _comment(model: Model) -> str:
     lines = [model.heading, *model.notes, "", "Compile with: cc -O2 -c FILE.c; link with -lm."]
     lines.append("A program to try it: cc -O2 -DACCOUNTANT_MAIN FILE.c -lm")
-    text = "\n".join(f" * {line}".rstrip() for line in lines).replace("*/", "* /")
-    return f"/*\n{text}\n */"
+    return c_comment(lines)
 
 
 def _typed(arguments: Sequence[Argument]) -> str:
@@ -98,7 +100,7 @@ def _closed(model: Model, law: ClosedForm, highest: int) -> list[str]:
     terms = highest + 1 + (_REACH if removable else 0)
     return [
         f"enum {{ TERMS_MAX = {max(terms, 3)}, REMOVABLE = {removable}, REACH = {_REACH} }};",
-        _resource("series.c"),
+        resource("series.c"),
         "typedef struct {\n"
         "    double count, log_finite_mass, lower, upper, least, largest;\n"
         f"    const double *p;\n    dd removable[{max(removable, 1)}];\n}} law;",
@@ -106,7 +108,7 @@ def _closed(model: Model, law: ClosedForm, highest: int) -> list[str]:
         "typedef void (*tape)(arithmetic *, dd, const double *, series *);",
         *tapes,
         "\n".join(lists),
-        _resource("closed.c"),
+        resource("closed.c"),
     ]
 
 
@@ -149,7 +151,7 @@ def _literal(value: object) -> str:
     if value in (sp.oo, -sp.oo):
         return "INFINITY, 0.0, 0" if value == sp.oo else "-INFINITY, 0.0, 0"
     with mpmath.workprec(_BITS):
-        number = constant_value(value)
+        number = constant_value(value, _BITS)
         mantissa, exponent = mpmath.frexp(number)
         high = float(mantissa)
         low = float(mantissa - mpmath.mpf(high))
@@ -185,7 +187,7 @@ def _points(law: Points) -> list[str]:
         "typedef struct {\n"
         "    double count, log_finite_mass, lower, upper, least, largest;\n"
         "    double lowest_tilt, highest_tilt;\n} law;",
-        _resource("nodes.c"),
+        resource("nodes.c"),
     ]
 
 
@@ -217,7 +219,7 @@ def _public(model: Model) -> str:
     if closed:
         pack = f"    double p[{max(len(names), 1)}] = {{ {', '.join(names) or '0.0'} }};\n"
     # Declarations come first in a block.
-    return Template(_resource("public.c.txt")).substitute(
+    return Template(resource("public.c.txt")).substitute(
         prefix=model.prefix,
         typed=_typed(arguments),
         typed_all=_typed(arguments),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 import sympy as sp
 
 from symdp.emit.program import compile_programs, compile_template
 from symdp.emit.standalone.lines import lines, literal
-from symdp.emit.standalone.model import CONDITIONS, MARKER, Argument
+from symdp.emit.standalone.model import CONDITIONS, MARKER, Argument, c_comment, resource
 from symdp.errors import InputError
 
 
@@ -135,7 +134,7 @@ def to_exact_c(model: ExactModel) -> str:
         f"{constants.place(model.loss_range[0])}, LARGEST = "
         f"{constants.place(model.loss_range[1])} }};",
         f"static const char *const NAMES[] = {{ {', '.join(map(_quoted, names))} }};",
-        _resource("operations.c"),
+        resource("operations.c"),
         *functions,
         "typedef void (*piece_function)(double, const double *, double *);\n"
         f"static const piece_function PIECES[COUNT] = {{ "
@@ -144,7 +143,7 @@ def to_exact_c(model: ExactModel) -> str:
         f"static void constants(const double *p, double *c)\n{{\n    (void) p;\n{assignments}}}",
         "static const char *check(const double *p)\n{\n    (void) p;\n"
         f"{''.join(checks)}    return NULL;\n}}",
-        _resource("exact.c"),
+        resource("exact.c"),
     ]
     return "\n\n".join(part.strip("\n") for part in text) + "\n"
 
@@ -176,7 +175,7 @@ def to_exact_python(model: ExactModel) -> str:
         f"def _constants(p):\n    c = np.zeros({len(constants.listed)})\n{assignments}    return c",
         f"def _check(p):\n{''.join(checks)}    return None\n",
         "def whole(value):\n    return value == math.floor(value)",
-        *(_resource(f"{name}.py").partition(MARKER)[2] for name in ("density", "contour")),
+        *(resource(f"{name}.py").partition(MARKER)[2] for name in ("density", "contour")),
     ]
     return "\n\n\n".join(part.strip("\n") for part in text) + "\n"
 
@@ -237,14 +236,8 @@ def _usage(command: str, names: Sequence[str]) -> list[str]:
 
 
 def _comment(model: ExactModel, names: Sequence[str]) -> str:
-    told = [
-        *_header(model),
-        "",
-        "Compile with: cc -O2 FILE.c -o FILE -lm",
-        *_usage("./FILE", names),
-    ]
-    text = "\n".join(f" * {line}".rstrip() for line in told).replace("*/", "* /")
-    return f"/*\n{text}\n */"
+    compiled = "Compile with: cc -O2 FILE.c -o FILE -lm"
+    return c_comment([*_header(model), "", compiled, *_usage("./FILE", names)])
 
 
 def _quoted(text: str) -> str:
@@ -262,7 +255,3 @@ def _check_in_python(place: int, argument: Argument) -> str:
     condition = CONDITIONS[argument.domain].format(f"p[{place}]")
     rule = f"{argument.name} must be {argument.rule}"
     return f"    if not ({condition}):\n        return {rule!r}\n"
-
-
-def _resource(name: str) -> str:
-    return files("symdp.emit.standalone.runtime").joinpath(name).read_text("utf-8")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
 import sympy as sp
 
@@ -33,6 +35,17 @@ epsilon delta count order tilt law self out message int long short char float do
     ldexp frexp gamma lgamma erf main bool true false math np series print float list
 """
 _TAKEN = frozenset(_WORDS_OF_THE_CODE.split())
+
+
+def resource(name: str) -> str:
+    """Return a file of the runtime as text."""
+    return files("symdp.emit.standalone.runtime").joinpath(name).read_text("utf-8")
+
+
+def c_comment(lines: Sequence[str]) -> str:
+    """Return lines as the comment that begins a file in C."""
+    text = "\n".join(f" * {line}".rstrip() for line in lines).replace("*/", "* /")
+    return f"/*\n{text}\n */"
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from string import Template
 
 import mpmath
 import sympy as sp
 
-from symdp.emit.mpmath import constant_value
+from symdp.emit.constants import constant_value
 from symdp.emit.standalone.corrections import correction_terms
-from symdp.emit.standalone.model import CONDITIONS, MARKER, Argument, ClosedForm, Model, Points
+from symdp.emit.standalone.model import (
+    CONDITIONS,
+    MARKER,
+    Argument,
+    ClosedForm,
+    Model,
+    Points,
+    resource,
+)
 from symdp.emit.standalone.tape import Line, tape
 
-_DIGITS = 70
+_DIGITS, _BITS = 70, 250  # of constants, beyond what the emitted code computes with
 _IMPORTS = {
     ClosedForm: """\
 import math
@@ -69,12 +76,8 @@ def to_python(model: Model) -> str:
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _resource(name: str) -> str:
-    return files("symdp.emit.standalone.runtime").joinpath(name).read_text("utf-8")
-
-
 def _runtime(name: str) -> str:
-    return _resource(f"{name}.py").partition(MARKER)[2]
+    return resource(f"{name}.py").partition(MARKER)[2]
 
 
 def _header(model: Model) -> str:
@@ -135,7 +138,7 @@ def _decimal(value: object) -> str:
     if isinstance(value, sp.Integer):
         return str(value)
     with mpmath.workdps(_DIGITS):
-        return str(mpmath.nstr(constant_value(value), _DIGITS, strip_zeros=True))
+        return str(mpmath.nstr(constant_value(value, _BITS), _DIGITS, strip_zeros=True))
 
 
 def _point_law(model: Model, law: Points) -> str:
@@ -168,7 +171,7 @@ def _corrections(order: int) -> str:
 def _public(model: Model) -> str:
     arguments = model.arguments
     names = "".join(f"{a.name}: float | str, " for a in arguments)
-    template = Template(_resource("public.txt"))
+    template = Template(resource("public.txt"))
     text = template.substitute(
         names=names,
         star=f", *, {names[:-2]}" if names else "",

@@ -1,4 +1,4 @@
-"""Emit a SymPy expression as an arbitrary-precision function over mpmath numbers."""
+"""A second way to evaluate an emitted program: at any precision, with mpmath's own functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import mpmath
 import sympy as sp
 from mpmath import mp
 
+from symdp.emit.constants import constant_value
 from symdp.emit.program import compile_constant, compile_program
 from symdp.emit.steps import Program
 from symdp.errors import AccuracyError, InputError
@@ -36,7 +37,7 @@ class MpmathFunction:
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
         constants = self._constants.get(mp.prec)
         if constants is None:
-            constants = tuple(constant_value(node) for node in self._program.constants)
+            constants = tuple(own_constant(node) for node in self._program.constants)
             self._constants[mp.prec] = constants
         values = [*(mpmath.mpmathify(argument) for argument in arguments), *constants]
         return _run(self._program, values)
@@ -73,7 +74,7 @@ def compile_mpmath(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> MpmathF
     return MpmathFunction(compile_program(expression, symbols))
 
 
-def constant_value(node: sp.Expr) -> Any:
+def own_constant(node: sp.Expr) -> Any:
     """Return a variable-free expression as mpf, mpc or bool at the current precision."""
     program = compile_constant(node)
     _check_supported(program)
@@ -134,11 +135,8 @@ def _piecewise(_detail: object, *branches: Any) -> Any:
 
 
 def _sum_or_integral(node: object, *_operands: Any) -> Any:
-    """Read the Arb enclosure of the constant, once it is as sharp as the working precision."""
-    from symdp.emit.arb import constant_ball
-    from symdp.emit.enclose import to_mpf
-
-    return to_mpf(constant_ball(node, mp.prec + _GUARD_BITS), mp.prec, str(node))
+    """Read the ball around the constant, once it is as sharp as the working precision."""
+    return constant_value(node, mp.prec)
 
 
 def _plain(function: Callable[..., Any]) -> _Operation:
