@@ -39,6 +39,17 @@ _FUNCTIONS: dict[str, tuple[Callable[..., sp.Basic], int, int]] = {  # head, lea
 }
 _ALIASES = {"ln": "log", "abs": "Abs", "min": "Min", "max": "Max"}
 CONSTANTS: dict[str, sp.Expr] = {"pi": sp.pi, "E": sp.E, "oo": sp.oo}
+_INSTEAD = {  # of functions that SymPy or NumPy has
+    "Rational": "write 1/3, which is exact",
+    "Heaviside": "write Piecewise((1, x > 0), (0, True)) for a variable x",
+    "where": "write Piecewise((value, condition), (other, True))",
+    "pow": "write x**y",
+    "exp2": "write 2**x",
+    "expm1": "write exp(x) - 1",
+    "log1p": "write log(1 + x)",
+    "log2": "write log(x)/log(2)",
+    "log10": "write log(x)/log(10)",
+}
 _COMPARISONS = {"<": sp.Lt, "<=": sp.Le, ">": sp.Gt, ">=": sp.Ge}
 _COMPARISON, _SUM, _POWER = 2, 3, 5  # a product binds at 4
 _BINDING = {"|": 0, "&": 1, **dict.fromkeys(_COMPARISONS, _COMPARISON), "**": _POWER}
@@ -269,7 +280,8 @@ class _Parser:
         self._refuse_code(name)
         name = _ALIASES.get(name, name)
         if name not in _FUNCTIONS and name != "Piecewise":
-            hint = suggestion(name, [*_FUNCTIONS, "Piecewise"])
+            known = suggestion(name, [*_FUNCTIONS, "Piecewise"])
+            hint = f"; {_INSTEAD[name]}" if name in _INSTEAD else known
             raise InputError(f"unknown function {shorten(name)}{hint}")
         self._expect("(")
         self._descend()

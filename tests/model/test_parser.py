@@ -171,6 +171,8 @@ BAD = [
     ("I", "unknown name 'I'"),
     ("sine(x)", "did you mean 'sin'?"),
     ("frobnicate(x)", "unknown function 'frobnicate'"),
+    ("Rational(1, 3)*x", "unknown function 'Rational'; write 1/3, which is exact"),
+    ("log1p(x)", "write log(1 + x)"),
     ("sigma(x)", "write sigma*(...)"),
     ("pi(x)", "write pi*(...)"),
     ("exp", "write exp(...)"),
