@@ -22,7 +22,7 @@ from derive_examples import (
 )
 
 from symdp.derive import cgf as cgf_module
-from symdp.derive import cgf_check
+from symdp.derive import check
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.check import agrees
 from symdp.derive.domain import Flank, cgf_domain
@@ -246,7 +246,7 @@ def test_a_wrong_closed_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_wrong_log_densities_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = cgf_check.pieces
+    right = check.pieces
 
     def wrong(pair: Pair) -> tuple[Piece, ...]:
         return tuple(
@@ -255,7 +255,7 @@ def test_wrong_log_densities_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         )
 
     derive_cgf.cache_clear()
-    monkeypatch.setattr(cgf_check, "pieces", wrong)
+    monkeypatch.setattr(check, "pieces", wrong)
     cgf = derive_cgf(additive(gaussian(R(7, 5))))
     derive_cgf.cache_clear()
     assert (cgf.form, cgf.reason) == ("numeric", "the log densities disagree with P and Q")

@@ -11,7 +11,7 @@ from derive_examples import PAIRS, R, additive, gaussian, poisson
 
 from symdp import user_cache
 from symdp.derive import cgf as cgf_module
-from symdp.derive import cgf_check, store
+from symdp.derive import check, store
 from symdp.derive.cgf import derive_cgf
 from symdp.emit import json as json_nodes
 
@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_written_does_no_harm(
 
 def test_a_form_that_failed_its_check_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = additive(gaussian(R(15, 7)))
-    monkeypatch.setattr(cgf_check, "agrees", lambda *_: False)
+    monkeypatch.setattr(check, "agrees", lambda *_: False)
     assert derive_cgf(pair).form == "numeric"
     path = store.entry(pair, ())
     assert path is not None

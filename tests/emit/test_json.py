@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symdp
-from symdp.derive.document import SCHEMA, _formulas, from_json
+from symdp.derive.document import SCHEMA, _derived, _leaves, from_json
 from symdp.emit.json import _heads, read_expressions, write_expressions
 from symdp.emit.mathml import mathml_of_name
 from symdp.errors import InputError
@@ -59,7 +59,8 @@ def through_json(value: object) -> object:
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
     read = from_json(document)
-    written = dict(_formulas(derivation, 2))
+    written = {"variable": derivation.variable, **dict(_leaves(_derived(derivation, 2)))}
+    written |= {f"parameters.{p.name}": p.symbol for p in derivation.mechanism.declared}
     assert set(read) == set(written)
     for path, expression in written.items():
         assert read[path] == expression, path

@@ -78,10 +78,10 @@ def test_a_curve_that_is_not_drawn_needs_no_matplotlib(shell, hidden, asked):
 def test_a_report_is_written_without_figures_and_says_so(
     shell, tmp_path, hidden, monkeypatch, ending
 ):
-    from symdp.report import section
+    from symdp.report import analysis, section
 
-    few = section.Results()
-    monkeypatch.setattr(section, "analyse", lambda *_, **__: few)
+    few = analysis.Results()
+    monkeypatch.setattr(analysis, "analyse", lambda *_, **__: few)
     monkeypatch.setattr(section, "sample", lambda *_, **__: pytest.fail("a profile not drawn"))
     file = tmp_path / f"page.{ending}"
     ran = shell(f"report {STEPS} -o", str(file))
