@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _RELATIVE = 4e-15  # of ε; its own rounding is a tenth of that
 _SMALL_DELTA = -1.0  # log δ below which the saddle point's leading order is near enough
+_UNSURE = 1e-3  # of half an interval of log δ: a root's δ need not be nearer to the one asked for
 _ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
@@ -124,6 +125,12 @@ def invert(
         height(epsilon)
         return known[epsilon][1].slope
 
+    def unsure(epsilon: float) -> float:
+        answer = known[epsilon][1]
+        if answer.log_lower is None or answer.log_upper is None:
+            return 0.0
+        return _UNSURE * 0.5 * (answer.log_upper - answer.log_lower)
+
     def at_zero() -> Inverse | None:
         """Return the answer where δ(0) is small enough already."""
         if height(0.0) > 0:
@@ -134,15 +141,17 @@ def invert(
         return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
 
     guess = start
-    if guess is None and accountant.is_exact and law.is_spread and log_delta < _SMALL_DELTA:
+    if guess is None and accountant.is_exact and log_delta < _SMALL_DELTA:
         highest = law.epsilon_of_top(log_delta)
         next_to_it = highest is not None and law.few_fall_short(highest)
         guess = highest if next_to_it else epsilon_near(law, log_delta)
-    if guess is None:
-        # The quantile of a normal loss is near enough to start from.
-        guess = mean + width * _exceeded(log_delta)
+    if guess is None or (start is None and not law.is_spread):
+        # The quantile of a normal loss is near enough to start from. Where rare large losses of
+        # integer noise carry δ, the leading order overrates it.
+        normal = mean + width * _exceeded(log_delta)
+        guess = normal if guess is None else min(guess, normal)
     guess = min(max(guess, 0.0), top)
-    root = _newton(height, slope, guess, top, width)
+    root = _newton(height, slope, unsure, guess, top, width)
     if root == 0.0:
         found = at_zero()
         if found is not None:
@@ -203,13 +212,15 @@ def _exceeded(log_probability: float) -> float:
 def _newton(
     height: Callable[[float], float],
     slope: Callable[[float], float | None],
+    unsure: Callable[[float], float],
     guess: float,
     top: float,
     width: float,
 ) -> float | None:
     """Return the root by Newton's method, 0 where it lies below, or None where it is not for it.
 
-    Each step stays inside what is known of the root's place, and the last step is a plain one.
+    Each step stays inside what is known of the root's place, and the last step is a plain one,
+    or one that would move δ by less than its interval tells.
     """
     low, high, reach, x = 0.0, top, width, guess
     for _ in range(_ITERATIONS):
@@ -220,7 +231,7 @@ def _newton(
             return 0.0
         low, high = (x, high) if here > 0 else (low, x)
         move = -here / rate
-        if abs(move) <= _RELATIVE * x:
+        if abs(move) <= _RELATIVE * x or abs(here) <= unsure(x):
             return x
         if x + move >= high or move > reach:
             fresh = min(x + reach, 0.5 * (low + high))

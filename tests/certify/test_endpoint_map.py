@@ -91,4 +91,5 @@ def test_one_step_is_integrated_up_to_an_end_that_is_not_zero(epsilon):
 @pytest.mark.parametrize("epsilon", [0.05, 0.2])
 def test_a_loss_made_of_squares_of_sines_is_known_to_rise(epsilon):
     step = ALL["raised cosine noise"].mechanism("raised cosine").subsample("poisson", "1/100")
-    assert_certified([(step, 2)], epsilon, "remove", accuracy=1e-12, width=1e-12)
+    # Few rare steps whose density is infinite at an end are estimated to eight digits.
+    assert_certified([(step, 2)], epsilon, "remove", accuracy=1e-8, width=1e-8)

@@ -21,7 +21,7 @@ def test_a_heavy_tail_over_a_light_one_is_certified(mechanism, asked):
     assert proved.digits >= 4  # the losses reach a thousand, and cells are all of one width
     assert answer.lower <= proved.upper
     assert proved.lower <= answer.upper
-    assert answer.upper - answer.lower < 1e-10 * answer.delta
+    assert answer.upper - answer.lower < 5e-9 * answer.delta  # a sampled one comes from the mesh
 
 
 @pytest.mark.parametrize("epsilon", [-0.01, 0.0, 0.4, 1.5])
@@ -43,4 +43,4 @@ def test_the_contour_of_a_rare_heavy_tail_is_an_integral(epsilon):
             ends += [1 - mp.sqrt(inside), 1 + mp.sqrt(inside)]
         truth = 2 * mp.quad(excess, sorted(end for end in ends if end >= 0))
     assert answer.lower <= truth <= answer.upper
-    assert answer.upper - answer.lower < 1e-10 * answer.delta
+    assert answer.upper - answer.lower < 5e-9 * answer.delta  # a sampled one comes from the mesh

@@ -193,8 +193,8 @@ def test_tails_of_sampled_counts_are_cut_off(direction, tilt):
 @pytest.mark.slow
 def test_many_sampled_counts_are_certified():
     steps = compose(SAMPLED_SKELLAM, 10**4)
-    proved = steps.certify(1.2, digits=9, direction="remove")
+    proved = steps.certify(1.2, digits=6, direction="remove")
     found = steps.delta(1.2, direction="remove")
-    assert proved.log_upper - proved.log_lower < 1e-9
+    assert proved.log_upper - proved.log_lower < 1e-6  # no lattice: proved on a mesh
     assert found.log_lower <= proved.log_upper
     assert proved.log_lower <= found.log_upper
