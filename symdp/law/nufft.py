@@ -21,15 +21,15 @@ _BETA = 2.30 * _WIDTH  # of the kernel e^{β(√(1−x²)−1)}, for a grid twic
 
 @cache
 def _kernel_transform() -> Chebyshev:
-    """Return the kernel's Fourier transform as a polynomial in k/grid, for |k| ≤ grid/4."""
+    """Return the kernel's Fourier transform, which is even, as a polynomial in (k/grid)² ≤ 1/16."""
     nodes, weights = np.polynomial.legendre.leggauss(80)
     values = weights * np.exp(_BETA * (np.sqrt(1.0 - nodes * nodes) - 1.0))
 
-    def transform(ratio: Array) -> Array:
-        phase = np.multiply.outer(ratio * (np.pi * _WIDTH), nodes)
+    def transform(square: Array) -> Array:
+        phase = np.multiply.outer(np.sqrt(square) * (np.pi * _WIDTH), nodes)
         return 0.5 * _WIDTH * (np.cos(phase) @ values)
 
-    return Chebyshev.interpolate(transform, 48, domain=[-0.26, 0.26])
+    return Chebyshev.interpolate(transform, 20, domain=[0.0, 0.0676])
 
 
 def _quick_length(least: int) -> int:
@@ -76,7 +76,7 @@ def uniform_sums(
         imaginary += np.bincount(index, source.imag * kernel, grid * rows)
     spectrum = np.fft.ifft((real + 1j * imaginary).reshape(rows, grid)) * grid
     k = np.arange(first, last) - centre
-    return np.asarray(spectrum[:, np.mod(k, grid)] / _kernel_transform()(k / grid))
+    return np.asarray(spectrum[:, np.mod(k, grid)] / _kernel_transform()((k / grid) ** 2))
 
 
 def _turned(centre: int, position: Array, grid: int) -> Array:
@@ -114,4 +114,4 @@ def column_sums(weights: Array, angle: Array, count: int) -> Complex:
         cells = np.mod(base[starts] + offset, grid)  # no two of them are equal
         total[cells] += np.add.reduceat(kernel[:, None] * weights, starts, axis=0)
     spectrum = np.fft.rfft(total.T)[:, :count]
-    return np.asarray(spectrum / _kernel_transform()(np.arange(count) / grid))
+    return np.asarray(spectrum / _kernel_transform()((np.arange(count) / grid) ** 2))

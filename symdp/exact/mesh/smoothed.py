@@ -72,12 +72,23 @@ class Smoothed(Line):
 
     def sums(self, gap: float) -> tuple[float, float, float]:
         """Return the sum, its derivative by ε, and a bound of what the cut-off changed."""
+        if gap not in self._known:
+            self._known.clear()  # the last one is asked for again
+            self._known[gap] = self._summed(gap)
+        return self._known[gap]
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[float, float, float]]:
+        return {}
+
+    def _summed(self, gap: float) -> tuple[float, float, float]:
         # Products by 1, y and, of those near 0, by z(1 + z).
         found = np.zeros(3)
+        turns = np.exp(1j * gap * self.places[:_BLOCK])  # nodes are equidistant
         for first in range(0, self.places.size, _BLOCK):
             here = slice(first, first + _BLOCK)
             y, near = self.places[here], self._near[here]
-            terms = self.values[here] * np.exp(1j * gap * y)
+            terms = self.values[here] * (np.exp(1j * gap * y[0]) * turns[: y.size])
             even, odd = terms.real, terms.imag
             if not first:  # y = 0 has no mirror image
                 even[0] *= 0.5
