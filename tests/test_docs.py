@@ -77,6 +77,11 @@ def test_every_command_has_its_section():
         assert f"\n## symdp {name}\n" in text
 
 
+def test_every_derivation_is_in_the_table_of_contents():
+    listed = set(re.findall(r"^derivations/([\w-]+)$", (ROOT / "docs/index.md").read_text(), re.M))
+    assert listed == {page.stem for page in (ROOT / "derivations").glob("*.md")}
+
+
 def test_every_method_is_named():
     from symdp.methods import names
 
