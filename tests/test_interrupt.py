@@ -166,7 +166,7 @@ def test_a_block_tells_whether_it_was_left() -> None:
     assert (quick.late, slow.late) == (False, True)
 
 
-def test_what_hears_no_signal_is_ended(capfd) -> None:
+def test_what_no_signal_ends_is_killed(capfd) -> None:
     def work() -> int:
         end_after_work(0.2)
         return len(str(3 ** (10**9)))

@@ -229,7 +229,12 @@ class _Middle:
         edges = [arb(0)] * _ORDERS[-1]
         for part, *ends in self._inside:
             for end in ends:
-                values = part.derivatives(end, len(edges))
+                try:
+                    values = part.derivatives(end, len(edges))
+                except OutOfWorkError:
+                    raise
+                except AccuracyError:
+                    values = [arb.pos_inf()] * len(edges)
                 edges = [e + abs(v).upper() for e, v in zip(edges, values, strict=True)]
         return [edge if edge.is_finite() else arb.pos_inf() for edge in edges]
 

@@ -102,8 +102,8 @@ def must_end_in(seconds: float) -> None:
 def end_after_work(seconds: float) -> None:
     """Let the system end this process, if it is supervised, after so many seconds of its own work.
 
-    Work with limits of its own ends long before; this also ends what listens to no signal, as one
-    huge power of a whole number.
+    Work with limits of its own ends long before; this also ends what runs no Python for long, as
+    one huge power of a whole number.
     """
     if _told is not None:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)

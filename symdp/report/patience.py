@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CERTIFIED_DIGITS = 15
 _FOR_CERTIFICATE = 0.5  # of the time for the truth, for a proved enclosure in its place
-_GRACE = 2.0  # seconds beyond both for what hears no signal in a child
+_GRACE = 2.0  # seconds beyond both for what no signal ends in a child
 _MOST_CHILDREN = 8
 
 
