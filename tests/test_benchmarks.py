@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import importlib
 import math
 import re
 import sys
@@ -31,12 +33,23 @@ from benchmarks.peers.answers import Answer, Contender, NotCoveredError, Outcome
 from benchmarks.peers.jobs import JOBS, Job  # noqa: E402
 from benchmarks.peers.runner import Runner  # noqa: E402
 
+SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
 HALF = (Fraction(1, 2), Fraction(1, 2))
 PLAIN = Job("plain", "Plain noise", "No sampling.", "gaussian", "2", "1", 3, 1.5)
 
 
 def outcome(value, kind="estimate", lower=None, upper=None, note=""):
     return Outcome(Answer(value, kind, lower, upper, note), seconds={"once": 1.0, "first": 1.0})
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_script_imports_of_symdp_is_there(script):
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "symdp":
+            module = importlib.import_module(str(node.module))
+            for alias in node.names:
+                if not hasattr(module, alias.name):
+                    importlib.import_module(f"{node.module}.{alias.name}")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,21 @@ _LOG_ROUND = 5.0  # so that nearby ε share a grid
 _LEAST_SHARE = -45.0  # log: a tail of e^−45 is below the rounding of any δ that a grid can give
 
 
+def halving_error(law: SumLaw, epsilon: float, reach: float, points: int) -> float:
+    """Return err(L, n) = 2|I_n − I_2n| of the grid of n points of [−L, L) [FA (7.4)].
+
+    Parameters
+    ----------
+    law, epsilon
+        the total loss and ε.
+    reach, points
+        L and n.
+    """
+    window = _Window(0.0, reach)
+    found, finer = (_riemann_sum(law, epsilon, window, n) for n in (points, 2 * points))
+    return 2.0 * abs(found.value - finer.value)
+
+
 @dataclass(frozen=True)
 class Fourier(FloatAccountant):
     """δ(ε) ≈ Δx Σ_{s>ε} (1 − e^{ε−s}) C_s, C the periodic k-fold convolution [FA Alg. 1].
