@@ -12,7 +12,7 @@ import math
 
 from symdp.exact.accuracy import FEW_NODES, HALF
 from symdp.exact.answer import Answer
-from symdp.exact.error_bars import exact_answer
+from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.exact.finite_sum import MAX_SUMS, FiniteSum, count_sums, finite_sum
 from symdp.exact.lattice import find_lattice
 from symdp.exact.strips import line_tilt
@@ -48,5 +48,9 @@ def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
     known = log_delta > -math.inf
     error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
     # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
-    complement = found.log_complement if log_delta > HALF else log_one_minus_exp(log_delta)
+    if log_delta > HALF:
+        complement = found.log_complement
+        error += unclosed(log_delta, complement, error)
+    else:
+        complement = log_one_minus_exp(log_delta)
     return exact_answer(log_delta, complement, error, epsilon=epsilon)

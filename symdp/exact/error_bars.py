@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from symdp.exact.accuracy import EXACT, ROUNDED, ROUNDING, SAFETY
+from symdp.exact.accuracy import EXACT, ROUNDED, ROUNDING, SAFETY, SETTLED
 from symdp.exact.answer import Answer
 
 
@@ -38,6 +38,27 @@ def exact_answer(
         "the bounds say so, the digits do not"
     )
     return Answer(log_delta, lower, upper, "estimate", advice, None, known)
+
+
+def unclosed(log_delta: float, log_complement: float, error: float) -> float:
+    """Return how far δ and 1 − δ, computed apart, miss 1, relative to δ; 0 where that is explained.
+
+    Parameters
+    ----------
+    log_delta, log_complement
+        log δ and log(1 − δ), mass at infinity included.
+    error
+        What both are known to lack, absolute.
+
+    Examples
+    --------
+    >>> unclosed(math.log(0.25), math.log(0.75), 0.0)
+    0.0
+    >>> round(unclosed(math.log(0.25), math.log(0.7), 0.01), 3)
+    0.2
+    """
+    gap = abs(math.exp(log_delta) + math.exp(log_complement) - 1.0)
+    return gap * math.exp(min(-log_delta, 700.0)) if gap > error + SETTLED else 0.0
 
 
 def margin(answer: Answer) -> float:

@@ -9,9 +9,9 @@ from it; that distance itself is known beyond doubles.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -21,14 +21,16 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EQUAL, ROUNDED, ROUNDING
 from symdp.exact.answer import Answer
-from symdp.exact.error_bars import exact_answer
+from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.law.elementary import distinct
 from symdp.law.loss import LossLaw
-from symdp.law.nodes import inner_place, integer_nodes
-from symdp.law.outline import Outline
-from symdp.law.panels import build_rule
+from symdp.law.monotone import monotone_grid
+from symdp.law.nodes import escapes, integer_nodes
+from symdp.law.outline import Outline, tilted_log_density
+from symdp.law.panels import build_rule, gauss_legendre
+from symdp.law.saddle_point import saddle_point
 from symdp.law.step import Array, SmoothPiece
-from symdp.law.tilts import log_add_exp
+from symdp.law.tilts import Strip, log_add_exp
 from symdp.law.total import SumLaw
 
 _LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
@@ -71,6 +73,7 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if math.isfinite(top) and rounded > -math.inf:
         error += ROUNDED * abs(top) / law.below_top(epsilon) * math.exp(rounded - finite)
     log_delta = log_add_exp(finite, law.log_mass_at_infinity)
+    error += unclosed(log_delta, complement, error * math.exp(log_delta))
     slope = math.nan if known is None else -math.exp(min(known[3] - log_delta, 700.0))
     return exact_answer(log_delta, complement, error, slope, epsilon)
 
@@ -102,31 +105,75 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
 
     add_atoms(step.point_loss, step.point_log_p)
     _add(losses, step.point_log_p + _log_cap(step.point_loss, epsilon))
-    for outline in law.outlines:
+    outlines = law.outlines
+    masses = _tilted_masses(law, outlines, epsilon)
+    for outline in outlines:
         piece = outline.piece
         if piece.integer:
             _add(gains, _at_integers(piece, lambda loss: _log_gain(loss, epsilon)))
             _add(losses, _at_integers(piece, lambda loss: _log_cap(loss, epsilon)))
             continue
-        for part in _split(outline, epsilon):
-            middle = part.loss(np.asarray([inner_place(part)]))[0]
-            if np.isposinf(middle):
-                continue
-            if part.flat:
-                rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
-                log_p, loss = part.accurate(rule.x)
-                held = np.asarray(log_p + rule.log_weight)
-                add_atoms(np.asarray(loss), held)
-                if middle > epsilon:
-                    errors.append((rule.error, _log_total([*gains, *topmost])))
-            elif middle > epsilon:
-                values, error = _weights(part, lambda loss: _log_gain(loss, epsilon))
-                _add(gains, values)
-                errors.append((error, _log_total(gains)))
-            _add(losses, _weights(part, lambda loss: _log_cap(loss, epsilon))[0])
-    total = _log_total([*gains, *topmost])
+        if escapes(piece):
+            continue
+        if piece.flat:
+            rule = build_rule(outline, {0.0: 0.0}, 0.0)
+            log_p, loss = piece.accurate(rule.x)
+            held = np.asarray(log_p + rule.log_weight)
+            add_atoms(np.asarray(loss), held)
+            _add(losses, held + _log_cap(np.asarray(loss), epsilon))
+            if np.any(loss > epsilon):
+                errors.append((rule.error, _log_total([*gains, *topmost])))
+            continue
+        cuts = _cuts(outline, masses, epsilon)
+        values, error = _weights(piece, lambda loss: _log_gain(loss, epsilon), cuts)
+        _add(gains, values)
+        errors.append((error, _log_total(gains)))
+        _add(losses, _weights(piece, lambda loss: _log_cap(loss, epsilon), cuts)[0])
+    total, complement = _log_total([*gains, *topmost]), _log_total(losses)
     error = sum(e * math.exp(size - total) for e, size in errors if total > -math.inf)
-    return Profile(total, _log_total(losses), error, _log_total(gains))
+    return Profile(total, complement, error, _log_total(gains))
+
+
+def _tilted_masses(law: LossLaw, outlines: Sequence[Outline], epsilon: float) -> dict[float, float]:
+    """Return the tilts under which everything that δ and 1 − δ consist of is typical, with masses.
+
+    Below 0, the laws under P and Q; above, the saddle point's tilt, whose law makes ε typical.
+    """
+    tilts = [-1.0, 0.0]
+    with suppress(AccuracyError):  # no tilt makes an ε typical beyond all losses that doubles tell
+        saddle = saddle_point(SumLaw([(law, 1)]), epsilon, Strip.RIGHT, settled=0.1)
+        tilts += [] if saddle is None else [saddle.tilt]
+    finite = [o for o in outlines if not (o.piece.integer or o.piece.flat or escapes(o.piece))]
+    if not finite:
+        return {}
+    logs = np.logaddexp.reduce([o.log_masses(tilts) for o in finite], axis=0)
+    known = zip(tilts, logs.tolist(), strict=True)
+    return {tilt: log_mass for tilt, log_mass in known if math.isfinite(log_mass)}
+
+
+def _cuts(outline: Outline, masses: Mapping[float, float], epsilon: float) -> Array:
+    """Return where panels end: at the roots of ℓ(x) = ε, and at what resolves the densities.
+
+    Between two places of the grid the loss is monotone, so that a root shows as a change of sign.
+    """
+    piece, x, edges = outline.piece, outline.x, np.empty(0)
+    if not piece.monotone:
+        grid = monotone_grid(outline, masses)
+        if grid is not None:
+            x, edges = distinct(np.concatenate([x, grid.x, grid.turns])), grid.edges
+    with np.errstate(all="ignore"):
+        loss = np.asarray(piece.loss(x))
+    usable = ~np.isnan(loss)
+    x, above = x[usable], loss[usable] > epsilon
+    change = np.flatnonzero(above[:-1] != above[1:])
+    low, high, left = x[change], x[change + 1], above[change]
+    for _ in range(1100):
+        middle = 0.5 * (low + high)
+        if not ((middle > low) & (middle < high)).any():
+            break
+        same = (np.asarray(piece.loss(middle)) > epsilon) == left
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return distinct(np.concatenate([edges, low]))
 
 
 def _log_gain(loss: Array, epsilon: float) -> Array:
@@ -155,31 +202,13 @@ def _log_total(parts: list[float]) -> float:
     return top + math.log(math.fsum(math.exp(p - top) for p in parts))
 
 
-def _split(outline: Outline, epsilon: float) -> list[SmoothPiece]:
-    """Return the piece cut at the roots of ℓ(x) = ε."""
-    piece = outline.piece
-    if piece.flat:
-        return [piece]
-    x = outline.x
-    with np.errstate(all="ignore"):
-        loss = np.asarray(piece.loss(x))
-    usable = ~np.isnan(loss)
-    x, above = x[usable], loss[usable] > epsilon
-    change = np.flatnonzero(above[:-1] != above[1:])
-    low, high, left = x[change], x[change + 1], above[change]
-    for _ in range(1100):
-        middle = 0.5 * (low + high)
-        if not ((middle > low) & (middle < high)).any():
-            break
-        same = (np.asarray(piece.loss(middle)) > epsilon) == left
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    cuts = [piece.lower, *distinct(low).tolist(), piece.upper]
-    return [replace(piece, lower=a, upper=b) for a, b in itertools.pairwise(cuts) if a < b]
-
-
 def _payoff(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> SmoothPiece:
     """Return the piece with P times the payoff in place of P."""
-    return replace(piece, log_p=lambda x: piece.log_p(x) + log_factor(np.asarray(piece.loss(x))))
+
+    def log_p(x: Array) -> Array:
+        return np.asarray(piece.log_p(x) + log_factor(np.asarray(piece.loss(x))))
+
+    return replace(piece, log_p=log_p, joint=None)
 
 
 def _at_integers(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
@@ -191,27 +220,33 @@ def _at_integers(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> Ar
     return np.asarray(log_p + log_factor(loss))
 
 
-def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> tuple[Array, float]:
-    """Return log contributions of a rule made for P times the payoff on this part, and its error.
+def _weights(
+    piece: SmoothPiece, log_factor: Callable[[Array], Array], cuts: Array
+) -> tuple[Array, float]:
+    """Return log contributions of a rule made for P times the payoff on this piece, and its error.
 
     A rule that had to follow the rounding of the payoff has many nodes, and says how far off it is.
     """
-    if part.flat:
-        rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
-    else:
-        outline = Outline(_payoff(part, log_factor), tilts=(0.0,))
-        log_mass = float(outline.log_masses([0.0])[0])
-        if not np.isfinite(log_mass):
-            return np.empty(0), 0.0
-        try:
-            rule = build_rule(outline, {0.0: log_mass}, 0.0)
-        except AccuracyError:
-            # Of a payoff that hardly rises over its rounding, the density is what is resolved.
-            with np.errstate(all="ignore"):
-                factors = log_factor(np.asarray(part.loss(outline.x)))
-            if not np.nanmax(factors) < _LOG_SMALL:
-                raise
-            outline = Outline(part, tilts=(0.0,))
-            rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-    log_p, loss = part.accurate(rule.x)
-    return np.asarray(log_p + log_factor(loss) + rule.log_weight), rule.error
+    weighted = _payoff(piece, log_factor)
+    outline = Outline(weighted, tilts=(0.0,))
+    parts = [float(outline.log_masses([0.0])[0])]
+    nodes, weights = gauss_legendre(cuts[:-1], cuts[1:])  # a stretch that the outline does not see
+    _add(parts, tilted_log_density(weighted, nodes.ravel(), [0.0])[0] + np.log(weights.ravel()))
+    log_mass = _log_total(parts)
+    if not np.isfinite(log_mass):
+        return np.empty(0), 0.0
+    try:
+        rule = build_rule(outline, {0.0: log_mass}, 0.0, cuts)
+        x, log_weight, error = rule.x, rule.log_weight, rule.error
+    except AccuracyError:
+        # Of a payoff that hardly rises over its rounding, the density is what is resolved.
+        with np.errstate(all="ignore"):
+            factors = log_factor(np.asarray(piece.loss(outline.x)))
+        if not np.nanmax(factors) < _LOG_SMALL:
+            raise
+        found = monotone_grid(Outline(piece), {-1.0: 0.0, 0.0: 0.0})
+        edges = cuts if found is None else distinct(np.concatenate([found.edges, cuts]))
+        nodes, weights = gauss_legendre(edges[:-1], edges[1:])
+        x, log_weight, error = nodes.ravel(), np.log(weights.ravel()), 0.0
+    log_p, loss = piece.accurate(x)
+    return np.asarray(log_p + log_factor(loss) + log_weight), error

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import HALF
 from symdp.exact.answer import Answer
-from symdp.exact.error_bars import exact_answer
+from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.exact.line import StripValue
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp
@@ -67,13 +67,18 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         and below.relative_error * math.exp(complement - through_complement) < above.relative_error
     ):
         error = max(above.relative_error, below.relative_error)
+        error += unclosed(log_delta, complement, error)
         slope = above.slope * math.exp(above.log_value - log_delta)
         return exact_answer(min(log_delta, 0.0), complement, error, slope)
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
+    above_delta = log_delta
     log_delta = through_complement
     scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
     slope = -below.slope * scale
     error = below.relative_error * scale
+    if above is not None:
+        known = above.relative_error * math.exp(above_delta) + below.relative_error
+        error += unclosed(above_delta, complement, known)
     if refused is not None and not error < 1.0:
         raise refused
     return exact_answer(log_delta, complement, error, slope)

@@ -229,6 +229,7 @@ def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -
         loss,
         _Tabulated(table, sign),
         log_terms=together([log_p, log_q]),
+        monotone=True,
     )
     if log_infinite == -math.inf:
         return Step(name, (piece,))

@@ -15,14 +15,12 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.law.elementary import distinct
 from symdp.law.loss import LossLaw
+from symdp.law.monotone import monotone_grid, value_and_slope
 from symdp.law.outline import Outline, tilted_log_density
-from symdp.law.panels import build_panels, gauss_legendre
 from symdp.law.step import Array, SmoothPiece
 from symdp.law.total import SumLaw
 
-_IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
 _ROOTS = 80  # steps of a bisection: down to neighbouring doubles
-_FLAT = 1e-14  # changes of the loss below this, relative to its size, are rounding
 _BLOCK = 1 << 17  # cells at a time
 
 
@@ -155,7 +153,7 @@ class _Stretch:
         active = np.arange(x.size)
         for _ in range(_ROOTS):
             here = x[active]
-            value, slope = _value_and_slope(self.piece, here)
+            value, slope = value_and_slope(self.piece, here)
             gap = value * self.sign - target[active]
             high[active] = np.where(gap > 0, here, high[active])
             low[active] = np.where(gap > 0, low[active], here)
@@ -173,7 +171,7 @@ class _Stretch:
     def log_density(self, values: Array) -> Array:
         """Return log of P(x)/|ℓ′(x)| at the x with ℓ(x) = s."""
         x = self.inverse(values)
-        _, slope = _value_and_slope(self.piece, x)
+        _, slope = value_and_slope(self.piece, x)
         with np.errstate(all="ignore"):
             found = self.piece.log_p(x) - np.log(np.abs(slope))
         return np.asarray(np.where(np.isnan(found), -np.inf, found))
@@ -234,19 +232,13 @@ def _stretches(law: LossLaw, tilt: float, log_total: float) -> list[_Stretch]:
 
 def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]:
     piece = outline.piece
-    panels, _ = build_panels([(outline, {tilt: log_total})], 0.0)
-    if panels is None:
+    found = monotone_grid(outline, {tilt: log_total})
+    if found is None:
         return []
-    edges = distinct(np.concatenate([panels.lower, panels.upper]))
-    nodes, _ = gauss_legendre(edges[:-1], edges[1:])
-    x = distinct(np.concatenate([edges, nodes.ravel()]))
-    with np.errstate(all="ignore"):
-        loss = np.real(piece.loss(x))
-    usable = np.isfinite(loss)
-    x, loss = x[usable], loss[usable]
-    if x.size < 3:
+    if found.x.size < 3:
         raise AccuracyError("a piece of the density is too narrow to put on a mesh")
-    cuts = [float(x[0]), *_turns(piece, x, loss), float(x[-1])]
+    x, edges = found.x, found.edges
+    cuts = [float(x[0]), *found.turns.tolist(), float(x[-1])]
     stretches = []
     for low, high in itertools.pairwise(cuts):
         inner = x[(x > low) & (x < high)]
@@ -256,30 +248,3 @@ def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]
         inside = edges[(edges > low) & (edges < high)]
         stretches.append(_Stretch(piece, grid, values, np.concatenate([[low], inside, [high]])))
     return stretches
-
-
-def _turns(piece: SmoothPiece, x: Array, loss: Array) -> list[float]:
-    """Return the places where the loss turns from rising to falling or back."""
-    rise = np.diff(loss)
-    clear = np.flatnonzero(np.abs(rise) > _FLAT * np.abs(loss).max())
-    change = np.flatnonzero(np.sign(rise[clear][:-1]) != np.sign(rise[clear][1:]))
-    found = []
-    for k in change.tolist():
-        low, high = float(x[clear[k]]), float(x[clear[k + 1] + 1])
-        before = np.sign(rise[clear[k]])
-        for _ in range(100):
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            slope = _value_and_slope(piece, np.asarray([middle]))[1][0]
-            low, high = (middle, high) if np.sign(slope) == before else (low, middle)
-        found.append(low)
-    return found
-
-
-def _value_and_slope(piece: SmoothPiece, x: Array) -> tuple[Array, Array]:
-    """Return ℓ and ℓ′."""
-    step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
-    with np.errstate(all="ignore"):
-        value = np.asarray(piece.loss(x + 1j * step))
-    return np.real(value), np.imag(value) / step

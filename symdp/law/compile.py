@@ -154,6 +154,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         ),
         log_terms=together([compile_numpy(term, [variable]) for term in _terms(piece)]),
         flat=infinite or piece.slope == "constant",
+        monotone=piece.slope in ("increasing", "decreasing"),
         integer=integer,
         ends=_exact_ends(piece),
     )
@@ -220,6 +221,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
             ]
         ),
         flat=infinite or piece.slope == "constant",
+        monotone=piece.slope in ("increasing", "decreasing"),
     )
 
 

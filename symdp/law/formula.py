@@ -234,6 +234,7 @@ class PieceFormula:
 
         self.lower, self.upper = piece.lower, piece.upper
         self._flat = piece.slope == "constant"
+        self._monotone = piece.slope in ("increasing", "decreasing")
         terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
         own = [piece.log_p, piece.log_q, piece.loss]
         listed = [own, terms, *([expression] for expression in own)]
@@ -269,6 +270,7 @@ class PieceFormula:
             accurate=Accurate(balls[0], balls[1], log_p, loss, *extended),
             log_terms=NumpyFunctions(terms, numbers=_numbers(terms, known)),
             flat=self._flat,
+            monotone=self._monotone,
             ends=tuple(ends),
             joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
         )

@@ -70,9 +70,13 @@ class LossLaw:
         pieces = tuple(piece.reversed() for piece in self.step.pieces)
         return LossLaw(Step(self.step.name, pieces), (-high, -low), True, self)
 
-    @cached_property
+    @property
     def outlines(self) -> list[Outline]:
-        """Where the mass of every piece lies."""
+        """Where the mass of every piece lies; what is learned of them changes no other answer."""
+        return [outline.copy() for outline in self._outlines]
+
+    @cached_property
+    def _outlines(self) -> list[Outline]:
         return [Outline(piece) for piece in self.step.pieces]
 
     @cached_property

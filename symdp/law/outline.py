@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -138,6 +139,12 @@ class Outline:
         self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
             self.look(tilts)
+
+    def copy(self) -> Outline:
+        """Return an outline that learns by itself."""
+        other = copy(self)
+        other._looked = set(self._looked)
+        return other
 
     def _see(self, anchors: Sequence[float], offsets: Array) -> None:
         """Add places around anchors to the grid."""

@@ -214,6 +214,8 @@ def _refine(probe: _Probes, edges: Array) -> tuple[_Panels, Array]:
         halves = probe.evaluate(
             np.concatenate([trial.lower, middle]), np.concatenate([middle, trial.upper])
         )
+        if not (np.isfinite(trial.integrals).all() and np.isfinite(halves.integrals).all()):
+            raise AccuracyError("a tilted density is far larger than on the places looked at first")
         first = np.arange(middle.size)
         left, right = halves.take(first), halves.take(first + middle.size)
         good, difference = _agree(trial, left.integrals + right.integrals, totals)
@@ -267,7 +269,10 @@ def _merge(probe: _Probes, panels: _Panels, faint: float) -> _Panels:
 
 
 def build_panels(
-    steps: Sequence[tuple[Outline, Mapping[float, float]]], frequency: float, faint: float = 0.0
+    steps: Sequence[tuple[Outline, Mapping[float, float]]],
+    frequency: float,
+    faint: float = 0.0,
+    cuts: Array = _NONE,
 ) -> tuple[_Panels | None, Array]:
     """Return settled panels and their leftover errors; None where the piece carries no mass.
 
@@ -278,8 +283,10 @@ def build_panels(
     ----------
     steps
         One piece of one step or of several, each with tilts and the logs of its mass under them.
+    cuts
+        Places at which panels end as well.
     """
-    probes, edges = [], []
+    probes, edges = [], [cuts] if cuts.size else []
     for outline, masses in steps:
         tilts, log_masses = list(masses), np.asarray(list(masses.values()))
         edges.append(first_edges(outline, tilts, log_masses))
@@ -292,7 +299,9 @@ def build_panels(
     return _merge(probe, panels, faint), leftover
 
 
-def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> Rule:
+def build_rule(
+    outline: Outline, masses: Mapping[float, float], frequency: float, cuts: Array = _NONE
+) -> Rule:
     """Return nodes that integrate P·e^{(t+iy)ℓ} for every tilt asked and |y| ≤ frequency.
 
     Parameters
@@ -300,13 +309,15 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     masses
         The tilts, each with the log of the whole law's mass under it to within a few units; what
         is negligible against it is left out.
+    cuts
+        Places at which panels end as well.
 
     Raises
     ------
     AccuracyError
         If the tail cannot be cut, or the panels do not settle within the work limit.
     """
-    panels, leftover = build_panels([(outline, masses)], frequency)
+    panels, leftover = build_panels([(outline, masses)], frequency, cuts=cuts)
     if panels is None:
         return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.

@@ -59,6 +59,8 @@ class SmoothPiece:
         a quadrature must look, however far apart or narrow they are.
     flat
         True where ℓ is constant, so that the whole piece is one atom of the loss.
+    monotone
+        True where ℓ is derived to rise or to fall on the whole piece.
     accurate
         The same two functions beyond double precision.
     ends
@@ -75,6 +77,7 @@ class SmoothPiece:
     accurate: Accurate
     log_terms: Callable[[Array], Sequence[Array]] = no_terms
     flat: bool = False
+    monotone: bool = False
     integer: bool = False
     ends: tuple[arb, ...] = ()
     joint: Callable[[Array], tuple[Array, ...]] | None = None

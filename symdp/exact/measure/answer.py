@@ -11,7 +11,7 @@ import math
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import TOLERABLE
 from symdp.exact.answer import Answer
-from symdp.exact.error_bars import exact_answer
+from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.exact.measure.added import convolved
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
@@ -40,4 +40,5 @@ def measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
         found.slope * math.exp(found.log_delta - log_delta) if log_delta > -math.inf else math.nan
     )
     complement = min(found.log_complement, 0.0)
-    return exact_answer(min(log_delta, 0.0), complement, found.error, slope)
+    error = found.error + unclosed(log_delta, complement, found.error * math.exp(log_delta))
+    return exact_answer(min(log_delta, 0.0), complement, error, slope)
