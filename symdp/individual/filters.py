@@ -13,15 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
+from symdp.durable import locked
 from symdp.errors import InputError
-from symdp.individual.state import (
-    exact_square,
-    locked,
-    number,
-    read_state,
-    root_up,
-    write_state,
-)
+from symdp.individual.state import FILTER, exact_square, number, root_up
 
 CONDITIONS = (
     "proved for every adaptive choice of steps, if each step's bound is known before the step is "
@@ -163,7 +157,7 @@ class Filter(ABC):
         assert self.path is not None
         if not self.path.exists():
             return
-        stored = read_state(self.path)
+        stored = FILTER.read(self.path)
         if stored.get("steps") != self.count or stored.get("runs") != self.runs:
             raise InputError(
                 f"{self.path}: another writer has committed steps meanwhile; load the filter again"
@@ -183,7 +177,7 @@ class Filter(ABC):
         target = self.path if path is None else Path(path)
         if target is None:
             raise InputError("this filter has no file; give save a path")
-        write_state(target, self.to_json())
+        FILTER.write(target, self.to_json())
 
     def _replay(self, state: dict[str, Any], where: str) -> None:
         """Charge again every step of a journal, so that no sum is taken on trust."""

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.durable import locked
 from symdp.errors import InputError
 from symdp.individual.filters import budget_of
 from symdp.individual.result import WARNING
-from symdp.individual.state import locked, number, read_state, write_state
+from symdp.individual.state import FILTER, number
 from symdp.individual.subsampled_gaussian import Array
 
 CONDITIONS = (
@@ -144,12 +145,12 @@ class IndividualFilter:
         scale, spent = self._decide(values)
         if self.path is not None:
             with locked(self.path):
-                if self.path.exists() and read_state(self.path).get("steps") != self.count:
+                if self.path.exists() and FILTER.read(self.path).get("steps") != self.count:
                     raise InputError(
                         f"{self.path}: another writer has committed steps meanwhile; load the "
                         "filter again"
                     )
-                write_state(self.path, self._state(spent, self.count + 1))
+                FILTER.write(self.path, self._state(spent, self.count + 1))
         self.spent, self.count = spent, self.count + 1
         return ActiveSet(scale, self.count)
 
@@ -222,7 +223,7 @@ class IndividualFilter:
         target = self.path if path is None else Path(path)
         if target is None:
             raise InputError("this filter has no file; give save a path")
-        write_state(target, self.to_json())
+        FILTER.write(target, self.to_json())
 
     @classmethod
     def from_state(cls, state: dict[str, Any], path: Path) -> IndividualFilter:

@@ -129,7 +129,7 @@ def test_a_damaged_state_is_one_line(tmp_path):
 
 
 def test_a_second_writer_is_refused(tmp_path):
-    from symdp.individual.state import locked
+    from symdp.durable import locked
 
     path = tmp_path / "state.json"
     filter = create(path, GaussianFilter(budget=1.0))
@@ -139,15 +139,15 @@ def test_a_second_writer_is_refused(tmp_path):
 
 
 def test_a_step_is_on_disk_before_commit_returns(tmp_path, monkeypatch):
-    import symdp.individual.filters as module
+    from symdp.durable import Kept
 
     path = tmp_path / "state.json"
     filter = create(path, GaussianFilter(budget=1.0))
 
-    def fails(path, state):
+    def fails(kind, path, values):
         raise InputError("no space left")
 
-    monkeypatch.setattr(module, "write_state", fails)
+    monkeypatch.setattr(Kept, "write", fails)
     with pytest.raises(InputError, match="no space"):
         filter.commit(0.5)
     assert filter.count == 0
