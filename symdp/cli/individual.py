@@ -69,6 +69,9 @@ def individual(
         Path | None,
         typer.Option("--keep", metavar="FOLDER", help="Keep the counts as a run to resume from."),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="The same norms were run once more: count them again.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="One row a record: .parquet or .npz."),
@@ -89,6 +92,10 @@ def individual(
 
         plot_format(plot)
     at = words.delta(delta)
+    if keep is not None and (counts or source.is_dir()):
+        raise InputError("--keep FOLDER keeps norms that are given as such; leave it out")
+    if again and keep is None:
+        raise InputError("--again needs --keep FOLDER, the run that has these norms already")
     parameters = {"--multiplier": multiplier, "--clip": clip, "--rate": rate}
     if source.is_dir():
         given = [name for name, value in parameters.items() if value is not None]
@@ -106,7 +113,7 @@ def individual(
         if counts:
             records = _of_counts(source, numbers, grid, direction, fixed)
         else:
-            records = _of_norms(source, numbers, layout, direction, fixed, keep, choices)
+            records = _of_norms(source, numbers, layout, direction, fixed, keep, again, choices)
     labels = None if groups is None else _labels(groups)
     if labels is not None and len(labels) != len(records):
         raise InputError(f"{groups}: {len(labels)} labels for {len(records)} records")
@@ -151,6 +158,7 @@ def _of_norms(
     direction: str,
     fixed: bool,
     keep: Path | None,
+    again: bool,
     choices: dict[str, Any],
 ) -> IndividualAccountant:
     import tempfile
@@ -171,7 +179,7 @@ def _of_norms(
         multiplier, clip, rate = numbers
         run = Recorder(where, records, multiplier, clip, rate, adaptive=not fixed, **choices)
         with working("norms counted") as work:
-            run.add(array, layout, partial(work.say, work.what))
+            run.add(array, layout, partial(work.say, work.what), again=again)
         if keep is not None:
             run.commit()
         return run.accountant(direction)
