@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from symdp.durable import checksum, decoded, replace_file, sealed
+from symdp.durable import checksum, decoded, replace_text, sealed
 from symdp.errors import InputError
 
 LARGEST = 1_000_000  # bytes of one file
@@ -90,7 +90,7 @@ def keep(path: Path, facts: Any) -> None:
         return
     with suppress(OSError, InputError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_file(path, lambda part: part.write(text.encode()), private=True)
+        replace_text(path, text, private=True)
 
 
 def _is_own(state: os.stat_result) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def keep_array(folder: Path, name: str, array: NDArray[Any]) -> dict[str, str]:
 
     The name is a new one: what the present state refers to is never overwritten.
     """
-    path = folder / f"{name}-{secrets.token_hex(4)}.npy"
+    path = folder / f"{name}-{os.urandom(4).hex()}.npy"
     replace_file(path, lambda part: np.save(part, array, allow_pickle=False), private=True)
     return {"file": path.name, "sha256": file_checksum(path)}
 

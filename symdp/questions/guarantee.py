@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from symdp.decimal_text import (
@@ -20,7 +19,8 @@ from symdp.decimal_text import (
     rounded,
     rounded_exponential,
 )
-from symdp.errors import AccuracyError, InputError
+from symdp.durable import replace_text
+from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -342,10 +342,7 @@ class Curve(Sequence[Guarantee]):
             lines.append(",".join(cells))
         text = "\n".join(lines) + "\n"
         if path is not None:
-            try:
-                Path(path).write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise InputError(f"{path} cannot be written: {error.strerror}") from None
+            replace_text(path, text)
         return text
 
     def plot(self, ax: Any, **style: Any) -> Any:
