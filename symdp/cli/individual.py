@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from symdp.individual import IndividualAccountant, IndividualResult
 
 
+_OF_A_GROUP = ("median", "max")  # what is told of a group's ε
+
+
 def individual(
     *,
     source: Annotated[
@@ -127,7 +130,7 @@ def individual(
         from symdp.report.plot import save_histogram
 
         save_histogram(found, plot, labels)
-    _show(found, labels, as_json)
+    _show(found, at, labels, as_json)
 
 
 def _of_counts(
@@ -190,9 +193,11 @@ def _with_mu(
 ) -> IndividualResult:
     from dataclasses import replace
 
+    from symdp.decimal_text import given
+
     with working("μ of every record"):
         values = records.mu(floor)
-    note = f"mu is an estimate for δ ≥ {floor:g}, no guarantee at smaller δ"
+    note = f"mu is an estimate for δ ≥ {given(floor)}, no guarantee at smaller δ"
     joined = f"{found.note}; {note}" if found.note else note
     return replace(found, extra={f"mu_floor_{floor:g}": values}, note=joined)
 
@@ -211,28 +216,30 @@ def _labels(path: Path) -> list[Any]:
         raise InputError(f"{path}: cannot be read as labels") from None
 
 
-def _show(found: IndividualResult, labels: list[Any] | None, as_json: bool) -> None:
-    from symdp.cli.display import console, print_json
+def _show(found: IndividualResult, delta: float, labels: list[Any] | None, as_json: bool) -> None:
+    from symdp.cli.display import print_json, print_table, say
+    from symdp.decimal_text import given, rounded
 
     summary = found.summary()
-    table = None if labels is None else found.by_group(labels)
     if as_json:
-        if table is not None:
-            summary["groups"] = {str(name): row for name, row in table.items()}
+        if labels is not None:
+            groups = found.by_group(labels).items()
+            summary["groups"] = {str(name): row for name, row in groups}
         print_json(summary)
         return
-    screen = console()
-    screen.print(f"ε of {len(found)} records at δ = {found.delta[0]:.6g}, {found.method}")
-    for share, value in summary["quantiles"].items():
-        screen.print(f"  {float(share):6.0%}  {value:.8g}")
-    for name, row in (table or {}).items():
-        screen.print(
-            f"  group {name}: {int(row['count'])} records, median {row['median']:.6g}, "
-            f"largest {row['max']:.6g}"
-        )
+    upper = found.upper_ends()
+    say(f"ε of {len(found)} records at δ = {given(delta)}, {found.method}")
+    for share, value in upper.quantiles().items():
+        say(f"  {share:6.0%}  {rounded(value, 8, 'up')}")
+    if labels is not None:
+        rows = [
+            (str(name), f"{int(row['count'])}", *(rounded(row[k], 8, "up") for k in _OF_A_GROUP))
+            for name, row in upper.by_group(labels).items()
+        ]
+        print_table(("group", "records", *_OF_A_GROUP), rows, range(1, 4))
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["kinds"].items())
     paths = ", ".join(f"{n} by {path}" for path, n in summary["paths"].items())
-    screen.print(f"  {kinds}; {paths}; direction {found.direction}, {found.seconds:.2g} s")
+    say(f"  {kinds}; {paths}; direction {found.direction}, {found.seconds:.2g} s")
     for text in (found.note, summary["warning"]):
         if text:
-            screen.print(f"  note: {text}", style="yellow", soft_wrap=True)
+            say(f"  note: {text}", "yellow")

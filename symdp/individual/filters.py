@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
+from symdp.decimal_text import rounded
 from symdp.durable import locked
 from symdp.errors import InputError
 from symdp.individual.state import FILTER, exact_square, number, root_up
@@ -264,7 +265,7 @@ class GaussianFilter(Filter):
         """Return budget, what is spent of it, and the proved guarantee."""
         return {
             "filter": self.type_name,
-            "proved": f"the released outputs are {self.budget:.12g}-GDP in whole",
+            "proved": f"the released outputs are {rounded(self.budget, 12, 'up')}-GDP in whole",
             "kind": "bound",
             "conditions": CONDITIONS,
             "budget": self.budget,

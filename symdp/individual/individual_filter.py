@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.decimal_text import rounded
 from symdp.durable import locked
 from symdp.errors import InputError
 from symdp.individual.filters import budget_of
@@ -187,10 +188,11 @@ class IndividualFilter:
 
     def status(self) -> dict[str, Any]:
         """Return budget, how many records are used up, and what is proved."""
+        budget = rounded(self.budget, 12, "up")
         done = int((self.spent >= self._most).sum())
         return {
             "filter": "individual",
-            "proved": f"the released outputs are {self.budget:.12g}-GDP for every record",
+            "proved": f"the released outputs are {budget}-GDP for every record",
             "kind": "bound",
             "conditions": CONDITIONS,
             "budget": self.budget,
