@@ -8,12 +8,33 @@ leaves it charged: it may be charged in vain, never released in vain.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
-from symdp.durable import Kept
+from symdp.durable import Kept, locked
 from symdp.errors import InputError
 
 FILTER = Kept("symdp-filter", 1, "the filter's state", "make one with 'symdp filter new'")
+
+
+def replace_state(path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Put a filter's state in the place of the one before, which the file must still hold.
+
+    Raises
+    ------
+    InputError
+        If the file holds another one, or cannot be written: no step and no budget is forgotten.
+    """
+    with locked(path):
+        held = FILTER.read(path) if path.exists() else before
+        if any(held.get(name) != value for name, value in before.items()):
+            raise InputError(
+                f"{path}: another writer has committed steps meanwhile, or it is another filter's; "
+                "load the filter again"
+            )
+        FILTER.write(path, after)
 
 
 def exact_square(value: float) -> Fraction:

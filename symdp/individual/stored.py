@@ -26,8 +26,8 @@ def create(path: str | Path, made: Filter | IndividualFilter) -> Filter | Indivi
     with locked(where):
         if where.exists():
             raise InputError(f"{where}: there is such a file; a filter's state is not overwritten")
+        FILTER.write(where, made.to_json())
         made.path = where
-        made.save()
     return made
 
 
