@@ -7,11 +7,11 @@ import json
 import multiprocessing
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -162,6 +162,37 @@ def test_blocks_without_steps_are_kept(tmp_path):
     assert open_accountant(tmp_path / "run").counts[:, -1].tolist() == [7, 7]
 
 
+@pytest.mark.parametrize("writes", range(5))
+def test_a_run_on_a_full_disk_is_as_it_was(writes, tmp_path, monkeypatch):
+    """Whichever of the files of a commit the disk refuses, also the first commit's."""
+    synced, made = os.fsync, [0]
+
+    def full_after(handle):
+        made[0] += 1
+        if made[0] > writes:
+            _full()
+        synced(handle)
+
+    def start():
+        return Recorder(tmp_path / "run", 2, 1.0, 1.0, grid="norm:4", ids=["a", "b"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_after)
+        with pytest.raises(InputError, match="No space left"):
+            start()
+    assert [one.name for one in (tmp_path / "run").iterdir()] == ["run.json.lock"]
+    run = start()
+    run.step([1.0, 0.5])
+    before, made[0] = {one.name: one.read_bytes() for one in (tmp_path / "run").iterdir()}, 0
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: full_after(handle) if writes < 3 else _full())
+        with pytest.raises(InputError, match="No space left"):
+            run.commit()
+    assert {one.name: one.read_bytes() for one in (tmp_path / "run").iterdir()} == before
+    run.commit()
+    assert open_accountant(tmp_path / "run").counts.sum() == 2
+
+
 # Writers that come at once, and one that is killed.
 
 
@@ -197,15 +228,17 @@ def test_four_writers_at_once_and_killed_forget_nothing(work, tmp_path):
     workers = [FORK.Process(target=work, args=(path, writing)) for _ in range(4)]
     for worker in workers:
         worker.start()
-    time.sleep(2.0)
+    told = 0
+    while told < 12 and select.select([reading], [], [], 60)[0]:
+        told += len(os.read(reading, 1))
     for worker in workers:
         os.kill(worker.pid, signal.SIGKILL)
         worker.join(20)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
-        told = len(stream.read())
+        told += len(stream.read())
     found = load_filter(path).count if work is _charge else Ledger.load(path).count
-    assert told > 4
+    assert told >= 12
     assert told <= found <= told + 4  # a step that was charged may not have been told of
     with locked(path):  # the locks of the dead are free
         pass

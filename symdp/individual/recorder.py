@@ -21,7 +21,7 @@ from symdp.individual.accounting import IndividualAccountant
 from symdp.individual.grid import NormGrid
 from symdp.individual.norms import as_floats, checked, open_norms, record_chunks
 from symdp.individual.result import WARNING
-from symdp.individual.runs import RUN, accountant_of, keep_array, read_array
+from symdp.individual.runs import RUN, accountant_of, keep_array, read_array, remove_unused
 from symdp.individual.state import number
 
 RESTS = ("clip", "stale")
@@ -108,11 +108,9 @@ class Recorder:
             self._start(settings)
 
     def _start(self, settings: dict[str, Any]) -> None:
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.path.exists() and any(x.name != "run.json.lock" for x in self.path.iterdir()):
             raise InputError(f"{self.path}: the folder is not empty and holds no run")
         self.path.mkdir(parents=True, exist_ok=True)
-        if self.ids is not None:
-            self._kept_ids = keep_array(self.path, "ids", self.ids)
         self.segment(**settings)
         self.commit()
 
@@ -330,27 +328,31 @@ class Recorder:
         with locked(file):
             if file.exists() and RUN.read(file)["checksum"] != self._saved:
                 raise InputError(f"{self.path}: another writer has added steps; open it again")
-            old = {one["file"] for one in self.segments if "file" in one}
-            for place in range(self._complete, len(self.segments)):
-                kept = keep_array(self.path, f"counts-{place}", self._counts[place])
-                self.segments[place].update(kept)
-            state = {
-                "records": self.records,
-                "steps": self.steps,
-                "inputs": self.inputs,
-                "ids": self._kept_ids,
-                "grid_name": self.grid.name,
-                "edges": [x.hex() for x in self.grid.edges.tolist()],
-                "grid": self.grid.digest,
-                "adaptive": self.adaptive,
-                "stale": self.stale,
-                "segments": self.segments,
-                "warning": WARNING,
-            }
-            self._saved = RUN.write(file, state)
-            self._complete = len(self.segments) - 1
-            for gone in old - {one["file"] for one in self.segments}:
-                (self.path / gone).unlink(missing_ok=True)
+            segments, ids = [dict(one) for one in self.segments], self._kept_ids
+            try:
+                if self.ids is not None and ids is None:
+                    ids = keep_array(self.path, "ids", self.ids)
+                for place in range(self._complete, len(segments)):
+                    kept = keep_array(self.path, f"counts-{place}", self._counts[place])
+                    segments[place].update(kept)
+                state = {
+                    "records": self.records,
+                    "steps": self.steps,
+                    "inputs": self.inputs,
+                    "ids": ids,
+                    "grid_name": self.grid.name,
+                    "edges": [x.hex() for x in self.grid.edges.tolist()],
+                    "grid": self.grid.digest,
+                    "adaptive": self.adaptive,
+                    "stale": self.stale,
+                    "segments": segments,
+                    "warning": WARNING,
+                }
+                self._saved = RUN.write(file, state)
+                self.segments, self._kept_ids = segments, ids
+                self._complete = len(segments) - 1
+            finally:
+                remove_unused(self.path)
 
     def accountant(self, direction: str = "both") -> IndividualAccountant:
         """Return the accountant of the steps counted so far, bounds from rounding both ways."""

@@ -78,6 +78,17 @@ def read_array(folder: Path, kept: Mapping[str, Any]) -> NDArray[Any]:
         raise InputError(f"{path}: a file of the run cannot be read: {reason}") from None
 
 
+def remove_unused(folder: Path) -> None:
+    """Remove arrays that a run's state does not refer to, as its only writer."""
+    file = folder / "run.json"
+    held = RUN.read(file) if file.exists() else {"segments": [], "ids": None}
+    used = {one["file"] for one in (*held["segments"], held["ids"]) if one is not None}
+    for name in ("counts", "ids"):
+        for one in folder.glob(f"{name}-*.npy"):
+            if one.name not in used:
+                one.unlink(missing_ok=True)
+
+
 def open_accountant(path: str | Path, direction: str = "both") -> IndividualAccountant:
     """Return the accountant of a run's folder as it was last committed; counts memory-mapped.
 
