@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,7 +83,7 @@ def _tell(
         return
     rows = []
     for one, miss in points:
-        rows.append((given(one), rounded(miss, 8, "down"), rounded(1.0 - miss, 8, "up")))
+        rows.append((given(one), rounded(miss, 8, "down"), rounded(1 - Fraction(miss), 8, "up")))
     head = ("false positive rate", "miss rate, at least", "true positive rate, at most")
     print_table(head, rows, range(3))
     say(f"advantage over guessing at most {rounded(advantage, 8, 'up')}")
