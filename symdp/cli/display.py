@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import sys
-import textwrap
 import unicodedata
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -102,15 +100,21 @@ def table_lines(
 
 def columns(otherwise: int) -> int:
     """Return the width of the terminal, or another one where nothing is printed to a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else otherwise
+    if not sys.stdout.isatty():
+        return otherwise
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def _lines(text: str, width: int) -> list[str]:
     """Return text on as many lines as it needs, broken between words only, indented alike."""
     if len(text) <= width:
         return [text]
+    from textwrap import wrap
+
     indent = text[: len(text) - len(text.lstrip())]
-    return textwrap.wrap(
+    return wrap(
         text.lstrip(),
         width,
         initial_indent=indent,
