@@ -8,17 +8,18 @@ variable SYMDP_CACHE=off turns all of it off.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
 import sys
-import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from symdp.durable import checksum, decoded, replace_text, sealed
+from symdp.errors import InputError
 
 LARGEST = 1_000_000  # bytes of one file
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -44,8 +45,7 @@ def file_for(name: str, *key: str) -> Path | None:
     place = folder(name)
     if place is None:
         return None
-    text = json.dumps([*versions(), *key])
-    return place / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+    return place / f"{checksum([*versions(), *key])}.json"
 
 
 @cache
@@ -66,8 +66,7 @@ def versions() -> list[str]:
         with suppress(OSError):
             state = file.stat()
             stamps.append(f"{file}:{state.st_size}:{state.st_mtime_ns}")
-    sources = hashlib.sha256("\n".join(stamps).encode()).hexdigest()
-    return [__version__, ".".join(map(str, sys.version_info[:3])), sources]
+    return [__version__, ".".join(map(str, sys.version_info[:3])), checksum(stamps)]
 
 
 def recall(path: Path) -> Any:
@@ -77,33 +76,21 @@ def recall(path: Path) -> Any:
             state = os.fstat(file.fileno())
             if state.st_size > LARGEST or not _is_own(state):
                 return None
-            sealed = json.loads(file.read().decode())
-        written = {"versions": versions(), "facts": sealed["facts"]}
-        return written["facts"] if sealed == _sealed(written) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            held = decoded(file.read())
+        facts = held["facts"]
+        return facts if held == sealed({"versions": versions(), "facts": facts}) else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def keep(path: Path, facts: Any) -> None:
     """Write a file in one step; nothing happens where the disk refuses or it would be too large."""
-    text = json.dumps(_sealed({"versions": versions(), "facts": facts}))
+    text = json.dumps(sealed({"versions": versions(), "facts": facts}), allow_nan=False)
     if len(text) > LARGEST:
         return
-    with suppress(OSError):
+    with suppress(OSError, InputError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")  # mode 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(name, path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(name)
-
-
-def _sealed(written: dict[str, Any]) -> dict[str, Any]:
-    digest = hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
-    return written | {"sha256": digest}
+        replace_text(path, text, private=True)
 
 
 def _is_own(state: os.stat_result) -> bool:

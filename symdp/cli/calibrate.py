@@ -9,7 +9,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import meaning, print_json, print_source, styled
+from symdp.cli.display import meaning, print_json, print_source, say, styled
 from symdp.cli.job import Job
 from symdp.cli.supervise import in_time
 from symdp.cli.working import working
@@ -188,11 +188,13 @@ def _print_attack(found: AttackCalibration, as_json: bool) -> None:
         return
     alpha, (value, beyond) = found.false_positive_rate, _values(found)
     print(f"{found.parameter} = {styled(value, 'bold')}")
-    what = "advantage" if alpha is None else f"true positive rate at {alpha:g}"
-    held, missed = (rounded(rate, 9, "up") for rate in (found.rate, found.missed))
-    print(f"  no attack has a higher {what} than {held} ≤ {found.target:g}")
-    print(f"  the next, {beyond}, allows {missed} and misses it")
-    print(f"  both directions, {found.seconds:.2g} s")
+    what = "advantage" if alpha is None else f"true positive rate at {given(alpha)}"
+    held = rounded(found.rate, 9, "up")
+    if float(held) > found.target:
+        held = rounded(found.rate, 17, "up")
+    say(f"  no attack has a higher {what} than {held} ≤ {given(found.target)}")
+    say(f"  the next, {beyond}, allows {rounded(found.missed, 9, 'up')} and misses it")
+    say(f"  both directions, {found.seconds:.2g} s")
 
 
 def _values(found: Calibration | AttackCalibration) -> tuple[str, str]:
@@ -227,13 +229,15 @@ def _print(found: Calibration) -> None:
     answer, (value, beyond) = found.guarantee, _values(found)
     print(f"{found.parameter} = {styled(value, 'bold')}")
     at, goal = f"δ({answer.epsilon_text()})", given(found.target_delta)
-    print(f"  {at} = {_within(found)} ≤ {goal}, {meaning(answer)}")
-    print(f"  the next, {beyond}, has {found.missed.delta_text()} and misses it")
+    say(f"  {at} = {_within(found)} ≤ {goal}, {meaning(answer)}")
+    say(f"  the next, {beyond}, has {found.missed.delta_text()} and misses it")
     print_source(answer, found.seconds)
 
 
 def _within(found: Calibration) -> str:
     """Return δ as text with as many digits as keep it at most the target that it meets."""
     answer = found.guarantee
-    text = answer.delta_text()
-    return text if float(text) <= found.target_delta else answer.delta_text(17)
+    for text in (answer.delta_text(), answer.delta_text(17)):
+        if float(text) <= found.target_delta:
+            return text
+    return given(answer.delta)  # its interval, which is printed beside, reaches beyond the target

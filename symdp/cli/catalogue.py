@@ -39,25 +39,20 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def _print_table() -> None:
-    from rich.table import Table
+    from symdp.cli.display import print_table, say
 
-    from symdp.cli.display import console
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("mechanism", no_wrap=True)
-    for heading in ("family", "parameters", "relation", "source"):
-        table.add_column(heading)
+    rows = []
     for name in names():
         held = _document(name)
         parameters = ", ".join(f"{p} {word}" for p, word in held["parameters"].items())
-        table.add_row(name, _family(held), parameters, _relation(held), source(held))
-    console().print(table)
-    console().print("symdp list NAME shows one in full, and why its pair dominates.")
-    console().print(_IN_FILES, markup=False)
+        rows.append((name, _family(held), parameters, _relation(held), source(held)))
+    print_table(("mechanism", "family", "parameters", "relation", "source"), rows)
+    say("symdp list NAME shows one in full, and why its pair dominates.")
+    say(_IN_FILES)
 
 
 def _print_one(name: str) -> None:
-    from symdp.cli.display import console
+    from symdp.cli.display import say
 
     held = _document(name)
     lines = [f"{name}: {held.get('title', '')}", held.get("description", ""), ""]
@@ -68,7 +63,7 @@ def _print_one(name: str) -> None:
     lines.append(f"source      {held.get('citation', 'none named')}")
     lines += [f"{key:11} {text}" for key, text in _laws(held)]
     for line in lines:
-        console().print(line, markup=False, highlight=False, soft_wrap=True)
+        say(line)
 
 
 def _laws(held: dict[str, Any]) -> list[tuple[str, str]]:

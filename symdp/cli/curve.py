@@ -10,7 +10,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import console, print_json, print_protection, steps_of
+from symdp.cli.display import print_json, print_protection, print_table, say, steps_of
 from symdp.cli.job import Job
 from symdp.cli.supervise import in_time
 from symdp.cli.working import working
@@ -145,24 +145,19 @@ def _title(composition: Composition) -> str:
 
 
 def _print_table(answers: list[Guarantee], plot: Path | None) -> None:
-    from rich.table import Table
-
-    screen = console()
     wide = any(_are_apart(a) for a in answers)
-    table = Table(box=None, pad_edge=False)
-    for name in ("ε", "δ", *(("lower", "upper") if wide else ())):
-        table.add_column(name, justify="right")
-    table.add_column("kind")
+    head = ("ε", "δ", *(("lower", "upper") if wide else ()), "kind")
+    rows = []
     for a in answers:
-        bounds = [text or "" for text in a.bound_texts()]
-        shown = bounds if wide else []
-        table.add_row(rounded(a.epsilon, 8, a.side), a.delta_text(), *shown, a.kind)
-    screen.print(table)
+        bounds = [text or "" for text in a.bound_texts()] if wide else []
+        # δ falls with ε: what holds at one ε holds at a larger one
+        rows.append((rounded(a.epsilon, 8, "up"), a.delta_text(), *bounds, a.kind))
+    print_table(head, rows, range(len(head) - 1))
     print_protection(answers[0])
     for advice in dict.fromkeys(a.advice for a in answers if a.advice):
-        screen.print(f"warning: {advice}", style="yellow", soft_wrap=True)
+        say(f"warning: {advice}", "yellow")
     if plot is not None:
-        screen.print(f"drawn: {plot}", soft_wrap=True)
+        say(f"drawn: {plot}")
 
 
 def _are_apart(answer: Guarantee) -> bool:

@@ -11,7 +11,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import one_line
+from symdp.cli.display import columns, one_line
 from symdp.cli.job import Job
 from symdp.cli.supervise import end_after_work
 from symdp.cli.working import working
@@ -98,7 +98,8 @@ def _derived(
 def _text(derivation: Derivation | EpochDerivation, order: int) -> str:
     lines = derivation.to_text(order).splitlines()
     shown = (f"{'  ' * line.startswith('  ')}{one_line(line)}" for line in lines)
-    return "".join(f"{wrapped(line)}\n" for line in shown)
+    width = min(WIDTH, columns(WIDTH))
+    return "".join(f"{wrapped(line, width)}\n" for line in shown)
 
 
 def _json(derivation: Derivation | EpochDerivation, order: int) -> str:

@@ -7,17 +7,17 @@ import math
 import os
 import sys
 import unicodedata
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdp.decimal_text import rounded
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from symdp.questions.guarantee import Guarantee
 
-_STYLES = {"bold": 1, "dim": 2, "yellow": 33}  # as terminals number them
-_WIDE = 200  # columns of a table that no terminal wraps
+_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}  # as terminals number them
+_WIDE = 200  # characters of a table's line that no terminal wraps
+_GAP = 2  # spaces between two columns
 _EXACTLY = {
     "truth": "quadrature at arbitrary precision, done in two ways",
     "certified": "proved, every rounding included",
@@ -35,16 +35,93 @@ def one_line(text: str) -> str:
     return "".join(c for c in joined if unicodedata.category(c)[0] != "C")
 
 
-def console() -> Console:
-    """Return a console for standard output: colours on a terminal, plain wide text in a pipe."""
-    from rich.console import Console
+def say(text: str = "", style: str = "") -> None:
+    """Print a line; on a terminal that is too narrow, on several, broken between words."""
+    text = "\n".join(_lines(text, columns(len(text))))
+    print(styled(text, style) if style else text)
 
-    class Pipe(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # Rich would end the process with code 1
 
-    wide = None if sys.stdout.isatty() else _WIDE
-    return Pipe(width=wide, highlight=False, markup=False, emoji=False)
+def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int] = ()
+) -> None:
+    """Print a table in which no word and no number is cut, however narrow the terminal.
+
+    Columns that hold words wrap between them. Where even the longest words do not fit beside each
+    other, every row becomes lines of its own, one for each cell.
+    """
+    for line in table_lines(head, rows, numbers, columns(_WIDE)):
+        print(line)
+
+
+def table_lines(
+    head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int], width: int
+) -> list[str]:
+    """Return the lines of a table, the columns of `numbers` to the right.
+
+    Examples
+    --------
+    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 80)
+    ['        ε  kind', '4.0260487  exact']
+    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 12)
+    ['ε: 4.0260487', 'kind: exact']
+    """
+    cells = list(zip(head, *rows, strict=True))
+    natural = [max(map(len, column)) for column in cells]
+    least = [
+        max(len(word) for cell in column for word in (cell.split() or [""])) for column in cells
+    ]
+    room = width - _GAP * (len(head) - 1)
+    if sum(least) > room:
+        told = [
+            [
+                line
+                for name, cell in zip(head, row, strict=True)
+                if cell
+                for line in _lines(f"{name}: {cell}" if name else cell, width)
+            ]
+            for row in rows
+        ]
+        return [line for lines in told for line in (*lines, "")][:-1]
+    most = max(natural, default=0)
+    while sum(widths := [min(n, max(k, most)) for n, k in zip(natural, least, strict=True)]) > room:
+        most -= 1
+    shown = []
+    for row in (head, *rows):
+        pieces = [_lines(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+        for place in range(max(map(len, pieces))):
+            texts = (lines[place] if place < len(lines) else "" for lines in pieces)
+            line = (" " * _GAP).join(
+                text.rjust(wide) if column in numbers else text.ljust(wide)
+                for column, (text, wide) in enumerate(zip(texts, widths, strict=True))
+            )
+            shown.append(line.rstrip())
+    return shown
+
+
+def columns(otherwise: int) -> int:
+    """Return the width of the terminal, or another one where nothing is printed to a terminal."""
+    if not sys.stdout.isatty():
+        return otherwise
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
+
+
+def _lines(text: str, width: int) -> list[str]:
+    """Return text on as many lines as it needs, broken between words only, indented alike."""
+    if len(text) <= width:
+        return [text]
+    from textwrap import wrap
+
+    indent = text[: len(text) - len(text.lstrip())]
+    return wrap(
+        text.lstrip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]
 
 
 def styled(text: str, style: str) -> str:
@@ -71,40 +148,37 @@ def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> 
     else:
         head, value = f"ε(δ = {delta}) = ", epsilon
     print(head + styled(value, "bold"))
-    print(f"  {meaning(answer)}")
+    say(f"  {meaning(answer)}")
     print_source(answer, answer.seconds)
     if answer.advice:
-        print(styled(f"  warning: {answer.advice}", "yellow"))
+        say(f"  warning: {answer.advice}", "yellow")
     if explain:
         print_routes(answer.route)
 
 
 def print_routes(taken: str) -> None:
     """Print the ways by which the default method answers, the one that was taken marked."""
-    from rich.table import Table
-
     from symdp.exact.route import ROUTES
 
-    table = Table(
-        "", "route", "applies to", "what it computes", "half width", "work grows", box=None
-    )
-    for route in ROUTES:
-        mark = "→" if route.name == taken else ""
-        table.add_row(mark, route.name, route.laws, route.how, route.promise, route.cost)
-    console().print(table)
+    rows = [
+        ("→" if one.name == taken else "", one.name, one.laws, one.how, one.promise, one.cost)
+        for one in ROUTES
+    ]
+    head = ("", "route", "applies to", "what it computes", "half width", "work grows")
+    print_table(head, rows)
 
 
 def print_source(answer: Guarantee, seconds: float) -> None:
     """Print how an answer was found, and whose privacy it speaks of."""
     told = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
-    print(styled(f"  method {answer.method}, {told}", "dim"))
+    say(f"  method {answer.method}, {told}", "dim")
     print_protection(answer)
 
 
 def print_protection(answer: Guarantee) -> None:
     """Print whose privacy an answer speaks of."""
     if answer.protection is not None:
-        print(styled(f"  protects {answer.protection.sentence}", "dim"))
+        say(f"  protects {answer.protection.sentence}", "dim")
 
 
 def steps_of(count: int) -> str:

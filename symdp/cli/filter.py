@@ -116,11 +116,10 @@ def _numbers(text: str, name: str) -> list[float]:
 
 
 def _show(values: dict[str, Any], as_json: bool) -> None:
-    from symdp.cli.display import console, print_json
+    from symdp.cli.display import print_json, say
 
     if as_json:
         print_json(values)
         return
-    screen = console()
     for name, value in values.items():
-        screen.print(f"{name.replace('_', ' ')}: {value}", soft_wrap=True)
+        say(f"{name.replace('_', ' ')}: {value}")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from symdp.individual import IndividualAccountant, IndividualResult
 
 
+_OF_A_GROUP = ("median", "max")  # what is told of a group's ε
+
+
 def individual(
     *,
     source: Annotated[
@@ -69,6 +72,9 @@ def individual(
         Path | None,
         typer.Option("--keep", metavar="FOLDER", help="Keep the counts as a run to resume from."),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="The same norms were run once more: count them again.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="One row a record: .parquet or .npz."),
@@ -89,6 +95,10 @@ def individual(
 
         plot_format(plot)
     at = words.delta(delta)
+    if keep is not None and (counts or source.is_dir()):
+        raise InputError("--keep FOLDER keeps norms that are given as such; leave it out")
+    if again and keep is None:
+        raise InputError("--again needs --keep FOLDER, the run that has these norms already")
     parameters = {"--multiplier": multiplier, "--clip": clip, "--rate": rate}
     if source.is_dir():
         given = [name for name, value in parameters.items() if value is not None]
@@ -106,7 +116,7 @@ def individual(
         if counts:
             records = _of_counts(source, numbers, grid, direction, fixed)
         else:
-            records = _of_norms(source, numbers, layout, direction, fixed, keep, choices)
+            records = _of_norms(source, numbers, layout, direction, fixed, keep, again, choices)
     labels = None if groups is None else _labels(groups)
     if labels is not None and len(labels) != len(records):
         raise InputError(f"{groups}: {len(labels)} labels for {len(records)} records")
@@ -120,7 +130,7 @@ def individual(
         from symdp.report.plot import save_histogram
 
         save_histogram(found, plot, labels)
-    _show(found, labels, as_json)
+    _show(found, at, labels, as_json)
 
 
 def _of_counts(
@@ -151,6 +161,7 @@ def _of_norms(
     direction: str,
     fixed: bool,
     keep: Path | None,
+    again: bool,
     choices: dict[str, Any],
 ) -> IndividualAccountant:
     import tempfile
@@ -171,7 +182,7 @@ def _of_norms(
         multiplier, clip, rate = numbers
         run = Recorder(where, records, multiplier, clip, rate, adaptive=not fixed, **choices)
         with working("norms counted") as work:
-            run.add(array, layout, partial(work.say, work.what))
+            run.add(array, layout, partial(work.say, work.what), again=again)
         if keep is not None:
             run.commit()
         return run.accountant(direction)
@@ -182,9 +193,11 @@ def _with_mu(
 ) -> IndividualResult:
     from dataclasses import replace
 
+    from symdp.decimal_text import given
+
     with working("μ of every record"):
         values = records.mu(floor)
-    note = f"mu is an estimate for δ ≥ {floor:g}, no guarantee at smaller δ"
+    note = f"mu is an estimate for δ ≥ {given(floor)}, no guarantee at smaller δ"
     joined = f"{found.note}; {note}" if found.note else note
     return replace(found, extra={f"mu_floor_{floor:g}": values}, note=joined)
 
@@ -203,28 +216,30 @@ def _labels(path: Path) -> list[Any]:
         raise InputError(f"{path}: cannot be read as labels") from None
 
 
-def _show(found: IndividualResult, labels: list[Any] | None, as_json: bool) -> None:
-    from symdp.cli.display import console, print_json
+def _show(found: IndividualResult, delta: float, labels: list[Any] | None, as_json: bool) -> None:
+    from symdp.cli.display import print_json, print_table, say
+    from symdp.decimal_text import given, rounded
 
     summary = found.summary()
-    table = None if labels is None else found.by_group(labels)
     if as_json:
-        if table is not None:
-            summary["groups"] = {str(name): row for name, row in table.items()}
+        if labels is not None:
+            groups = found.by_group(labels).items()
+            summary["groups"] = {str(name): row for name, row in groups}
         print_json(summary)
         return
-    screen = console()
-    screen.print(f"ε of {len(found)} records at δ = {found.delta[0]:.6g}, {found.method}")
-    for share, value in summary["quantiles"].items():
-        screen.print(f"  {float(share):6.0%}  {value:.8g}")
-    for name, row in (table or {}).items():
-        screen.print(
-            f"  group {name}: {int(row['count'])} records, median {row['median']:.6g}, "
-            f"largest {row['max']:.6g}"
-        )
+    upper = found.upper_ends()
+    say(f"ε of {len(found)} records at δ = {given(delta)}, {found.method}")
+    for share, value in upper.quantiles().items():
+        say(f"  {share:6.0%}  {rounded(value, 8, 'up')}")
+    if labels is not None:
+        rows = [
+            (str(name), f"{int(row['count'])}", *(rounded(row[k], 8, "up") for k in _OF_A_GROUP))
+            for name, row in upper.by_group(labels).items()
+        ]
+        print_table(("group", "records", *_OF_A_GROUP), rows, range(1, 4))
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["kinds"].items())
     paths = ", ".join(f"{n} by {path}" for path, n in summary["paths"].items())
-    screen.print(f"  {kinds}; {paths}; direction {found.direction}, {found.seconds:.2g} s")
+    say(f"  {kinds}; {paths}; direction {found.direction}, {found.seconds:.2g} s")
     for text in (found.note, summary["warning"]):
         if text:
-            screen.print(f"  note: {text}", style="yellow", soft_wrap=True)
+            say(f"  note: {text}", "yellow")

@@ -85,9 +85,7 @@ def _loaded(file: Path) -> Ledger:
 
 
 def _show(ledger: Ledger, as_json: bool) -> None:
-    from rich.table import Table
-
-    from symdp.cli.display import console, one_line, print_json, steps_of
+    from symdp.cli.display import one_line, print_json, print_table, say, steps_of
 
     steps = ledger.steps
     whose = ledger.composition().protection if steps else None
@@ -100,12 +98,9 @@ def _show(ledger: Ledger, as_json: bool) -> None:
             {"count": ledger.count, "steps": rows, **({} if whose is None else whose.to_json())}
         )
         return
-    screen = console()
-    table = Table("steps", "mechanism", "title", box=None, pad_edge=False)
-    for mechanism, count in steps:
-        table.add_row(str(count), one_line(mechanism.summary), one_line(mechanism.title))
-    screen.print(table)
+    cells = [(str(count), one_line(m.summary), one_line(m.title)) for m, count in steps]
+    print_table(("steps", "mechanism", "title"), cells)
     kinds = f"{len(steps)} distinct" if len(steps) != 1 else "all alike"
-    screen.print(f"{steps_of(ledger.count)}, {kinds}", soft_wrap=True)
+    say(f"{steps_of(ledger.count)}, {kinds}")
     if whose is not None:
-        screen.print(f"protects {whose.sentence}", soft_wrap=True)
+        say(f"protects {whose.sentence}")

@@ -14,6 +14,7 @@ from symdp.cli import options
 from symdp.cli.display import one_line, steps_of
 from symdp.cli.job import Job
 from symdp.cli.working import working
+from symdp.durable import replace_text
 from symdp.errors import InputError, suggestion
 
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
@@ -73,9 +74,5 @@ def check_file(path: Path, endings: Sequence[str]) -> None:
 
 
 def write_file(path: Path, forms: Mapping[str, Callable[[], str]]) -> None:
-    """Write a file in the form that its name asks for; InputError if it cannot be written."""
-    try:
-        text = forms[path.suffix.lower().removeprefix(".")]()
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    """Write a file in the form that its name asks for, whole or not at all."""
+    replace_text(path, forms[path.suffix.lower().removeprefix(".")]())

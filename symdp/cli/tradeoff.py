@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,10 +55,8 @@ def tradeoff(
 def _tell(
     steps: Composition, rates: list[float], side: Direction, plot: Path | None, as_json: bool
 ) -> None:
-    from rich.table import Table
-
-    from symdp.cli.display import console, print_json
-    from symdp.decimal_text import rounded
+    from symdp.cli.display import print_json, print_table, say
+    from symdp.decimal_text import given, rounded
     from symdp.questions.tradeoff import membership_advantage, trade_off
 
     misses = [float(miss) for miss in trade_off(steps, rates, side)]
@@ -82,15 +81,12 @@ def _tell(
             }
         )
         return
-    screen = console()
-    table = Table(box=None, pad_edge=False)
-    for name in ("false positive rate", "miss rate, at least", "true positive rate, at most"):
-        table.add_column(name, justify="right")
+    rows = []
     for one, miss in points:
-        shown = rounded(miss, 8, "down"), rounded(1.0 - miss, 8, "up")
-        table.add_row(f"{one:.12g}", *shown)
-    screen.print(table)
-    screen.print(f"advantage over guessing at most {rounded(advantage, 8, 'up')}", soft_wrap=True)
-    screen.print(f"protects {steps.protection.sentence}", soft_wrap=True)
+        rows.append((given(one), rounded(miss, 8, "down"), rounded(1 - Fraction(miss), 8, "up")))
+    head = ("false positive rate", "miss rate, at least", "true positive rate, at most")
+    print_table(head, rows, range(3))
+    say(f"advantage over guessing at most {rounded(advantage, 8, 'up')}")
+    say(f"protects {steps.protection.sentence}")
     if plot is not None:
-        screen.print(f"drawn: {plot}", soft_wrap=True)
+        say(f"drawn: {plot}")

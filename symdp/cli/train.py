@@ -208,32 +208,29 @@ def _print_csv(plan: _Plan) -> None:
 
 
 def _print(plan: _Plan) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from symdp.cli.display import console, print_answer, steps_of
+    from symdp.cli.display import print_answer, print_table, say, steps_of, styled
+    from symdp.decimal_text import rounded
     from symdp.questions.calibration_grid import decimal
 
-    screen, run = console(), plan.run
+    run = plan.run
     if plan.target_epsilon is not None:
-        screen.print(Text("noise multiplier = ").append(decimal(plan.noise), style="bold"))
+        print(f"noise multiplier = {styled(decimal(plan.noise), 'bold')}")
     print_answer(plan.answer, as_json=False)
-    screen.print(
+    say(
         f"  {steps_of(run.steps)}, batches of {run.batch} out of {run.examples} examples (rate "
-        f"{float(run.rate):.6g}), noise multiplier {float(plan.noise):.10g}",
-        soft_wrap=True,
+        f"{float(run.rate):.6g}), noise multiplier {rounded(plan.noise, 10, 'up')}"
     )
-    screen.print("the same run, by how its batches are drawn:")
-    table = Table("sampling", "ε", "from", "to", "Rényi", "protects", box=None)
+    say("the same run, by how its batches are drawn:")
+    rows = []
     for row in plan.rows:
         if row.answer is None:
-            table.add_row(row.sampling, "–", "", "", "", row.error)
+            rows.append((row.sampling, "–", "", "", "", row.error))
             continue
         low, high = row.answer.bound_texts(10)
         shown = row.answer.epsilon_text(8), low or "", high or ""
         theirs = "–" if row.peers is None else row.peers.epsilon_text(8)
-        table.add_row(row.sampling, *shown, theirs, row.protects)
-    screen.print(table)
+        rows.append((row.sampling, *shown, theirs, row.protects))
+    print_table(("sampling", "ε", "from", "to", "Rényi", "protects"), rows, range(1, 5))
 
 
 @dataclass(frozen=True)

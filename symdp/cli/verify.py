@@ -9,7 +9,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import console, one_line, print_json, steps_of
+from symdp.cli.display import one_line, print_json, print_table, say, steps_of
 from symdp.cli.job import Job
 from symdp.cli.supervise import in_time
 from symdp.cli.working import working
@@ -89,15 +89,11 @@ def _print(
 
 
 def _print_table(composition: Composition, checks: list[Check], broken: int) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    screen = console()
     names = "; ".join(
         f"{count} × {repr(m)[len('<Mechanism ') : -1]}" for m, count in composition.steps
     )
     head = one_line(f"{names}, {steps_of(composition.count)}")
-    screen.print(Text(head, style="bold"), soft_wrap=True)
+    say(head, "bold")
     notes: dict[str, str] = {}
     by_place: dict[float, list[Check]] = {}
     for one in checks:
@@ -107,29 +103,22 @@ def _print_table(composition: Composition, checks: list[Check], broken: int) -> 
         if truth.value is None:
             head = f"ε = {epsilon:g}: no truth, {truth.reason}"
         else:
-            head = f"ε = {epsilon:g}: δ = {rounded_exponential(truth.log)} to {truth.digits} digits"
-        screen.print()
-        screen.print(Text(head), soft_wrap=True)
-        table = Table(box=None, pad_edge=False)
-        table.add_column("method")
-        table.add_column("kind")
-        table.add_column("δ", justify="right")
-        table.add_column("relative error", justify="right")
-        table.add_column("seconds", justify="right")
-        table.add_column("")
-        for c in own:
-            table.add_row(*_row(c, notes))
-        screen.print(table)
+            delta = rounded_exponential(truth.log, side="up")
+            head = f"ε = {epsilon:g}: δ = {delta} to {truth.digits} digits"
+        say()
+        say(head)
+        columns = ("method", "kind", "δ", "relative error", "seconds", "")
+        print_table(columns, [_row(c, notes) for c in own], range(2, 5))
     if notes:
-        screen.print()
+        say()
     for name, advice in notes.items():
         note = advice if advice.startswith(name) else f"{name}: {advice}"
-        screen.print(Text(note, style="yellow"), soft_wrap=True)
-    screen.print()
+        say(note, "yellow")
+    say()
     if broken:
-        screen.print(Text(f"{broken} bounds violated", style="bold red"))
+        say(f"{broken} bounds violated", "red")
     else:
-        screen.print(Text("no bound violated", style="green"))
+        say("no bound violated", "green")
 
 
 def _row(c: Check, notes: dict[str, str]) -> list[str]:

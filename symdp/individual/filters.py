@@ -13,15 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
+from symdp.decimal_text import rounded
 from symdp.errors import InputError
-from symdp.individual.state import (
-    exact_square,
-    locked,
-    number,
-    read_state,
-    root_up,
-    write_state,
-)
+from symdp.individual.state import exact_square, number, replace_state, root_up
 
 CONDITIONS = (
     "proved for every adaptive choice of steps, if each step's bound is known before the step is "
@@ -130,18 +124,15 @@ class Filter(ABC):
         if self.path is None:
             self._apply(checked)
         else:
-            with locked(self.path):
-                self._same_as_on_disk()
-                before = (self.count, [list(run) for run in self.runs], self._spent())
-                self._apply(checked)
-                saved = False
-                try:
-                    self.save()
-                    saved = True
-                finally:
-                    if not saved:
-                        self.count, self.runs = before[0], before[1]
-                        self._restore(before[2])
+            before, spent, saved = self.to_json(), self._spent(), False
+            self._apply(checked)
+            try:
+                replace_state(self.path, before, self.to_json())
+                saved = True
+            finally:
+                if not saved:
+                    self.count, self.runs = before["steps"], before["runs"]
+                    self._restore(spent)
         return Decision(True, self.count, self.left())
 
     @abstractmethod
@@ -159,31 +150,21 @@ class Filter(ABC):
         else:
             self.runs.append([text, 1])
 
-    def _same_as_on_disk(self) -> None:
-        assert self.path is not None
-        if not self.path.exists():
-            return
-        stored = read_state(self.path)
-        if stored.get("steps") != self.count or stored.get("runs") != self.runs:
-            raise InputError(
-                f"{self.path}: another writer has committed steps meanwhile; load the filter again"
-            )
-
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""
         return {
             "filter": self.type_name,
             **self._parameters(),
             "steps": self.count,
-            "runs": self.runs,
+            "runs": [list(run) for run in self.runs],
         }
 
     def save(self, path: str | Path | None = None) -> None:
-        """Write the state, complete or not at all."""
+        """Write the state, complete or not at all; another filter's is never overwritten."""
         target = self.path if path is None else Path(path)
         if target is None:
             raise InputError("this filter has no file; give save a path")
-        write_state(target, self.to_json())
+        replace_state(target, self.to_json(), self.to_json())
 
     def _replay(self, state: dict[str, Any], where: str) -> None:
         """Charge again every step of a journal, so that no sum is taken on trust."""
@@ -270,7 +251,7 @@ class GaussianFilter(Filter):
         """Return budget, what is spent of it, and the proved guarantee."""
         return {
             "filter": self.type_name,
-            "proved": f"the released outputs are {self.budget:.12g}-GDP in whole",
+            "proved": f"the released outputs are {rounded(self.budget, 12, 'up')}-GDP in whole",
             "kind": "bound",
             "conditions": CONDITIONS,
             "budget": self.budget,

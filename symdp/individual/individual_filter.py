@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.individual.filters import budget_of
 from symdp.individual.result import WARNING
-from symdp.individual.state import locked, number, read_state, write_state
+from symdp.individual.state import number, replace_state
 from symdp.individual.subsampled_gaussian import Array
 
 CONDITIONS = (
@@ -143,13 +144,7 @@ class IndividualFilter:
             )
         scale, spent = self._decide(values)
         if self.path is not None:
-            with locked(self.path):
-                if self.path.exists() and read_state(self.path).get("steps") != self.count:
-                    raise InputError(
-                        f"{self.path}: another writer has committed steps meanwhile; load the "
-                        "filter again"
-                    )
-                write_state(self.path, self._state(spent, self.count + 1))
+            replace_state(self.path, self.to_json(), self._state(spent, self.count + 1))
         self.spent, self.count = spent, self.count + 1
         return ActiveSet(scale, self.count)
 
@@ -186,10 +181,11 @@ class IndividualFilter:
 
     def status(self) -> dict[str, Any]:
         """Return budget, how many records are used up, and what is proved."""
+        budget = rounded(self.budget, 12, "up")
         done = int((self.spent >= self._most).sum())
         return {
             "filter": "individual",
-            "proved": f"the released outputs are {self.budget:.12g}-GDP for every record",
+            "proved": f"the released outputs are {budget}-GDP for every record",
             "kind": "bound",
             "conditions": CONDITIONS,
             "budget": self.budget,
@@ -218,11 +214,11 @@ class IndividualFilter:
         return self._state(self.spent, self.count)
 
     def save(self, path: str | Path | None = None) -> None:
-        """Write the state, complete or not at all."""
+        """Write the state, complete or not at all; another filter's is never overwritten."""
         target = self.path if path is None else Path(path)
         if target is None:
             raise InputError("this filter has no file; give save a path")
-        write_state(target, self.to_json())
+        replace_state(target, self.to_json(), self.to_json())
 
     @classmethod
     def from_state(cls, state: dict[str, Any], path: Path) -> IndividualFilter:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.individual.filters import CONDITIONS, Filter, GaussianFilter, gaussian_epsilon
 from symdp.individual.state import exact_square, number, root_up
@@ -98,7 +99,7 @@ class Odometer(GaussianFilter):
         """Return the rounds and the proved bound."""
         return {
             "filter": self.type_name,
-            "proved": f"the released outputs are {self.bound:.12g}-GDP",
+            "proved": f"the released outputs are {rounded(self.bound, 12, 'up')}-GDP",
             "kind": "bound",
             "conditions": CONDITIONS,
             "bound": self.bound,

@@ -1,61 +1,18 @@
-"""Writing files that are complete or absent: a temporary neighbour, flushed, then renamed."""
+"""Results as files of columns: Parquet or npz."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symdp.durable import replace_file
 from symdp.errors import InputError, suggestion
 
 FORMATS = ("parquet", "npz")
-
-
-def replace_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a neighbour of a file, then put it in the file's place in one step.
-
-    Raises
-    ------
-    InputError
-        If the folder is missing or cannot be written to; what was there stays as it was.
-    """
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        os.close(handle)
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}); give another place"
-        ) from None
-    part = Path(name)
-    try:
-        write(part)
-        with part.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        part.chmod(0o600)  # what is in it is private
-        part.replace(path)
-        _flush_folder(path.parent)
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}); free some space or give another place"
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _flush_folder(folder: Path) -> None:
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def format_of(path: Path) -> str:
@@ -92,16 +49,15 @@ def write_columns(columns: dict[str, NDArray[Any]], meta: dict[str, str], path: 
     if format_of(path) == "npz":
         extra = np.asarray(json.dumps(meta))
 
-        def write(part: Path) -> None:
-            with part.open("wb") as stream:
-                np.savez_compressed(stream, meta=extra, **columns)  # type: ignore[arg-type]
+        def write(part: IO[bytes]) -> None:
+            np.savez_compressed(part, meta=extra, **columns)  # type: ignore[arg-type]
 
     else:
         pa, pq = pyarrow()
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         table = table.replace_schema_metadata(meta)
 
-        def write(part: Path) -> None:
+        def write(part: IO[bytes]) -> None:
             pq.write_table(table, part)
 
-    replace_file(path, write)
+    replace_file(path, write, private=True)  # what is in it is private

@@ -1,13 +1,13 @@
 """A run's record: how often each record's contribution fell into which bucket of norms.
 
-A run is a folder: `run.json` (parameters as exact text, steps, segments), and one memory-mapped
-array of counts for each segment.  `commit` makes the steps so far durable; what came after the
-last commit is forgotten when a run is opened again, and its steps are to be given once more.
+A run is a folder: `run.json` (parameters as exact text, steps, segments, checksums), and one
+memory-mapped array of counts for each segment.  `commit` makes the steps so far durable; what came
+after the last commit is forgotten when a run is opened again, and its steps are to be given once
+more.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.durable import checksum, locked
 from symdp.errors import InputError
 from symdp.individual.accounting import IndividualAccountant
 from symdp.individual.grid import NormGrid
 from symdp.individual.norms import as_floats, checked, open_norms, record_chunks
-from symdp.individual.output import replace_file
 from symdp.individual.result import WARNING
-from symdp.individual.runs import FORMAT, accountant_of, read_run
-from symdp.individual.state import checksum, locked, number
+from symdp.individual.runs import RUN, accountant_of, keep_array, read_array, remove_unused
+from symdp.individual.state import number
 
 RESTS = ("clip", "stale")
 _BUFFERED = 1 << 25  # norms that are kept before they are counted
@@ -94,6 +94,10 @@ class Recorder:
         self.stale = False
         self.steps = 0
         self.segments: list[dict[str, Any]] = []
+        self.inputs: list[str] = []  # what `add` has counted, by checksum
+        self._saved = ""  # checksum of the run's state as this object knows it
+        self._kept_ids: dict[str, str] | None = None
+        self._complete = 0  # segments on the disk to which no step can be added
         self._places: dict[Any, int] | None = None
         self._buffer: list[NDArray[np.intp]] = []
         self._counts: list[NDArray[Any]] = []
@@ -104,16 +108,14 @@ class Recorder:
             self._start(settings)
 
     def _start(self, settings: dict[str, Any]) -> None:
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.path.exists() and any(x.name != "run.json.lock" for x in self.path.iterdir()):
             raise InputError(f"{self.path}: the folder is not empty and holds no run")
         self.path.mkdir(parents=True, exist_ok=True)
-        if self.ids is not None:
-            replace_file(self.path / "ids.npy", lambda part: _save(part, self.ids))
         self.segment(**settings)
         self.commit()
 
     def _open(self, settings: dict[str, Any]) -> None:
-        state = read_run(self.path)
+        state = RUN.read(self.path / "run.json")
         mine = {"records": self.records, "grid": self.grid.digest, "adaptive": self.adaptive}
         for name, value in mine.items():
             if state[name] != value:
@@ -124,10 +126,11 @@ class Recorder:
                 f"{self.path}: multiplier, clip or rate differ from the run's last segment; open "
                 "it with those, then call segment() to change them"
             )
-        self.steps, self.stale = state["steps"], state["stale"]
-        for segment in state["segments"]:
-            self.segments.append(dict(segment))
-            self._counts.append(np.load(self.path / segment["file"]))
+        self.steps, self.stale, self.inputs = state["steps"], state["stale"], state["inputs"]
+        self._saved, self._kept_ids = state["checksum"], state["ids"]
+        self.segments = state["segments"]
+        self._complete = len(self.segments) - 1
+        self._counts = [np.array(read_array(self.path, one)) for one in self.segments]
 
     def segment(self, multiplier: float, clip: float, rate: float = 1.0) -> None:
         """Begin a segment: from now on multiplier, clip or rate are others."""
@@ -236,7 +239,9 @@ class Recorder:
         except KeyError as error:
             raise InputError(f"ids: {error} is no record of this run") from None
 
-    def add(self, source: Any, layout: str | None, progress: Any = None) -> None:
+    def add(
+        self, source: Any, layout: str | None, progress: Any = None, *, again: bool = False
+    ) -> None:
         """Count many steps at once: an array of norms, or a .npy or .parquet file.
 
         Parameters
@@ -247,21 +252,35 @@ class Recorder:
             "steps-records" or "records-steps", for everything but a long table.
         progress
             Called with the numbers of records done and in all.
+        again
+            Whether norms that this run has counted before are counted once more.
+
+        Raises
+        ------
+        InputError
+            If the norms break a rule, or were counted before; then nothing is counted.
         """
         self._count()
         array = open_norms(source)
         pending = [counts.copy() for counts in self._counts[-1:]]
-        steps = 0
+        steps, identity = 0, checksum("norms")
         for rows, block in record_chunks(array, layout):
             steps = block.shape[1]
             if rows.stop > self.records:
                 raise InputError(f"norms of more than the run's {self.records} records")
             self.count_block(block, rows.start, pending)
+            identity = checksum(identity, np.ascontiguousarray(block, dtype="<f8"))
             if progress is not None:
                 progress(rows.stop, self.records)
         if rows.stop != self.records:
             raise InputError(f"norms of {rows.stop} records for the run's {self.records}")
+        if identity in self.inputs and not again:
+            raise InputError(
+                f"{self.path}: these norms are in the run already; the same steps are counted "
+                "once: if they were run once more, say so with --again (again=True)"
+            )
         self._counts[-1] = pending[0]
+        self.inputs.append(identity)
         self.steps += steps
 
     def count_block(
@@ -305,38 +324,35 @@ class Recorder:
     def commit(self) -> None:
         """Make everything so far durable: counts first, then the run's state, each in one step."""
         self._count()
-        with locked(self.path / "run.json"):
-            if (self.path / "run.json").exists():
-                stored = read_run(self.path)
-                if stored["steps"] > self.steps:
-                    raise InputError(f"{self.path}: another writer has added steps; open it again")
-            old = {segment.get("file") for segment in self.segments}
-            for number_, (segment, counts) in enumerate(
-                zip(self.segments, self._counts, strict=True)
-            ):
-                if segment.get("at") == self.steps:
-                    continue
-                name = f"counts-{number_}-{self.steps}.npy"
-                replace_file(self.path / name, lambda part, c=counts: _save(part, c))  # type: ignore[misc]
-                segment["file"], segment["at"] = name, self.steps
-            state = {
-                "format": FORMAT,
-                "version": 1,
-                "records": self.records,
-                "steps": self.steps,
-                "grid_name": self.grid.name,
-                "edges": [x.hex() for x in self.grid.edges.tolist()],
-                "grid": self.grid.digest,
-                "adaptive": self.adaptive,
-                "stale": self.stale,
-                "segments": self.segments,
-                "warning": WARNING,
-            }
-            state["checksum"] = checksum(state)
-            text = json.dumps(state, indent=1)
-            replace_file(self.path / "run.json", lambda part: _write_text(part, text))
-            for gone in old - {segment["file"] for segment in self.segments} - {None}:
-                (self.path / str(gone)).unlink(missing_ok=True)
+        file = self.path / "run.json"
+        with locked(file):
+            if file.exists() and RUN.read(file)["checksum"] != self._saved:
+                raise InputError(f"{self.path}: another writer has added steps; open it again")
+            segments, ids = [dict(one) for one in self.segments], self._kept_ids
+            try:
+                if self.ids is not None and ids is None:
+                    ids = keep_array(self.path, "ids", self.ids)
+                for place in range(self._complete, len(segments)):
+                    kept = keep_array(self.path, f"counts-{place}", self._counts[place])
+                    segments[place].update(kept)
+                state = {
+                    "records": self.records,
+                    "steps": self.steps,
+                    "inputs": self.inputs,
+                    "ids": ids,
+                    "grid_name": self.grid.name,
+                    "edges": [x.hex() for x in self.grid.edges.tolist()],
+                    "grid": self.grid.digest,
+                    "adaptive": self.adaptive,
+                    "stale": self.stale,
+                    "segments": segments,
+                    "warning": WARNING,
+                }
+                self._saved = RUN.write(file, state)
+                self.segments, self._kept_ids = segments, ids
+                self._complete = len(segments) - 1
+            finally:
+                remove_unused(self.path)
 
     def accountant(self, direction: str = "both") -> IndividualAccountant:
         """Return the accountant of the steps counted so far, bounds from rounding both ways."""
@@ -363,12 +379,3 @@ def _ids(ids: ArrayLike | None, records: int) -> NDArray[Any] | None:
     from symdp.individual.accounting import _names
 
     return _names(ids, records)
-
-
-def _save(part: Path, array: Any) -> None:
-    with part.open("wb") as stream:
-        np.save(stream, array, allow_pickle=False)
-
-
-def _write_text(part: Path, text: str) -> None:
-    part.write_text(text, encoding="utf-8")

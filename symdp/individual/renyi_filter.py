@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from symdp.decimal_text import given
 from symdp.errors import InputError
 from symdp.individual.filters import CONDITIONS, Filter
 from symdp.individual.result import check_delta
@@ -132,10 +133,10 @@ class RenyiFilter(Filter):
     def status(self) -> dict[str, Any]:
         """Return orders, budgets and the proved guarantee."""
         split = "" if len(self.orders) == 1 else f", δ split over {len(self.orders)} orders"
+        both = f"({given(self.total_epsilon)}, {given(self.delta)})"
         return {
             "filter": self.type_name,
-            "proved": f"the released outputs are ({self.total_epsilon:.12g}, {self.delta:.12g})-DP"
-            f" in whole{split}",
+            "proved": f"the released outputs are {both}-DP in whole{split}",
             "kind": "bound",
             "conditions": CONDITIONS,
             "orders": self.orders,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,13 @@ class IndividualResult:
         values = np.quantile(self.value, shares, method="higher")
         return {float(s): float(v) for s, v in zip(shares, values, strict=True)}
 
+    def upper_ends(self) -> IndividualResult:
+        """Return this with the upper end of every number, where it has one, in its place."""
+        by_delta = self.asked == "delta"
+        value = self.log_delta if by_delta else self.epsilon
+        ends = np.where(np.isfinite(self.upper), np.fmax(value, self.upper), value)
+        return replace(self, log_delta=ends) if by_delta else replace(self, epsilon=ends)
+
     def histogram(self, bins: int = 30) -> tuple[NDArray[np.int64], Array]:
         """Return counts and edges of a histogram of what was asked for."""
         counts, edges = np.histogram(self.value, bins=bins)
@@ -195,8 +202,6 @@ class IndividualResult:
 
 def larger(first: IndividualResult, second: IndividualResult) -> IndividualResult:
     """Return the larger of two directions' numbers, record by record."""
-    import dataclasses
-
     mine = first.epsilon if first.asked == "epsilon" else first.log_delta
     other = second.epsilon if second.asked == "epsilon" else second.log_delta
     take = other > mine
@@ -204,7 +209,7 @@ def larger(first: IndividualResult, second: IndividualResult) -> IndividualResul
     chosen = {n: np.where(take, getattr(second, n), getattr(first, n)) for n in names}
     for name in ("lower", "upper"):
         chosen[name] = np.fmax(getattr(first, name), getattr(second, name))
-    return dataclasses.replace(first, direction="both", **chosen)
+    return replace(first, direction="both", **chosen)
 
 
 def check_delta(delta: float) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from symdp.durable import locked
 from symdp.errors import InputError
 from symdp.individual.filters import Filter, GaussianFilter
 from symdp.individual.individual_filter import IndividualFilter
 from symdp.individual.odometer import Odometer
 from symdp.individual.renyi_filter import RenyiFilter
-from symdp.individual.state import locked, read_state
+from symdp.individual.state import FILTER
 
 
 def create(path: str | Path, made: Filter | IndividualFilter) -> Filter | IndividualFilter:
@@ -25,8 +26,8 @@ def create(path: str | Path, made: Filter | IndividualFilter) -> Filter | Indivi
     with locked(where):
         if where.exists():
             raise InputError(f"{where}: there is such a file; a filter's state is not overwritten")
+        FILTER.write(where, made.to_json())
         made.path = where
-        made.save()
     return made
 
 
@@ -41,7 +42,7 @@ def load_filter(path: str | Path) -> Filter | IndividualFilter:
         If the file is missing, cut short or edited.
     """
     where = Path(path)
-    state = read_state(where)
+    state = FILTER.read(where)
     try:
         return _made(state, where)
     except (KeyError, TypeError, ValueError) as error:

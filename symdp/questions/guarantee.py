@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from symdp.decimal_text import (
@@ -20,7 +19,8 @@ from symdp.decimal_text import (
     rounded,
     rounded_exponential,
 )
-from symdp.errors import AccuracyError, InputError
+from symdp.durable import replace_text
+from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -109,8 +109,21 @@ class Guarantee:
 
     @property
     def side(self) -> Side:
-        """Where the value is rounded to when it is shown: a proved bound is rounded up."""
+        """Where the value is rounded to as a double: a proved bound is rounded up."""
         return "up" if self.kind == "bound" else "nearest"
+
+    def _shown(self) -> tuple[float, Side]:
+        """Return the number that is shown, δ as its logarithm, and where it is rounded to.
+
+        Whoever reads it relies on it: where there is an interval, its upper end is shown, rounded
+        up. An estimate promises nothing and is rounded to nearest.
+        """
+        by_delta = self.asked == "delta"
+        value = self.log_delta if by_delta else self.epsilon
+        upper = self.log_upper if by_delta else self.epsilon_upper
+        if self.kind == "estimate":
+            return value, "nearest"
+        return (value if upper is None else max(value, upper)), "up"
 
     @property
     def delta(self) -> float:
@@ -145,7 +158,7 @@ class Guarantee:
         return self.value
 
     def __format__(self, specification: str) -> str:
-        """Return the value by a format specification of floats, a proved bound rounded up.
+        """Return the value by a format specification of floats, rounded up unless an estimate.
 
         Examples
         --------
@@ -153,32 +166,42 @@ class Guarantee:
         >>> f"{answer:.3e}", f"{math.exp(-9.0):.3e}"
         ('1.235e-04', '1.234e-04')
         """
-        return formatted(self._number(), specification, self.side) if specification else str(self)
+        if not specification:
+            return str(self)
+        number, side = self._shown()
+        if self.asked == "delta":
+            return formatted(self._power(number, side), specification, side)
+        return formatted(number, specification, side)
 
     def _repr_html_(self) -> str:
         from symdp.questions.notebook import answer_html
 
         return answer_html(self)
 
-    def _number(self) -> float | Decimal:
-        """Return the value as a double, or as a decimal below the double range."""
-        if self.asked == "delta" and -math.inf < self.log_delta <= SMALLEST_LOG:
+    @staticmethod
+    def _power(log_value: float, side: Side) -> float | Decimal:
+        """Return e^x as a double, or as a decimal below the double range."""
+        if -math.inf < log_value <= SMALLEST_LOG:
             from decimal import Decimal
 
-            return Decimal(exponential(self.log_delta, self.side))
-        return self.value
+            return Decimal(exponential(log_value, side))
+        return as_double(log_value, side)
 
     def epsilon_text(self, digits: int = 12) -> str:
-        """Return ε as text: as it was given, or to some digits, a bound rounded up."""
+        """Return ε as text: as it was given, or to some digits, no smaller than its upper end."""
         if self.asked == "delta":
             return given(self.epsilon)
-        return rounded(self.epsilon, digits, self.side)
+        number, side = self._shown()
+        return rounded(number, digits, side)
 
     def delta_text(self, digits: int = 12) -> str:
-        """Return δ as text: as it was given, or to some digits, a bound rounded up."""
+        """Return δ as text: as it was given, or to some digits, no smaller than its upper end."""
         if self.given_delta is not None:
             return given(self.given_delta)
-        return rounded_exponential(self.log_delta, digits, self.side)
+        if self.asked == "epsilon":
+            return rounded_exponential(self.log_delta, digits)
+        number, side = self._shown()
+        return rounded_exponential(number, digits, side)
 
     def bound_texts(self, digits: int = 6) -> tuple[str | None, str | None]:
         """Return the bounds on what was asked for, rounded outwards; None where there is none."""
@@ -342,10 +365,7 @@ class Curve(Sequence[Guarantee]):
             lines.append(",".join(cells))
         text = "\n".join(lines) + "\n"
         if path is not None:
-            try:
-                Path(path).write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise InputError(f"{path} cannot be written: {error.strerror}") from None
+            replace_text(path, text)
         return text
 
     def plot(self, ax: Any, **style: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symdp.arguments import checked_count, real
+from symdp.durable import replace_text
 from symdp.errors import InputError
 from symdp.questions.composition import Direction, compose
 from symdp.questions.guarantee import Curve, Guarantee
@@ -79,6 +80,11 @@ class Sweep:
         """Return the table as comma-separated values, and write them to a file where one is given.
 
         A bound is rounded outwards, and one that the method does not have is an empty cell.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written; what was there stays.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -89,7 +95,7 @@ class Sweep:
             cells = ("" if told[name] is None else told[name] for name in _ANSWERED)
             writer.writerow([*values, count, *cells])
         if file is not None:
-            Path(file).write_text(text.getvalue(), encoding="utf-8")
+            replace_text(file, text.getvalue())
         return text.getvalue()
 
     def to_dataframe(self) -> Any:

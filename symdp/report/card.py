@@ -18,9 +18,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from symdp.decimal_text import given, rounded
+from symdp.durable import checksum
 from symdp.errors import InputError
 from symdp.questions.ledger import Ledger
-from symdp.questions.ledger_file import checksum
 from symdp.report.blocks import Block, Code, Heading, Listing, Page, Paragraph, Table
 from symdp.version import __version__
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition
 
 _SECONDS = 4.0  # for the proved values of one direction's tail constants
-_BITS = 24  # of a ball that is shown as a number
 _CUMULANTS, _SHOWN_CUMULANTS = 4, 3  # in numbers of all steps; as formulas of one
 _OTHER = {"remove": "P against Q", "add": "Q against P"}
 _DENSITIES = {
@@ -185,9 +184,13 @@ def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: 
 
 
 def _ball(ball: arb) -> str:
-    if ball.rel_accuracy_bits() >= _BITS or ball.is_exact():
-        return f"proved: {_number(float(ball.mid()))}"
-    return f"proved: at most {_number(math.nextafter(float(ball.upper()), math.inf), 'up')}"
+    """Return a proved number: its digits where all of its ball has them, else its upper end."""
+    low = high = float(ball.mid())
+    if not (ball.is_exact() and ball == low):
+        low = math.nextafter(float(ball.lower()), -math.inf)
+        high = math.nextafter(float(ball.upper()), math.inf)
+    most = _number(high, "up")
+    return f"proved: {'' if most == _number(low, 'down') else 'at most '}{most}"
 
 
 def _number(value: float, side: Side = "nearest") -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import mpmath
 
-from symdp.decimal_text import rounded_exponential
+from symdp.decimal_text import rounded, rounded_exponential
 from symdp.report.blocks import Block, Folded, Listing, Paragraph, Plot, Table
 from symdp.report.plot import Series
 from symdp.report.verification import Check, Truth
 
 if TYPE_CHECKING:
-    from symdp.report.analysis import Results
+    from symdp.report.analysis import EpsilonTruth, Results
 
+_MORE = 5  # digits of a number that is rounded to one side
 _SMALLEST_ERROR = 1e-16  # that a picture shows
 
 
@@ -24,7 +26,7 @@ def epsilon_table(results: Results) -> list[Block]:
     truth = results.truth
     known = truth is not None and truth.exact is not None
     if truth is not None and known:
-        value = str(mpmath.nstr(truth.exact, min(17, truth.digits)))
+        value = truth_text(truth)
         name = "certified" if truth.certified else "truth"
         rows.append([name, value, "", "", f"{truth.digits} digits"])
     elif truth is not None:
@@ -44,6 +46,13 @@ def epsilon_table(results: Results) -> list[Block]:
     head = ["method", "ε", "relative error", "seconds", "kind"]
     table = Table(head, rows, numbers_from=1, numbers_to=4, strong=frozenset({0} if known else ()))
     return [table, *_listing(notes)]
+
+
+def truth_text(truth: EpsilonTruth) -> str:
+    """Return the true ε to the digits that it has, 17 at most, rounded up."""
+    return rounded(
+        Decimal(mpmath.nstr(truth.exact, truth.digits + _MORE)), min(17, truth.digits), "up"
+    )
 
 
 def check_blocks(results: Results, name: str) -> list[Block]:
@@ -128,7 +137,7 @@ def _value(truth: Truth) -> str:
 
 
 def _decimal(log: float) -> str:
-    return rounded_exponential(log, 8)
+    return rounded_exponential(log, 8, "up")
 
 
 def _note(name: str, text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symdp.decimal_text import rounded
+from symdp.durable import replace_file
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -163,10 +164,7 @@ def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) 
 
 def _write(figure: Figure, path: Path, kind: str) -> None:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    try:
-        figure.savefig(path, format=kind, dpi=160, metadata=metadata)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    replace_file(path, lambda part: figure.savefig(part, format=kind, dpi=160, metadata=metadata))
 
 
 def embedded(

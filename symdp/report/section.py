@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-import mpmath
-
 from symdp.citation import REFERENCES, bibtex, tag_of
-from symdp.decimal_text import rounded
+from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
 from symdp.report import formulas
 from symdp.report.analysis import GUIDES, Results, different_sides
@@ -24,7 +22,7 @@ from symdp.report.blocks import (
 )
 from symdp.report.deadline import Deadline, within
 from symdp.report.derived import cumulant_table, derivation_blocks, mechanism_blocks
-from symdp.report.numbers import check_blocks, epsilon_table
+from symdp.report.numbers import check_blocks, epsilon_table, truth_text
 from symdp.report.plot import Series
 from symdp.report.profile import FAILURES, default_range, evenly, reason_of, sample
 
@@ -76,7 +74,7 @@ def section(
             blocks += mechanism_blocks(mechanism, count)
         except InputError as error:
             blocks.append(Paragraph(f"{mechanism.name}: not derived: {error}", "warning"))
-    blocks += [Heading(3, f"ε at δ = {delta:g}"), *epsilon_table(results)]
+    blocks += [Heading(3, f"ε at δ = {given(delta)}"), *epsilon_table(results)]
     advance("privacy profile")
     blocks += [Heading(3, "Privacy profile"), *_profile(composition, results, name, undrawn)]
     checked = check_blocks(results, name)
@@ -110,18 +108,18 @@ def _summary(delta: float, results: Results) -> str:
     best = results.best
     if best is None:
         reason = dict(results.failures).get("contour", "no exact answer")
-        text = f"At δ = {delta:g} there is no exact ε: {reason}"
+        text = f"At δ = {given(delta)} there is no exact ε: {reason}"
         bounds = [a.epsilon for a in results.answers if a.kind == "bound"]
         if not bounds:
             return f"{text}."
         return f"{text}; the least proved bound is {rounded(min(bounds), side='up')}."
-    text = f"At δ = {delta:g}: ε = {best.epsilon_text()}, the exact formula in floating point"
+    text = f"At δ = {given(delta)}: ε = {best.epsilon_text()}, the exact formula in floating point"
     bound = next((a for a in results.answers if a.method == "moments"), None)
     if bound is not None:
         text += f"; the tightened moments bound gives {bound.epsilon_text()}"
     truth = results.truth
     if truth is not None and truth.exact is not None:
-        shown = mpmath.nstr(truth.exact, min(17, truth.digits))
+        shown = truth_text(truth)
         what = "certified values of δ give" if truth.certified else "the truth begins"
         text += f"; {what} {shown}"
     return f"{text}."

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import re
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 
@@ -183,6 +183,46 @@ def test_decimals_lie_on_the_side_asked_for():
         assert Decimal(low) <= Decimal(log).exp() <= Decimal(high)
         low, high = (exact(exponential(log, side)) for side in ("down", "up"))
         assert low < Decimal(log).exp() < high
+
+
+def _random_guarantee(chance):
+    """Return an answer of random size, interval and kind, and the number not to be undercut."""
+    kind = chance.choice(("exact", "bound", "estimate"))
+    width = 10.0 ** chance.randint(-16, -1)
+    made = {"kind": kind, "method": "contour", "direction": "add", "count": 1}
+    if chance.random() < 0.5:
+        value = chance.uniform(0, 1) * 10.0 ** chance.randint(-12, 3)
+        upper = chance.choice((None, value * (1.0 + width)))
+        ends = {"epsilon_lower": None if upper is None else 0.0, "epsilon_upper": upper}
+        given_ = {"asked": "epsilon", "given_delta": 1e-5, **ends}
+        return Guarantee(value, math.log(1e-5), **given_, **made), Decimal(upper or value)
+    value = -chance.expovariate(1.0) * 10.0 ** chance.randint(-3, 3)
+    upper = chance.choice((None, min(0.0, value + width)))
+    ends = {"log_lower": None if upper is None else value - width, "log_upper": upper}
+    with localcontext(prec=40):
+        return Guarantee(1.0, value, **ends, **made), Decimal(
+            value if upper is None else upper
+        ).exp()
+
+
+def test_no_answer_is_printed_smaller_than_its_upper_end():
+    """However many digits, as text and by a format."""
+    chance = random.Random(11)
+    for _ in range(2000):
+        answer, upper = _random_guarantee(chance)
+        digits = chance.randint(1, 17)
+        by_delta = answer.asked == "delta"
+        text = answer.delta_text(digits) if by_delta else answer.epsilon_text(digits)
+        shown = [text]
+        if abs(answer.log_delta) < 600:
+            shown += [f"{answer:.{digits}{kind}}" for kind in "eg"]
+            shown.append(f"{answer:.20f}")
+        if answer.kind == "estimate":  # promises nothing
+            continue
+        # A double has its own rounding, of one unit in its last place outwards.
+        assert all(Decimal(one) >= upper * (1 - Decimal(10) ** -20) for one in shown), answer
+        assert Decimal(text) <= upper * (1 + 2 * Decimal(10) ** (1 - min(digits, 12)))
+        assert f"{answer.delta_text() if by_delta else answer.epsilon_text()}" in str(answer)
 
 
 def test_what_was_given_is_printed_as_it_was_given():

@@ -129,7 +129,7 @@ def test_a_damaged_state_is_one_line(tmp_path):
 
 
 def test_a_second_writer_is_refused(tmp_path):
-    from symdp.individual.state import locked
+    from symdp.durable import locked
 
     path = tmp_path / "state.json"
     filter = create(path, GaussianFilter(budget=1.0))
@@ -139,15 +139,15 @@ def test_a_second_writer_is_refused(tmp_path):
 
 
 def test_a_step_is_on_disk_before_commit_returns(tmp_path, monkeypatch):
-    import symdp.individual.filters as module
+    from symdp.durable import Kept
 
     path = tmp_path / "state.json"
     filter = create(path, GaussianFilter(budget=1.0))
 
-    def fails(path, state):
+    def fails(kind, path, values):
         raise InputError("no space left")
 
-    monkeypatch.setattr(module, "write_state", fails)
+    monkeypatch.setattr(Kept, "write", fails)
     with pytest.raises(InputError, match="no space"):
         filter.commit(0.5)
     assert filter.count == 0
@@ -283,3 +283,21 @@ def test_nothing_but_the_command_line_imports_the_room():
         if place.startswith(("individual/", "cli/")) or place == "__init__.py":
             continue
         assert "symdp.individual" not in file.read_text(encoding="utf-8"), place
+
+
+def test_another_filter_s_state_is_never_overwritten(tmp_path):
+    """Neither by a larger budget on a file without steps, nor by save."""
+    path = tmp_path / "state.json"
+    create(path, GaussianFilter(budget=1.0))
+    before = path.read_bytes()
+    for work in (
+        lambda: GaussianFilter(budget=9.0, path=path).commit(2.0),
+        lambda: GaussianFilter(budget=9.0, path=path).save(),
+        lambda: IndividualFilter(2, budget=9.0, path=path).commit([1.0, 1.0]),
+        lambda: IndividualFilter(2, budget=9.0).save(path),
+    ):
+        with pytest.raises(InputError, match="another filter's"):
+            work()
+    assert path.read_bytes() == before
+    load_filter(path).save()
+    assert path.read_bytes() == before

@@ -281,3 +281,47 @@ def test_the_filter_on_the_command_line(tmp_path, capsys):
     capsys.readouterr()
     assert main(["filter", "status", file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 1
+
+
+def _tree(folder):
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.suffix != ".lock"}
+
+
+def test_the_same_norms_are_counted_once(tmp_path, shell):
+    """Once more by mistake, 100 steps became 200 and ε 0.718 became 0.912, silently."""
+    values = norms(steps=100, records=4)
+    np.save(tmp_path / "norms.npy", values)
+    np.save(tmp_path / "more.npy", values[::-1])
+    settings = (
+        "--multiplier 1 --clip 2 --rate 0.01 --delta 1e-5 --method renyi --json --grid norm:8"
+    )
+    line = f"individual {tmp_path}/norms.npy {settings} --keep {tmp_path}/run"
+    first = shell(f"{line} --layout steps-records").json
+    kept = _tree(tmp_path / "run")
+    np.save(tmp_path / "norms.npy", values.T)  # another layout, the same norms
+    again = shell(f"{line} --layout records-steps -o {tmp_path}/out.npz")
+    assert (again.code, again.out, again.err.count("\n")) == (2, "", 1)
+    assert "--again" in again.err
+    assert _tree(tmp_path / "run") == kept
+    assert not (tmp_path / "out.npz").exists()
+    assert (
+        shell(f"individual {tmp_path}/run --delta 1e-5 --method renyi --json").json["quantiles"]
+        == first["quantiles"]
+    )
+    more = f"individual {tmp_path}/more.npy {settings} --keep {tmp_path}/run"
+    assert shell(f"{more} --layout steps-records").code == 0
+    assert shell(f"{line} --layout records-steps --again").code == 0
+    assert open_accountant(tmp_path / "run").counts.sum() == 1200
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [("--again", "--again needs --keep"), ("--counts --keep {}/run", "--keep FOLDER keeps norms")],
+)
+def test_what_keeps_nothing_is_refused(tmp_path, shell, words, said):
+    np.save(tmp_path / "norms.npy", norms(records=2))
+    line = f"individual {tmp_path}/norms.npy --multiplier 1 --clip 2 --rate 0.01 --delta 1e-5 "
+    ran = shell(line + words.format(tmp_path))
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert said in ran.err
+    assert not (tmp_path / "run").exists()

@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from symdp import Ledger, mechanisms
+from symdp.durable import sealed
 from symdp.errors import InputError
-from symdp.questions.ledger_file import checksum
 
 STEP = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 NOISE = mechanisms.laplace(b="1/3")
@@ -136,8 +136,8 @@ def test_damage_is_one_line(tmp_path):
     texts = [whole[: chance.randrange(len(whole))] for _ in range(20)]
     texts += [whole.replace('"count": 5', '"count": 4'), "", "[]", "{}", "[" * 100_000]
     held = json.loads(whole)
-    changes = [{"version": True}, {"extra": 1}, {"sha256": "0"}, {"ledger": None}]
-    changes += [{"format": "symdp ledger"}, {"ledger": [], "sha256": checksum([])}]
+    changes = [{"version": True}, {"extra": 1}, {"checksum": "0"}, {"ledger": None}]
+    changes += [{"format": "symdp ledger"}, sealed(held | {"ledger": []}), sealed({"a": 1})]
     texts += [json.dumps(held | change) for change in changes]
     for text in texts:
         path.write_text(text)
