@@ -36,7 +36,7 @@ from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
-UNSEEN = 1e-5  # relative to δ: what may lie beyond a line whose smooth cut-offs agree to 1e-13
+_UNSEEN = 1e-5  # relative to δ: what may lie beyond a line whose smooth cut-offs agree to 1e-13
 _CYCLES = 8.0  # recurrences after which a sum is taken for settled
 
 
@@ -263,12 +263,12 @@ def _beyond(law: SumLaw, line: SlowLine, total: float) -> TailBound:
         rest = tail.beyond(line.reach)
         if rest.assured or rest.start > line.reach:
             return rest
-    if unseen <= UNSEEN * wanted:
+    if unseen <= _UNSEEN * wanted:
         return replace(rest, assured=True)
     reach = line.reach
     while reach < 0.5 * line.step * LONG_LINE:
         reach *= 2.0
-        if tail.largest(reach) <= 0.5 * UNSEEN * wanted:
+        if tail.largest(reach) <= 0.5 * _UNSEEN * wanted:
             return replace(rest, start=reach)
     return rest
 

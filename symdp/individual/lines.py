@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
 
 from symdp.exact.accuracy import ROUNDING
 from symdp.individual.subsampled_gaussian import (
@@ -30,8 +29,6 @@ _ORDER = 10  # terms of the Taylor polynomial
 _TRUST = 1.6  # y·(ε step) of the polynomial, y where the values have fallen to e^-4.5
 _SETTLED = 2e-15  # relative size of the last Taylor terms that ends the steps
 _ROUNDS = 40  # Newton steps in ε for all records at once
-_FADE, _CUTS = 13.0, (0.55, 0.43)  # erfc(13 × 0.43) = 3e-15
-_TAIL_TERMS = 8.0  # times the difference of two cut-offs is counted as their error
 _BLOCK = 1 << 18  # node values of one block: they stay in the cache
 # ends of stretches beyond a line, in its length: how |φ|ⁿ falls there is bounded on each
 _STRETCHES = np.concatenate([np.geomspace(1.0, 2.0, 13), np.geomspace(2.0, 1e4, 24)[1:]])
@@ -47,8 +44,6 @@ class LineValues:
         The solution; one of them was given.
     slope
         d log δ/dε.
-    tail
-        How much two cut-offs of a tapered line differ, relative to δ; 0 where it is not tapered.
     beyond
         A bound on what lies beyond the last node, relative to δ.
     rounding
@@ -60,7 +55,6 @@ class LineValues:
     epsilon: Array
     log_delta: Array
     slope: Array
-    tail: Array
     beyond: Array
     rounding: Array
     settled: NDArray[np.bool_]
@@ -77,11 +71,6 @@ class Line:
         t, h and the number of nodes.
     used
         Which kinds of steps occur among the records that it serves.
-    tapered
-        Let the values fade out by ½ erfc, flat at first.  In ε that is a convolution with a narrow
-        kernel, which leaves δ as it is where ε lies in a smooth part of the loss's law, far from
-        where its bulk sits: few steps leave the loss almost single-valued where the record was not
-        sampled, and |φ| falls slowly.  Two cut-offs must agree.
     """
 
     def __init__(
@@ -91,7 +80,6 @@ class Line:
         step: float,
         nodes: int,
         used: NDArray[np.bool_],
-        tapered: bool = False,
     ) -> None:
         self.tilt, self.step, self.nodes = tilt, step, nodes
         values = table.line(tilt, step, nodes, used)
@@ -108,9 +96,7 @@ class Line:
         self.left_out = 2.0 * some / (np.hypot(tilt, edges) * np.hypot(1.0 + tilt, edges))
         # Σ_k v_k w_k (−iy_k)^m/m!, real parts, as one real product with (Re v, Im v) side by side
         self.scale = float(y[-1]) if nodes > 1 else 1.0
-        place = np.arange(nodes) / nodes
-        cuts = [0.5 * erfc(_FADE * (place - c)) for c in _CUTS] if tapered else [1.0]
-        self.moments, *self.others = (self._moments(weight * cut, y) for cut in cuts)
+        self.moments = self._moments(weight, y)
 
     def _moments(self, weight: Complex, y: Array) -> Array:
         moments: Any = np.empty((y.size, 2, _ORDER))
@@ -165,15 +151,12 @@ class Line:
         count = epsilon.size
         total, rate = np.full(count, np.nan), np.full(count, np.nan)
         settled = np.zeros(count, dtype=bool)
-        differs = np.zeros(count)
         front = math.log(self.step / (2.0 * math.pi))
         waiting = np.arange(count)
         for _ in range(_ROUNDS if log_delta is not None else 1):
             moments = values.view(np.float64) @ self.moments
             offset = transform[waiting] - self.tilt * epsilon[waiting] + front
-            other = values.view(np.float64) @ self.others[0] if self.others else moments
             if log_delta is None:
-                differs = np.abs(other[:, 0] - moments[:, 0])
                 total, rate = moments[:, 0], moments[:, 1] * self.scale
                 settled = total > 0.0
                 break
@@ -181,9 +164,6 @@ class Line:
                 moments, offset - log_delta, reach[waiting], epsilon[waiting]
             )
             epsilon[waiting] += move
-            if self.others:
-                shorter, _ = _polynomial(other, move * self.scale)
-                differs[waiting] = np.abs(shorter - total[waiting])
             settled[waiting[ready]] = True
             rest = np.flatnonzero(~ready)
             waiting = waiting[rest]
@@ -196,10 +176,9 @@ class Line:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = transform - self.tilt * epsilon + front + np.log(total)
             slope = rate / total - self.tilt
-            tail = _TAIL_TERMS * differs / total
             drift = 8.0 + np.abs(transform) + np.abs(self.tilt * epsilon) + np.sqrt(counts.sum(1))
             rounding = (ROUNDING * drift + counts @ self.error) * size / total
-        return LineValues(epsilon, found, slope, tail, beyond / total, rounding, settled)
+        return LineValues(epsilon, found, slope, beyond / total, rounding, settled)
 
     def _step(
         self, moments: Array, excess: Array, reach: Array, epsilon: Array

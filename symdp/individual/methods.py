@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
-_MOST_SINGLE = 50  # records that are asked one by one where no shared line serves
+_MOST_SINGLE = 200  # records that are asked one by one where no shared line serves
 _MOST_KINDS = 16  # of steps of such a record: each kind costs a law of its own
 _FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an executor
 _TASKS = 16  # parts of the records, for an executor

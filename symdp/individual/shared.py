@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.exact.strip import UNSEEN
+from symdp.exact.accuracy import TOLERABLE
 from symdp.individual.lines import Line, LineValues
 from symdp.individual.plan import (
     DISTANCE_RATIO,
@@ -26,8 +26,8 @@ from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
 
 CHUNK = 1 << 14  # records planned at once
 _SLAB = 1 << 13  # records of a group read at once
-_TAIL = 3e-13  # relative to δ: more than this, and the line is taken again with more nodes
-_MOST_TAIL = 2e-11  # relative: what may lie beyond the end of a line
+_BEYOND = 3e-13  # relative to δ: more than this, and the line is taken again with more nodes
+_MOST_BEYOND = 2e-11  # relative: what may lie beyond the end of a line whose sum cancels
 _ALIAS = 3e-13  # relative: what the spacing of a line may add
 _RETRIES = 7  # halvings of a spacing
 _FEWEST = 400  # records that are worth a line of their own
@@ -155,9 +155,8 @@ def _attempts(
             spacing = 2.0 * math.pi / DISTANCE_RATIO**level
             tilt = float(tilts[planned.tilt[group[0]]])
             nodes = int(NODE_LADDER[place])
-            # few steps die out slowly: from the second attempt on the values are tapered
             try:
-                line = Line(table, tilt, spacing, nodes, _used(counts, group), attempt > 0)
+                line = Line(table, tilt, spacing, nodes, _used(counts, group))
             except AccuracyError:  # too long: its records stay UNRESOLVED
                 continue
             for start in range(0, group.size, _SLAB):
@@ -165,7 +164,8 @@ def _attempts(
                 block = np.asarray(counts[rows], dtype=np.float64)
                 begin = planned.start[rows] if log_delta is not None else solution.epsilon[rows]
                 found = line.solve(block, begin, log_delta)
-                good = planned.judge(rows, found, line, tilts)
+                last = attempt == _RETRIES - 1 or nodes == NODE_LADDER[-1]
+                good = planned.judge(rows, found, line, tilts, last)
                 _store(solution, rows[good], found, good)
                 if nodes < NODE_LADDER[-1]:  # else no longer line would serve them
                     failed.append(rows[~good])
@@ -221,9 +221,13 @@ class _Planned:
                 joined = []
 
     def judge(
-        self, rows: NDArray[np.int64], found: LineValues, line: Line, tilts: Array
+        self, rows: NDArray[np.int64], found: LineValues, line: Line, tilts: Array, last: bool
     ) -> NDArray[np.bool_]:
-        """Return which values are good; for the others, plan more nodes or a smaller step."""
+        """Return which values are good; for the others, plan more nodes or a smaller step.
+
+        What may lie beyond the last line of a record is part of its interval: few steps die out
+        slowly.
+        """
         distance = 2.0 * math.pi / line.step
         payoff = log_payoff(tilts)
         alias = np.zeros(rows.size)
@@ -235,21 +239,19 @@ class _Planned:
             bound -= found.log_delta + np.abs(s - line.tilt) * distance
             alias += np.exp(np.minimum(np.nan_to_num(bound, nan=700.0), 700.0))
         # where large losses are rare, the sum cancels: no line ends below its own rounding
-        most = np.clip(3.0 * found.rounding, _TAIL, _MOST_TAIL)
-        # cut-offs that agree show that what may lie beyond does not count, if that is little
-        long_enough = (found.tail <= most) & (found.beyond <= (UNSEEN if line.others else most))
+        most = np.clip(3.0 * found.rounding, _BEYOND, _MOST_BEYOND)
+        long_enough = found.beyond <= (TOLERABLE if last else most)
         fine_enough = alias <= _ALIAS
         more = ~long_enough | ~found.settled
         shift = np.where(fine_enough, 0, 3)
         # a node count grows by the step's share as well
         self.distance[rows] += shift
-        if line.others:
-            self.nodes[rows] += np.where(more, _MORE_NODES, 0)
+        self.nodes[rows] += np.where(more, _MORE_NODES, 0)
         self.nodes[rows] += np.where(fine_enough, 0, 2)
         self.nodes[rows] = np.minimum(self.nodes[rows], NODE_LADDER.size - 1)
-        known = found.settled & np.isfinite(found.epsilon) & (found.tail + found.beyond < 0.5)
+        known = found.settled & np.isfinite(found.epsilon) & (found.beyond < 0.5)
         self.start[rows[known]] = found.epsilon[known]
-        found.rounding[:] += found.tail + alias + (0.0 if line.others else found.beyond)
+        found.rounding[:] += found.beyond + alias
         return np.asarray(long_enough & fine_enough & found.settled)
 
 
