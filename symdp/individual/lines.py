@@ -87,7 +87,7 @@ class Line:
         self.error = table.rounding(tilt, used)
         y = np.arange(nodes, dtype=np.float64) * step
         z = tilt + 1j * y
-        weight = np.where(np.arange(nodes) == 0, 1.0, 2.0) / (z * (1.0 + z))
+        weight: Any = np.where(np.arange(nodes) == 0, 1.0, 2.0) / (z * (1.0 + z))
         self.kernel = np.abs(weight)
         edges = step * nodes * _STRETCHES
         self.bounds = table.log_bounds(tilt, edges, used)

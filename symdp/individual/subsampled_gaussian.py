@@ -12,7 +12,6 @@ the line Im u = a, for any a below the branch point of log r at πσ.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from scipy.special import expit
 
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import ROUNDING
+from symdp.individual.layers import layer_bound, layers
 from symdp.law.decay import near_bound
 
 Array = NDArray[np.float64]
@@ -38,8 +38,6 @@ _FIXED_POINTS = 60  # iterations of x ← g(x), each a factor of two nearer at l
 _SLAB = 1 << 16  # powers that are held at once, in the cache
 _MOST_POWERS = 20_000_000  # of one kind of step on one line: about 0.3 s
 _MOST_KEPT = 4096  # node sets, of some kilobytes each
-_LAYERS = 40  # of a density, for the bound of its characteristic function
-_BETWEEN = 1.1  # a density's largest value over the largest one at nodes, at most
 _SUMMED = 32.0  # roundings of a growth's terms; 20 were the most that were measured
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -269,24 +267,15 @@ class SubsampledGaussian:
     def log_bounds(self, tilt: float, y: Array, used: NDArray[np.bool_]) -> Array:
         """Return bounds on log |φ_t| between neighbours of rising y, the last one for all beyond.
 
-        φ_t(y) = M(t + iy)/M(t).  The tilted loss has a density f, and between two levels f is a
-        uniform law on the stretches where it lies above, of widths w: with θ = yw/2,
-
-            |φ| ≤ 1 − Σ p_j (1 − |sin θ_j|/θ_j)   and   |φ| ≤ (2/y) Σ (h_j − h_{j−1}) |sin θ_{j−1}|,
-
-        from the widths at the upper and at the lower level of each layer; both fall with y where
-        sin θ is taken for 1 beyond θ = π/2.  For small y the spread around the median tells more.
-
-        Returns
-        -------
-        Shape (buckets, y); 0 for buckets not used.
+        φ_t(y) = M(t + iy)/M(t).  Far out layers of the loss's density bound it, and for small y the
+        spread around the median tells more.  Shape (buckets, y); 0 for buckets not used.
         """
         result = np.zeros((self.count, y.size))
         for b in np.flatnonzero(used & ~self.idle):
             if self.plain[b]:
                 result[b] = -0.5 * (y / self.noise[b]) ** 2
                 continue
-            result[b] = _layer_bound(*self._layers(int(b), tilt), y)
+            result[b] = layer_bound(*self._layers(int(b), tilt), y)
             _, loss, weight = self._tilted(int(b), tilt, 0.0)
             order = slice(None) if self.removes else slice(None, None, -1)
             near = near_bound(weight[order], loss[order] - weight @ loss, y)
@@ -304,21 +293,7 @@ class SubsampledGaussian:
         with np.errstate(divide="ignore", invalid="ignore"):
             density = weight * sigma / (share * (u[1] - u[0]))  # a window's steps are all equal
         density = np.where(share > 0.0, density, 0.0)
-        levels = np.unique(density)
-        levels = levels[np.linspace(0, levels.size - 1, min(_LAYERS, levels.size)).astype(np.intp)]
-        inner = density[1:-1]
-        valleys = 1 + np.flatnonzero((inner < density[:-2]) & (inner <= density[2:]))
-        ends = [0, *valleys.tolist(), u.size - 1]
-        widths = []
-        for low, high in pairwise(ends):
-            part, loss = density[low : high + 1], log_r[low : high + 1]
-            top = int(part.argmax())
-            left = np.interp(levels, part[: top + 1], loss[: top + 1])
-            right = np.interp(-levels, -part[top:], loss[top:])
-            widths.append(np.where(levels > part[top], 0.0, np.abs(right - left)))
-        above = np.asarray(widths)
-        below = np.concatenate([np.full((above.shape[0], 1), np.inf), above[:, :-1]], axis=1)
-        self._kept[key] = np.diff(levels, prepend=0.0), above, below
+        self._kept[key] = layers(density, log_r)
         return self._kept[key]
 
     def _tilted(self, bucket: int, tilt: float, frequency: float) -> tuple[Array, Array, Array]:
@@ -354,21 +329,6 @@ class SubsampledGaussian:
         weight = np.exp(exponent - float(exponent.max()))
         weight /= float(weight.sum())
         return u, log_r if self.removes else -log_r, weight
-
-
-def _layer_bound(height: Array, above: Array, below: Array, y: Array) -> Array:
-    """Return log of the smaller of the two bounds on |φ| from layers of the loss's density."""
-    near = np.ones(y.size)
-    far = np.zeros(y.size)
-    for upper, lower in zip(above, below, strict=True):
-        theta = 0.5 * np.multiply.outer(y, upper)
-        turned = np.sin(np.minimum(theta, 0.5 * math.pi))
-        near -= np.maximum(1.0 - turned / np.maximum(theta, 1e-300), 0.0) @ (height * upper)
-        open_layers = np.where(upper > 0.0, height, 0.0)
-        far += np.sin(np.minimum(0.5 * np.multiply.outer(y, lower), 0.5 * math.pi)) @ open_layers
-    # the largest density may lie between two nodes
-    far *= 2.0 * _BETWEEN / y
-    return np.asarray(np.log(np.minimum(np.clip(near, 1e-300, 1.0), np.maximum(far, 1e-300))))
 
 
 def log_ratio(u: Array, sigma: float, q: float) -> Array:
