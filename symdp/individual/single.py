@@ -135,7 +135,8 @@ def table_answers(
         try:
             rows.append(_one(work, asked, record))
         except SymdpError as error:
-            raise type(error)(f"record {record}: {error}") from None
+            taken = np.asarray(work.counts[record]).tolist()
+            raise type(error)(f"a record of counts {taken!s:.200}: {error}") from None
         if progress is not None:
             progress(number + 1, first.size)
     value, lower, upper, kind, fell_back = np.asarray(rows, dtype=np.float64)[which.ravel()].T
