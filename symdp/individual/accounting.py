@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from symdp.errors import InputError, suggestion
 from symdp.individual.methods import METHODS, Asked, Parts, Work, run
-from symdp.individual.profiles import split_profiles
-from symdp.individual.result import IndividualResult, check_delta, larger
+from symdp.individual.profiles import split_profiles, split_steps
+from symdp.individual.result import IndividualResult, check_delta
 from symdp.individual.shared import Progress
+from symdp.individual.single import gaussian_step
 from symdp.individual.subsampled_gaussian import Array
 from symdp.model.protection import protection_of
 
@@ -42,11 +44,12 @@ class IndividualAccountant:
     counts
         Steps of each kind, shape (records, kinds).
     noise, rate
-        σ_b in units of the contribution, and q, shape (kinds,) or (records, kinds).
+        σ_b in units of the contribution, and q, shape (kinds,) or (records, kinds); σ_b is nan for
+        a mechanism that is no sampled Gaussian.
     noise_above
         Noise levels that the steps' own do not exceed, for lower bounds; None: `noise` is exact.
     mechanisms
-        The kinds of steps as mechanisms, instead of noise and rate.
+        The kinds of steps as mechanisms, where they were given so.
     adaptive
         Whether steps were chosen after outputs were seen; then every number is an estimate.
     """
@@ -102,9 +105,8 @@ class IndividualAccountant:
         >>> found.epsilon.round(9).tolist()
         [0.606560231, 0.148947749]
         """
-        return self._answer(
-            check_delta(delta), None, records, method, direction, executor, progress
-        )
+        check_delta(delta)
+        return self._answer(float(delta), None, records, method, direction, executor, progress)
 
     def delta(
         self,
@@ -182,7 +184,7 @@ class IndividualAccountant:
 
     def _answer(
         self,
-        log_delta: float | None,
+        delta: float | None,
         epsilon: Array | None,
         records: ArrayLike | None,
         method: str,
@@ -206,18 +208,9 @@ class IndividualAccountant:
         if self.noise.ndim == 2 or self.rate.ndim == 2:
             parts: Parts = split_profiles(work, chosen)
         else:
-            parts = [(None, work)]  # in their order
-        sides = ("remove", "add") if side == "both" else (side,)
-        found: IndividualResult | None = None
-        for one in sides:
-            floor = None
-            if found is not None:
-                # whoever is proved to have less in this direction needs no number in it
-                floor = found.epsilon if log_delta is not None else found.log_delta
-            asked = Asked(one, log_delta, epsilon, floor, with_lower=found is None)
-            answer = run(parts, asked, executor, progress)
-            found = answer if found is None else larger(found, answer)
-        assert found is not None
+            parts = split_steps(work)
+        log_delta = None if delta is None else check_delta(delta)
+        found = run(parts, Asked(side, delta, log_delta, epsilon), executor, progress)
         ids = None if self.ids is None else (self.ids if chosen is None else self.ids[chosen])
         if ids is None and chosen is not None:
             ids = chosen
@@ -301,6 +294,10 @@ def from_mechanisms(
 ) -> IndividualAccountant:
     """Return the accountant of records whose steps are mechanisms, each given by its density.
 
+    Records of sampled Gaussian steps, whatever their names, share the lines of `from_counts`. Every
+    other record is asked as a composition of its own, equal records once, and has all that
+    `Composition.epsilon` says: its cost is that of one answer for each distinct row of counts.
+
     Parameters
     ----------
     mechanisms
@@ -324,8 +321,9 @@ def from_mechanisms(
     if direction not in DIRECTIONS:
         raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
     names = None if ids is None else _names(ids, table.shape[0])
-    none = np.zeros(len(kinds))
-    return IndividualAccountant(table, none, none, direction, None, kinds, adaptive, names)
+    steps = [(math.inf, 0.0) if k is None else gaussian_step(k) or (math.nan, 0.0) for k in kinds]
+    noise, rate = np.asarray(steps).T
+    return IndividualAccountant(table, noise, rate, direction, None, kinds, adaptive, names)
 
 
 def _whole_counts(counts: ArrayLike) -> NDArray[np.integer]:

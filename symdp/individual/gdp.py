@@ -118,8 +118,7 @@ def step_mu(mechanism: Mechanism) -> StepMu:
         why = "Gaussian loss; sampling is a map of the outputs" if single else "Gaussian loss"
         return StepMu(mu, why)
     one = compose(mechanism, 1)
-    bounds = [one.law(side).loss_bounds for side in ("remove", "add")]
-    top = max(high for _, high in bounds)
+    top = max(one.law(side).loss_bounds[1] for side in ("remove", "add"))
     if not math.isfinite(top) or any(one.law(s).mass_at_infinity > 0 for s in ("remove", "add")):
         raise InputError(
             f"{mechanism.summary}: its loss is neither Gaussian nor bounded, so that no finite μ "
@@ -127,7 +126,8 @@ def step_mu(mechanism: Mechanism) -> StepMu:
         )
     top *= _UP
     ends = top * np.arange(_CELLS + 1) / _CELLS
-    upper = np.asarray([max(one.delta(float(e)).upper or 0.0, 0.0) for e in ends[:-1]]) * _UP
+    bounds = [one.delta(float(e)).upper for e in ends[:-1]]
+    upper = np.asarray([1.0 if bound is None else bound for bound in bounds]) * _UP
     some = upper > 0.0
     best = float(mu_of(ends[1:][some], np.log(upper[some])).max()) if some.any() else 0.0
     return StepMu(min(best * _UP, pure_mu(top)), "bounded loss, the largest μ over cells of ε")

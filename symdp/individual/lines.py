@@ -11,40 +11,27 @@ Taylor polynomial in ε from the same values, and turn them where ε moves farth
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
 
-from symdp.individual.subsampled_gaussian import Array, Complex, powers_less_one
+from symdp.exact.accuracy import ROUNDING
+from symdp.individual.subsampled_gaussian import (
+    Array,
+    Complex,
+    SubsampledGaussian,
+    powers_less_one,
+)
 
 _ORDER = 10  # terms of the Taylor polynomial
 _TRUST = 1.6  # y·(ε step) of the polynomial, y where the values have fallen to e^-4.5
 _SETTLED = 2e-15  # relative size of the last Taylor terms that ends the steps
 _ROUNDS = 40  # Newton steps in ε for all records at once
-_FADE, _CUTS = 13.0, (0.55, 0.43)  # erfc(13 × 0.43) = 3e-15
-_TAIL_TERMS = 8.0  # how many terms like the last ones may have been left out
 _BLOCK = 1 << 18  # node values of one block: they stay in the cache
-_ROUNDING = 2.3e-16  # of a double
-
-
-class LossTable(Protocol):
-    """CGFs of single steps, one for each kind of step; see `SubsampledGaussian`."""
-
-    @property
-    def count(self) -> int:
-        """The number of kinds."""
-
-    def spread(self) -> Array:
-        """Return the variance of P/Q under Q, or a value like it."""
-
-    def transform(self, tilts: Array) -> Array:
-        """Return K_b(t), shape (tilts, kinds)."""
-
-    def line(self, tilt: float, step: float, nodes: int, used: NDArray[np.bool_]) -> Complex:
-        """Return K_b(t + ihk), shape (kinds, nodes)."""
+# ends of stretches beyond a line, in its length: how |φ|ⁿ falls there is bounded on each
+_STRETCHES = np.concatenate([np.geomspace(1.0, 2.0, 13), np.geomspace(2.0, 1e4, 24)[1:]])
 
 
 @dataclass(frozen=True)
@@ -57,8 +44,8 @@ class LineValues:
         The solution; one of them was given.
     slope
         d log δ/dε.
-    tail
-        What was left out beyond the last node, relative to δ: an estimate from the last moduli.
+    beyond
+        A bound on what lies beyond the last node, relative to δ.
     rounding
         An estimate of the rounding error, relative to δ.
     settled
@@ -68,7 +55,7 @@ class LineValues:
     epsilon: Array
     log_delta: Array
     slope: Array
-    tail: Array
+    beyond: Array
     rounding: Array
     settled: NDArray[np.bool_]
 
@@ -84,35 +71,32 @@ class Line:
         t, h and the number of nodes.
     used
         Which kinds of steps occur among the records that it serves.
-    tapered
-        Let the values fade out by ½ erfc, flat at first.  In ε that is a convolution with a narrow
-        kernel, which leaves δ as it is where ε lies in a smooth part of the loss's law, far from
-        where its bulk sits: few steps leave the loss almost single-valued where the record was not
-        sampled, and |φ| falls slowly.  Two cut-offs must agree.
     """
 
     def __init__(
         self,
-        table: LossTable,
+        table: SubsampledGaussian,
         tilt: float,
         step: float,
         nodes: int,
         used: NDArray[np.bool_],
-        tapered: bool = False,
     ) -> None:
         self.tilt, self.step, self.nodes = tilt, step, nodes
         values = table.line(tilt, step, nodes, used)
         self.exponents: Array = np.concatenate([values.real, values.imag], axis=1)
-        self.error = float(getattr(table, "error", 0.0))
+        self.error = table.rounding(tilt, used)
         y = np.arange(nodes, dtype=np.float64) * step
         z = tilt + 1j * y
-        weight = np.where(np.arange(nodes) == 0, 1.0, 2.0) / (z * (1.0 + z))
-        self.last = np.abs(weight)
+        weight: Any = np.where(np.arange(nodes) == 0, 1.0, 2.0) / (z * (1.0 + z))
+        self.kernel = np.abs(weight)
+        edges = step * nodes * _STRETCHES
+        self.bounds = table.log_bounds(tilt, edges, used)
+        # nodes of each stretch, each at most as large as the first; Σ 1/y² beyond the last one
+        some = np.append(np.diff(edges) / step, edges[-1] / step) + 1.0
+        self.left_out = 2.0 * some / (np.hypot(tilt, edges) * np.hypot(1.0 + tilt, edges))
         # Σ_k v_k w_k (−iy_k)^m/m!, real parts, as one real product with (Re v, Im v) side by side
         self.scale = float(y[-1]) if nodes > 1 else 1.0
-        place = np.arange(nodes) / nodes
-        cuts = [0.5 * erfc(_FADE * (place - c)) for c in _CUTS] if tapered else [1.0]
-        self.moments, *self.others = (self._moments(weight * cut, y) for cut in cuts)
+        self.moments = self._moments(weight, y)
 
     def _moments(self, weight: Complex, y: Array) -> Array:
         moments: Any = np.empty((y.size, 2, _ORDER))
@@ -153,13 +137,13 @@ class Line:
             self._solve(counts[i : i + size], epsilon[i : i + size], log_delta)
             for i in range(0, counts.shape[0], size)
         ]
-        names = ("epsilon", "log_delta", "slope", "tail", "rounding", "settled")
-        return LineValues(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+        columns = ([getattr(part, field.name) for part in parts] for field in fields(LineValues))
+        return LineValues(*(np.concatenate(column) for column in columns))
 
     def _solve(self, counts: Array, epsilon: Array, log_delta: float | None) -> LineValues:
         values, transform, modulus = self._values(counts, epsilon)
-        size = modulus @ self.last
-        last = (modulus[:, -3:] * self.last[-3:]).max(axis=1)
+        size = modulus @ self.kernel
+        beyond = np.exp(counts @ self.bounds) @ self.left_out
         # the width of the values: where their modulus is e^-4.5
         fallen = np.maximum((modulus > math.exp(-4.5)).sum(axis=1), 2)
         reach = _TRUST / (fallen * self.step)
@@ -167,15 +151,12 @@ class Line:
         count = epsilon.size
         total, rate = np.full(count, np.nan), np.full(count, np.nan)
         settled = np.zeros(count, dtype=bool)
-        differs = np.zeros(count)
         front = math.log(self.step / (2.0 * math.pi))
         waiting = np.arange(count)
         for _ in range(_ROUNDS if log_delta is not None else 1):
             moments = values.view(np.float64) @ self.moments
             offset = transform[waiting] - self.tilt * epsilon[waiting] + front
-            other = values.view(np.float64) @ self.others[0] if self.others else moments
             if log_delta is None:
-                differs = np.abs(other[:, 0] - moments[:, 0])
                 total, rate = moments[:, 0], moments[:, 1] * self.scale
                 settled = total > 0.0
                 break
@@ -183,9 +164,6 @@ class Line:
                 moments, offset - log_delta, reach[waiting], epsilon[waiting]
             )
             epsilon[waiting] += move
-            if self.others:
-                shorter, _ = _polynomial(other, move * self.scale)
-                differs[waiting] = np.abs(shorter - total[waiting])
             settled[waiting[ready]] = True
             rest = np.flatnonzero(~ready)
             waiting = waiting[rest]
@@ -198,10 +176,9 @@ class Line:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = transform - self.tilt * epsilon + front + np.log(total)
             slope = rate / total - self.tilt
-            tail = _TAIL_TERMS * (differs if self.others else last) / total
             drift = 8.0 + np.abs(transform) + np.abs(self.tilt * epsilon) + np.sqrt(counts.sum(1))
-            rounding = (_ROUNDING * drift + self.error * counts.sum(1)) * size / total
-        return LineValues(epsilon, found, slope, tail, rounding, settled)
+            rounding = (ROUNDING * drift + counts @ self.error) * size / total
+        return LineValues(epsilon, found, slope, beyond / total, rounding, settled)
 
     def _step(
         self, moments: Array, excess: Array, reach: Array, epsilon: Array

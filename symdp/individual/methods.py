@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.errors import AccuracyError, InputError
+from symdp.errors import InputError
 from symdp.individual import gaussian, renyi
-from symdp.individual.mechanism_table import MechanismTable
 from symdp.individual.plancherel import plancherel
-from symdp.individual.result import IndividualResult
+from symdp.individual.result import IndividualResult, larger
 from symdp.individual.shared import (
     CONTOUR,
     UNRESOLVED,
@@ -23,7 +22,7 @@ from symdp.individual.shared import (
     Solution,
     solve_records,
 )
-from symdp.individual.single import single_record
+from symdp.individual.single import BOUND, ESTIMATE, table_answers
 from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
 
 if TYPE_CHECKING:
@@ -32,17 +31,20 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
-_MOST_SINGLE = 50  # records that are worth a contour of their own where no shared line serves
+_MOST_SINGLE = 200  # records that are asked one by one where no shared line serves
 _MOST_KINDS = 16  # of steps of such a record: each kind costs a law of its own
-_FEWEST_A_PART = 2_000  # records that are worth a task of an executor
+_FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an executor
 _TASKS = 16  # parts of the records, for an executor
 _ULPS = 4.0 * 2.3e-16  # relative: the rounding of ε itself
-_EXACT, _BOUND, _ESTIMATE = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a method needs to know of some records."""
+    """What a method needs to know of some records.
+
+    `shared` says whether all steps are sampled Gaussians of those noise levels and rates: others
+    are asked one by one.
+    """
 
     counts: NDArray[np.integer]
     noise: Array
@@ -50,11 +52,10 @@ class Work:
     noise_above: Array | None
     mechanisms: tuple[Mechanism | None, ...] | None
     method: str
+    shared: bool = True
 
-    def table(self, direction: str, above: bool = False) -> Any:
+    def table(self, direction: str, above: bool = False) -> SubsampledGaussian:
         """Return the CGF table of a direction; `above`, that of the larger noise levels."""
-        if self.mechanisms is not None:
-            return MechanismTable(self.mechanisms, direction)
         noise = self.noise_above if above else self.noise
         assert noise is not None
         return SubsampledGaussian(noise, self.rate, direction)
@@ -62,13 +63,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Asked:
-    """One question: a direction, log δ or each record's ε, and what needs no answer.
+    """One question: a direction, δ and its log or each record's ε, and what needs no answer.
 
     `floor` holds numbers of the other direction: a record that is proved to lie below its own
     needs no number here.
     """
 
     direction: str
+    delta: float | None
     log_delta: float | None
     epsilon: Array | None
     floor: Array | None = None
@@ -79,7 +81,6 @@ class Asked:
         return replace(
             self,
             epsilon=None if self.epsilon is None else self.epsilon[chosen],
-            floor=None if self.floor is None else self.floor[chosen],
         )
 
 
@@ -97,7 +98,8 @@ def run(
     for rows, work in parts:
         records = work.counts.shape[0]
         places = np.arange(records) if rows is None else rows
-        size = records if executor is None else max(_FEWEST_A_PART, -(-records // _TASKS))
+        least = _FEWEST_A_PART if work.shared else 1
+        size = records if executor is None else max(least, -(-records // _TASKS))
         for start in range(0, records, size):
             cut = slice(start, min(start + size, records))
             counts = work.counts[cut] if size < records else work.counts
@@ -125,15 +127,28 @@ def run(
 
 def answer(work: Work, asked: Asked, progress: Progress | None = None) -> IndividualResult:
     """Return the answers of some records: what an executor's worker does."""
+    if not work.shared:
+        return _by_table(work, asked, progress)
+    found: IndividualResult | None = None
+    for side in ("remove", "add") if asked.direction == "both" else (asked.direction,):
+        floor = None
+        if found is not None:
+            # whoever is proved to have less in this direction needs no number in it
+            floor = found.epsilon if asked.log_delta is not None else found.log_delta
+        one = replace(asked, direction=side, floor=floor, with_lower=found is None)
+        answered = _on_shared_lines(work, one, progress)
+        found = answered if found is None else larger(found, answered)
+    assert found is not None
+    return found
+
+
+def _on_shared_lines(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
+    """Return the answers to one direction's question for steps that are sampled Gaussians."""
     if work.method == "contour":
         return _contour(work, asked, progress)
     if work.method == "renyi":
         return _renyi(work, asked)
     if work.method == "plancherel":
-        if work.mechanisms is not None:
-            raise InputError(
-                "method 'plancherel' knows Gaussian steps only; use 'contour' for mechanisms"
-            )
         value = plancherel(work.counts, work.noise, work.rate, asked)
         return _estimates(
             work,
@@ -148,27 +163,43 @@ def answer(work: Work, asked: Asked, progress: Progress | None = None) -> Indivi
     )
 
 
+def _by_table(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
+    """Return the answers of records whose steps are any mechanisms."""
+    if work.method == "plancherel":
+        raise InputError("method 'plancherel' knows Gaussian steps only; use 'contour'")
+    size = work.counts.shape[0]
+    found = table_answers(work, asked, np.arange(size), progress)
+    if asked.log_delta is not None:
+        pair = (found.value, np.full(size, asked.log_delta))
+    else:
+        assert asked.epsilon is not None
+        pair = (asked.epsilon, found.value)
+    fell = int(found.fell_back.sum())
+    note = f"{fell} records have the Rényi bound only" if fell else ""
+    path = np.where(found.fell_back, 3, 2).astype(np.uint8)
+    unknown = np.full(size, np.nan)
+    return _result(work, asked, pair, (found.lower, found.upper), found.kind, path, unknown, note)
+
+
 def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
-    table = work.table(asked.direction)
-    solution = _solve(table, work, asked, progress)
-    path, kind, note = _complete(solution, work, asked)
+    solution = _solve(work.table(asked.direction), work, asked, progress)
+    answered = solution.path == CONTOUR
+    least = 0.0 if asked.log_delta is not None else -math.inf
     if asked.log_delta is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
             width = np.abs(solution.error / solution.slope)
-        width = np.where(solution.path == CONTOUR, np.nan_to_num(width), 0.0)
-        width += _ULPS * np.abs(solution.epsilon)
+        width = np.where(answered, np.nan_to_num(width), 0.0) + _ULPS * np.abs(solution.epsilon)
         width = np.where(solution.path == WITHOUT_LOSS, 0.0, width)
-        value = np.maximum(solution.epsilon, 0.0)
-        lower, upper = np.maximum(value - width, 0.0), np.maximum(solution.epsilon + width, 0.0)
-        solution.epsilon = value
+        own = solution.epsilon
+        lower, upper = np.maximum(own - width, 0.0), np.maximum(own + width, 0.0)
+        own[:] = np.maximum(own, 0.0)
     else:
-        width = np.where(solution.path == WITHOUT_LOSS, 0.0, np.log1p(solution.error))
-        lower = solution.log_delta - width
-        upper = np.minimum(solution.log_delta + width, 0.0)
-        solution.log_delta = np.minimum(solution.log_delta, 0.0)
-    least = 0.0 if asked.log_delta is not None else -math.inf
+        own = solution.log_delta
+        width = np.where(answered, np.log1p(solution.error) + _ULPS * np.abs(own), 0.0)
+        lower, upper = own - width, np.minimum(own + width, 0.0)
+        own[:] = np.minimum(own, 0.0)
     if work.noise_above is not None:
-        lower = np.full(lower.size, least)
+        lower[:] = least
         if asked.with_lower:
             below = _solve(work.table(asked.direction, above=True), work, asked, None)
             usable = below.path == CONTOUR
@@ -178,68 +209,41 @@ def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualR
                 lower = np.where(usable, np.maximum(low * (1.0 - _ULPS), 0.0), least)
             else:
                 lower = np.where(usable, below.log_delta - np.log1p(below.error), least)
-    bounded = kind == _BOUND
-    lower = np.where(bounded, least, lower)
-    own = solution.epsilon if asked.log_delta is not None else solution.log_delta
-    return _result(
-        work,
-        asked,
-        (solution.epsilon, solution.log_delta),
-        (np.minimum(lower, own), np.maximum(upper, own)),
-        kind,
-        path,
-        np.where(bounded, np.nan, solution.error),
-        note,
-    )
-
-
-def _solve(table: Any, work: Work, asked: Asked, progress: Progress | None) -> Solution:
-    return solve_records(
-        table,
-        work.counts,
-        asked.log_delta,
-        asked.epsilon,
-        progress,
-        getattr(table, "end", math.inf),
-        asked.floor,
-    )
-
-
-def _complete(
-    solution: Solution, work: Work, asked: Asked
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8], str]:
-    """Answer what no shared line served: one by one where that is few, else by the Rényi bound."""
     path = np.where(solution.path == WITHOUT_LOSS, 1, 0).astype(np.uint8)
     kind = np.zeros(path.size, dtype=np.uint8)
-    left = np.flatnonzero(solution.path == UNRESOLVED)
+    left = solution.path == UNRESOLVED
+    path[left], kind[left] = 3, BOUND
+    own[left], lower[left], upper[left] = solution.renyi[left], least, solution.renyi[left]
+    alone = _alone(work.counts, np.flatnonzero(left))
+    if alone.size:
+        found = table_answers(work, asked, alone)
+        own[alone], upper[alone], kind[alone] = found.value, found.upper, found.kind
+        lower[alone] = found.lower if work.noise_above is None else least
+        path[alone] = np.where(found.fell_back, 3, 2)
+    error = np.where(path <= 1, solution.error, np.nan)
     notes = []
-    for number, record in enumerate(left):
-        found = None
-        kinds = int(np.count_nonzero(work.counts[record]))
-        if number < _MOST_SINGLE and kinds <= _MOST_KINDS:
-            try:
-                found = single_record(work, asked, int(record))
-            except AccuracyError:
-                found = None
-        if found is None:
-            path[record], kind[record] = 3, _BOUND
-            own = solution.renyi[record]
-            if asked.log_delta is not None:
-                solution.epsilon[record] = own
-            else:
-                solution.log_delta[record] = min(own, 0.0)
-            continue
-        path[record] = 2
-        target = solution.epsilon if asked.log_delta is not None else solution.log_delta
-        target[record], solution.error[record] = found
-        if asked.log_delta is not None:
-            solution.slope[record] = -1.0  # the error is that of ε itself
-        solution.path[record] = CONTOUR
     if (path == 2).any():
-        notes.append(f"{int((path == 2).sum())} records took a contour of their own")
+        notes.append(f"{int((path == 2).sum())} records were asked one by one")
     if (path == 3).any():
         notes.append(f"{int((path == 3).sum())} records have the Rényi bound only")
-    return path, kind, "; ".join(notes)
+    bounds = (np.fmin(lower, own), np.fmax(upper, own))
+    pair = (solution.epsilon, solution.log_delta)
+    return _result(work, asked, pair, bounds, kind, path, error, "; ".join(notes))
+
+
+def _alone(counts: NDArray[np.integer], left: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the records that no shared line served and that are few enough to ask one by one."""
+    if not left.size:
+        return left
+    _, which = np.unique(counts[left], axis=0, return_inverse=True)
+    few = np.count_nonzero(counts[left], axis=1) <= _MOST_KINDS
+    return np.asarray(left[few & (which.ravel() < _MOST_SINGLE)])
+
+
+def _solve(
+    table: SubsampledGaussian, work: Work, asked: Asked, progress: Progress | None
+) -> Solution:
+    return solve_records(table, work.counts, asked.log_delta, asked.epsilon, progress, asked.floor)
 
 
 def _renyi(work: Work, asked: Asked) -> IndividualResult:
@@ -259,7 +263,7 @@ def _renyi(work: Work, asked: Asked) -> IndividualResult:
         asked,
         pair,
         (np.full(size, least), value),
-        np.full(size, _BOUND, dtype=np.uint8),
+        np.full(size, BOUND, dtype=np.uint8),
         np.full(size, 3, dtype=np.uint8),
         np.full(size, np.nan),
         "",
@@ -279,7 +283,7 @@ def _estimates(work: Work, asked: Asked, value: Array, note: str) -> IndividualR
         asked,
         pair,
         (unknown, unknown),
-        np.full(size, _ESTIMATE, dtype=np.uint8),
+        np.full(size, ESTIMATE, dtype=np.uint8),
         np.full(size, 0, dtype=np.uint8),
         unknown,
         note,

@@ -23,7 +23,7 @@ _BELOW = 6  # tilts below the saddle that are tried: fewer nodes where single la
 _MOST_GIVEN_UP = 7.0  # e-folds of the integrand's size that a lower tilt may cost
 _WINDOW = 14  # tilts to either side that are looked at for bounds of alias terms
 _WORTH = 0.8  # of the nodes: what a lower tilt must save
-_NODE_EFOLDS = 66.0  # 2 × 33: nodes until a Gaussian |φ| is below e^-33
+_NODE_EFOLDS = 80.0  # 2 × 40: nodes until a Gaussian |φ| is below e^-40, its bound below e^-29
 DISTANCE_RATIO = 1.3  # of neighbouring alias distances
 _NODE_COUNTS = tuple(
     int(value) for power in range(3, 13) for value in (2**power, 3 * 2 ** (power - 1))
@@ -59,7 +59,7 @@ class Plan:
     transforms: Array
 
 
-def tilt_grid(spread: Array, heaviest: float, log_delta: float, end: float = math.inf) -> Array:
+def tilt_grid(spread: Array, heaviest: float, log_delta: float) -> Array:
     """Return tilts that reach from the heaviest record's saddle point to the lightest one's.
 
     Parameters
@@ -70,8 +70,6 @@ def tilt_grid(spread: Array, heaviest: float, log_delta: float, end: float = mat
         The largest Σ counts·spread over records.
     log_delta
         log of the least δ that is of interest.
-    end
-        Where the CGFs end.
 
     Examples
     --------
@@ -85,11 +83,7 @@ def tilt_grid(spread: Array, heaviest: float, log_delta: float, end: float = mat
     low = min(0.02, 0.05 / math.sqrt(max(heaviest, 1.0)))
     high = max(200.0, 8.0 * reach / min(lightest, 1.0))
     columns = math.ceil(math.log(high / low) / math.log(_RATIO)) + 1
-    tilts = low * _RATIO ** np.arange(columns)
-    if math.isfinite(end):
-        # crowd towards the end of the domain, never onto it
-        tilts = tilts / (1.0 + tilts / (0.999 * end))
-    return np.asarray(tilts)
+    return np.asarray(low * _RATIO ** np.arange(columns))
 
 
 def log_payoff(tilts: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Records with noise levels or rates of their own, put together by equal ones."""
+"""Records put together by what answers them: equal noise levels and rates, or kinds of steps."""
 
 from __future__ import annotations
 
@@ -53,4 +53,19 @@ def split_profiles(
             work, counts=work.counts[places], noise=cut[0], rate=cut[1], noise_above=above
         )
         parts.append((places, own))
+    return parts
+
+
+def split_steps(work: Any) -> list[tuple[NDArray[np.int64] | None, Any]]:
+    """Return the records all of whose steps are sampled Gaussians apart from the others."""
+    others = np.isnan(work.noise)
+    if not others.any():
+        return [(None, work)]
+    alone = np.asarray(work.counts[:, others].any(axis=1))
+    parts: list[tuple[NDArray[np.int64] | None, Any]] = []
+    for rows, shared in ((np.flatnonzero(~alone), True), (np.flatnonzero(alone), False)):
+        if rows.size:
+            noise = np.where(others, np.inf, work.noise)
+            own = replace(work, counts=work.counts[rows], noise=noise, shared=shared)
+            parts.append((rows, own))
     return parts

@@ -6,7 +6,6 @@ c_t = t^t/(1+t)^{1+t} and t = α − 1 (Canonne, Kamath, Steinke 2020).
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from symdp.individual.subsampled_gaussian import Array
 
 _FINER = 33  # tilts between two neighbours, at each refinement
 _REFINEMENTS = 2  # of the orders around the best one
-_SLACK = 1e-13  # of the terms: rounding must not make a bound too small
+_SLACK = 1e-12  # of the terms: rounding must not make a bound too small
 
 
 def least_bounds(table: Any, counts: NDArray[np.integer], asked: Any) -> Array:
@@ -33,8 +32,7 @@ def least_bounds(table: Any, counts: NDArray[np.integer], asked: Any) -> Array:
     asked
         The question: `log_delta`, or `epsilon` of each record.
     """
-    end = getattr(table, "end", math.inf)
-    tilts = tilts_for(table, counts, asked.log_delta, asked.epsilon, end)
+    tilts = tilts_for(table, counts, asked.log_delta, asked.epsilon)
     best = np.full(counts.shape[0], np.inf)
     for start in range(0, counts.shape[0], CHUNK):
         rows = np.arange(start, min(start + CHUNK, counts.shape[0]))

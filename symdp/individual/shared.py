@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.individual.lines import Line, LineValues, LossTable
+from symdp.exact.accuracy import TOLERABLE
+from symdp.individual.lines import Line, LineValues
 from symdp.individual.plan import (
     DISTANCE_RATIO,
     NODE_LADDER,
@@ -21,12 +22,12 @@ from symdp.individual.plan import (
     replan_epsilon,
     tilt_grid,
 )
-from symdp.individual.subsampled_gaussian import Array
+from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
 
 CHUNK = 1 << 14  # records planned at once
 _SLAB = 1 << 13  # records of a group read at once
-_TAIL = 3e-13  # relative to δ: more than this, and the line is taken again with more nodes
-_MOST_TAIL = 2e-11  # relative: what may lie beyond the end of a line
+_BEYOND = 3e-13  # relative to δ: more than this, and the line is taken again with more nodes
+_MOST_BEYOND = 2e-11  # relative: what may lie beyond the end of a line whose sum cancels
 _ALIAS = 3e-13  # relative: what the spacing of a line may add
 _RETRIES = 7  # halvings of a spacing
 _FEWEST = 400  # records that are worth a line of their own
@@ -63,12 +64,11 @@ class Solution:
 
 
 def solve_records(
-    table: LossTable,
+    table: SubsampledGaussian,
     counts: NDArray[np.integer],
     log_delta: float | None,
     epsilon: Array | None = None,
     progress: Progress | None = None,
-    end: float = math.inf,
     floor: Array | None = None,
 ) -> Solution:
     """Return ε(δ) or δ(ε) of every record on shared contour lines.
@@ -85,8 +85,6 @@ def solve_records(
         Given ε, one for each record, where log δ is wanted.
     progress
         Called with the number of records done and their number.
-    end
-        The end of the CGFs' domain.
     floor
         A number of each record below which no answer is needed: where the Chernoff bound lies
         below, the record is WITHOUT_LOSS.
@@ -101,9 +99,9 @@ def solve_records(
         np.full(records, UNRESOLVED, dtype=np.uint8),
     )
     planned = _Planned(records)
-    tilts = tilts_for(table, counts, log_delta, epsilon, end)
+    tilts = tilts_for(table, counts, log_delta, epsilon)
     transforms = table.transform(tilts)
-    kinds, lossy = _finite_columns(transforms), table.spread() > 0.0
+    kinds, lossy = np.isfinite(transforms).all(axis=0), table.spread() > 0.0
     for chunk, block in _chunks(counts):
         empty = np.asarray(block[:, lossy].sum(axis=1) == 0.0)
         values = block[:, kinds] @ transforms[:, kinds].T
@@ -142,7 +140,7 @@ def solve_records(
 def _attempts(
     planned: _Planned,
     solution: Solution,
-    table: LossTable,
+    table: SubsampledGaussian,
     counts: NDArray[np.integer],
     tilts: Array,
     log_delta: float | None,
@@ -157,9 +155,8 @@ def _attempts(
             spacing = 2.0 * math.pi / DISTANCE_RATIO**level
             tilt = float(tilts[planned.tilt[group[0]]])
             nodes = int(NODE_LADDER[place])
-            # few steps die out slowly: from the second attempt on the values are tapered
             try:
-                line = Line(table, tilt, spacing, nodes, _used(counts, group), attempt > 0)
+                line = Line(table, tilt, spacing, nodes, _used(counts, group))
             except AccuracyError:  # too long: its records stay UNRESOLVED
                 continue
             for start in range(0, group.size, _SLAB):
@@ -167,7 +164,8 @@ def _attempts(
                 block = np.asarray(counts[rows], dtype=np.float64)
                 begin = planned.start[rows] if log_delta is not None else solution.epsilon[rows]
                 found = line.solve(block, begin, log_delta)
-                good = planned.judge(rows, found, line, tilts)
+                last = attempt == _RETRIES - 1 or nodes == NODE_LADDER[-1]
+                good = planned.judge(rows, found, line, tilts, last)
                 _store(solution, rows[good], found, good)
                 if nodes < NODE_LADDER[-1]:  # else no longer line would serve them
                     failed.append(rows[~good])
@@ -223,9 +221,13 @@ class _Planned:
                 joined = []
 
     def judge(
-        self, rows: NDArray[np.int64], found: LineValues, line: Line, tilts: Array
+        self, rows: NDArray[np.int64], found: LineValues, line: Line, tilts: Array, last: bool
     ) -> NDArray[np.bool_]:
-        """Return which values are good; for the others, plan more nodes or a smaller step."""
+        """Return which values are good; for the others, plan more nodes or a smaller step.
+
+        What may lie beyond the last line of a record is part of its interval: few steps die out
+        slowly.
+        """
         distance = 2.0 * math.pi / line.step
         payoff = log_payoff(tilts)
         alias = np.zeros(rows.size)
@@ -237,19 +239,19 @@ class _Planned:
             bound -= found.log_delta + np.abs(s - line.tilt) * distance
             alias += np.exp(np.minimum(np.nan_to_num(bound, nan=700.0), 700.0))
         # where large losses are rare, the sum cancels: no line ends below its own rounding
-        long_enough = found.tail <= np.clip(3.0 * found.rounding, _TAIL, _MOST_TAIL)
+        most = np.clip(3.0 * found.rounding, _BEYOND, _MOST_BEYOND)
+        long_enough = found.beyond <= (TOLERABLE if last else most)
         fine_enough = alias <= _ALIAS
         more = ~long_enough | ~found.settled
         shift = np.where(fine_enough, 0, 3)
         # a node count grows by the step's share as well
         self.distance[rows] += shift
-        if line.others:
-            self.nodes[rows] += np.where(more, _MORE_NODES, 0)
+        self.nodes[rows] += np.where(more, _MORE_NODES, 0)
         self.nodes[rows] += np.where(fine_enough, 0, 2)
         self.nodes[rows] = np.minimum(self.nodes[rows], NODE_LADDER.size - 1)
-        known = found.settled & np.isfinite(found.epsilon) & (found.tail < 0.5)
+        known = found.settled & np.isfinite(found.epsilon) & (found.beyond < 0.5)
         self.start[rows[known]] = found.epsilon[known]
-        found.rounding[:] += found.tail + alias
+        found.rounding[:] += found.beyond + alias
         return np.asarray(long_enough & fine_enough & found.settled)
 
 
@@ -275,10 +277,6 @@ def _chunks(counts: NDArray[np.integer]) -> Iterator[tuple[slice, Array]]:
         yield rows, np.asarray(counts[rows], dtype=np.float64)
 
 
-def _finite_columns(transforms: Array) -> NDArray[np.bool_]:
-    return np.asarray(np.isfinite(transforms).all(axis=0))
-
-
 def _used(counts: NDArray[np.integer], group: NDArray[np.int64]) -> NDArray[np.bool_]:
     used = np.zeros(counts.shape[1], dtype=bool)
     for start in range(0, group.size, CHUNK):
@@ -289,20 +287,19 @@ def _used(counts: NDArray[np.integer], group: NDArray[np.int64]) -> NDArray[np.b
 
 
 def tilts_for(
-    table: LossTable,
+    table: SubsampledGaussian,
     counts: NDArray[np.integer],
     log_delta: float | None,
     epsilon: Array | None,
-    end: float,
 ) -> Array:
     """Return the grid of tilts for all records, with an untilted column for their weight."""
     spread = table.spread()
     heaviest = max(float((block @ spread).max(initial=0.0)) for _, block in _chunks(counts))
     least = -40.0 if log_delta is None else log_delta
-    grid = tilt_grid(spread, heaviest, least, end)
+    grid = tilt_grid(spread, heaviest, least)
     if epsilon is not None and epsilon.size:
         # far out the saddle point lies at about ε over the loss's variance
         light = float(spread[spread > 0.0].min()) if (spread > 0.0).any() else 1.0
         highest = max(grid[-1], 4.0 * float(np.max(np.abs(epsilon), initial=0.0)) / light)
-        grid = tilt_grid(spread, heaviest, -0.5 * (highest * math.sqrt(light) / 8.0) ** 2, end)
+        grid = tilt_grid(spread, heaviest, -0.5 * (highest * math.sqrt(light) / 8.0) ** 2)
     return grid

@@ -1,15 +1,27 @@
-"""One record at a time, by the accountants that serve any composition."""
+"""One record at a time, by the table of methods that answers any composition."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import AccuracyError, SymdpError
+from symdp.individual.subsampled_gaussian import Array
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from symdp.model.mechanism import Mechanism
     from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
+
+EXACT, BOUND, ESTIMATE = 0, 1, 2
+_KINDS = {"exact": EXACT, "bound": BOUND, "estimate": ESTIMATE}
+_MASS = 1e-9  # by which a density's mass may differ from one, as everywhere
 
 
 def step_mechanism(noise: float, rate: float) -> Mechanism:
@@ -30,8 +42,47 @@ def step_mechanism(noise: float, rate: float) -> Mechanism:
     return step if rate == 1.0 else step.subsample("poisson", rate)
 
 
-def record_composition(work: Any, record: int) -> Composition:
-    """Return a record's steps as a composition."""
+def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
+    """Return σ over the shift and q where a step's pair is that of a sampled Gaussian, else None.
+
+    The pair is ((1−q)f₀ + q f₁, f₀) on the line, log f₀ and log f₁ of degree two in x with the
+    same square: its formula tells, not its name.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> gaussian_step(symdp.mechanisms.gaussian(sigma=3).subsample("poisson", "1/4"))
+    (3.0, 0.25)
+    >>> gaussian_step(symdp.mechanisms.laplace(b=3)) is None
+    True
+    """
+    import sympy as sp
+
+    if mechanism.sampling is not None and mechanism.sampling.steps is not None:
+        return None  # an allocation is no single step
+    pair = mechanism.pair("remove")
+    line = (pair.support.lower, pair.support.upper) == (-sp.oo, sp.oo) and not pair.is_discrete
+    if not line or pair.alternatives or tuple(pair.q_weights) != (1, 0):
+        return None
+    forms = []
+    for density in pair.components:
+        log_density = sp.expand(sp.expand_log(sp.log(density), force=True))
+        form = log_density.as_poly(pair.variable)
+        if form is None or form.degree() != 2 or form.free_symbols_in_domain:
+            return None
+        square, slope, height = form.all_coeffs()
+        mass = sp.exp(height - slope**2 / (4 * square)) * sp.sqrt(-sp.pi / square)
+        if not (square < 0 and abs(float(mass) - 1.0) < _MASS):
+            return None
+        forms.append((square, slope))
+    (square, slope), (other, moved) = forms
+    if other != square or moved == slope:
+        return None
+    return float(sp.sqrt(-2 * square) / abs(moved - slope)), float(pair.p_weights[1])
+
+
+def record_composition(work: Any, record: int) -> Composition | None:
+    """Return a record's steps as a composition, None where none of them has a loss."""
     from symdp.questions.composition import compose
 
     counts = np.asarray(work.counts[record])
@@ -45,25 +96,83 @@ def record_composition(work: Any, record: int) -> Composition:
             mechanism = None
         if mechanism is not None:
             steps.append((mechanism, int(counts[b])))
-    return compose(steps)
+    return compose(steps) if steps else None
 
 
-def single_record(work: Any, asked: Any, record: int) -> tuple[float, float]:
-    """Return a record's ε, or log δ, by its own contour, and its error (of ε, or relative of δ).
+@dataclass
+class TableAnswers:
+    """What was asked for with its ends, the kind of number, and whether it is the Rényi bound."""
+
+    value: Array
+    lower: Array
+    upper: Array
+    kind: NDArray[np.uint8]
+    fell_back: NDArray[np.bool_]
+
+
+def table_answers(
+    work: Any,
+    asked: Any,
+    records: NDArray[np.int64],
+    progress: Callable[[int, int], None] | None = None,
+) -> TableAnswers:
+    """Return ε, or log δ, of some records, each distinct one asked once as a composition.
 
     Raises
     ------
     AccuracyError
-        If it cannot be answered to its accuracy.
+        If a record can neither be answered nor bounded; the message says which.
+    InputError
+        If a record has no finite ε at δ.
     """
+    keys = np.asarray(work.counts[records], dtype=np.float64)
+    if asked.log_delta is None:
+        keys = np.column_stack([keys, asked.epsilon[records]])
+    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    rows = []
+    for number, place in enumerate(first):
+        record = int(records[place])
+        try:
+            rows.append(_one(work, asked, record))
+        except SymdpError as error:
+            taken = np.asarray(work.counts[record]).tolist()
+            raise type(error)(f"a record of counts {taken!s:.200}: {error}") from None
+        if progress is not None:
+            progress(number + 1, first.size)
+    value, lower, upper, kind, fell_back = np.asarray(rows, dtype=np.float64)[which.ravel()].T
+    return TableAnswers(value, lower, upper, kind.astype(np.uint8), fell_back.astype(bool))
+
+
+def _one(work: Any, asked: Any, record: int) -> tuple[float, float, float, int, bool]:
     composition = record_composition(work, record)
-    if asked.log_delta is not None:
-        found = composition.epsilon(math.exp(asked.log_delta), direction=asked.direction)
-        ends = found.epsilon_lower, found.epsilon_upper
-        value = found.epsilon
+    if composition is None:
+        value = 0.0
+        if asked.log_delta is None:
+            below = -math.expm1(min(float(asked.epsilon[record]), 0.0))
+            value = math.log(below) if below > 0.0 else -math.inf
+        return value, value, value, EXACT, False
+    try:
+        return *_ends(_asked_of(composition, asked, record, work.method), asked), False
+    except AccuracyError:
+        if work.method != "contour":
+            raise
+    return *_ends(_asked_of(composition, asked, record, "renyi"), asked), True
+
+
+def _asked_of(composition: Composition, asked: Any, record: int, method: str) -> Guarantee:
+    found: Guarantee
+    if asked.delta is not None:
+        found = composition.epsilon(asked.delta, method, asked.direction)
     else:
-        found = composition.delta(float(asked.epsilon[record]), direction=asked.direction)
-        ends = found.log_lower, found.log_upper
-        value = found.log_delta
-    width = max((abs(e - value) for e in ends if e is not None), default=0.0)
-    return value, width
+        found = composition.delta(float(asked.epsilon[record]), method, asked.direction)
+    return found
+
+
+def _ends(found: Guarantee, asked: Any) -> tuple[float, float, float, int]:
+    if asked.log_delta is not None:
+        least, value, ends = 0.0, found.epsilon, (found.epsilon_lower, found.epsilon_upper)
+    else:
+        least, value, ends = -math.inf, found.log_delta, (found.log_lower, found.log_upper)
+    unknown = (math.nan, math.nan) if found.kind == "estimate" else (least, value)
+    lower, upper = (other if end is None else end for end, other in zip(ends, unknown, strict=True))
+    return value, lower, upper, _KINDS[found.kind]

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from symdp.errors import AccuracyError
+from symdp.exact.accuracy import ROUNDING
+from symdp.individual.layers import layer_bound, layers
+from symdp.law.decay import near_bound
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -26,13 +29,16 @@ Complex = NDArray[np.complex128]
 _EFOLDS = 41.0  # what is dropped is below e^-41 = 1.6e-18 of the integral
 _REACH = 9.2  # standard deviations of a unit Gaussian that hold all but e^-42
 _STRIP = 2.8  # of the branch point at πσ
+_PARTS = np.asarray([1.0, 0.5, 0.25, 0.1, 0.03, 0.01])  # of the widest shift, to choose from
 _WIDEST_SHIFT = 8.8  # beyond this a farther line gains nothing: a²/2 reaches the accuracy
 _FAR_MODE = 40.0  # standard deviations of the noise at which the two modes are taken apart
 _SMALL_EXPONENT = 30.0  # below this, M − 1 is summed instead of M
+_MODE = 0.01  # standard deviations of the noise: how well a mode is known
 _FIXED_POINTS = 60  # iterations of x ← g(x), each a factor of two nearer at least
 _SLAB = 1 << 16  # powers that are held at once, in the cache
 _MOST_POWERS = 20_000_000  # of one kind of step on one line: about 0.3 s
 _MOST_KEPT = 4096  # node sets, of some kilobytes each
+_SUMMED = 32.0  # roundings of a growth's terms; 20 were the most that were measured
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -62,7 +68,7 @@ class SubsampledGaussian:
         self.idle = ~np.isfinite(noise) | (rate == 0.0)
         self.plain = (rate == 1.0) & ~self.idle
         self._rows: dict[float, Array] = {}
-        self._kept: dict[tuple[int, float, int], tuple[Array, Array, float]] = {}
+        self._kept: dict[tuple[int, float, int], tuple[Array, Array, Array]] = {}
 
     @property
     def count(self) -> int:
@@ -181,7 +187,7 @@ class SubsampledGaussian:
 
     def _add_mode(self, sigma: float, q: float, tilts: Array) -> Array:
         low, high = -tilts, np.zeros(tilts.size)
-        for _ in range(_FIXED_POINTS):
+        for _ in range(max(1, math.ceil(math.log2(float(tilts.max()) / (_MODE * sigma))))):
             middle = 0.5 * (low + high)
             above = middle + tilts * _share(middle, sigma, q) > 0
             high = np.where(above, middle, high)
@@ -189,17 +195,28 @@ class SubsampledGaussian:
         return 0.5 * (low + high)
 
     def _steps(self, sigma: float, q: float, tilts: Array, frequency: float) -> Array:
-        """Return the steps in u that resolve r^{iy}, |y| ≤ frequency, to full accuracy."""
-        narrow = np.ones(tilts.size)
-        if not self.removes:
-            share = _share(self._add_mode(sigma, q, tilts), sigma, q)
-            narrow = narrow + 2.0 * tilts * share * (1.0 - share) / sigma**2
+        """Return the steps in u that resolve r^{iy}, |y| ≤ frequency, to full accuracy.
+
+        On the line Im u = a the modulus of r is r·√(1 − 2s(1−s)(1 − cos(a/σ))), so that r^{1+t}
+        grows by e^{a²/2} at most and r^{−t} by what the largest of its values there shows.
+        """
         best = np.zeros(tilts.size)
-        for part in (1.0, 0.5, 0.25, 0.1):
-            a = part * np.minimum(_STRIP * sigma, _WIDEST_SHIFT / np.sqrt(narrow))
-            cost = frequency * a / sigma + 0.5 * narrow * a * a + _EFOLDS - 2.0
+        profile = None if self.removes else self._profile(sigma, q, tilts)
+        for a in min(_STRIP * sigma, _WIDEST_SHIFT) * _PARTS:
+            cost = frequency * a / sigma + 0.5 * a * a + _EFOLDS
+            if profile is not None:
+                real, mixed = profile
+                turned = np.log1p((math.cos(a / sigma) - 1.0) * mixed)
+                cost = cost + (real - 0.5 * tilts[:, None] * turned).max(axis=1) - real.max(axis=1)
             best = np.maximum(best, 2.0 * math.pi * a / cost)
         return best
+
+    def _profile(self, sigma: float, q: float, tilts: Array) -> tuple[Array, Array]:
+        """Return log r^{−t}e^{−u²/2} and 2s(1 − s) where the integrand or its turned form lies."""
+        mode = self._add_mode(sigma, q, tilts) / sigma
+        u = np.linspace(np.minimum(mode, 0.0) - _REACH, np.full(tilts.size, _REACH), 96, axis=1)
+        share = _share(sigma * u, sigma, q)
+        return -tilts[:, None] * log_ratio(u, sigma, q) - 0.5 * u * u, 2.0 * share * (1.0 - share)
 
     def line(self, tilt: float, step: float, nodes: int, used: NDArray[np.bool_]) -> Complex:
         """Return K_b(t + ihk) for k < nodes, shape (buckets, nodes); 0 for buckets not used.
@@ -218,7 +235,7 @@ class SubsampledGaussian:
             if self.plain[b]:
                 result[b] = 0.5 * z * (1.0 + z) / self.noise[b] / self.noise[b]
                 continue
-            log_r, weight, transform = self._tilted(int(b), tilt, float(y[-1]))
+            _, log_r, weight = self._tilted(int(b), tilt, float(y[-1]))
             if log_r.size * nodes > _MOST_POWERS:
                 raise AccuracyError(f"{log_r.size} × {nodes} powers are too many for one line")
             values = np.zeros(nodes, dtype=np.complex128)
@@ -226,11 +243,61 @@ class SubsampledGaussian:
             for i in range(0, log_r.size, slab):
                 turned = powers_less_one(step * log_r[i : i + slab], nodes).view(np.float64)
                 values += (weight[i : i + slab] @ turned).view(np.complex128)
-            result[b] = transform + log_one_plus(values)
+            result[b] = self._row(tilt)[b] + log_one_plus(values)
         return result
 
-    def _tilted(self, bucket: int, tilt: float, frequency: float) -> tuple[Array, Array, float]:
-        """Return log r and the tilted probabilities at nodes that resolve a frequency, and K(t)."""
+    def _row(self, tilt: float) -> Array:
+        """Return every K_b(t)."""
+        if tilt not in self._rows:
+            self.transform(np.asarray([tilt]))
+        return self._rows[tilt]
+
+    def rounding(self, tilt: float, used: NDArray[np.bool_]) -> Array:
+        """Return the rounding error of every K_b(t), absolute; 0 for buckets not used.
+
+        A sum of e^{tL} − 1 whose signs differ is rounded like E|tL| under the tilted law.
+        """
+        result = np.where(used, 2.0 * np.abs(self._row(tilt)), 0.0)
+        for b in np.flatnonzero(used & ~self.idle & ~self.plain):
+            _, log_r, weight = self._tilted(int(b), tilt, 0.0)
+            size = tilt * float(weight @ np.abs(log_r))
+            result[b] += _SUMMED * min(size, 1.0) + 2.0 * size
+        return ROUNDING * result
+
+    def log_bounds(self, tilt: float, y: Array, used: NDArray[np.bool_]) -> Array:
+        """Return bounds on log |φ_t| between neighbours of rising y, the last one for all beyond.
+
+        φ_t(y) = M(t + iy)/M(t).  Far out layers of the loss's density bound it, and for small y the
+        spread around the median tells more.  Shape (buckets, y); 0 for buckets not used.
+        """
+        result = np.zeros((self.count, y.size))
+        for b in np.flatnonzero(used & ~self.idle):
+            if self.plain[b]:
+                result[b] = -0.5 * (y / self.noise[b]) ** 2
+                continue
+            result[b] = layer_bound(*self._layers(int(b), tilt), y)
+            _, loss, weight = self._tilted(int(b), tilt, 0.0)
+            order = slice(None) if self.removes else slice(None, None, -1)
+            near = near_bound(weight[order], loss[order] - weight @ loss, y)
+            np.minimum(result[b, :-1], near, out=result[b, :-1])
+        return result
+
+    def _layers(self, bucket: int, tilt: float) -> tuple[Array, Array, Array]:
+        """Return heights of the layers of the loss's density, and widths above and below each."""
+        key = (bucket, tilt, -1)
+        if key in self._kept:
+            return self._kept[key]
+        sigma, q = float(self.noise[bucket]), float(self.rate[bucket])
+        u, log_r, weight = self._tilted(bucket, tilt, 0.0)
+        share = _share(sigma * u, sigma, q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            density = weight * sigma / (share * (u[1] - u[0]))  # a window's steps are all equal
+        density = np.where(share > 0.0, density, 0.0)
+        self._kept[key] = layers(density, log_r)
+        return self._kept[key]
+
+    def _tilted(self, bucket: int, tilt: float, frequency: float) -> tuple[Array, Array, Array]:
+        """Return u, the losses and the tilted probabilities at nodes that resolve a frequency."""
         band = max(0, math.ceil(2.0 * math.log2(max(frequency, 0.25) / 0.25)))
         key = (bucket, tilt, band)
         if key not in self._kept:
@@ -241,12 +308,12 @@ class SubsampledGaussian:
 
     def _tilted_nodes(
         self, bucket: int, tilt: float, frequency: float
-    ) -> tuple[Array, Array, float]:
+    ) -> tuple[Array, Array, Array]:
         sigma, q = float(self.noise[bucket]), float(self.rate[bucket])
         tilts = np.asarray([tilt])
         step = float(self._steps(sigma, q, tilts, frequency)[0])
         power = 1.0 + tilt if self.removes else -tilt
-        logs, exponents = [], []
+        nodes = []
         for low, high, _, _ in self._windows(sigma, q, tilts):
             start, stop = float(low[0]), float(high[0])
             # a first look finds where the integrand matters
@@ -255,17 +322,13 @@ class SubsampledGaussian:
             kept = np.flatnonzero(seen > seen.max() - _EFOLDS)
             start = float(look[max(kept[0] - 1, 0)])
             stop = float(look[min(kept[-1] + 1, look.size - 1)])
-            u = np.arange(start, stop + step, step)
-            logs.append(log_ratio(u, sigma, q))
-            exponents.append(power * logs[-1] - 0.5 * u * u)
-        log_r, exponent = np.concatenate(logs), np.concatenate(exponents)
-        top = float(exponent.max())
-        weight = np.exp(exponent - top)
+            nodes.append(np.arange(start, stop + step, step))
+        u = np.concatenate(nodes)
+        log_r = log_ratio(u, sigma, q)
+        exponent = power * log_r - 0.5 * u * u
+        weight = np.exp(exponent - float(exponent.max()))
         weight /= float(weight.sum())
-        sign = 1.0 if self.removes else -1.0
-        if tilt not in self._rows:
-            self.transform(tilts)
-        return sign * log_r, weight, float(self._rows[tilt][bucket])
+        return u, log_r if self.removes else -log_r, weight
 
 
 def log_ratio(u: Array, sigma: float, q: float) -> Array:
