@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from symdp.capacity import afford
 from symdp.errors import AccuracyError
+from symdp.law.nodes import MASS_ROUNDED
 from symdp.law.outline import covering_tilts
 from symdp.law.panels import Index, build_panels
 from symdp.law.row_values import RowValues, Rule, disagreement
@@ -92,7 +93,7 @@ class NodeRows:
             raise AccuracyError(f"a density integrates numerically to {total.max()!r}, not 1")
         log_weight = log_weight - np.log(total)[:, None]
         side = int(reverse)
-        error = float(values.error.max())
+        error = float(values.error.max() + max(np.abs(total - 1.0).max() - MASS_ROUNDED, 0.0))
         exact, beyond = values.means[:, side], values.beyond[:, side]
         return cls(loss, log_weight, mean, exact, joined, error, beyond)
 
