@@ -35,9 +35,9 @@ class NodeSet:
     estimate of its relative error and what the nodes missed of the mass 1, and `beyond` about E|L|
     and E L² of the tails that were cut off, which hardly have mass but may have large losses.
     `atomic` marks single values of positive probability, which no frequency averages out. `number`
-    counts the nodes along the axis of outcomes, those left out included (−1 for an atom), and `log_spread` is the log of the stretch
-    of losses that a node stands for (−∞ for an atom): from them the decay of the characteristic
-    function is bounded.
+    counts the nodes along the axis of outcomes, those left out included (−1 for an atom), and
+    `log_spread` is the log of the stretch of losses that a node stands for (−∞ for an atom): from
+    them the decay of the characteristic function is bounded.
 
     `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is only accurate relative to itself
     when built around the mean. Far tilts see only losses next to the end of the range, whose
