@@ -51,7 +51,7 @@ from symdp.errors import InputError
 from symdp.model.allocation import allocated_pair
 from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support
-from symdp.model.relation import SUBSTITUTION
+from symdp.model.relation import SUBSTITUTION, ZERO_OUT
 from symdp.model.sampling import Laws, Noise, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
@@ -89,7 +89,7 @@ def dominating_pair(
     if sampling is None:
         return noise.mixture({1: (sp.Integer(1), sp.Integer(0)), 0: (sp.Integer(0), sp.Integer(1))})
     if sampling.scheme == "truncated_poisson":
-        return _truncated(noise, sampling)
+        return _truncated(noise, sampling, keeps_its_place=relation == ZERO_OUT)
     if sampling.group > 1:
         noise.require_log_concave(f"a group of {sampling.group} records")
     weights = binomial_weights(sampling.group, sampling.rate)
@@ -134,6 +134,12 @@ class _Shifts:
         """Whether one record may go from +D to −D, and half-lines are the best tests of all."""
         twice = sp.expand(self.noise.substitution_sensitivity - 2 * self.noise.sensitivity)
         return self.shape.is_log_concave and twice == 0
+
+    @property
+    def largest_shift(self) -> sp.Expr:
+        """What removing a record or changing its value moves the output by."""
+        own, twice = self.noise.sensitivity, self.noise.substitution_sensitivity
+        return twice if (twice - own).is_nonnegative else sp.Max(twice, own)
 
     def require_log_concave(self, what: str) -> None:
         if not self.shape.is_log_concave:
@@ -226,9 +232,7 @@ def _substituted(noise: _Shifts, sampling: Sampling | None) -> Pair:
         if noise.turns_both_ways:
             q, none = sampling.rate, sp.Integer(0)
             return noise.mixture({0: (1 - q, 1 - q), 1: (q, none), -1: (none, q)})
-        own = noise.noise.sensitivity
-        larger = shift if (shift - own).is_nonnegative else sp.Max(shift, own)
-        return noise.symmetric(sampling.rate, larger)
+        return noise.symmetric(sampling.rate, noise.largest_shift)
     if sampling.scheme == "without_replacement" and sampling.group == 1:
         return noise.symmetric(sampling.rate, shift)
     return _drawn_repeatedly(noise, hits(sampling), shift)
@@ -265,14 +269,18 @@ def _too_many(number: str) -> str:
     )
 
 
-def _truncated(noise: _Shifts, sampling: Sampling) -> Pair:
+def _truncated(noise: _Shifts, sampling: Sampling, *, keeps_its_place: bool) -> Pair:
     """Return the public choice: the other records leave room in the batch, or they fill it."""
     full, displaced = displacement(sampling)
     room = noise.hit_or_miss(sampling.rate, noise.noise.sensitivity)
     if full == 0:
         return room
     noise.require_symmetric("displacing a record of a truncated batch")
-    moved = noise.hit_or_miss(displaced, noise.noise.substitution_sensitivity)
+    if keeps_its_place:
+        # Neither world is the one without it: its losses below 0 are no longer those of a miss.
+        moved = noise.symmetric(displaced, noise.largest_shift)
+    else:
+        moved = noise.hit_or_miss(displaced, noise.noise.substitution_sensitivity)
     if full == 1:
         return moved
     return Pair.choice([(1 - full, room), (full, moved)])

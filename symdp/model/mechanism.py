@@ -223,7 +223,8 @@ class Mechanism:
         ----------
         relation : "add_remove"; "substitution", where one record's value changes and the output
             moves by up to twice the sensitivity; or "zero_out", where one record's contribution
-            is left out and which costs what add_remove does
+            is left out and its place in the batch is kept, which costs what add_remove does but
+            for truncated batches
 
         Raises
         ------

@@ -121,6 +121,8 @@ class Protection:
         "one record's value changed; fixed batches: an upper bound that no known data attain"
         """
         text = protects(self.relation, self.group)
+        if self.relation == ZERO_OUT and "truncated" in self.sampling:
+            text += ", its place in the batch kept"
         if self.is_attained:
             return text
         if "random_allocation" in self.sampling:
