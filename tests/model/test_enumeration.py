@@ -358,3 +358,43 @@ def test_two_participations_in_three_steps() -> None:
             p, q = (with_it, without) if side == "remove" else (without, with_it)
             worst = float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
             assert worst <= answers[side, epsilon] + ROUNDING
+
+
+@functools.cache
+def shown(data: Data, rate: float) -> np.ndarray:
+    """Return the law of the size and the sum of a Poisson batch: a row for each size."""
+    found = np.zeros((LARGEST + 1, 4 * LARGEST + 1))
+    for drawn in itertools.product((0, 1), repeat=len(data)):
+        chance = math.prod(rate if d else 1 - rate for d in drawn)
+        total = sum(v for v, d in zip(data, drawn, strict=True) if d)
+        found[sum(drawn), round(2 * total) + 2 * LARGEST] += chance
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", ["gaussian", *(pytest.param(n, marks=pytest.mark.slow) for n in ("laplace", "student"))]
+)
+@pytest.mark.parametrize(("records", "rate"), [(4, "2/5"), (3, "1/10")])
+def test_averages_show_the_size_of_the_batch(name: str, records: int, rate: str) -> None:
+    noise, q = NOISES[name], float(Fraction(rate))
+    averaged = noise.mechanism.subsample("poisson", rate, records=records, released="average")
+    one, two = compose(averaged), compose(averaged, 2)
+    pairs = [
+        (shown((own, *rest), q), shown(rest, q))
+        for own in noise.values
+        for rest in itertools.combinations_with_replacement(noise.values, records - 1)
+    ]
+    p, q_law = (
+        (np.array(laws) @ noise.coarse).reshape(len(pairs), -1) for laws in zip(*pairs, strict=True)
+    )
+    more = 0.0
+    for side, (p_, q_) in {"remove": (p, q_law), "add": (q_law, p)}.items():
+        rows = worst_of(p_, q_)
+        twice = two_steps(p_[rows], q_[rows], EPSILONS)
+        for epsilon, later in zip(EPSILONS, twice, strict=True):
+            worst = float(divergences(p_, q_, epsilon).max())
+            assert worst <= one.delta(epsilon, direction=side).delta + ROUNDING
+            assert later <= two.delta(epsilon, direction=side).delta + ROUNDING
+            plain = compose(noise.mechanism.subsample("poisson", rate))
+            more = max(more, worst - plain.delta(epsilon, direction=side).delta)
+    assert more > 1e-3  # a data set is further apart than the pair of the sum
