@@ -219,6 +219,7 @@ def _mechanism(job: Job, parameter: str) -> Mechanism:
         group=None,
         steps=None,
         participations=None,
+        released=None,
     ).build_mechanism()
     if job.rate is None and parameter in {*plain.parameters, "n"}:
         raise InputError("--sampling needs --rate Q, as in --rate 0.01")

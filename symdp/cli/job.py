@@ -40,6 +40,7 @@ class Job:
     relation: str | None = None
     steps: str | None = None
     participations: str | None = None
+    released: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
@@ -67,7 +68,7 @@ class Job:
         options = {
             "--composition": self.composition, "--sampling": self.sampling, "--rate": self.rate,
             "--batch-size": self.batch, "--records": self.records, "--group": self.group,
-            "--relation": self.relation, "-n": self.count,
+            "--released": self.released, "--relation": self.relation, "-n": self.count,
         }  # fmt: skip
         given = [f"{name} {word}" for name, word in options.items() if word is not None]
         return " ".join([*([self.mechanism] if self.mechanism else []), *self.values, *given])
@@ -103,7 +104,8 @@ class Job:
             for text in (getattr(self, name),)
         }
         group = 1 if self.group is None else whole(self.group, "--group")
-        return mechanism.subsample(scheme, rate, **numbers, group=group)
+        released = "sum" if self.released is None else self.released.replace("-", "_")
+        return mechanism.subsample(scheme, rate, **numbers, group=group, released=released)
 
     def _relation(self) -> str:
         return (self.relation or "").replace("-", "_")

@@ -78,7 +78,7 @@ Records = Annotated[
     typer.Option(
         "--records",
         metavar="N",
-        help="Number of all records: truncated_poisson, groups without replacement.",
+        help="Number of all records: truncated_poisson, averages, groups without replacement.",
     ),
 ]
 Group = Annotated[
@@ -99,6 +99,15 @@ Participations = Annotated[
         "--participations",
         metavar="K",
         help="random_allocation: in how many of the steps a record takes part; 1 if left out.",
+    ),
+]
+Released = Annotated[
+    str | None,
+    typer.Option(
+        "--released",
+        metavar="WHAT",
+        help="sum (default): the noisy sum of a batch, or it divided by a constant; average: "
+        "divided by the number of records drawn, needs --records.",
     ),
 ]
 Relation = Annotated[
@@ -132,7 +141,7 @@ TimeLimit = Annotated[
 _OF_STEPS = {
     "mechanism": Mechanism, "values": Values, "count": Count, "composition": CompositionFile,
     "sampling": Scheme, "rate": Rate, "batch": Batch, "records": Records, "group": Group,
-    "steps": Steps, "participations": Participations, "relation": Relation,
+    "steps": Steps, "participations": Participations, "released": Released, "relation": Relation,
 }  # fmt: skip
 
 

@@ -25,7 +25,8 @@ WANTED = {"delta": "epsilon", "epsilon": "delta"}  # the option that each comman
 OPTIONS = {
     "-n": "count", "--count": "count", "--method": "method", "--sampling": "sampling",
     "--rate": "rate", "--batch-size": "batch", "--records": "records", "--group": "group",
-    "--steps": "steps", "--participations": "participations", "--relation": "relation",
+    "--steps": "steps", "--participations": "participations", "--released": "released",
+    "--relation": "relation",
     "--direction": "direction", "--composition": "composition", "--time-limit": "time_limit",
 }  # fmt: skip
 FLAGS = {"--explain": "explain", "--json": "as_json"}
@@ -189,7 +190,8 @@ def _asked(job: Job) -> _Asked | None:
     fixed = [f"{name}={values[name]}" for name in sorted(set(values) - free)]
     options = {
         "sampling": job.sampling, "batch": job.batch, "records": job.records, "group": job.group,
-        "steps": job.steps, "participations": job.participations, "relation": job.relation,
+        "steps": job.steps, "participations": job.participations, "released": job.released,
+        "relation": job.relation,
     }  # fmt: skip
     written = [f"{name}={value}" for name, value in options.items()]
     path = user_cache.file_for("law", text, *sorted(free), "", *fixed, "", *written)

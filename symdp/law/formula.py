@@ -94,7 +94,8 @@ def _formula(
     try:
         made = template(**dict(fixed))
         if sampling is not None:
-            held = {"records": sampling.records, "group": sampling.group}
+            held: dict[str, Any] = {"records": sampling.records, "group": sampling.group}
+            held["released"] = sampling.released
             made = made.subsample(sampling.scheme, RATE, sampling.batch, **held)
         made = replace(made, relation=relation)
         pair = made.pair(direction)

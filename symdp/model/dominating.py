@@ -15,6 +15,8 @@ hockey-stick divergence at any order; then it composes, adaptively too [Zhu, Don
   published. If not, the Poisson pair; if so (probability p) the record displaces another, a shift
   of 2D at most and at the rate q′ = B·Pr[Bin(N, q) > B]/(N p).
 
+- Poisson, the average over the batch released in place of the sum: `symdp.model.average`.
+
 - random allocation, one of t steps: `symdp.model.allocation`.
 
 *Substituting a record*, a symmetric relation:
@@ -38,31 +40,34 @@ hockey-stick divergence at any order; then it composes, adaptively too [Zhu, Don
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import sympy as sp
-from flint import arb, ctx
 
 from symdp.errors import InputError
 from symdp.model.allocation import allocated_pair
+from symdp.model.average import AVERAGE, sizes
+from symdp.model.batches import (
+    FAR,
+    MOST_HITS,
+    binomial_weights,
+    displacement,
+    fraction,
+    hits,
+    rounded_up,
+    too_many,
+)
 from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support
-from symdp.model.relation import SUBSTITUTION
+from symdp.model.relation import SUBSTITUTION, ZERO_OUT
 from symdp.model.sampling import Laws, Noise, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
-
-MOST_HITS = 48  # labels of a public choice: each is derived and compiled on its own
-_FAR = Fraction(1, 10**15)  # less likely numbers of hits are charged an infinite loss
-_BITS = 70  # probabilities of hits are rounded up to so many, so that formulas stay short
-_LONG = 200  # and those that cannot be rounded to a safe side
-_NOTHING = Fraction(1, 10**60)
 
 
 def dominating_pair(
@@ -88,8 +93,10 @@ def dominating_pair(
         return _substituted(noise, sampling)
     if sampling is None:
         return noise.mixture({1: (sp.Integer(1), sp.Integer(0)), 0: (sp.Integer(0), sp.Integer(1))})
+    if sampling.released == AVERAGE and sampling.rate != 0:
+        return _averaged(noise, sampling)
     if sampling.scheme == "truncated_poisson":
-        return _truncated(noise, sampling)
+        return _truncated(noise, sampling, keeps_its_place=relation == ZERO_OUT)
     if sampling.group > 1:
         noise.require_log_concave(f"a group of {sampling.group} records")
     weights = binomial_weights(sampling.group, sampling.rate)
@@ -104,7 +111,7 @@ def is_attained(mechanism: Mechanism) -> bool:
         return sampling.participations == 1
     if sampling is None or isinstance(source, Laws):
         return True
-    if sampling.scheme != "poisson":
+    if sampling.scheme != "poisson" or sampling.released == AVERAGE:
         return False
     if mechanism.neighbours != SUBSTITUTION:
         return True
@@ -135,6 +142,12 @@ class _Shifts:
         twice = sp.expand(self.noise.substitution_sensitivity - 2 * self.noise.sensitivity)
         return self.shape.is_log_concave and twice == 0
 
+    @property
+    def largest_shift(self) -> sp.Expr:
+        """What removing a record or changing its value moves the output by."""
+        own, twice = self.noise.sensitivity, self.noise.substitution_sensitivity
+        return twice if (twice - own).is_nonnegative else sp.Max(twice, own)
+
     def require_log_concave(self, what: str) -> None:
         if not self.shape.is_log_concave:
             raise InputError(
@@ -161,12 +174,12 @@ class _Shifts:
         p_weights, q_weights = zip(*(weights[j] for j in multiples), strict=True)
         return Pair(whole[1], whole[0], components, p_weights, q_weights)
 
-    def hit_or_miss(self, rate: sp.Expr, shift: sp.Expr) -> Pair:
-        """Return ((1 − q)f + q f(x − shift), f)."""
+    def hit_or_miss(self, rate: sp.Expr, shift: sp.Expr, ratio: sp.Expr = sp.S.One) -> Pair:
+        """Return ((1 − q)f + q·ratio·f(x − shift), f)."""
         whole = self._widened(sp.Integer(0), shift)
         components = (self._shifted(sp.Integer(0), *whole), self._shifted(shift, *whole))
         one, none = sp.Integer(1), sp.Integer(0)
-        return Pair(whole[1], whole[0], components, (1 - rate, rate), (one, none))
+        return Pair(whole[1], whole[0], components, (1 - rate, rate * ratio), (one, none))
 
     def symmetric(self, rate: sp.Expr, shift: sp.Expr) -> Pair:
         """Return the symmetric pair whose losses above 0 are those of `hit_or_miss`."""
@@ -185,17 +198,23 @@ class _Shifts:
         one = (sp.Integer(1),)
         return Pair(self.variable, self.support, (self.noise.density,), one, one)
 
-    def infinite_loss(self) -> Pair:
-        """Return two laws that have no outcome in common."""
+    def infinite_loss(self, of_p: sp.Expr = sp.S.One, of_q: sp.Expr = sp.S.One) -> Pair:
+        """Return two laws, of these masses, that have no outcome in common."""
         f, x, centre = self.noise.density, self.variable, self.shape.centre
         at = sp.Symbol(x.name, integer=True) if x.is_integer else x
-        up = sp.Piecewise((f.xreplace({x: at}), at > centre), (0, True))
-        down = sp.Piecewise((f.xreplace({x: at}), at < centre), (0, True))
-        middle = sp.Piecewise((f.xreplace({x: at}), sp.Eq(at, centre)), (0, True))
+        assert centre is not None
         two, one, none = sp.Integer(2), sp.Integer(1), sp.Integer(0)
-        if not x.is_integer:
-            return Pair(at, self.support, (up, down), (two, none), (none, two))
-        return Pair(at, self.support, (up, down, middle), (two, none, one), (none, two, one))
+        parts = [(f, at > centre, two, none), (f, at < centre, none, two)]
+        if x.is_integer:
+            # The mass at the centre is no one's half: below it for Q, so that they do not meet.
+            parts += [(f, sp.Eq(at, centre), one, none)]
+            parts += [(f.xreplace({x: x + 1}), sp.Eq(at, centre - 1), none, one)]
+        components = tuple(
+            sp.Piecewise((g.xreplace({x: at}), place), (0, True)) for g, place, _, _ in parts
+        )
+        p_weights = tuple(of_p * weight for _, _, weight, _ in parts)
+        q_weights = tuple(of_q * weight for _, _, _, weight in parts)
+        return Pair(at, self.support, components, p_weights, q_weights)
 
     def _shifted(self, shift: sp.Expr, support: Support, x: sp.Symbol) -> sp.Expr:
         """Return f(x − shift) on a wider support, 0 where it does not live."""
@@ -226,9 +245,7 @@ def _substituted(noise: _Shifts, sampling: Sampling | None) -> Pair:
         if noise.turns_both_ways:
             q, none = sampling.rate, sp.Integer(0)
             return noise.mixture({0: (1 - q, 1 - q), 1: (q, none), -1: (none, q)})
-        own = noise.noise.sensitivity
-        larger = shift if (shift - own).is_nonnegative else sp.Max(shift, own)
-        return noise.symmetric(sampling.rate, larger)
+        return noise.symmetric(sampling.rate, noise.largest_shift)
     if sampling.scheme == "without_replacement" and sampling.group == 1:
         return noise.symmetric(sampling.rate, shift)
     return _drawn_repeatedly(noise, hits(sampling), shift)
@@ -239,14 +256,14 @@ def _drawn_repeatedly(noise: _Shifts, tails: Sequence[Fraction], shift: sp.Expr)
 
     tails[1] is the rate; given a hit, the number of places is published.
     """
-    rate = _rounded_up(tails[1])
+    rate = rounded_up(tails[1])
     if rate == 0:
         return noise.symmetric(sp.Integer(0), shift)
-    likely = [tail for tail in tails[1:] if tail > _FAR]
+    likely = [tail for tail in tails[1:] if tail > FAR]
     if len(likely) > MOST_HITS:
-        raise InputError(_too_many(f"up to {len(likely)} with probability 1e-15"))
+        raise InputError(too_many(f"up to {len(likely)} with probability 1e-15"))
     # Moving probability to more hits only enlarges the loss, so that tails are rounded up.
-    above = [sp.Integer(1), *(_rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
+    above = [sp.Integer(1), *(rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
     alternatives = [
         (this - further, noise.symmetric(rate, j * shift))
         for j, (this, further) in enumerate(pairwise(above), start=1)
@@ -258,121 +275,32 @@ def _drawn_repeatedly(noise: _Shifts, tails: Sequence[Fraction], shift: sp.Expr)
     return Pair.choice(alternatives)
 
 
-def _too_many(number: str) -> str:
-    return (
-        f"a batch holds {number} places of substituted records; at most {MOST_HITS} are accounted "
-        "for: lower the rate, the batch or the group"
-    )
-
-
-def _truncated(noise: _Shifts, sampling: Sampling) -> Pair:
+def _truncated(noise: _Shifts, sampling: Sampling, *, keeps_its_place: bool) -> Pair:
     """Return the public choice: the other records leave room in the batch, or they fill it."""
     full, displaced = displacement(sampling)
     room = noise.hit_or_miss(sampling.rate, noise.noise.sensitivity)
     if full == 0:
         return room
     noise.require_symmetric("displacing a record of a truncated batch")
-    moved = noise.hit_or_miss(displaced, noise.noise.substitution_sensitivity)
+    if keeps_its_place:
+        # Neither world is the one without it: its losses below 0 are no longer those of a miss.
+        moved = noise.symmetric(displaced, noise.largest_shift)
+    else:
+        moved = noise.hit_or_miss(displaced, noise.noise.substitution_sensitivity)
     if full == 1:
         return moved
     return Pair.choice([(1 - full, room), (full, moved)])
 
 
-def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
-    """Return p, the chance that the other records fill a truncated batch, and q′ given that.
-
-    Both to 60 digits.
-
-    >>> [round(float(part), 6) for part in displacement(
-    ...     Sampling("truncated_poisson", sp.Rational(1, 10), batch=2, records=10))]
-    [0.225159, 0.062348]
-    """
-    assert sampling.batch is not None
+def _averaged(noise: _Shifts, sampling: Sampling) -> Pair:
+    """Return the pair of a batch whose size shows: given that, one record is exchanged."""
+    noise.require_symmetric("exchanging a record of a batch for another")
     assert sampling.records is not None
-    q, size, records = _fraction(sampling), sampling.batch, sampling.records
-    full = _binomial_tail(records - 1, q, size)
-    if full < _NOTHING:
-        return sp.Integer(0), sp.Integer(0)
-    rate = min(Fraction(1), size * _binomial_tail(records, q, size + 1) / (records * full))
-    return _rounded_up(full, _LONG), _rounded_up(rate, _LONG)
-
-
-def hits(sampling: Sampling) -> list[Fraction]:
-    """Return Pr[at least j places of a fixed batch hold a substituted record], j = 0, 1, ...
-
-    Draws with replacement hit a group of k records with probability kq each; without replacement
-    the number of places is hypergeometric.
-
-    >>> [float(tail) for tail in hits(Sampling("with_replacement", sp.Rational(1, 4), batch=2))]
-    [1.0, 0.4375, 0.0625, 0.0]
-    """
-    rate = _fraction(sampling)
-    if sampling.scheme == "with_replacement":
-        draws, rate = sampling.batch or 1, min(Fraction(1), sampling.group * rate)
-        if draws * rate > MOST_HITS:
-            raise InputError(_too_many(f"{float(draws * rate):.4g} on average"))
-        tails = [Fraction(1)]
-        while tails[-1] > _FAR and len(tails) <= 2 * MOST_HITS:
-            tails.append(_binomial_tail(draws, rate, len(tails)))
-        return tails
-    records, group = sampling.records or 1, sampling.group
-    size = rate * records
-    if size.denominator != 1:
-        raise InputError(
-            f"{float(size):.6g} of {records} records is no batch: rate times records must be whole"
-        )
-    places = [_hypergeometric(records, group, int(size), j) for j in range(group + 1)]
-    return [*(sum(places[j:], Fraction(0)) for j in range(group + 1)), Fraction(0)]
-
-
-def _hypergeometric(records: int, group: int, size: int, j: int) -> Fraction:
-    """Return the chance that a batch of `size` out of `records` holds j of a group."""
-    inside = math.prod(size - i for i in range(j))
-    outside = math.prod(records - size - i for i in range(group - j))
-    ways = math.comb(group, j) * inside * outside
-    return Fraction(max(ways, 0), math.prod(records - i for i in range(group)))
-
-
-def _fraction(sampling: Sampling) -> Fraction:
-    rate = sampling.rate
-    if not rate.is_Rational:
-        raise InputError(
-            f"{sampling.scheme} sampling needs the value of its rate, a rational number, "
-            f"before its pair can be written; it is {rate}"
-        )
-    return Fraction(int(rate.p), int(rate.q))
-
-
-def _binomial_tail(draws: int, rate: Fraction, least: int) -> Fraction:
-    """Return Pr[Bin(draws, rate) ≥ least], the upper end of a ball of some 200 bits."""
-    if least <= 0:
-        return Fraction(1)
-    if least > draws or rate == 0:
-        return Fraction(0)
-    if rate == 1:
-        return Fraction(1)
-    with ctx.workprec(_LONG + 60):
-        chance = arb(rate.numerator) / rate.denominator
-        ball = chance.beta_lower(least, draws - least + 1, regularized=1)
-        if not ball.is_finite():
-            raise InputError(f"the tail of a binomial of {draws} draws cannot be evaluated")
-        mantissa, exponent = ball.upper().man_exp()
-    return min(Fraction(1), max(int(mantissa) * Fraction(2) ** int(exponent), Fraction(0)))
-
-
-def _rounded_up(probability: Fraction, bits: int = _BITS) -> sp.Rational:
-    """Return the probability, or the next number of so many bits where it has more."""
-    top, bottom = probability.numerator, probability.denominator
-    if bottom.bit_length() > bits:
-        places = bits + bottom.bit_length() - top.bit_length()
-        top, bottom = min(-(-(top << places) // bottom), 1 << places), 1 << places
-    return sp.Rational(top, bottom)
-
-
-def binomial_weights(draws: int, rate: sp.Expr) -> list[sp.Expr]:
-    """Return C(m, j) q^j (1 − q)^{m−j} for j = 0 … m, exactly.
-
-    >>> binomial_weights(2, sp.Rational(1, 4))
-    [9/16, 3/8, 1/16]
-    """
-    return [math.comb(draws, j) * rate**j * (1 - rate) ** (draws - j) for j in range(draws + 1)]
+    q, found = fraction(sampling), sizes(sampling.records, fraction(sampling))
+    shift, rate = noise.noise.substitution_sensitivity, sp.Rational(q)
+    alternatives = [
+        (sp.Rational(mass), noise.hit_or_miss(rate, shift, sp.Rational(ratio)))
+        for mass, ratio in zip(found.masses, found.ratios, strict=True)
+    ]
+    lost = noise.infinite_loss(sp.Rational(found.lost_with), sp.Rational(found.lost_without))
+    return Pair.choice([*alternatives, (sp.Integer(1), lost)])

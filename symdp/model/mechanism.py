@@ -10,6 +10,7 @@ import sympy as sp
 
 from symdp.errors import InputError, suggestion
 from symdp.model import assumption, description
+from symdp.model.average import SUM
 from symdp.model.guarded import substitute
 from symdp.model.intake import Intake, readings
 from symdp.model.pair import Component, Pair, Support, normalized
@@ -82,8 +83,7 @@ class Mechanism:
             sensitivity where it is left out
         support : (lower, upper), "integers" or "naturals"
         parameters : name -> domain word. Left out, every other symbol is a parameter: its
-            assumptions give the domain, and a symbol without any is taken as real, that is,
-            replaced by the real symbol of its name
+            assumptions give the domain, and one without any becomes the real symbol of its name
         normalize : divide by the sum or integral of the density, kept exact and unevaluated
         assume : what holds of parameters that have no value yet; see `assuming`
 
@@ -201,8 +201,8 @@ class Mechanism:
     def neighbours(self) -> str:
         """The neighbouring relation: which two data sets the guarantee cannot tell apart.
 
-        A fixed batch admits substitution alone, other noise speaks of one record added or removed
-        where nothing else was asked, and two laws that were given of whatever their author means.
+        Unasked: of a fixed batch substitution, of other noise one record added or removed, and of
+        two laws that were given whatever their author means.
         """
         return self.relation or usual_relation(self)
 
@@ -222,8 +222,8 @@ class Mechanism:
         Parameters
         ----------
         relation : "add_remove"; "substitution", where one record's value changes and the output
-            moves by up to twice the sensitivity; or "zero_out", where one record's contribution
-            is left out and which costs what add_remove does
+            moves by up to twice the sensitivity; or "zero_out", where a record contributes nothing
+            and keeps its place, which costs what add_remove does but for truncated batches
 
         Raises
         ------
@@ -285,25 +285,23 @@ class Mechanism:
         group: int = 1,
         steps: int | None = None,
         participations: int | None = None,
+        released: str = SUM,
     ) -> Mechanism:
         """Return the mechanism run on a random part of the records.
 
         Parameters
         ----------
-        scheme : "poisson", "without_replacement", "with_replacement", "truncated_poisson" or
-            "random_allocation"; see `Sampling`, and `symdp.model.dominating` for the pair of each
+        scheme : see `Sampling`, and `symdp.model.dominating` for the pair of each
         rate : probability from 0 to 1, a number or an expression of parameters; a name or symbol
             on its own that is no parameter yet becomes one, a probability
         batch : number of draws with replacement, or the most records that a Poisson batch keeps
-        records : number of all records, for truncated_poisson and for groups without replacement
-        group : number of records that are protected together
-        steps, participations : of random_allocation, which takes no rate: a record takes part in
-            so many (1 where left out) of so many steps
+        records, group : number of all records, and of those that are protected together
+        steps, participations : of random_allocation, without rate: in how many of them it is (1)
+        released : "sum", noisy, also divided by a constant; or "average" of the drawn, for poisson
 
         Raises
         ------
-        InputError : a wrong scheme or number, a mechanism that is subsampled already, or one
-            that is not additive noise and a scheme other than poisson.
+        InputError : a wrong scheme or number, or a mechanism that it does not fit.
 
         >>> from symdp import mechanisms
         >>> fixed = mechanisms.gaussian(sigma=2).subsample("without_replacement", "1/100")
@@ -315,9 +313,11 @@ class Mechanism:
         if scheme == ALLOCATION:
             if rate is not None:
                 raise InputError("random_allocation takes no rate: steps and participations say it")
-            return replace(self, sampling=allocation(steps, participations))
+            held = allocation(steps, participations)
+            return replace(self, sampling=replace(held, released=released))
+        drawn = (batch, records, group, steps, participations, released)
         if rate is None:
-            Sampling(scheme, sp.Integer(1), batch, records, group, steps, participations)
+            Sampling(scheme, sp.Integer(1), *drawn)
             raise InputError(f"the sampling rate must be a number: {scheme} sampling needs one")
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
         new = alone and str(rate) not in {parameter.name for parameter in self.declared}
@@ -325,7 +325,7 @@ class Mechanism:
         intake = Intake(self.variable, self.support, None, (*self.declared, *rates))
         expr = intake.formula(rate, "the sampling rate")
         expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
-        sampling = Sampling(scheme, expr, batch, records, group, steps, participations)
+        sampling = Sampling(scheme, expr, *drawn)
         return replace(self, sampling=sampling, declared=intake.declared)
 
     def normalized(self) -> Mechanism:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from symdp.errors import InputError
+from symdp.model.average import AVERAGE, SUM
 from symdp.model.dominating import is_attained
 from symdp.model.relation import PAIR, Protection, protects
 
@@ -24,6 +25,8 @@ def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
         If two steps speak of different neighbours: their losses do not add up to anything.
     """
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
+    averages = any(m.sampling is not None and m.sampling.released == AVERAGE for m in mechanisms)
+    released = AVERAGE if averages else SUM
     sampling, attained = ", ".join(schemes), all(map(is_attained, mechanisms))
     found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
     if not found:
@@ -40,4 +43,4 @@ def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
             f"a pair of laws speaks of one record, {one.summary} of {first[1]}: "
             "compose steps of one group size"
         )
-    return Protection(first[0], sampling, first[1], attained)
+    return Protection(first[0], sampling, first[1], attained, released)

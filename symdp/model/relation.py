@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from symdp.errors import InputError, suggestion
+from symdp.model.average import AVERAGE, SUM
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -73,8 +74,15 @@ def check_relation(mechanism: Mechanism) -> None:
         raise InputError(f"{scheme} sampling needs additive noise; {name} is a pair")
     if mechanism.is_given and group > 1:
         raise InputError(f"groups need additive noise; {name} is a pair of two laws")
+    if sampling.released == AVERAGE and mechanism.is_given:
+        raise InputError(f"released = average needs additive noise; {name} is a pair of two laws")
     if mechanism.relation is None:
         return
+    if sampling.released == AVERAGE and mechanism.relation != ADD_REMOVE:
+        raise InputError(
+            f"released = average: a pair is proved for add_remove, not for {mechanism.relation}; "
+            "divide by a constant, the expected size of a batch, say: then released is sum"
+        )
     if scheme in _FIXED_BATCH and mechanism.relation != SUBSTITUTION:
         raise InputError(
             f"{scheme}: a batch of fixed size admits the relation substitution alone, not "
@@ -106,12 +114,16 @@ class Protection:
         How many records are protected together.
     is_attained
         Whether data sets are known that are as far apart as the pair; else it is an upper bound.
+    released
+        "sum", the noisy sum of a batch or that divided by a constant; "average" where a step
+        divides by the number of records that were drawn.
     """
 
     relation: str = PAIR
     sampling: str = "none"
     group: int = 1
     is_attained: bool = True
+    released: str = SUM
 
     @property
     def sentence(self) -> str:
@@ -121,9 +133,13 @@ class Protection:
         "one record's value changed; fixed batches: an upper bound that no known data attain"
         """
         text = protects(self.relation, self.group)
+        if self.relation == ZERO_OUT and "truncated" in self.sampling:
+            text += ", its place in the batch kept"
         if self.is_attained:
             return text
-        if "random_allocation" in self.sampling:
+        if self.released == AVERAGE:
+            what = "averages over the records drawn"
+        elif "random_allocation" in self.sampling:
             what = "several steps for one record"
         else:
             what = "truncated batches" if "truncated" in self.sampling else "fixed batches"
@@ -133,4 +149,5 @@ class Protection:
         """Return the entries of an answer's JSON object."""
         group = {"group": self.group} if self.group > 1 else {}
         own = {"relation": self.relation, "sampling": self.sampling}
-        return {**own, **group, "protects": self.sentence}
+        released = {} if self.released == SUM else {"released": self.released}
+        return {**own, **group, **released, "protects": self.sentence}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
+from symdp.model.average import AVERAGE, RATE_AVERAGE, RELEASED, SUM
 from symdp.model.guarded import sign_of, substitute
 from symdp.model.sampling import symbols_of
 
@@ -66,11 +67,14 @@ class Sampling:
       one step of a composition. The rate is `participations` / `steps`.
 
     `group` is the number of records that are protected together; groups without replacement need
-    `records` too. The pairs that follow stand in `symdp.model.dominating`.
+    `records` too. `released` is what is seen of a batch: "sum", the noisy sum or that divided by a
+    constant, or "average", divided by the number of records that were drawn, which needs `records`
+    and Poisson sampling. The pairs that follow stand in `symdp.model.dominating`.
 
     Raises
     ------
-    InputError : an unknown scheme, a rate outside [0, 1], a missing or superfluous number.
+    InputError : an unknown scheme, a rate outside [0, 1], a missing or superfluous number, or
+        what is released of a batch without a proved pair.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Sampling:
     group: int = 1
     steps: int | None = None
     participations: int | None = None
+    released: str = SUM
 
     def __post_init__(self) -> None:
         if self.scheme in UNPROVED:
@@ -107,6 +112,7 @@ class Sampling:
             )
         if self.group > 1 and self.scheme in {"truncated_poisson", ALLOCATION}:
             raise InputError(f"no pair is proved for groups under {self.scheme}; use group 1")
+        self._check_released()
         self._check_allocation()
         self._check_number("batch", self.scheme in _WITH_BATCH, _BATCH[self.scheme])
         self._check_number("records", self._needs_records, "how many there are in all")
@@ -116,7 +122,26 @@ class Sampling:
     @property
     def _needs_records(self) -> bool:
         grouped = self.scheme == "without_replacement" and self.group > 1
-        return grouped or self.scheme == "truncated_poisson"
+        return grouped or self.scheme == "truncated_poisson" or self.released == AVERAGE
+
+    def _check_released(self) -> None:
+        if self.released == RATE_AVERAGE:
+            raise InputError(
+                "rate_average: where the sum is divided by the rate times len(data), a record more "
+                "or less changes the noise of every coordinate, so that no bound holds without "
+                "their number. Divide by a constant, or hold the number of records public and ask "
+                "zero_out or substitution: then released is sum"
+            )
+        if self.released not in RELEASED:
+            known = (*RELEASED, RATE_AVERAGE)
+            hint = suggestion(str(self.released), known) or f"; there are {', '.join(known)}"
+            raise InputError(f"unknown value of released {self.released!r:.60}{hint}")
+        if self.released == AVERAGE and (self.scheme != "poisson" or self.group > 1):
+            what = self.scheme if self.group == 1 else f"a group of {self.group}"
+            raise InputError(
+                f"released = average: a pair is proved for poisson sampling of single records, not "
+                f"for {what}; divide by a constant, then released is sum"
+            )
 
     def _check_allocation(self) -> None:
         for name in ("steps", "participations"):
@@ -161,7 +186,8 @@ class Sampling:
         text = f"{self.scheme} sampling at rate {self.rate}"
         text += f", batch {self.batch}" if self.batch else ""
         text += f", {self.records} records" if self.records else ""
-        return text + (f", groups of {self.group}" if self.group > 1 else "")
+        text += f", groups of {self.group}" if self.group > 1 else ""
+        return text + (", averages released" if self.released == AVERAGE else "")
 
 
 def hint(scheme: str) -> str:

@@ -18,6 +18,7 @@ import sympy as sp
 
 from symdp.errors import InputError, suggestion
 from symdp.exact_number import shorten
+from symdp.model.average import SUM
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
@@ -237,9 +238,8 @@ def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechani
     if table is None:
         return mechanism
     with at("[sampling]"):
-        refuse_unknown(
-            table, ("scheme", "rate", "batch", "records", "group", "steps", "participations")
-        )
+        numbers = ("batch", "records", "group", "steps", "participations")
+        refuse_unknown(table, ("scheme", "rate", *numbers, "released"))
         scheme = take(table, "scheme", str, required=True)
         rate = take(table, "rate", object, required=scheme != ALLOCATION)
         if rate is not None and not isinstance(rate, str):
@@ -252,6 +252,7 @@ def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechani
             group=take(table, "group", int, default=1),
             steps=take(table, "steps", int),
             participations=take(table, "participations", int),
+            released=take(table, "released", str, default=SUM),
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count
 from symdp.errors import InputError
+from symdp.model.average import SUM
 from symdp.questions.composition import Composition
 from symdp.questions.ledger_file import Filed
 
@@ -291,6 +292,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         "parameters": {p.name: p.domain for p in mechanism.declared},
         "relation": mechanism.relation,
         **{name: None if sampling is None else getattr(sampling, name) for name in _SAMPLING},
+        **({} if sampling is None or sampling.released == SUM else {"released": sampling.released}),
         "formulas": write_expressions(formulas),
     }
 
@@ -308,13 +310,25 @@ def _read(written: object) -> Mechanism:
     from symdp.model.sampling import declare, variable_symbol
     from symdp.model.schemes import Sampling
 
-    keys = {"name", "support", "source", "parameters", "relation", "formulas", *_SAMPLING, *_TEXTS}
+    keys = {
+        "name",
+        "support",
+        "source",
+        "parameters",
+        "relation",
+        "formulas",
+        "released",
+        *_SAMPLING,
+        *_TEXTS,
+    }
     if not isinstance(written, dict):
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     if not {"relation", "records", "group"} & set(written):  # as earlier versions wrote it
         written = {**written, "relation": None, "records": None, "group": 1}
     if not set(_TEXTS) & set(written):
         written = {**written, **dict.fromkeys(_TEXTS, "")}
+    if "released" not in written:  # the sum goes without saying
+        written = {**written, "released": SUM}
     if not {"steps", "participations"} & set(written):  # as versions before random allocation
         written = {**written, "steps": None, "participations": None}
     if set(written) != keys:
@@ -340,7 +354,7 @@ def _read(written: object) -> Mechanism:
     support = Support(kind, *ends, _all(formulas, "point"))
     sampling: Sampling | None = None
     if written["scheme"] is not None:
-        own = {name: written[name] for name in _SAMPLING if name != "scheme"}
+        own = {name: written[name] for name in (*_SAMPLING, "released") if name != "scheme"}
         sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")

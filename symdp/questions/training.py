@@ -65,7 +65,7 @@ class TrainingRun:
     @property
     def repeats(self) -> int:
         """How often `step` is taken: every step, or every epoch where an epoch is drawn at once."""
-        if self.sampling not in _BY_EPOCH or self.batch == self.examples:
+        if self.sampling not in _BY_EPOCH:
             return self.steps
         # A run of so many epochs has this many steps, its last batch among them.
         epochs = self.steps * self.batch // self.examples
@@ -78,9 +78,9 @@ class TrainingRun:
 
     def step(self) -> Mechanism:
         """Return what is repeated, its multiplier free."""
-        step = self.noise
-        if self.batch < self.examples:  # else every step sees all the data
-            step = step.subsample(self.sampling, **_DRAWS[self.sampling](self))
+        # Also where a batch holds as many as there are: draws with replacement still repeat some,
+        # truncated batches still leave some out, and a batch of fixed size admits one relation.
+        step = self.noise.subsample(self.sampling, **_DRAWS[self.sampling](self))
         return step if self.relation is None else step.under(self.relation)
 
     def composition(self, multiplier: Number) -> Composition:
@@ -94,8 +94,8 @@ class TrainingRun:
         return calibrate(self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta)
 
     def drawn(self, sampling: str) -> TrainingRun:
-        """Return the same run under another sampling and the relation that it admits."""
-        return replace(self, sampling=sampling, relation=None)
+        """Return the same run, and the relation that was asked for, under another sampling."""
+        return replace(self, sampling=sampling)
 
 
 def _share(run: TrainingRun) -> Mapping[str, Any]:

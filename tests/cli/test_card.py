@@ -118,6 +118,19 @@ def test_text_is_escaped(shell, tmp_path, ending, kept):
     assert "0.926342" in text  # ε, rounded up
 
 
+def test_a_card_of_batches_of_all_examples_names_how_they_are_drawn(shell, tmp_path):
+    path = tmp_path / "card.json"
+    run = "card --examples 9 --batch 9 --steps 3 --noise 3 --delta 1e-5 --json --sampling"
+    held = shell(f"{run} truncated_poisson --largest-batch 4 -o", str(path)).json
+    assert "truncated batches" in held["neighboring_datasets"]["protects"]
+    steps = symdp.training(
+        9, 9, steps=3, noise=3, sampling="truncated_poisson", largest_batch=4
+    )  # fmt: skip
+    assert held["privacy_parameters"][0]["epsilon"] == steps.epsilon(1e-5).epsilon
+    fixed = shell(f"{run} without_replacement --relation substitution -o", str(path)).json
+    assert "value changed; fixed batches" in fixed["neighboring_datasets"]["protects"]
+
+
 @pytest.mark.slow
 def test_a_training_run_and_a_proof(shell, tmp_path):
     path = tmp_path / "card.json"

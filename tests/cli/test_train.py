@@ -52,6 +52,23 @@ def test_csv_has_a_line_for_each_sampling(shell):
     assert all(row["error"] == "" and float(row["steps"]) == 500 for row in rows)
 
 
+def test_every_row_speaks_of_the_relation_asked_for(shell):
+    line = "train --examples 4 --batch 4 --steps 2 --noise 3 --delta 1e-3 --largest-batch 2 --json"
+    plain = {row["sampling"]: row for row in shell(line).json["samplings"]}
+    assert plain["with_replacement"]["epsilon"] > 2 * plain["poisson"]["epsilon"]
+    assert plain["truncated_poisson"]["epsilon"] > 1.05 * plain["poisson"]["epsilon"]
+    assert "value changed; fixed batches" in plain["without_replacement"]["protects"]
+    assert "truncated batches" in plain["truncated_poisson"]["protects"]
+    changed = {r["sampling"]: r for r in shell(f"{line} --relation substitution").json["samplings"]}
+    assert all("value changed" in row["protects"] for row in changed.values() if not row["error"])
+    refused = {name for name, row in changed.items() if row["error"]}
+    assert refused == {"truncated_poisson", "random_allocation"}
+    added = {r["sampling"]: r for r in shell(f"{line} --relation add-remove").json["samplings"]}
+    refused = {name for name, row in added.items() if row["error"]}
+    assert refused == {"without_replacement", "with_replacement"}
+    assert all(row["epsilon"] is None for row in added.values() if row["error"])
+
+
 @pytest.mark.slow
 def test_the_noise_for_an_epsilon(shell):
     answer = shell(f"{RUN} --target-epsilon 1 --json").json

@@ -1,0 +1,109 @@
+r"""What is released of a batch: its noisy sum, or its average over the records that were drawn.
+
+Whoever sees the average sees the size b of the batch too, and then the sum. With N records, the
+one in question among them, and B the binomial masses of N − 1 draws at rate q, the size is b
+
+.. math:: \text{without the record: } B(b), \qquad
+   \text{with it: } (1 - q) B(b) + q B(b - 1).
+
+Given b, a batch with the record has another one less: an exchange, which moves the sum by 2D at
+most. So the pair is Q(b, y) = B(b) f(y), P(b, y) = (1 − q) B(b) f(y) + q B(b − 1) f(y − 2D). The
+derivation page on averages has the proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from symdp.errors import InputError
+
+SUM, AVERAGE, RATE_AVERAGE = "sum", "average", "rate_average"
+RELEASED = (SUM, AVERAGE)
+MOST_SIZES = 64  # each is derived and compiled on its own; more are split between neighbours
+_FAINT = Fraction(1, 10**21)  # sizes less likely than this are charged an infinite loss
+_BITS = 70  # of a mass, rounded down; what is lost is charged an infinite loss as well
+_PRECISION = 260
+_LARGEST = 10**7  # sizes that are looked at one by one
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a batch: masses without the record, and the ratios B(b − 1)/B(b).
+
+    `lost_with` and `lost_without` are what is left of the masses with the record and without it.
+    """
+
+    masses: tuple[Fraction, ...]
+    ratios: tuple[Fraction, ...]
+    lost_with: Fraction
+    lost_without: Fraction
+
+
+def sizes(records: int, rate: Fraction) -> Sizes:
+    """Return the sizes of a Poisson batch out of `records`, merged where there are many.
+
+    A size between two kept ones is split between them so that the masses of both laws stay: both
+    laws are linear in the ratio, so that the larger choice of sizes can imitate the smaller.
+
+    >>> few = sizes(3, Fraction(1, 2))
+    >>> [float(mass) for mass in few.masses], [str(ratio) for ratio in few.ratios]
+    ([0.25, 0.5, 0.25], ['0', '1/2', '2'])
+    >>> float(few.lost_with), 0 <= few.lost_without < 1e-20
+    (0.125, True)
+    """
+    if rate == 1:  # the size is the number of records, and no size is had in both worlds
+        return Sizes((), (), Fraction(1), Fraction(1))
+    likely = _likely(records, rate)
+    ratios = {b: b * (1 - rate) / ((records - b) * rate) for b in likely}
+    step = -(-len(likely) // MOST_SIZES)
+    first, last = min(likely), max(likely)
+    kept = sorted({*range(first, last, step), last})
+    masses = dict.fromkeys(kept, Fraction(0))
+    for b, mass in likely.items():
+        low = kept[min((b - first) // step, max(len(kept) - 2, 0))]
+        high = kept[min(kept.index(low) + 1, len(kept) - 1)]
+        share = Fraction(0)
+        if high != low:
+            share = (ratios[b] - ratios[low]) / (ratios[high] - ratios[low])
+        masses[low] += mass * (1 - share)
+        masses[high] += mass * share
+    down = tuple(_rounded_down(masses[b]) for b in kept)
+    held = tuple(ratios[b] for b in kept)
+    with_it = sum((m * (1 - rate + rate * r) for m, r in zip(down, held, strict=True)), Fraction(0))
+    return Sizes(down, held, 1 - with_it, 1 - sum(down, Fraction(0)))
+
+
+def _likely(records: int, rate: Fraction) -> dict[int, Fraction]:
+    """Return lower bounds on the masses of Bin(N − 1, q) where they are not faint."""
+    others = records - 1
+    mode = int((others + 1) * rate)
+    found: dict[int, Fraction] = {}
+    with ctx.workprec(_PRECISION):
+        chance = arb(rate.numerator) / rate.denominator
+        logs = chance.log(), (1 - chance).log()
+        for walk in (range(min(mode, others), -1, -1), range(mode + 1, others + 1)):
+            for b in walk:
+                ways = arb(others + 1).lgamma() - arb(b + 1).lgamma() - arb(others - b + 1).lgamma()
+                mass = _lower((ways + b * logs[0] + (others - b) * logs[1]).exp())
+                if mass < _FAINT:
+                    break
+                if len(found) > _LARGEST:
+                    raise InputError(f"{records} records: too many sizes of a batch")
+                found[b] = mass
+    return found
+
+
+def _lower(ball: arb) -> Fraction:
+    mantissa, exponent = ball.lower().man_exp()
+    return max(int(mantissa) * Fraction(2) ** int(exponent), Fraction(0))
+
+
+def _rounded_down(mass: Fraction) -> Fraction:
+    """Return the mass, or the next number below it of so many bits where it has more."""
+    if mass.denominator.bit_length() <= _BITS:
+        return mass
+    places = _BITS + mass.denominator.bit_length() - mass.numerator.bit_length()
+    return Fraction((mass.numerator << places) // mass.denominator, 1 << places)
