@@ -48,5 +48,8 @@ def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
     known = log_delta > -math.inf
     error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
     # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
-    complement = found.log_complement if log_delta > HALF else log_one_minus_exp(log_delta)
-    return exact_answer(log_delta, complement, error, epsilon=epsilon)
+    if log_delta > HALF:
+        complement, off = found.log_complement, found.complement_error
+    else:
+        complement, off = log_one_minus_exp(log_delta), None
+    return exact_answer(log_delta, complement, error, epsilon=epsilon, complement_error=off)

@@ -1,6 +1,6 @@
 """δ(ε) of one step from its definition, cut at the roots of ℓ(x) = ε.
 
-    δ(ε) = ∫_{ℓ>ε} P (1 − e^{ε−ℓ}) dx,    1 − δ(ε) = ∫ P min(1, e^{ε−ℓ}) dx.
+    δ(ε) = ∫_{ℓ>ε} P (1 − e^{ε−ℓ}) dx,    1 − δ(ε) = ∫_{ℓ≤ε} P dx + e^ε ∫_{ℓ>ε} Q dx.
 
 Both are integrals of positive functions by adaptive Gauss–Legendre panels, which say what they left
 unresolved. Rounding of the loss counts next to the largest one, where δ is as small as the distance
@@ -37,7 +37,8 @@ _LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
 class Profile(NamedTuple):
     """log δ(ε) and log(1 − δ(ε)) of the finite part of one step, and how far off δ may be.
 
-    The error is relative: what the rules for δ left unresolved. `log_rounded` is the part of δ that
+    The error is relative: what the rules for δ left unresolved, as `complement_error` is what those
+    for 1 − δ did. `log_rounded` is the part of δ that
     comes from losses in double precision, and not from the largest one, which is known beyond it.
     """
 
@@ -45,6 +46,7 @@ class Profile(NamedTuple):
     log_complement: float
     error: float
     log_rounded: float
+    complement_error: float
 
 
 def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -61,18 +63,21 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
         return None
     part = law.parts[0][0]
     known = part.known_profile(epsilon)
-    profile = log_profile(part, epsilon) if known is None else Profile(*known[:3], -math.inf)
-    finite, complement, missing, rounded = profile
+    profile = (
+        log_profile(part, epsilon) if known is None else Profile(*known[:3], -math.inf, known[2])
+    )
+    finite, complement, missing, rounded, off = profile
     # Far in a tail the density is e to a large negative number, whose rounding counts.
     error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(finite), 1e6)
     error += part.base.error if known is None else 0.0
+    off += 4.0 * ROUNDED + 2.0 * ROUNDING * (abs(complement) + abs(epsilon)) + part.base.error
     # Next to the largest loss the rounding of others is not small beside their distance from ε.
     top = law.loss_bounds[1]
     if math.isfinite(top) and rounded > -math.inf:
         error += ROUNDED * abs(top) / law.below_top(epsilon) * math.exp(rounded - finite)
     log_delta = log_add_exp(finite, law.log_mass_at_infinity)
     slope = math.nan if known is None else -math.exp(min(known[3] - log_delta, 700.0))
-    return exact_answer(log_delta, complement, error, slope, epsilon)
+    return exact_answer(log_delta, complement, error, slope, epsilon, off)
 
 
 def log_profile(law: LossLaw, epsilon: float) -> Profile:
@@ -86,6 +91,7 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
     topmost: list[float] = []
     errors: list[tuple[float, float]] = []  # with the size of what they are relative to
     losses: list[float] = []
+    lost: list[tuple[float, float]] = []  # as `errors`, of 1 − δ
     top = law.precise_top
     beyond = None if top is None else float(top - Fraction(epsilon))
 
@@ -113,7 +119,7 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
             if np.isposinf(middle):
                 continue
             if part.flat:
-                rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
+                rule = build_rule(Outline(part), {-1.0: 0.0, 0.0: 0.0}, 0.0)
                 log_p, loss = part.accurate(rule.x)
                 held = np.asarray(log_p + rule.log_weight)
                 add_atoms(np.asarray(loss), held)
@@ -123,10 +129,16 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
                 values, error = _weights(part, lambda loss: _log_gain(loss, epsilon))
                 _add(gains, values)
                 errors.append((error, _log_total(gains)))
-            _add(losses, _weights(part, lambda loss: _log_cap(loss, epsilon))[0])
+            # With little noise Q has its mass where P has none, so that its rule is its own.
+            above = bool(middle > epsilon)
+            values, error = _weights(part.reversed() if above else part, np.zeros_like)
+            _add(losses, values + (epsilon if above else 0.0))
+            lost.append((error, _log_total(losses)))
     total = _log_total([*gains, *topmost])
+    complement = _log_total(losses)
     error = sum(e * math.exp(size - total) for e, size in errors if total > -math.inf)
-    return Profile(total, _log_total(losses), error, _log_total(gains))
+    off = sum(e * math.exp(size - complement) for e, size in lost if complement > -math.inf)
+    return Profile(total, complement, error, _log_total(gains), off)
 
 
 def _log_gain(loss: Array, epsilon: float) -> Array:
@@ -186,7 +198,8 @@ def _at_integers(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> Ar
     """Return log contributions of the integers where P, Q or the payoff is not negligible."""
     x = integer_nodes(piece, [-1.0, 0.0])
     # Far in a tail, what makes up all of δ is negligible against P.
-    x = np.union1d(x, integer_nodes(_payoff(piece, log_factor), [0.0]))
+    weighted = replace(_payoff(piece, log_factor), joint=None)  # which knows no payoff
+    x = np.union1d(x, integer_nodes(weighted, [0.0]))
     log_p, loss = piece.accurate(x)
     return np.asarray(log_p + log_factor(loss))
 
@@ -197,7 +210,7 @@ def _weights(part: SmoothPiece, log_factor: Callable[[Array], Array]) -> tuple[A
     A rule that had to follow the rounding of the payoff has many nodes, and says how far off it is.
     """
     if part.flat:
-        rule = build_rule(Outline(part), {0.0: 0.0}, 0.0)
+        rule = build_rule(Outline(part), {-1.0: 0.0, 0.0: 0.0}, 0.0)
     else:
         outline = Outline(_payoff(part, log_factor), tilts=(0.0,))
         log_mass = float(outline.log_masses([0.0])[0])

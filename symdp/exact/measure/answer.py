@@ -40,4 +40,5 @@ def measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
         found.slope * math.exp(found.log_delta - log_delta) if log_delta > -math.inf else math.nan
     )
     complement = min(found.log_complement, 0.0)
-    return exact_answer(min(log_delta, 0.0), complement, found.error, slope)
+    off = found.complement_error
+    return exact_answer(min(log_delta, 0.0), complement, found.error, slope, complement_error=off)
