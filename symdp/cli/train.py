@@ -224,13 +224,13 @@ def _print(plan: _Plan) -> None:
         soft_wrap=True,
     )
     screen.print("the same run, by how its batches are drawn:")
-    table = Table("sampling", "ε", "from", "to", "Rényi", "protects", box=None)
+    table = Table("sampling", "ε", "kind", "from", "to", "Rényi", "protects", box=None)
     for row in plan.rows:
         if row.answer is None:
-            table.add_row(row.sampling, "–", "", "", "", row.error)
+            table.add_row(row.sampling, "–", "", "", "", "", row.error)
             continue
         low, high = row.answer.bound_texts(10)
-        shown = row.answer.epsilon_text(8), low or "", high or ""
+        shown = row.answer.epsilon_text(8), row.answer.kind, low or "", high or ""
         theirs = "–" if row.peers is None else row.peers.epsilon_text(8)
         table.add_row(row.sampling, *shown, theirs, row.protects)
     screen.print(table)

@@ -340,7 +340,8 @@ class Mechanism:
         if isinstance(source, Noise):
             divided: Source = source.of_density(normalized(source.density, *held))
         else:
-            divided = Laws(normalized(source.P, *held), normalized(source.Q, *held))
+            P, Q = (normalized(law, *held) for law in (source.P, source.Q))
+            divided = Laws(P, Q, source.is_bound)
         return replace(self, source=divided, template=None)
 
     def pair(self, direction: str = "remove") -> Pair:
