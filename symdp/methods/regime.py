@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 
-# An asymptotic series is about as accurate as its first omitted term is small: errors of up to
-# twice its size were seen. So an estimate that is off by a percent says so.
+# An asymptotic series is about as accurate as its first omitted terms are small, to a factor of
+# about two: an estimate that is off by a percent says so.
 LARGEST_ERROR = 0.005  # relative: a series is out of its regime where the next term says more
 # The first omitted term of a sum of one or two losses that are not normal may say little of those
 # beyond it: of lugannani-rice, errors of eight times its size were seen.

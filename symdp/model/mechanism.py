@@ -340,8 +340,7 @@ class Mechanism:
         if isinstance(source, Noise):
             divided: Source = source.of_density(normalized(source.density, *held))
         else:
-            P, Q = (normalized(law, *held) for law in (source.P, source.Q))
-            divided = Laws(P, Q, source.is_bound)
+            divided = replace(source, P=normalized(source.P, *held), Q=normalized(source.Q, *held))
         return replace(self, source=divided, template=None)
 
     def pair(self, direction: str = "remove") -> Pair:
