@@ -193,6 +193,9 @@ def steps_of(count: int) -> str:
 def meaning(answer: Guarantee) -> str:
     """Return in words what the number is: exact, a proved bound, or an estimate."""
     bounds = _bounds(answer)
+    if answer.kind != answer.for_pair:
+        exactly = _EXACTLY.get(answer.method, "exact formula in floating point")
+        return f"upper bound: {exactly} for a pair that dominates{bounds}"
     if answer.kind == "exact":
         return f"{_EXACTLY.get(answer.method, 'exact formula in floating point')}{bounds}"
     if answer.kind == "bound":

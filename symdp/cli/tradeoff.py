@@ -59,13 +59,15 @@ def _tell(
     from symdp.decimal_text import given, rounded
     from symdp.questions.tradeoff import membership_advantage, trade_off
 
-    misses = [float(miss) for miss in trade_off(steps, rates, side)]
+    # All at once: what is computed for one rate tells of its neighbours.
+    grid = [] if plot is None else [place / (_DRAWN - 1) for place in range(_DRAWN)]
+    found = [float(miss) for miss in trade_off(steps, [*rates, *grid], side)]
+    misses, drawn = found[: len(rates)], found[len(rates) :]
     advantage = membership_advantage(steps)
     if plot is not None:
         from symdp.report.plot import save_trade_off
 
-        grid = [place / (_DRAWN - 1) for place in range(_DRAWN)]
-        save_trade_off(grid, [float(miss) for miss in trade_off(steps, grid, side)], plot)
+        save_trade_off(grid, drawn, plot)
     points = list(zip(rates, misses, strict=True))
     if as_json:
         print_json(

@@ -224,13 +224,14 @@ def _print(plan: _Plan) -> None:
     rows = []
     for row in plan.rows:
         if row.answer is None:
-            rows.append((row.sampling, "–", "", "", "", row.error))
+            rows.append((row.sampling, "–", "", "", "", "", row.error))
             continue
         low, high = row.answer.bound_texts(10)
-        shown = row.answer.epsilon_text(8), low or "", high or ""
+        shown = row.answer.epsilon_text(8), row.answer.kind, low or "", high or ""
         theirs = "–" if row.peers is None else row.peers.epsilon_text(8)
         rows.append((row.sampling, *shown, theirs, row.protects))
-    print_table(("sampling", "ε", "from", "to", "Rényi", "protects"), rows, range(1, 5))
+    head = ("sampling", "ε", "kind", "from", "to", "Rényi", "protects")
+    print_table(head, rows, (1, 3, 4, 5))
 
 
 @dataclass(frozen=True)

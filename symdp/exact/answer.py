@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from symdp.law.tilts import log_one_minus_exp
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
@@ -19,9 +22,9 @@ class Answer:
 
     `log_delta` is log δ (−inf where δ = 0); `log_lower` and `log_upper` are the method's own
     bounds on it, None where it has none; `advice` says what to do where the method left its regime.
-    `log_complement` is log(1 − δ) where the method computes it without cancellation, and `slope`
-    is d log δ / dε where the method knows it. `route` names the row of `symdp.exact.route`
-    that gave it, empty for a method asked for by name.
+    `log_complement` is log(1 − δ) where the method computes it without cancellation, with the
+    relative error `complement_error`, and `slope` is d log δ / dε where the method knows it.
+    `route` names the row of `symdp.exact.route` that gave it, empty for a method asked for by name.
     """
 
     log_delta: float
@@ -32,6 +35,25 @@ class Answer:
     log_complement: float | None = None
     slope: float | None = None
     route: str = ""
+    complement_error: float = 0.0
+
+    @property
+    def complement_bounds(self) -> tuple[float, float]:
+        """The logarithms of the ends between which 1 − δ lies.
+
+        Where no integral of its own gives 1 − δ, its ends are those of δ.
+
+        Examples
+        --------
+        >>> Answer(math.log(0.5), math.log(0.25), 0.0, "estimate").complement_bounds
+        (-inf, -0.2876820724517809)
+        """
+        if self.log_complement is None:
+            low = -math.inf if self.log_upper is None else log_one_minus_exp(self.log_upper)
+            return low, 0.0 if self.log_lower is None else log_one_minus_exp(self.log_lower)
+        error = self.complement_error
+        low = self.log_complement + math.log1p(-error) if error < 1.0 else -math.inf
+        return low, min(self.log_complement + math.log1p(error), 0.0)
 
 
 class Accountant(Protocol):

@@ -170,7 +170,8 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
         if not law.mean_is_precise:
             rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
         error = 0.5 * ROUNDED * rounded
-        return _with_margin(value, log_complement, error * math.exp(log_complement - value))
+        answer = _with_margin(value, log_complement, error * math.exp(log_complement - value))
+        return replace(answer, complement_error=error)
     return None
 
 
@@ -178,4 +179,11 @@ def _with_margin(value: float, log_complement: float, error: float) -> Answer:
     """Return an exact answer whose bounds allow for rounding."""
     margin = ROUNDED * (4.0 + abs(value)) + error
     upper = min(0.0, value + margin)
-    return Answer(value, value - margin, upper, "exact", log_complement=log_complement)
+    return Answer(
+        value,
+        value - margin,
+        upper,
+        "exact",
+        log_complement=log_complement,
+        complement_error=margin * math.exp(min(value - log_complement, 700.0)),
+    )

@@ -49,8 +49,8 @@ def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
     error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
     # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
     if log_delta > HALF:
-        complement = found.log_complement
+        complement, off = found.log_complement, found.complement_error
         error += unclosed(log_delta, complement, error)
     else:
-        complement = log_one_minus_exp(log_delta)
-    return exact_answer(log_delta, complement, error, epsilon=epsilon)
+        complement, off = log_one_minus_exp(log_delta), None
+    return exact_answer(log_delta, complement, error, epsilon=epsilon, complement_error=off)

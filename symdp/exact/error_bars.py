@@ -18,12 +18,25 @@ def exact_answer(
     error: float,
     slope: float = math.nan,
     epsilon: float = 0.0,
+    complement_error: float | None = None,
 ) -> Answer:
-    """Return δ within bounds that a relative error estimate gives, and how far to trust them."""
+    """Return δ within bounds that a relative error estimate gives, and how far to trust them.
+
+    Parameters
+    ----------
+    log_delta, log_complement
+        log δ and log(1 − δ).
+    error
+        Relative, of δ, before it is widened.
+    slope, epsilon
+        d log δ / dε where it is known, and ε.
+    complement_error
+        The same of 1 − δ where it is an integral of its own; if left out, it was taken from δ.
+    """
     if log_delta == -math.inf:
         # No loss was seen above ε; one may lie as far above as both are rounded.
-        most = math.log(ROUNDED * max(abs(epsilon), ROUNDED))
-        return Answer(log_delta, log_delta, most, "exact", "", 0.0, None)
+        most = ROUNDED * max(abs(epsilon), ROUNDED)
+        return Answer(log_delta, log_delta, math.log(most), "exact", "", 0.0, complement_error=most)
     width = SAFETY * error
     # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
     raised = -log_complement if math.isfinite(log_complement) else 0.0
@@ -31,8 +44,14 @@ def exact_answer(
     lower = log_delta + math.log1p(-width) if width < 1 else -math.inf
     upper = min(log_delta + math.log1p(width), 0.0)
     known = slope if math.isfinite(slope) else None
+    if complement_error is None:
+        off = width * math.exp(min(log_delta - log_complement, 700.0))
+    else:
+        off = SAFETY * complement_error + 2.0 * ROUNDING * (1.0 + min(raised, 1e300))
     if width < EXACT:
-        return Answer(log_delta, lower, upper, "exact", "", log_complement, known)
+        return Answer(
+            log_delta, lower, upper, "exact", "", log_complement, known, complement_error=off
+        )
     advice = (
         f"the contour reached a relative accuracy of only {width:.0e} here; "
         "the bounds say so, the digits do not"

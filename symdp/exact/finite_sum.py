@@ -29,12 +29,16 @@ Atoms = tuple[Array, Array]  # losses, and logs of masses under P
 
 @dataclass(frozen=True)
 class FiniteSum:
-    """log δ and log(1 − δ) of the finite part, and the logs of its rounding and of −dδ/dε."""
+    """log δ and log(1 − δ) of the finite part, and the logs of its rounding and of −dδ/dε.
+
+    `complement_error` is relative to 1 − δ where that is a sum of its own.
+    """
 
     log_delta: float
     log_complement: float
     log_error: float
     log_slope: float
+    complement_error: float | None = None
 
 
 class _Listed:
@@ -77,7 +81,10 @@ def finite_sum(
     near = np.abs(gap) <= BLURRED * size
     log_error = log_add_exp(log_error, log_total(log_weight[near]) + math.log(BLURRED * size))
     complement = log_total(log_weight + np.minimum(gap, 0.0))
-    return FiniteSum(log_delta, complement, log_error, slope)
+    # The log of 1 − δ moves by no more than the losses do.
+    beside = log_total(log_weight[near] + np.minimum(gap[near], 0.0)) - complement
+    error = ROUNDED * (law.count + size) + BLURRED * size * math.exp(min(beside, 0.0))
+    return FiniteSum(log_delta, complement, log_error, slope, error)
 
 
 def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:

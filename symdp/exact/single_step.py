@@ -1,6 +1,6 @@
 """δ(ε) of one step from its definition, cut at the roots of ℓ(x) = ε.
 
-    δ(ε) = ∫_{ℓ>ε} P (1 − e^{ε−ℓ}) dx,    1 − δ(ε) = ∫ P min(1, e^{ε−ℓ}) dx.
+    δ(ε) = ∫_{ℓ>ε} P (1 − e^{ε−ℓ}) dx,    1 − δ(ε) = ∫ min(P, e^ε Q) dx.
 
 Both are integrals of positive functions by adaptive Gauss–Legendre panels, which say what they left
 unresolved. Rounding of the loss counts next to the largest one, where δ is as small as the distance
@@ -39,14 +39,16 @@ _LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
 class Profile(NamedTuple):
     """log δ(ε) and log(1 − δ(ε)) of the finite part of one step, and how far off δ may be.
 
-    The error is relative: what the rules for δ left unresolved. `log_rounded` is the part of δ that
-    comes from losses in double precision, and not from the largest one, which is known beyond it.
+    The error is relative: what the rules for δ left unresolved, as `complement_error` is what those
+    for 1 − δ did. `log_rounded` is the part of δ that comes from losses in double precision, and
+    not from the largest one, which is known beyond it.
     """
 
     log_delta: float
     log_complement: float
     error: float
     log_rounded: float
+    complement_error: float
 
 
 def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -63,19 +65,25 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
         return None
     part = law.parts[0][0]
     known = part.known_profile(epsilon)
-    profile = log_profile(part, epsilon) if known is None else Profile(*known[:3], -math.inf)
-    finite, complement, missing, rounded = profile
+    profile = (
+        log_profile(part, epsilon) if known is None else Profile(*known[:3], -math.inf, known[2])
+    )
+    finite, complement, missing, rounded, off = profile
     # Far in a tail the density is e to a large negative number, whose rounding counts.
     error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(finite), 1e6)
     error += part.base.error if known is None else 0.0
+    off += 4.0 * ROUNDED + 2.0 * ROUNDING * (abs(complement) + abs(epsilon)) + part.base.error
     # Next to the largest loss the rounding of others is not small beside their distance from ε.
     top = law.loss_bounds[1]
     if math.isfinite(top) and rounded > -math.inf:
         error += ROUNDED * abs(top) / law.below_top(epsilon) * math.exp(rounded - finite)
     log_delta = log_add_exp(finite, law.log_mass_at_infinity)
-    error += unclosed(log_delta, complement, error * math.exp(log_delta))
+    explained = error * math.exp(log_delta) + off * math.exp(complement)
+    missed = unclosed(log_delta, complement, explained)
+    error += missed
+    off += missed * math.exp(min(log_delta - complement, 700.0)) if missed > 0.0 else 0.0
     slope = math.nan if known is None else -math.exp(min(known[3] - log_delta, 700.0))
-    return exact_answer(log_delta, complement, error, slope, epsilon)
+    return exact_answer(log_delta, complement, error, slope, epsilon, off)
 
 
 def log_profile(law: LossLaw, epsilon: float) -> Profile:
@@ -89,6 +97,7 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
     topmost: list[float] = []
     errors: list[tuple[float, float]] = []  # with the size of what they are relative to
     losses: list[float] = []
+    lost: list[tuple[float, float]] = []  # as `errors`, of 1 − δ
     top = law.precise_top
     beyond = None if top is None else float(top - Fraction(epsilon))
 
@@ -116,7 +125,7 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
         if escapes(piece):
             continue
         if piece.flat:
-            rule = build_rule(outline, {0.0: 0.0}, 0.0)
+            rule = build_rule(outline, {-1.0: 0.0, 0.0: 0.0}, 0.0)
             log_p, loss = piece.accurate(rule.x)
             held = np.asarray(log_p + rule.log_weight)
             add_atoms(np.asarray(loss), held)
@@ -128,10 +137,13 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
         values, error = _weights(piece, lambda loss: _log_gain(loss, epsilon), cuts)
         _add(gains, values)
         errors.append((error, _log_total(gains)))
-        _add(losses, _weights(piece, lambda loss: _log_cap(loss, epsilon), cuts)[0])
+        values, error = _weights(piece, lambda loss: _log_cap(loss, epsilon), cuts)
+        _add(losses, values)
+        lost.append((error, _log_total(losses)))
     total, complement = _log_total([*gains, *topmost]), _log_total(losses)
     error = sum(e * math.exp(size - total) for e, size in errors if total > -math.inf)
-    return Profile(total, complement, error, _log_total(gains))
+    off = sum(e * math.exp(size - complement) for e, size in lost if complement > -math.inf)
+    return Profile(total, complement, error, _log_total(gains), off)
 
 
 def _tilted_masses(law: LossLaw, outlines: Sequence[Outline], epsilon: float) -> dict[float, float]:

@@ -69,7 +69,9 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         error = max(above.relative_error, below.relative_error)
         error += unclosed(log_delta, complement, error)
         slope = above.slope * math.exp(above.log_value - log_delta)
-        return exact_answer(min(log_delta, 0.0), complement, error, slope)
+        return exact_answer(
+            min(log_delta, 0.0), complement, error, slope, complement_error=below.relative_error
+        )
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
     above_delta = log_delta
     log_delta = through_complement
@@ -81,4 +83,4 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         error += unclosed(above_delta, complement, known)
     if refused is not None and not error < 1.0:
         raise refused
-    return exact_answer(log_delta, complement, error, slope)
+    return exact_answer(log_delta, complement, error, slope, complement_error=below.relative_error)

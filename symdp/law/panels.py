@@ -332,7 +332,8 @@ def build_rule(
         loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.
         spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
-    keep = _is_seen(outline.piece, x, np.log(weight), list(masses), log_masses)
+        log_weight = np.log(weight)  # of panels next to 0 some are no doubles
+    keep = _is_seen(outline.piece, x, log_weight, list(masses), log_masses)
     # Panels are kept whole, as far as they have values.
     whole = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
     keep |= whole
@@ -354,7 +355,7 @@ def build_rule(
         )
     error = float(leftover.max())
     ends = panels.lower, panels.upper
-    return Rule(x[keep], np.log(weight[keep]), number, spread[keep], error, beyond, ends, swapped)
+    return Rule(x[keep], log_weight[keep], number, spread[keep], error, beyond, ends, swapped)
 
 
 def _is_seen(

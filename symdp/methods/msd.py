@@ -43,8 +43,8 @@ class SaddlePoint(SeriesAccountant):
     """MSD_k: e^F/√(2πF₂) times the series of steepest descent to relative order n^{−k}.
 
     k = 0 is [SPA (60)] and k = 1 is [SPA (61)]. The answer is an estimate. Its yardstick is the
-    first omitted order, n^{−(k+1)}; the line far from the saddle point, which no order of the
-    series sees, is sampled beside it.
+    first two omitted orders, of which one may vanish by chance; the line far from the saddle point,
+    which no order of the series sees, is sampled beside it.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class SaddlePoint(SeriesAccountant):
         the answer is the interval up to the moments bound, of kind "bound", with advice.
         """
         saddle = best_saddle(law, epsilon)
-        derivatives = standardised_exponent(law, saddle, 2 * self.order + 4)
-        terms = _corrections(self.order + 1)(derivatives)
-        series = 1.0 + sum(terms[:-1])
+        derivatives = standardised_exponent(law, saddle, 2 * self.order + 6)
+        terms = _corrections(self.order + 2)(derivatives)
+        series = 1.0 + sum(terms[: self.order])
         width = 1.0 / math.sqrt(saddle.curvature)
         far = far_line(law, saddle.tilt, saddle.variance, width=width, pole=saddle.tilt)
         unseen = far * abs(saddle.tilt * saddle.tilt_plus_one) / (width * math.sqrt(2.0 * math.pi))
@@ -88,7 +88,7 @@ class SaddlePoint(SeriesAccountant):
             epsilon,
             saddle.strip,
             saddle.log_leading,
-            Series(self.name, series, abs(terms[-1]), unseen),
+            Series(self.name, series, sum(abs(x) for x in terms[self.order :]), unseen),
         )
 
 

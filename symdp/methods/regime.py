@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 
-# An asymptotic series is as accurate as its first omitted term is small. From a tenth on, that term
-# leaves not one decimal digit to rely on.
-LARGEST_ERROR = 0.1  # relative: a series is out of its regime where the next term says more
+# An asymptotic series is about as accurate as its first omitted terms are small, to a factor of
+# about two: an estimate that is off by a percent says so.
+LARGEST_ERROR = 0.005  # relative: a series is out of its regime where the next term says more
 # The first omitted term of a sum of one or two losses that are not normal may say little of those
 # beyond it: of lugannani-rice, errors of eight times its size were seen.
 FEW_STEPS = 2  # for which a series in 1/√n promises nothing
-_LARGEST_ERROR_OF_FEW = 0.01  # for so few steps the next term says little of the rest
+_LARGEST_ERROR_OF_FEW = 0.25 * LARGEST_ERROR  # for so few, the next term tells less of the rest
 REMEDY = "use the method contour"
 _GRID = np.geomspace(1.0, 10.0, 40)
 _FARTHEST = 1000.0  # standard deviations: the line beyond is smaller than what is sampled
@@ -64,7 +64,7 @@ def largest_error(count: int) -> float:
     Examples
     --------
     >>> largest_error(1), largest_error(3)
-    (0.01, 0.1)
+    (0.00125, 0.005)
     """
     return _LARGEST_ERROR_OF_FEW if count <= FEW_STEPS else LARGEST_ERROR
 
@@ -74,8 +74,8 @@ def out_of_regime(name: str, what: str, share: float, count: int) -> str:
 
     Examples
     --------
-    >>> out_of_regime("clt", "its next terms are", 0.05, 1).partition("; ")[0]
-    'clt is out of its regime: its next terms are 0.05 of delta, much for 1 step'
+    >>> out_of_regime("clt", "its next terms are", 0.002, 1).partition("; ")[0]
+    'clt is out of its regime: its next terms are 0.002 of delta, much for 1 step'
     """
     few = ""
     if share <= LARGEST_ERROR:

@@ -8,6 +8,7 @@ masses are ratios of whole numbers: what is irrational in a table is rounded to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from symdp.errors import InputError, suggestion
 from symdp.model.mechanism import Mechanism
-from symdp.model.sampling import Number, exact
+from symdp.model.sampling import Laws, Number, exact
 
 __all__ = ["from_profile_points", "from_trade_off_points", "profile_pair"]
 
@@ -74,7 +75,7 @@ def from_trade_off_points(
     masses = [(1 - hull[0][1], Fraction(0))]
     masses += [(this[1] - that[1], that[0] - this[0]) for this, that in pairwise(hull)]
     masses.append((Fraction(0), 1 - hull[-1][0]))
-    return _listed(masses, name)
+    return _listed(masses, name, is_bound=between != "lines")
 
 
 def from_profile_points(
@@ -136,7 +137,7 @@ def profile_pair(corners: Iterable[Point], name: str) -> Mechanism:
     masses = [(hull[-1][1], Fraction(0)), (Fraction(0), 1 + slopes[0])]
     for (y, _), (before, after) in zip(hull[1:], pairwise(slopes), strict=True):
         masses.append((y * (after - before), after - before))
-    return _listed(masses, name)
+    return _listed(masses, name, is_bound=True)
 
 
 def exponential(value: sp.Expr) -> Fraction:
@@ -283,7 +284,7 @@ def _turn(a: Point, b: Point, c: Point) -> Fraction:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str) -> Mechanism:
+def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str, *, is_bound: bool) -> Mechanism:
     """Return the mechanism of a list of outcomes (P, Q), empty ones left out."""
     kept = [pair for pair in masses if any(pair)]
     if len(kept) == 1:
@@ -292,4 +293,6 @@ def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str) -> Mechanism
         [sp.Rational(m.numerator, m.denominator) for m in law] for law in zip(*kept, strict=True)
     )
     points = {"points": list(range(len(kept)))}
-    return Mechanism.from_pair(P, Q, sp.Symbol("x", real=True), points, name)
+    made = Mechanism.from_pair(P, Q, sp.Symbol("x", real=True), points, name)
+    assert isinstance(made.source, Laws)
+    return replace(made, source=replace(made.source, is_bound=is_bound))

@@ -107,6 +107,8 @@ def dominating_pair(
 def is_attained(mechanism: Mechanism) -> bool:
     """Whether data sets are known that are as far apart as the pair, which is a bound otherwise."""
     sampling, source = mechanism.sampling, mechanism.source
+    if isinstance(source, Laws) and source.is_bound:
+        return False
     if sampling is not None and sampling.scheme == ALLOCATION:
         return sampling.participations == 1
     if sampling is None or isinstance(source, Laws):

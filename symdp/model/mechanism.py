@@ -340,7 +340,7 @@ class Mechanism:
         if isinstance(source, Noise):
             divided: Source = source.of_density(normalized(source.density, *held))
         else:
-            divided = Laws(normalized(source.P, *held), normalized(source.Q, *held))
+            divided = replace(source, P=normalized(source.P, *held), Q=normalized(source.Q, *held))
         return replace(self, source=divided, template=None)
 
     def pair(self, direction: str = "remove") -> Pair:

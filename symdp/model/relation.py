@@ -7,7 +7,7 @@ Under substitution one record's contribution may turn from +D to −D, which mov
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
@@ -141,13 +141,20 @@ class Protection:
             what = "averages over the records drawn"
         elif "random_allocation" in self.sampling:
             what = "several steps for one record"
+        elif "truncated" in self.sampling:
+            what = "truncated batches"
         else:
-            what = "truncated batches" if "truncated" in self.sampling else "fixed batches"
+            what = "fixed batches" if "replacement" in self.sampling else "a dominating pair"
         return f"{text}; {what}: an upper bound that no known data attain"
+
+    @property
+    def pair(self) -> Literal["tight", "dominating"]:
+        """What the pair of laws is: as far apart as some data, or an upper bound."""
+        return "tight" if self.is_attained else "dominating"
 
     def to_json(self) -> dict[str, Any]:
         """Return the entries of an answer's JSON object."""
         group = {"group": self.group} if self.group > 1 else {}
         own = {"relation": self.relation, "sampling": self.sampling}
         released = {} if self.released == SUM else {"released": self.released}
-        return {**own, **group, **released, "protects": self.sentence}
+        return {**own, **group, **released, "protects": self.sentence, "pair": self.pair}

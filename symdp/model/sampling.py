@@ -299,10 +299,15 @@ class _LaterNoise(Noise):
 
 @dataclass(frozen=True)
 class Laws:
-    """The two laws P and Q themselves; on points, one mass for every point."""
+    """The two laws P and Q themselves; on points, one mass for every point.
+
+    `is_bound` says that they were made to dominate what is only partly known, a table of points or
+    shuffled answers: no data are known that are as far apart.
+    """
 
     P: Component
     Q: Component
+    is_bound: bool = False
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Laws:
         """Return the laws with values in place of symbols."""
@@ -312,7 +317,7 @@ class Laws:
             else substitute(law, values)
             for law in (self.P, self.Q)
         )
-        return Laws(P, Q)
+        return Laws(P, Q, self.is_bound)
 
     def checked(self, support: Support) -> Laws:
         """Return self; raise InputError where the number of masses is not that of the points."""

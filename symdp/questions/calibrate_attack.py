@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from symdp.model.sampling import Number
     from symdp.questions.composition import Composition
 
-# The trade-off is the largest of 1 − δ(ε) − e^ε α over the ε that were tried: its error is that of
-# δ there, below 1e-12 by the accountant's own estimate.
-RATE_ROUNDING = 1e-11
-
 
 @dataclass(frozen=True)
 class AttackCalibration:
@@ -160,7 +156,7 @@ def _asked(
             "give advantage, or true_positive_rate and false_positive_rate, one of the two"
         )
     if advantage is not None:
-        return _inside(advantage, "advantage"), _advantage, "advantage"
+        return _inside(advantage, "advantage"), membership_advantage, "advantage"
     assert hits is not None
     assert alarms is not None
     target, alpha = _inside(hits, "true_positive_rate"), _inside(alarms, "false_positive_rate")
@@ -172,13 +168,9 @@ def _asked(
     return target, lambda steps: _hits(steps, alpha), f"true positive rate at {alpha:g}"
 
 
-def _advantage(steps: Composition) -> float:
-    answer = steps.delta(0.0)
-    return membership_advantage(steps) if answer.upper is None else answer.upper
-
-
 def _hits(steps: Composition, alpha: float) -> float:
-    return min(1.0, 1.0 - float(trade_off(steps, alpha)) + RATE_ROUNDING)
+    """Return the most that an attack hits, the subtraction rounded up."""
+    return min(1.0, math.nextafter(1.0 - trade_off(steps, alpha), 2.0))
 
 
 def _inside(value: float, name: str) -> float:

@@ -69,6 +69,7 @@ class Composition(Summed):
         from symdp.questions.steps import merged_steps, of_independent_steps
 
         asked = merged_steps(steps)
+        self._given = tuple(asked.items())
         self.protection = protection_of(list(asked))
         merged = merged_steps(of_independent_steps(asked))
         self.steps = tuple(with_mass_one(merged).items())
@@ -76,6 +77,11 @@ class Composition(Summed):
         self._has_one_law = all(has_one_law(m) for m in merged)
         self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
+
+    @property
+    def given(self) -> tuple[tuple[Mechanism, int], ...]:
+        """The steps as they were handed in, which know what their pairs are bounds of."""
+        return self._given
 
     def __repr__(self) -> str:
         from symdp.questions.notebook import steps_text

@@ -58,12 +58,15 @@ class Guarantee:
         "delta" or "epsilon".
     kind
         "exact": the exact formula in floating point, its error estimate in the bounds; "bound":
-        proved to be no better than the truth; "estimate": neither.
+        proved to be no better than the truth; "estimate": neither. What is exact for a pair that
+        only dominates is a bound, whatever computed it.
     method, direction, count, seconds, citations
         The accountant, the direction of the larger δ, the number of steps, the time taken, and
         the sources.
     advice
         Empty, or what is wrong with this number and what to use instead.
+    for_pair
+        The kind that the number has for the pair of laws.
     """
 
     epsilon: float
@@ -83,15 +86,27 @@ class Guarantee:
     given_delta: float | None = None
     protection: Protection | None = None
     route: str = ""
+    for_pair: Literal["", "exact", "bound", "estimate"] = ""
 
     def __post_init__(self) -> None:
         """Put a value that rounding took out of its interval back; refuse any other outside it.
+
+        What is exact for a pair that only dominates becomes a bound, the upper end of its interval.
 
         Raises
         ------
         AccuracyError
             If the value lies outside [lower, upper] by more than rounding, or is no number.
         """
+        if not self.for_pair:
+            object.__setattr__(self, "for_pair", self.kind)
+        dominates = self.protection is not None and not self.protection.is_attained
+        if self.kind == "exact" and dominates:
+            object.__setattr__(self, "kind", "bound")
+            if self.asked == "delta" and self.log_upper is not None:
+                object.__setattr__(self, "log_delta", self.log_upper)
+            if self.asked == "epsilon" and self.epsilon_upper is not None:
+                object.__setattr__(self, "epsilon", self.epsilon_upper)
         if self.asked == "delta":
             name, value, lower, upper = "log_delta", self.log_delta, self.log_lower, self.log_upper
         else:

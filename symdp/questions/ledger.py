@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _VERSION = 4
 _READ = (1, 2, 3, 4)
 _KEYS = {"format", "version", "steps"}
-_SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q")}
+_BOUND = "dominating pair"  # of what is only partly known
+_SOURCES = {"noise": ("density", "sensitivity"), "pair": ("P", "Q"), _BOUND: ("P", "Q")}
 _SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
 _TEXTS = ("title", "description", "citation")
 _LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
@@ -265,6 +266,8 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     from symdp.emit.json import write_expressions
 
     kind = "noise" if hasattr(mechanism.source, "density") else "pair"
+    if getattr(mechanism.source, "is_bound", False):
+        kind = _BOUND
     # With its parameters free, so that steps of one family are known for it again.
     template, sampling = mechanism.template or mechanism, mechanism.sampling
     support = template.support
@@ -338,7 +341,7 @@ def _read(written: object) -> Mechanism:
     if kind not in ("interval", "points", "integers", "naturals"):
         raise InputError(f"support {kind!r:.40} is unknown")
     if source_kind not in tuple(_SOURCES) or not isinstance(name, str) or len(name) > 60:
-        raise InputError("'source' must be noise or pair, and 'name' a short text")
+        raise InputError(f"'source' must be noise or pair, or {_BOUND}, and 'name' a short text")
     texts = {name: written[name] for name in _TEXTS}
     if any(not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts.values()):
         raise InputError(f"{', '.join(_TEXTS)} must be texts of at most {_LONGEST_TEXT} characters")
@@ -378,8 +381,8 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Noise | L
             moved = _one(formulas, "moved by substitution")
         return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
     if listed:
-        return Laws(_all(formulas, "P"), _all(formulas, "Q"))
-    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"))
+        return Laws(_all(formulas, "P"), _all(formulas, "Q"), kind == _BOUND)
+    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), kind == _BOUND)
 
 
 def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from symdp.arguments import flat, is_array
 from symdp.errors import InputError
+from symdp.questions.complement import Complement, maximum
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 _LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
-_TOLERANCE = 1e-11  # of the interval in which the optimum is sought
-_KINK = 1e-5  # how far from a kink the parabolas may have stopped
-_NARROWINGS = 50  # halvings
 
 
 @overload
@@ -32,12 +29,17 @@ def trade_off(
 def trade_off(
     composition: Composition, alpha: ArrayLike, direction: Direction = "both"
 ) -> float | NDArray[np.float64]:
-    """Return f(α): the least miss rate of any attack whose false alarms have rate α.
+    """Return f(α): no attack whose false alarms have rate α has a smaller miss rate.
 
     f(α) = sup over all real ε of 1 − δ(ε) − e^ε α, which for two directions together is
     sup over ε ≥ 0 of max(0, 1 − δ(ε) − e^ε α, e^{−ε}(1 − δ(ε) − α)) [IND]. With "remove" the null
     hypothesis is Q and f is T(Q, P); "add" gives its inverse T(P, Q). "both" takes the larger δ at
     each ε: the convex hull of the smaller of the two, which is its own inverse.
+
+    Every ε gives a line that no trade-off lies below, so that f is the highest of the lines that
+    were tried, each from the lower end of 1 − δ: at most the true f, and by no more than the error
+    of δ where the best line was found. The lines are checked to be those of one curve that is
+    convex, falling and at most 1 − α.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def trade_off(
     InputError
         If α is no probability.
     AccuracyError
-        If the profile cannot be computed.
+        If the profile can be computed nowhere, or is none that a trade-off has.
 
     Examples
     --------
@@ -61,28 +63,10 @@ def trade_off(
     >>> print(f"{trade_off(compose(mechanisms.gaussian(sigma=1), 1), 0.1):.9f}")
     0.610856308
     """
-    complement = _Complement(composition, direction)
+    lines = Complement(composition, direction)
     if is_array(alpha):
-        import numpy as np
-
-        return np.asarray([_miss_rate(complement, one) for one in flat(alpha)])
-    return _miss_rate(complement, alpha)
-
-
-def _miss_rate(complement: _Complement, alpha: object) -> float:
-    alpha = _probability(alpha, "alpha")
-    if alpha == 0.0:
-        return math.exp(min(law.log_finite_mass for law in complement.laws))
-    if alpha == 1.0:
-        return 0.0
-    log_alpha = math.log(alpha)
-
-    def gain(epsilon: float) -> float:
-        return math.exp(complement(epsilon)) - math.exp(min(epsilon + log_alpha, 700.0))
-
-    # The gain has kinks at the values of a loss that takes single values only.
-    has_kinks = not any(law.is_spread for law in complement.laws)
-    return max(0.0, _largest(gain, complement.ends(), complement.width(), has_kinks))
+        return lines.miss_rates([_probability(one, "alpha") for one in flat(alpha)])
+    return float(lines.miss_rates([_probability(alpha, "alpha")])[0])
 
 
 def inverse_trade_off(
@@ -118,7 +102,8 @@ def inverse_trade_off(
 def membership_advantage(composition: Composition) -> float:
     """Return the largest true positive rate less false positive rate of any attack: δ(0).
 
-    This is the total variation distance of P and Q, the same in both directions.
+    This is the total variation distance of P and Q, the same in both directions; returned is the
+    upper end of its interval, so that no attack does better.
 
     Examples
     --------
@@ -126,7 +111,9 @@ def membership_advantage(composition: Composition) -> float:
     >>> print(f"{membership_advantage(compose(mechanisms.gaussian(sigma=1), 1)):.9f}")
     0.382924923
     """
-    return composition.delta(0.0).delta
+    Complement(composition, "both")(0.0)  # refuses what is no profile
+    answer = composition.delta(0.0)
+    return answer.delta if answer.upper is None else answer.upper
 
 
 def bayes_error(
@@ -159,7 +146,7 @@ def bayes_error(
     if not 0.0 < prior < 1.0:
         raise InputError(f"prior = {prior!r}: it must lie strictly between 0 and 1")
     odds = math.log1p(-prior) - math.log(prior)
-    return prior * math.exp(_Complement(composition, direction)(odds))
+    return prior * math.exp(Complement(composition, direction)(odds))
 
 
 def renyi_divergence(
@@ -302,93 +289,11 @@ def gaussian_privacy(
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, _PLACES)]
     if low == high:
         return GaussianPrivacy(values[best], grid[best], least)
-    place, value = _maximum(mu, low, high)
+    place = maximum(mu, low, high)
+    value = mu(place)
     if value < values[best]:
         place, value = grid[best], values[best]
     return GaussianPrivacy(value, place, least)
-
-
-class _Complement:
-    """log(1 − δ(ε)), the smaller one of the directions, at every real ε."""
-
-    def __init__(self, composition: Composition, direction: Direction) -> None:
-        from symdp.arguments import sides
-        from symdp.questions.accountants import accountant_for
-
-        self._accountant = accountant_for("contour", composition)
-        # Each once, where a symmetry gives both directions one law.
-        self.laws = list(dict.fromkeys(composition.law(side) for side in sides(direction)))
-
-    def __call__(self, epsilon: float) -> float:
-        from symdp.law.tilts import log_one_minus_exp
-
-        answers = [self._accountant.log_delta(law, epsilon) for law in self.laws]
-        return min(
-            log_one_minus_exp(a.log_delta) if a.log_complement is None else a.log_complement
-            for a in answers
-        )
-
-    def ends(self) -> tuple[float, float]:
-        """Return the range of the loss: beyond it, 1 − δ(ε) is constant, or e^ε times that."""
-        bounds = [law.loss_bounds for law in self.laws]
-        return min(low for low, _ in bounds), max(high for _, high in bounds)
-
-    def width(self) -> float:
-        """Return the standard deviation of the loss."""
-        variances = [float(law.cumulants(t, 2)[1]) for law in self.laws for t in (0.0, -1.0)]
-        return math.sqrt(max(*variances, 1e-300))
-
-
-def _largest(
-    function: Callable[[float], float],
-    ends: tuple[float, float],
-    width: float,
-    has_kinks: bool,
-) -> float:
-    """Return the maximum of a function that rises and then falls, from a bracket around 0."""
-    known: dict[float, float] = {}
-
-    def value(x: float) -> float:
-        if x not in known:
-            known[x] = function(x)
-        return known[x]
-
-    low, high = ends
-    middle = min(max(0.0, low), high)
-    left, right = max(low, middle - width), min(high, middle + width)
-    while left > low and value(left) >= value(middle):
-        left, middle, right = max(low, left - 2 * (middle - left)), left, middle
-    while right < high and value(right) >= value(middle):
-        left, middle, right = middle, right, min(high, right + 2 * (right - middle))
-    place, _ = _maximum(value, left, right)
-    if has_kinks:
-        _golden_section(value, max(left, place - _KINK), min(right, place + _KINK))
-    return max(known.values())
-
-
-def _golden_section(function: Callable[[float], float], low: float, high: float) -> None:
-    """Narrow a maximum down to rounding: parabolas do not find a kink."""
-    share = 0.5 * (math.sqrt(5.0) - 1.0)
-    for _ in range(_NARROWINGS):
-        inner = high - share * (high - low), low + share * (high - low)
-        if function(inner[0]) < function(inner[1]):
-            low = inner[0]
-        else:
-            high = inner[1]
-    function(low)
-    function(high)
-
-
-def _maximum(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    from scipy.optimize import minimize_scalar
-
-    found = minimize_scalar(
-        lambda x: -function(float(x)),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": _TOLERANCE * max(1.0, high - low), "maxiter": 200},
-    )
-    return float(found.x), -float(found.fun)
 
 
 def _probability(value: object, name: str) -> float:

@@ -107,7 +107,7 @@ def make_card(
         "title": _title(title),
         "deltas": _deltas(deltas),
         "proved_digits": proved_digits,
-        "ledger": Ledger(composition.steps).state_dict(),
+        "ledger": Ledger(composition.given).state_dict(),
     }
     return _computed(inputs)
 
@@ -200,9 +200,10 @@ def _attack(composition: Composition) -> dict[str, Any]:
     """Return what the best attack on the presence of one unit reaches."""
     from symdp.questions.tradeoff import membership_advantage, trade_off
 
+    misses = trade_off(composition, FALSE_POSITIVE_RATES).tolist()
     curve = [
-        {"false_positive_rate": alpha, "true_positive_rate": 1.0 - trade_off(composition, alpha)}
-        for alpha in FALSE_POSITIVE_RATES
+        {"false_positive_rate": alpha, "true_positive_rate": 1.0 - miss}
+        for alpha, miss in zip(FALSE_POSITIVE_RATES, misses, strict=True)
     ]
     return {"advantage": membership_advantage(composition), "trade_off": curve}
 

@@ -14,10 +14,12 @@ from symdp.report.plot import Series
 from symdp.report.verification import Check, Truth
 
 if TYPE_CHECKING:
+    from symdp.questions.guarantee import Guarantee
     from symdp.report.analysis import EpsilonTruth, Results
 
 _MORE = 5  # digits of a number that is rounded to one side
 _SMALLEST_ERROR = 1e-16  # that a picture shows
+_MARKED = "* marks a number that its method warns of."
 
 
 def epsilon_table(results: Results) -> list[Block]:
@@ -37,14 +39,17 @@ def epsilon_table(results: Results) -> list[Block]:
         if truth is not None and known and truth.exact > 0:
             with mpmath.workdps(30):
                 gap = f"{float(mpmath.mpf(answer.epsilon) / truth.exact - 1):+.1e}"
-        row = [answer.method, answer.epsilon_text(), gap, f"{answer.seconds:.2g}", answer.kind]
-        rows.append(row)
+        value = answer.epsilon_text() + _mark(answer)
+        rows.append([answer.method, value, gap, f"{answer.seconds:.2g}", answer.kind])
         if answer.advice:
             notes.append(_note(answer.method, answer.advice))
     rows += [[name, "", "", "", "none"] for name, _ in results.failures]
     notes += _grouped(results.failures)
     head = ["method", "ε", "relative error", "seconds", "kind"]
-    table = Table(head, rows, numbers_from=1, numbers_to=4, strong=frozenset({0} if known else ()))
+    caption = f"ε of every accountant. {_MARKED}" if notes else ""
+    table = Table(
+        head, rows, caption, numbers_from=1, numbers_to=4, strong=frozenset({0} if known else ())
+    )
     return [table, *_listing(notes)]
 
 
@@ -82,14 +87,15 @@ def check_blocks(results: Results, name: str) -> list[Block]:
     first = ["truth", what, *map(_value, truths)]
     head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
     judge = f"an independent quadrature{', or a proved enclosure' if proved else ''}"
-    caption = f"Relative error of δ against {judge}; * marks a method's advice."
+    caption = f"Relative error of δ against {judge}; {_MARKED}"
     table = Table(head, [first, *errors], caption, 2, strong=frozenset({0}), bad=bad)
     blocks: list[Block] = [*_figure(by_method, name), table]
     if bad:
         blocks.append(Paragraph("A method's own bounds were violated: this is a bug.", "warning"))
     reasons = _grouped([(f"truth at ε = {t.epsilon:g}", t.reason) for t in truths if t.reason])
     reasons += _grouped([(c.method, c.reason) for c in results.checks if c.reason])
-    everything = Table(head, [first, *values], "δ by every method.", 2, strong=frozenset({0}))
+    caption = f"δ by every method. {_MARKED}"
+    everything = Table(head, [first, *values], caption, 2, strong=frozenset({0}))
     if not digits:
         return [everything, *_listing(reasons)]
     return [*blocks, *_listing(reasons), Folded("δ by every method", [everything])]
@@ -115,21 +121,26 @@ def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
 
 
 def _row(checks: tuple[Check, ...], cells: list[str]) -> list[str]:
-    kind = next((c.answer.kind for c in checks if c.answer), "")
-    return [checks[0].method, kind, *cells]
+    kinds = dict.fromkeys(c.answer.kind for c in checks if c.answer)
+    return [checks[0].method, ", ".join(kinds), *cells]
+
+
+def _mark(answer: Guarantee) -> str:
+    """Return the mark of an answer that left its method's regime."""
+    return "*" if answer.advice else ""
 
 
 def _error(one: Check) -> str:
     if one.answer is None:
         return "none"
-    mark = "*" if one.answer.advice else ""
+    mark = _mark(one.answer)
     if one.broken:
         mark += " violated"
     return ("" if one.error is None else f"{one.error:+.1e}") + mark
 
 
 def _answer(one: Check) -> str:
-    return "none" if one.answer is None else one.answer.delta_text(8)
+    return "none" if one.answer is None else one.answer.delta_text(8) + _mark(one.answer)
 
 
 def _value(truth: Truth) -> str:

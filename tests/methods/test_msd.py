@@ -88,7 +88,8 @@ def test_published_errors(published_law, order, error):
     answer = SaddlePoint(order).log_delta(published_law, 1.0)
     assert math.expm1(answer.log_delta - math.log(PUBLISHED)) == pytest.approx(error, rel=0.02)
     assert answer.kind == "estimate"
-    assert answer.advice == ""
+    # A percent is warned of; the next terms of order 1 are 0.65 % of δ, its error 0.4 %.
+    assert bool(answer.advice) is (order < 2)
     assert answer.log_lower is None
     assert answer.log_upper is None
 
@@ -159,7 +160,8 @@ def test_sane_for_every_epsilon(mu):
         with mp.workdps(60):
             error = abs(mp.exp(mp.mpf(answer.log_delta)) - exact)
             assert error < min(exact, 1 - exact) * mp.mpf("0.01") + mp.mpf("1e-16")
-        assert not answer.advice
+        # At μ = 2 the two next terms are up to 2 % of δ, which is warned of.
+        assert not answer.advice or (mu == 2.0 and "its next terms are 0.0" in answer.advice)
     points = [mu * (0.31 * k - 12) for k in range(80)]
     for epsilon in points:
         value = SaddlePoint(2).log_delta(law, epsilon).log_delta
@@ -191,8 +193,9 @@ def test_one_large_loss_is_noticed(epsilon):
 
 
 def test_regime_has_no_false_alarm(published_law):
-    for epsilon in (-0.5, 0.0, 0.5, 2.0, 3.5):
-        assert not SaddlePoint(1).log_delta(published_law, epsilon).advice
+    # Where δ is above a tenth the next terms are more than half a percent of it.
+    for epsilon in (1.0, 2.0, 3.0):
+        assert not SaddlePoint(2).log_delta(published_law, epsilon).advice
 
 
 def randomized_response_delta(loss, count, epsilon):
@@ -215,11 +218,11 @@ def test_lattice_is_noticed(loss, count):
         if epsilon < law.loss_bounds[1]:
             truth = math.log(randomized_response_delta(loss, count, epsilon))
             answer = SaddlePoint(2).log_delta(law, epsilon)
-            if abs(math.expm1(answer.log_delta - truth)) > 0.1:
-                wrong += 1
+            off = abs(math.expm1(answer.log_delta - truth))
+            wrong += off > 0.1
+            if off > 0.01:
                 assert "contour" in answer.advice
-            elif loss < 1:  # a lattice far finer than the tail's own scale does no harm
-                assert not answer.advice
+    # A lattice far finer than the tail's own scale does no harm.
     assert (wrong == 0) == (loss < 1)
 
 

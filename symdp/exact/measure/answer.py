@@ -41,4 +41,5 @@ def measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
     )
     complement = min(found.log_complement, 0.0)
     error = found.error + unclosed(log_delta, complement, found.error * math.exp(log_delta))
-    return exact_answer(min(log_delta, 0.0), complement, error, slope)
+    off = found.complement_error
+    return exact_answer(min(log_delta, 0.0), complement, error, slope, complement_error=off)

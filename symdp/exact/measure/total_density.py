@@ -27,13 +27,15 @@ from symdp.law.total import SumLaw
 class Direct:
     """log δ(ε) and log(1 − δ(ε)) of the finite loss, with an estimate of the relative error.
 
-    `slope` is d log δ / dε.
+    `slope` is d log δ / dε, and `complement_error` is relative to 1 − δ, None where that was taken
+    from δ.
     """
 
     log_delta: float
     log_complement: float
     error: float
     slope: float
+    complement_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class TotalDensity:
         gap = np.minimum((last - atoms) - beyond, 0.0)
         with np.errstate(divide="ignore"):
             gains = [self.measure.log_weight + np.log(-np.expm1(gap))]
-        caps, noise = [self.measure.log_weight + gap], [np.full(1, -np.inf)]
+        caps, noise, unsure = [self.measure.log_weight + gap], [np.full(1, -np.inf)], [-np.inf]
         single, above = caps[0][gap < 0], np.empty(0)
         for low, high in ((-math.inf, epsilon), (epsilon, math.inf)) if density else ():
             assert density is not None
@@ -64,8 +66,10 @@ class TotalDensity:
             above = weight + gap
             caps.append(above)
             with np.errstate(divide="ignore"):
+                log_noise = np.log(density.noise_at(s))
                 gains.append(weight + np.log(-np.expm1(gap)))
-                noise.append(gains[-1] + np.log(density.noise_at(s)))
+                noise.append(gains[-1] + log_noise)
+                unsure.append(log_sum(above + log_noise))
         gain, cap = log_sum(np.concatenate(gains)), log_sum(np.concatenate(caps))
         if not self.is_whole:
             finite = self.law.log_finite_mass
@@ -76,11 +80,16 @@ class TotalDensity:
             raise AccuracyError("1 − δ is too small for densities kept around the bulk")
         of_atoms, of_rest = (math.exp(min(log_sum(x) - gain, 700.0)) for x in (single, above))
         scattered, moved = self.defect.tolist()
-        error = scattered + ROUNDING * (8.0 + (density.size if density else 0.0) + abs(gain))
+        added = 8.0 + (density.size if density else 0.0)
+        error = scattered + ROUNDING * (added + abs(gain))
         # Places are rounded, those of atoms like their distance from the last one.
         error += of_rest * (moved + ROUNDING * abs(epsilon)) + of_atoms * ROUNDING * rounded
         error += math.exp(min(log_sum(np.concatenate(noise)) - gain, 0.0))
-        return Direct(gain, cap, error, -(of_atoms + of_rest))
+        # The log of 1 − δ moves by no more than the losses do.
+        off = scattered + moved + ROUNDING * (added + abs(cap) + abs(epsilon) + rounded)
+        off += math.exp(min(log_sum(np.asarray(unsure)) - cap, 0.0))
+        slope = -(of_atoms + of_rest)
+        return Direct(gain, cap, error, slope, off if self.is_whole else None)
 
     def _top(self, epsilon: float) -> tuple[float, float, float]:
         """Return where the last atom is kept, how far its loss is from ε, and what is rounded."""

@@ -1,0 +1,64 @@
+"""An estimate that is off by a percent or more says so: every series, order and kind of job."""
+
+import math
+
+import pytest
+
+from symdp import compose, mechanisms
+
+ORDERS = range(13)
+ESTIMATES = (
+    *(f"msd:{k}" for k in ORDERS),
+    *(f"edgeworth:{k}" for k in ORDERS),
+    *(f"tilted-edgeworth:{k}" for k in ORDERS),
+    "clt",
+    "gaussian",
+    "gdp-e",
+    "lugannani-rice",
+)
+OFF = 0.01  # relative, of δ
+
+
+def sampled(sigma, rate):
+    return mechanisms.gaussian(sigma=sigma).subsample("poisson", rate)
+
+
+JOBS = [
+    (sampled("3/2", "1/100"), 10**4, (1,)),
+    (sampled(2, "1/100"), 2000, (4, 8)),
+    (sampled(1, "1/1000"), 10**6, (0.5, 1, 2, 4)),
+    (mechanisms.laplace(b=5), 100, (3,)),
+    *((mechanisms.gaussian(sigma=2), n, (0.5, 2)) for n in (1, 2, 5)),
+    *((mechanisms.laplace(b=2), n, (0.5, 2)) for n in (1, 2, 5)),
+    (mechanisms.discrete_gaussian(sigma=2), 20, (0.5, 2, 4)),
+    (mechanisms.discrete_gaussian(sigma=5), 20, (0.5, 1, 2)),
+    (mechanisms.randomized_response(epsilon_0="1/4"), 50, (0.5, 2)),
+    (mechanisms.gumbel(b=3), 10, (0.5, 3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "count", "epsilons"), JOBS, ids=[f"{m.name} {n} {e}" for m, n, e in JOBS]
+)
+def test_no_estimate_is_silently_off_by_a_percent(mechanism, count, epsilons):
+    steps = compose(mechanism, count)
+    silent = []
+    for epsilon in epsilons:
+        exact = steps.delta(epsilon).log_delta
+        for method in ESTIMATES:
+            found = steps.delta(epsilon, method=method)
+            if found.kind != "estimate" or found.advice or found.log_delta == exact:
+                continue
+            off = math.expm1(found.log_delta - exact) if exact > -math.inf else math.inf
+            if abs(off) >= OFF:
+                silent.append((epsilon, method, off))
+    assert silent == []
+
+
+def test_series_in_their_regime_do_not_warn():
+    """The rule is no rule that warns of all."""
+    steps = compose(sampled("3/2", "1/100"), 10**4)
+    for method in ("msd:2", "edgeworth:3", "tilted-edgeworth:2", "clt", "lugannani-rice"):
+        found = steps.delta(1, method=method)
+        assert found.advice == ""
+        assert found.log_delta == pytest.approx(steps.delta(1).log_delta, abs=OFF)
