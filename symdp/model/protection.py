@@ -7,16 +7,30 @@ from typing import TYPE_CHECKING
 
 from symdp.errors import InputError
 from symdp.model.dominating import is_attained
-from symdp.model.relation import PAIR, Protection, protects
+from symdp.model.relation import AT_MOST, EXACTLY, PAIR, UPWARDS, Protection, protects
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 
-def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
+_NARROWEST = (EXACTLY, UPWARDS, AT_MOST)  # what holds for every step
+
+
+def protection_of(
+    mechanisms: Sequence[Mechanism], shifts: Sequence[str] = (), is_of_all_shifts: bool = False
+) -> Protection:
     """Return the relation and the group size that all steps of a composition share.
 
     A pair of laws that was given fits any relation of single records: its author says which.
+
+    Parameters
+    ----------
+    mechanisms
+        The steps.
+    shifts
+        How far a record may move the output of each, see `Protection`; of any order.
+    is_of_all_shifts
+        Whether a step's noise has several modes and its pair bounds every shift.
 
     Raises
     ------
@@ -24,10 +38,13 @@ def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
         If two steps speak of different neighbours: their losses do not add up to anything.
     """
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
-    sampling, attained = ", ".join(schemes), all(map(is_attained, mechanisms))
+    shift = next((one for one in _NARROWEST if one in shifts), "")
+    attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
+    told = (attained, shift, is_of_all_shifts)
+    sampling = ", ".join(schemes)
     found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
     if not found:
-        return Protection(PAIR, sampling, 1, attained)
+        return Protection(PAIR, sampling, 1, *told)
     (first, one), *others = found.items()
     if others:
         second, other = others[0]
@@ -40,4 +57,4 @@ def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
             f"a pair of laws speaks of one record, {one.summary} of {first[1]}: "
             "compose steps of one group size"
         )
-    return Protection(first[0], sampling, first[1], attained)
+    return Protection(first[0], sampling, first[1], *told)

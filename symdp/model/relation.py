@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ADD_REMOVE = "add_remove"
 SUBSTITUTION = "substitution"
 ZERO_OUT = "zero_out"
+AT_MOST, EXACTLY = "at most", "exactly"  # how far a record moves the output, of its sensitivity
+UPWARDS = "at most, upwards"  # of skewed noise: a record that lowers it at some steps is another
 PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
 
 _SENTENCES = {
@@ -24,6 +26,10 @@ _SENTENCES = {
     SUBSTITUTION: ("{one}'s value changed", "the values of {many} changed"),
     ZERO_OUT: ("{one}'s contribution set to zero", "the contributions of {many} set to zero"),
     PAIR: ("the change that the given pair of laws stands for", ""),
+}
+_SHIFTS = {
+    UPWARDS: " that raises the output, by the sensitivity at most",
+    EXACTLY: " that moves the output by exactly the sensitivity: a smaller shift may lose more",
 }
 RELATIONS = (ADD_REMOVE, SUBSTITUTION, ZERO_OUT)
 _FIXED_BATCH = ("without_replacement", "with_replacement")
@@ -65,7 +71,9 @@ def usual_relation(mechanism: Mechanism) -> str:
 
 def check_relation(mechanism: Mechanism) -> None:
     """Raise InputError where no pair is proved for source, sampling and relation together."""
-    sampling, name = mechanism.sampling, mechanism.name
+    sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
+    if shift not in (AT_MOST, EXACTLY):
+        raise InputError(f"shift = {shift!r:.40} must be '{AT_MOST}' or '{EXACTLY}'")
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
@@ -106,12 +114,20 @@ class Protection:
         How many records are protected together.
     is_attained
         Whether data sets are known that are as far apart as the pair; else it is an upper bound.
+    shift
+        How far the record moves the output that noise is added to: "at most" the sensitivity; "at
+        most, upwards", where the noise is skewed; "exactly" the sensitivity. Empty for laws that
+        were given.
+    is_of_all_shifts
+        Whether the pair bounds noise of several modes at every shift.
     """
 
     relation: str = PAIR
     sampling: str = "none"
     group: int = 1
     is_attained: bool = True
+    shift: str = ""
+    is_of_all_shifts: bool = False
 
     @property
     def sentence(self) -> str:
@@ -119,10 +135,14 @@ class Protection:
 
         >>> Protection("substitution", "without_replacement", 1, False).sentence
         "one record's value changed; fixed batches: an upper bound that no known data attain"
+        >>> Protection("add_remove", shift="exactly").sentence  # doctest: +ELLIPSIS
+        'one record added to or removed from the data that moves the output by exactly ...'
         """
-        text = protects(self.relation, self.group)
+        text = protects(self.relation, self.group) + _SHIFTS.get(self.shift, "")
         if self.is_attained:
             return text
+        if self.is_of_all_shifts:
+            return f"{text}; noise of several modes: an upper bound for all shifts at once"
         if "random_allocation" in self.sampling:
             what = "several steps for one record"
         else:
@@ -133,4 +153,5 @@ class Protection:
         """Return the entries of an answer's JSON object."""
         group = {"group": self.group} if self.group > 1 else {}
         own = {"relation": self.relation, "sampling": self.sampling}
+        own |= {"shift": self.shift} if self.shift else {}
         return {**own, **group, "protects": self.sentence}

@@ -21,6 +21,7 @@ from symdp.exact_number import shorten
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
+from symdp.model.relation import AT_MOST
 from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
 
@@ -190,7 +191,9 @@ def _additive(
     words: Mapping[str, str],
 ) -> Mechanism:
     with at("[noise]"):
-        refuse_unknown(table, ("density", "sensitivity", "substitution_sensitivity", "normalize"))
+        refuse_unknown(
+            table, ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift")
+        )
         text = take(table, "density", str, required=True)
         with at("density"):
             density = parse(text, symbols)
@@ -205,6 +208,7 @@ def _additive(
             density, variable, sensitivity, support, parameters=words,
             substitution_sensitivity=moved,
             normalize=take(table, "normalize", bool, default=False),
+            shift=take(table, "shift", str, default=AT_MOST),
         )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def make_card(
         "title": _title(title),
         "deltas": _deltas(deltas),
         "proved_digits": proved_digits,
-        "ledger": Ledger(composition.steps).state_dict(),
+        "ledger": Ledger(composition.given_steps()).state_dict(),
     }
     return _computed(inputs)
 
