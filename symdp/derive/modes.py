@@ -21,7 +21,6 @@ from symdp.derive.turning import monotone_cuts, trend
 from symdp.emit import compile_arb
 from symdp.errors import InputError
 from symdp.interrupt import attempt
-from symdp.model.noise_shape import shape_of
 from symdp.model.pair import Support
 
 if TYPE_CHECKING:
@@ -69,12 +68,7 @@ def _of(mechanism: Mechanism) -> bool:
 def _is_unimodal(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
     if not density.free_symbols - {x} and _shows_a_valley(density, x, support):
         return False
-    if attempt(lambda: _rises_once(density, x, support), False, _SECONDS):
-        return True
-    if density.free_symbols - {x}:  # given values, the zeros of the slope are found, or not
-        shape = shape_of(density, x, support)
-        return shape.falls or shape.is_log_concave
-    return False
+    return attempt(lambda: _rises_once(density, x, support), False, _SECONDS)
 
 
 def _shows_a_valley(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:

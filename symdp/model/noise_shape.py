@@ -83,6 +83,8 @@ def centre_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> sp.Exp
     2
     """
     y = sp.Symbol("y", positive=True)
+    # A constant that is kept as an integral would be computed anew at every place.
+    density = density.as_independent(variable, as_Add=False)[1]
     for centre in _centres(density, variable, support):
         right, left = (density.subs(variable, centre + side * y) for side in (1, -1))
         if _tried(_ratio, (right, left)) == 1 or _is_zero(right - left, y):

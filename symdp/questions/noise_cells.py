@@ -14,7 +14,7 @@ from flint import arb, ctx
 from symdp.balls.cuts import cut_tails
 from symdp.balls.jets import Jet
 from symdp.derive.breakpoints import Stretch, smooth_stretches
-from symdp.emit.arb import compile_arb, constant_ball
+from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError, InputError
 from symdp.model.noise_shape import centre_of
@@ -107,14 +107,14 @@ def cells_of(mechanism: Mechanism) -> Cells:
 
 def _range(stretches: list[Stretch], x: sp.Symbol) -> tuple[float, float, float]:
     """Return finite ends, and the mass beyond them."""
-    first, last = stretches[0], stretches[-1]
+    outer = [(s, compile_arb(s.expressions[0], [x])) for s in (stretches[0], stretches[-1])]
     found: tuple[float, float, float] | None = None
     for tail in (1e-3, *reversed(_TAILS)):
         low, high, beyond = float("nan"), float("nan"), 0.0
-        for stretch, side in ((first, 0), (last, 1)):
+        for side, (stretch, values) in enumerate(outer):
             end = (stretch.lower, stretch.upper)[side]
             if end.is_infinite:
-                place, mass = _cut(stretch, x, side, tail)
+                place, mass = _cut(stretch, values, x, side, tail)
                 beyond += mass
             else:
                 place = float(end)
@@ -128,15 +128,16 @@ def _range(stretches: list[Stretch], x: sp.Symbol) -> tuple[float, float, float]
     return found
 
 
-def _cut(stretch: Stretch, x: sp.Symbol, side: int, tail: float) -> tuple[float, float]:
+def _cut(
+    stretch: Stretch, values: ArbFunction, x: sp.Symbol, side: int, tail: float
+) -> tuple[float, float]:
     f = stretch.expressions[0]
     exponent = sp.expand_log(sp.log(f), force=True)
     ends = [None if end.is_infinite else constant_ball(end, _BITS).real
             for end in (stretch.lower, stretch.upper)]  # fmt: skip
     if ends[1 - side] is None:
         ends[1 - side] = arb(0)
-    compiled = compile_arb(f, [x])
-    places, mass = cut_tails(exponent, compiled, x, ends, arb(tail))
+    places, mass = cut_tails(exponent, values, x, ends, arb(tail))
     return float(places[side]), float(mass.upper())
 
 
@@ -217,7 +218,8 @@ def _ends(ball: arb) -> tuple[float, float]:
 
 
 def _up(ball: arb) -> float:
-    return math.nextafter(float(ball.upper()), math.inf)
+    upper = float(ball.upper())
+    return math.nextafter(upper, math.inf) if upper > 0.0 else 0.0
 
 
 def _masses(density: sp.Expr, k: sp.Symbol, lower: sp.Expr, shifts: int) -> Cells:

@@ -7,6 +7,8 @@ shift (`symdp.questions.worst_shift`), or the answer says that it is for exactly
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from symdp.errors import AccuracyError
 from symdp.model.protection import protection_of
-from symdp.model.relation import AT_MOST, EXACTLY, PAIR, SUBSTITUTION, UPWARDS
+from symdp.model.relation import AT_MOST, EXACTLY, SUBSTITUTION, UPWARDS
 from symdp.model.sampling import Noise
+from symdp.model.schemes import ALLOCATION
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from symdp.model.relation import Protection
 
 _SMALLER = 8  # smaller shifts that are tried, where there is no proof: k D/8
+_SECONDS = 10.0  # after which no further one is tried
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,7 @@ def told_of_shifts(answer: G, steps: Steps, composed: Composed) -> G:
     if whose.is_of_all_shifts and answer.kind == "exact":
         return _as_bound(answer)
     steps = list(steps)
-    if whose.shift == EXACTLY and any(
-        m.shift != EXACTLY and m.neighbours != PAIR for m, _ in steps
-    ):
+    if any(_is_open(mechanism) for mechanism, _ in steps):
         found = _larger_at_smaller_shifts(steps, answer.epsilon, composed)
         if found is not None:
             smaller, part = found
@@ -130,6 +132,12 @@ def told_of_shifts(answer: G, steps: Steps, composed: Composed) -> G:
             )
             return replace(answer, advice="; ".join(filter(None, (answer.advice, advice))))
     return answer
+
+
+def _is_open(mechanism: Mechanism) -> bool:
+    """Whether smaller shifts were meant, and are soon tried: an epoch of many steps is not."""
+    epoch = mechanism.sampling is not None and mechanism.sampling.scheme == ALLOCATION
+    return mechanism.shift != EXACTLY == proved_shift(mechanism) and not epoch
 
 
 def _as_bound(answer: G) -> G:
@@ -158,9 +166,12 @@ def _larger_at_smaller_shifts(
 
     None where nothing else is a shift, as of integers. A search, no proof.
     """
-    found = []
-    for k in range(1, _SMALLER):
+    found: list[tuple[float, Fraction]] = []
+    start = time.perf_counter()
+    for k in sorted(range(1, _SMALLER), key=lambda k: (-math.gcd(k, _SMALLER), k)):
         part = Fraction(k, _SMALLER)
+        if found and time.perf_counter() - start > _SECONDS:
+            break
         moved = [(_at_part(mechanism, part), count) for mechanism, count in steps]
         if all(mechanism is not None for mechanism, _ in moved):
             found.append((composed(moved).delta(epsilon).delta, part))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _DENSE = 90  # points of the table on either side of 0, one lattice step apart
 _GROWTH = 1.06  # of their distances further out
 _FINE = 24  # lattice steps in a standard deviation of the loss
+_INFINITE = 1e200  # a ratio that counts as one
 _NOTHING = 1e-17  # of δ: the table ends where no more is left
 
 
@@ -68,9 +69,13 @@ def worst_pair(mechanism: Mechanism) -> Mechanism:
     shifts = _Shifts(cells_of(replace(mechanism, sampling=None, relation=None)), mechanism)
     spacing, last = shifts.scale(float(q))
     corners = []
-    levels = [(j, exponential(sp.Rational(spacing) * j)) for j in _places(last)]
+    size = sp.Rational(spacing)
+    if q < 1:  # the least loss is on the lattice
+        least = -sp.log(1 - sp.Rational(q))
+        size = least / sp.ceiling(least / size)
+    levels = [exponential(size * j) for j in _places(last)]
     # Under Poisson sampling H_α of the mixture is q H at 1 + (α − 1)/q, and 1 − α below 1 − q.
-    inner = [(y, 1 + (y - 1) / q) for _, y in levels if y > 1 - q]
+    inner = [(y, 1 + (y - 1) / q) for y in levels if y > 1 - q]
     found = shifts.profile([_down(max(a, 1 / a)) for _, a in inner])
     for (y, a), delta in zip(inner, found, strict=True):
         own = Fraction(delta)
@@ -144,11 +149,11 @@ def _of_shift(cells: Cells, k: int, alphas: Array) -> Array:
     """Return upper bounds on H_α(f(· − kh) ‖ f) at sorted α ≥ 1."""
     none = np.zeros(k)
     a, b = _moved(cells.most, k), np.concatenate([cells.least, none])
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         lowest = _moved(cells.low, k) / np.concatenate([cells.high, np.full(k, math.inf)])
         highest = _moved(cells.high, k) / np.concatenate([cells.low, none])
-    lowest = np.where(np.isnan(lowest), 0.0, lowest) * (1.0 - ROUNDING)
-    highest = np.where(np.isnan(highest), math.inf, highest) * (1.0 + ROUNDING)
+    lowest = np.where(lowest < _INFINITE, lowest, 0.0) * (1.0 - ROUNDING)
+    highest = np.where(highest < _INFINITE, highest, math.inf) * (1.0 + ROUNDING)
     used = (a > 0.0) & (highest > alphas[0])
     a, b, lowest, highest = a[used], b[used], lowest[used], highest[used]
     over = np.maximum(a - lowest * b, 0.0)
@@ -191,7 +196,7 @@ def _of_between(cells: Cells, k: int, alphas: Array) -> Array:
     top = _moved(high, k - 1)
     own = np.zeros(top.size)
     own[: cells.low.size] = cells.low
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(top > 0.0, top / own * (1.0 + ROUNDING), 0.0)
     place = np.searchsorted(alphas, ratio, side="left")
     sums = np.bincount(place, added, alphas.size + 1)[::-1].cumsum()[::-1]
