@@ -110,7 +110,7 @@ def _rises_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
         for place, stretch in enumerate(stretches):
             if place:
                 turns += _jumps(density, x, y, stretches[place - 1], stretch)
-            turns += _slopes(stretch, y)
+            turns += _slopes(stretch, y, is_alone=len(stretches) == 1)
     except (InputError, RootsUnknownError, _UnknownError):
         return False
     moving = [turn for turn in turns if turn]
@@ -132,7 +132,7 @@ class _UnknownError(Exception):
     """A sign is open."""
 
 
-def _slopes(stretch: Stretch, x: sp.Symbol) -> list[int]:
+def _slopes(stretch: Stretch, x: sp.Symbol, *, is_alone: bool) -> list[int]:
     """Return the signs of f′ from left to right on a smooth stretch."""
     f = stretch.expressions[0].rewrite(_HYPERBOLIC, sp.exp)
     if x not in f.free_symbols:
@@ -140,10 +140,30 @@ def _slopes(stretch: Stretch, x: sp.Symbol) -> list[int]:
     moving = f.as_independent(x, as_Add=False)[1]
     if isinstance(moving, sp.besseli) and x not in moving.args[1].free_symbols:
         return [_order_slope(moving, stretch, x)]
-    cuts = monotone_cuts(_logarithm(f, x, stretch), x, stretch.lower, stretch.upper)
-    if any(slope == "unknown" for _, _, slope in cuts):
+    try:
+        height = _logarithm(f, x, stretch)
+    except (RootsUnknownError, _UnknownError):  # as where f vanishes at an end twice
+        height = moving
+    slope = sp.diff(height, x)
+    _refuse_poles(slope, x, stretch)
+    if is_alone and height.has(sp.log) and height is not moving:
+        bend = attempt(lambda: sp.factor(sp.expand(sp.diff(slope, x))), sp.S.NaN, _SECONDS / 3)
+        if bend.is_nonpositive:  # concave: it rises, then it falls
+            return [1, -1]
+    cuts = monotone_cuts(height, x, stretch.lower, stretch.upper)
+    if any(name == "unknown" for _, _, name in cuts):
         raise _UnknownError
-    return [_SIGNS[slope] for _, _, slope in cuts]
+    return [_SIGNS[name] for _, _, name in cuts]
+
+
+def _refuse_poles(slope: sp.Expr, x: sp.Symbol, stretch: Stretch) -> None:
+    """Raise _UnknownError where the slope may change its sign without a zero."""
+    below = sp.fraction(sp.together(slope))[1]
+    for factor in sp.Mul.make_args(below):
+        base = factor.as_base_exp()[0]
+        known = x not in base.free_symbols or base.is_positive or isinstance(factor, sp.exp)
+        if not known and roots_between(base, x, stretch.lower, stretch.upper):
+            raise _UnknownError
 
 
 def _order_slope(bessel: sp.Expr, stretch: Stretch, x: sp.Symbol) -> int:

@@ -96,8 +96,7 @@ def proved_shift(mechanism: Mechanism) -> str:
         return ""
     if mechanism.neighbours == SUBSTITUTION:
         return AT_MOST  # its pair asks for noise that is symmetric and falls
-    single = mechanism.support.kind != "interval" and source.sensitivity == 1
-    if mechanism.shift == EXACTLY or not (single or has_one_mode(mechanism)):
+    if mechanism.shift == EXACTLY or not (_has_one_shift(mechanism) or has_one_mode(mechanism)):
         return EXACTLY
     own = mechanism.template or mechanism
     even = centre_of(own.source.density, own.variable, own.support)  # type: ignore[union-attr]
@@ -156,7 +155,13 @@ def is_proved_at_all_values(mechanism: Mechanism) -> bool:
 
     if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:
         return True
-    return has_one_mode_always(mechanism)
+    return _has_one_shift(mechanism.template or mechanism) or has_one_mode_always(mechanism)
+
+
+def _has_one_shift(mechanism: Mechanism) -> bool:
+    """Whether there is none between 0 and D, as of whole numbers for D = 1."""
+    size = mechanism.source.sensitivity  # type: ignore[union-attr]
+    return mechanism.support.kind != "interval" and size == 1
 
 
 def _larger_at_smaller_shifts(

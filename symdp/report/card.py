@@ -159,6 +159,7 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
             "kind": _RELATIONS[whose.relation],
             "protects": whose.sentence,
             "is_attained": whose.is_attained,
+            "shift": whose.shift,
         },
         "mechanism": [
             {

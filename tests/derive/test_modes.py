@@ -35,6 +35,8 @@ ONE = {
     "hyperbolic": (1 / (sp.pi * sp.cosh(X)), LINE),
     "stairs": (sp.Piecewise((sp.Rational(1, 4), abs(X) < 1), (sp.Rational(1, 8), True)), (-3, 3)),
     "triangle": (1 - abs(X), (-1, 1)),
+    "raised cosine": ((1 + sp.cos(sp.pi * X)) / 2, (-1, 1)),
+    "two humps that meet": ((normal(0) + normal(2)) / 2, LINE),
     "zero at an end": ((X - 2) ** 2 * sp.exp(X), (-sp.oo, 2)),
     "gumbel": (sp.exp(-(X + sp.exp(-X)) / 2), LINE),
 }
@@ -49,6 +51,10 @@ SEVERAL = {
     "a gap": (sp.Piecewise((HALF, X < 1), (0, X < 2), (HALF, True)), (0, 3)),
     "a zero in the middle": (X**2 * normal(0), LINE),
     "a zero off the middle": ((X - sp.Rational(1, 3)) ** 2 * sp.exp(-(X**2)), LINE),
+    "an infinite peak off the mode": (
+        (2 - sp.log((X - 2) ** 2)) * sp.exp(-4 * X),
+        (0, sp.Rational(7, 2)),
+    ),
     "two corners": ((sp.exp(-abs(X - 1)) + sp.exp(-abs(X + 1))) / 4, LINE),
 }
 
@@ -66,10 +72,11 @@ def test_several_modes_are_not_taken_for_one(name):
 
 
 @pytest.mark.parametrize(
-    ("value", "is_shown"), [("0.9", True), ("0.99", True), ("1.01", False), ("1.1", False)]
+    ("value", "is_shown"),
+    [("0.9", True), ("0.99", True), ("1", True), ("1.01", False), ("1.1", False)],
 )
 def test_two_humps_are_one_as_long_as_they_are_close(value, is_shown):
-    """Two normal laws at ±a have one mode for a ≤ 1 alone; a = 1, a triple root, is not shown."""
+    """Two normal laws at ±a have one mode for a ≤ 1 alone."""
     humps = Mechanism.additive((normal(A) + normal(-A)) / 2, X)
     assert has_one_mode(humps(a=value)) is is_shown
     assert not has_one_mode_always(humps(a=value))
