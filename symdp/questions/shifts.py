@@ -15,10 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from symdp.errors import AccuracyError
-from symdp.model.protection import protection_of
 from symdp.model.relation import AT_MOST, EXACTLY, SUBSTITUTION, UPWARDS
-from symdp.model.sampling import Noise
-from symdp.model.schemes import ALLOCATION
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -57,6 +54,8 @@ def accounted(
     ------
     InputError : two steps speak of different neighbours.
     """
+    from symdp.model.protection import protection_of
+
     protection_of(list(steps))  # what is refused is refused before the work
     found = [answered(mechanism) for mechanism in steps]
     shifts, bounds = [one.shift for one in found], any(one.is_of_all_shifts for one in found)
@@ -90,6 +89,7 @@ def proved_shift(mechanism: Mechanism) -> str:
     """Return for which shifts the step's own pair is proved; empty for laws that were given."""
     from symdp.derive.modes import has_one_mode
     from symdp.model.noise_shape import centre_of
+    from symdp.model.sampling import Noise
 
     source = mechanism.source
     if not isinstance(source, Noise):
@@ -115,6 +115,7 @@ def told_of_shifts(answer: G, steps: Steps, composed: Composed) -> G:
     smaller shifts though they were meant, the largest δ that a search of them finds is told.
     """
     whose = answer.protection
+    # What is imported for more than this is not needed where a formula is known.
     if whose is None or not (whose.is_of_all_shifts or whose.shift == EXACTLY):
         return answer
     if whose.is_of_all_shifts and answer.kind == "exact":
@@ -135,6 +136,8 @@ def told_of_shifts(answer: G, steps: Steps, composed: Composed) -> G:
 
 def _is_open(mechanism: Mechanism) -> bool:
     """Whether smaller shifts were meant, and are soon tried: an epoch of many steps is not."""
+    from symdp.model.schemes import ALLOCATION
+
     epoch = mechanism.sampling is not None and mechanism.sampling.scheme == ALLOCATION
     return mechanism.shift != EXACTLY == proved_shift(mechanism) and not epoch
 
@@ -152,6 +155,7 @@ def _as_bound(answer: G) -> G:
 def is_proved_at_all_values(mechanism: Mechanism) -> bool:
     """Return whether other values of the parameters are answered for the same shifts."""
     from symdp.derive.modes import has_one_mode_always
+    from symdp.model.sampling import Noise
 
     if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:
         return True
@@ -185,6 +189,8 @@ def _larger_at_smaller_shifts(
 
 def _at_part(mechanism: Mechanism, part: Fraction) -> Mechanism | None:
     """Return the step where a record moves its output by exactly a part of D."""
+    from symdp.model.sampling import Noise
+
     if not isinstance(mechanism.source, Noise):
         return mechanism
     size = mechanism.source.sensitivity * part
