@@ -31,6 +31,7 @@ _TAILS = (1e-24, 1e-18, 1e-12, 1e-9, 1e-6)  # masses beyond the cells, the least
 _WIDER = 12.0  # times the range that holds all but 1e-3 of the mass, is affordable
 _MOST_CELLS = 12_000  # about two seconds
 _MOST_WORK = 3e6  # cells times shifts, about as long
+_SPARE = 1e-9  # cells: where an end falls between two, but for rounding
 _BITS = 80  # of the balls
 
 
@@ -150,7 +151,8 @@ def _on_grid(
     shifts: int,
 ) -> Cells:
     width, (low, high) = float(step), span
-    places = range(math.floor(low / width + 1e-9), math.ceil(high / width - 1e-9))
+    first = math.floor(low / width - _SPARE) if low else 0  # half of an even density begins at 0
+    places = range(first, math.ceil(high / width + _SPARE))
     ends = [(constant_ball(s.lower, _BITS).real, constant_ball(s.upper, _BITS).real)
             for s in stretches]  # fmt: skip
     jets = [Jet(s.expressions[0], x) for s in stretches]

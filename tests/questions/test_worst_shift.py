@@ -90,6 +90,7 @@ def masses(name, cells_in_one=200):
     return grid(density, low, high, (high - low) * cells_in_one)
 
 
+@pytest.mark.slow_cases("humps", "a ripple")
 @pytest.mark.parametrize("name", SEVERAL)
 def test_the_answer_holds_at_every_shift(name):
     own = answered(of(name))
@@ -145,13 +146,16 @@ def test_waves_at_half_the_sensitivity():
     assert composed(moved(f, one // 2), f, 5, bound.epsilon) < 0.1
 
 
+def two_humps():
+    """Integer noise of modes at ±3 and sensitivity 4, and its masses."""
+    noise = Mechanism.additive(sp.exp(-abs(abs(K) - 3)), K, 4, "integers", normalize=True)
+    f = np.exp(-np.abs(np.abs(np.arange(-80, 81)) - 3.0))
+    return noise, f / f.sum()
+
+
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_whole_numbers_take_the_largest_of_finitely_many(n):
-    two = sp.exp(-abs(abs(K) - 3))
-    noise = Mechanism.additive(two, K, 4, "integers", normalize=True)
-    k = np.arange(-80, 81)
-    f = np.exp(-np.abs(np.abs(k) - 3.0))
-    f /= f.sum()
+    noise, f = two_humps()
     for epsilon in (0.5, 2.0):
         worst = max(composed(moved(f, d), f, n, epsilon, 1e-4) for d in range(1, 5))
         answer = compose(noise, n).delta(epsilon)
@@ -204,10 +208,13 @@ def test_where_nothing_is_proved_smaller_shifts_are_tried(monkeypatch):
         raise AccuracyError("no enclosure")
 
     monkeypatch.setattr("symdp.questions.worst_shift.worst_pair", refuse)
-    monkeypatch.setattr("symdp.questions.shifts._SMALLER", 2)  # ½ alone
-    answer = compose(of("waves"), 5).delta(1.0)
+    noise, f = two_humps()
+    answer = compose(noise.moved_by(6), 2).delta(1.0)  # one hump on the other
     assert answer.to_json()["shift"] == "exactly"
-    assert "at 1/2 of it δ = 0.419" in answer.advice
+    smaller, whole = (composed(moved(f, d), f, 2, 1.0, 1e-4) for d in (3, 6))
+    assert answer.delta == pytest.approx(whole, rel=1e-3)
+    assert smaller > whole
+    assert f"at 1/2 of it δ = {smaller:.3f}" in answer.advice
     assert "more than here" in answer.advice
 
 
@@ -227,11 +234,12 @@ def test_steps_keep_what_was_asked():
 
 
 FILE = """
-name = "waves"
-variable = "x"
-support = ["-oo", "oo"]
+name = "humps"
+variable = "k"
+support = "integers"
 [noise]
-density = "exp(-x**2/8)*(2 + cos(2*pi*x))"
+density = "exp(-abs(abs(k) - 3))"
+sensitivity = 4
 normalize = true
 shift = "exactly"
 """
@@ -243,7 +251,7 @@ def test_a_file_may_ask_for_exactly_the_sensitivity(tmp_path, capsys):
     assert asked != loads(FILE.replace('shift = "exactly"', 'shift = "at most"'))
     with pytest.raises(InputError, match="shift = 'about' must be 'at most' or 'exactly'"):
         loads(FILE.replace("exactly", "about"))
-    file = tmp_path / "waves.toml"
+    file = tmp_path / "humps.toml"
     file.write_text(FILE, encoding="utf-8")
     told = Shell(capsys)(f"delta {file} -n 2 --epsilon 1").out
     assert "moves the output by exactly the sensitivity" in " ".join(told.split())
