@@ -31,7 +31,7 @@ def add(
     as_json: options.Json = False,
 ) -> None:
     """Add steps, once unless -n says; the file is made if there is none, and replaced whole."""
-    added = job.build(default_count=1).steps
+    added = job.build(default_count=1).given_steps()
     from symdp.questions.composition import Composition
     from symdp.questions.ledger import Ledger
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.model.relation import AT_MOST
 from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def summary(mechanism: Mechanism) -> str:
         text += f", {mechanism.sampling.describe()}"
     if mechanism.relation is not None:
         text += f", {mechanism.relation.replace('_', ' ')}"
+    if mechanism.shift != AT_MOST:
+        text += f", shift {mechanism.shift}"
     if held := mechanism.assumptions:
         text += f", assuming {' and '.join(held)}"
     return text
@@ -69,9 +72,14 @@ def key(mechanism: Mechanism) -> str:
     if template is not None and mechanism.is_concrete:
         values = dict(mechanism.bound)
         used = sorted(values.keys() & {p.name for p in template.declared})
-        own = (template.key, mechanism.neighbours, *(f"{name}={values[name]}" for name in used))
+        own = (template.key, *_asked(mechanism), *(f"{name}={values[name]}" for name in used))
         return "\n".join((*own, *map(str, held)))
-    parts = [mechanism.name, mechanism.variable, mechanism.neighbours]
+    parts = [mechanism.name, mechanism.variable, *_asked(mechanism)]
     for part in (mechanism.support, source):
         parts += [type(part).__name__, *vars(part).values()]
     return "\n".join(sp.srepr(value) for value in (*parts, *held))
+
+
+def _asked(mechanism: Mechanism) -> list[str]:
+    """Return the neighbours, and the shift where it is not what it is for every other."""
+    return [mechanism.neighbours] + [mechanism.shift] * (mechanism.shift != AT_MOST)

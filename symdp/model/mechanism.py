@@ -14,7 +14,7 @@ from symdp.model.average import SUM
 from symdp.model.guarded import substitute
 from symdp.model.intake import Intake, readings
 from symdp.model.pair import Component, Pair, Support, normalized
-from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
+from symdp.model.relation import AT_MOST, SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact
 from symdp.model.schemes import ALLOCATION, Sampling, allocation, unsampled
 
@@ -49,10 +49,10 @@ class Mechanism:
     protects: str = ""
     dominates: str = ""
     template: Mechanism | None = None
+    shift: str = AT_MOST
 
     def __post_init__(self) -> None:
-        self.support.checked()
-        self.source.checked(self.support)
+        self.source.checked(self.support.checked())
         check_relation(self)
 
     @classmethod
@@ -68,6 +68,7 @@ class Mechanism:
         substitution_sensitivity: Number | None = None,
         normalize: bool = False,
         assume: Mapping[str, str] | None = None,
+        shift: str = AT_MOST,
     ) -> Mechanism:
         r"""Return the mechanism that adds noise of density f to a query of sensitivity D.
 
@@ -77,15 +78,14 @@ class Mechanism:
         ----------
         density : SymPy expression of the variable, zero off the support
         variable : its symbol; on integers and naturals it becomes an integer, else a real
-        sensitivity : what adding or removing one record moves the output by, above 0; a whole
-            number on integers and naturals
-        substitution_sensitivity : what changing one record's value moves it by; twice the
-            sensitivity where it is left out
+        sensitivity : what a record moves the output by, above 0; a whole number on integers
+        substitution_sensitivity : what changing one record's value moves it by; 2 D if left out
         support : (lower, upper), "integers" or "naturals"
         parameters : name -> domain word. Left out, every other symbol is a parameter: its
             assumptions give the domain, and one without any becomes the real symbol of its name
         normalize : divide by the sum or integral of the density, kept exact and unevaluated
         assume : what holds of parameters that have no value yet; see `assuming`
+        shift : "at most" D, what a record may do, or "exactly", whatever a smaller shift does
 
         Raises
         ------
@@ -97,8 +97,8 @@ class Mechanism:
         moved = substitution_sensitivity
         if moved is not None:
             moved = intake.constant(moved, "the substitution sensitivity")
-        made = cls(name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
-        made = made.assuming(assume)
+        held = (name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
+        made = cls(*held, shift=shift).assuming(assume)
         return made.normalized() if normalize else made
 
     @classmethod

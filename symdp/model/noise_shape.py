@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import sympy as sp
 
@@ -55,10 +56,9 @@ def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
     """
     y = sp.Symbol("y", positive=True)
     whole = sp.Symbol("y", real=True)
-    for centre in _centres(density, variable, support):
+    centre = centre_of(density, variable, support)
+    if centre is not None:
         right = density.subs(variable, centre + y)
-        if not _is_zero(right - density.subs(variable, centre - y), y):
-            continue
         half = support.upper - centre
         slope, bend = sp.diff(right, y), sp.diff(_logarithm(right), y, 2)
         falls = _is_nonpositive(slope, y, half)
@@ -69,6 +69,27 @@ def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
     bend = sp.diff(_logarithm(density.subs(variable, whole)), whole, 2)
     smooth = not density.has(sp.Abs, sp.sign, sp.Min, sp.Max, sp.Piecewise, sp.Heaviside)
     return Shape(None, False, smooth and _is_nonpositive(bend, whole, sp.oo))
+
+
+@lru_cache(maxsize=256)
+def centre_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> sp.Expr | None:
+    """Return the c with f(c + y) = f(c − y), None where no such c was found.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> line = Support("interval", -sp.oo, sp.oo)
+    >>> centre_of(sp.exp(-((x - 2) ** 2)) * (2 + sp.cos(x - 2)), x, line)
+    2
+    """
+    y = sp.Symbol("y", positive=True)
+    # A constant that is kept as an integral would be computed anew at every place.
+    density = density.as_independent(variable, as_Add=False)[1]
+    for centre in _centres(density, variable, support):
+        right, left = (density.subs(variable, centre + side * y) for side in (1, -1))
+        if _tried(_ratio, (right, left)) == 1 or _is_zero(right - left, y):
+            return centre
+    return None
 
 
 def _first_slope(right: sp.Expr, y: sp.Symbol) -> sp.Expr:
@@ -110,7 +131,14 @@ def _is_zero(gap: sp.Expr, y: sp.Symbol) -> bool:
     return any(_tried(way, gap) == 0 for way in (sp.expand, _canonical, sp.simplify))
 
 
-def _tried(way: Callable[[sp.Expr], sp.Expr], expression: sp.Expr) -> sp.Expr | None:
+def _ratio(sides: tuple[sp.Expr, sp.Expr]) -> sp.Expr | None:
+    try:
+        return sp.cancel(sides[0] / sides[1])
+    except (sp.PolynomialError, NotImplementedError):  # a Piecewise is no rational function
+        return None
+
+
+def _tried(way: Callable[[Any], sp.Expr | None], expression: Any) -> sp.Expr | None:
     return attempt(lambda: way(expression), None, _SECONDS)
 
 

@@ -8,16 +8,30 @@ from typing import TYPE_CHECKING
 from symdp.errors import InputError
 from symdp.model.average import AVERAGE, SUM
 from symdp.model.dominating import is_attained
-from symdp.model.relation import PAIR, Protection, protects
+from symdp.model.relation import AT_MOST, EXACTLY, PAIR, UPWARDS, Protection, protects
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 
-def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
+_NARROWEST = (EXACTLY, UPWARDS, AT_MOST)  # what holds for every step
+
+
+def protection_of(
+    mechanisms: Sequence[Mechanism], shifts: Sequence[str] = (), is_of_all_shifts: bool = False
+) -> Protection:
     """Return the relation and the group size that all steps of a composition share.
 
     A pair of laws that was given fits any relation of single records: its author says which.
+
+    Parameters
+    ----------
+    mechanisms
+        The steps.
+    shifts
+        How far a record may move the output of each, see `Protection`; of any order.
+    is_of_all_shifts
+        Whether a step's noise has several modes and its pair bounds every shift.
 
     Raises
     ------
@@ -27,10 +41,13 @@ def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
     averages = any(m.sampling is not None and m.sampling.released == AVERAGE for m in mechanisms)
     released = AVERAGE if averages else SUM
-    sampling, attained = ", ".join(schemes), all(map(is_attained, mechanisms))
+    shift = next((one for one in _NARROWEST if one in shifts), "")
+    attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
+    told = (attained, released, shift, is_of_all_shifts)
+    sampling = ", ".join(schemes)
     found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
     if not found:
-        return Protection(PAIR, sampling, 1, attained)
+        return Protection(PAIR, sampling, 1, *told)
     (first, one), *others = found.items()
     if others:
         second, other = others[0]
@@ -43,4 +60,4 @@ def protection_of(mechanisms: Sequence[Mechanism]) -> Protection:
             f"a pair of laws speaks of one record, {one.summary} of {first[1]}: "
             "compose steps of one group size"
         )
-    return Protection(first[0], sampling, first[1], attained, released)
+    return Protection(first[0], sampling, first[1], *told)

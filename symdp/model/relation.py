@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ADD_REMOVE = "add_remove"
 SUBSTITUTION = "substitution"
 ZERO_OUT = "zero_out"
+AT_MOST, EXACTLY = "at most", "exactly"  # how far a record moves the output, of its sensitivity
+UPWARDS = "at most, upwards"  # of skewed noise: a record that lowers it at some steps is another
 PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
 
 _SENTENCES = {
@@ -25,6 +27,10 @@ _SENTENCES = {
     SUBSTITUTION: ("{one}'s value changed", "the values of {many} changed"),
     ZERO_OUT: ("{one}'s contribution set to zero", "the contributions of {many} set to zero"),
     PAIR: ("the change that the given pair of laws stands for", ""),
+}
+_SHIFTS = {
+    UPWARDS: " that raises the output, by the sensitivity at most",
+    EXACTLY: " that moves the output by exactly the sensitivity: a smaller shift may lose more",
 }
 RELATIONS = (ADD_REMOVE, SUBSTITUTION, ZERO_OUT)
 _FIXED_BATCH = ("without_replacement", "with_replacement")
@@ -66,7 +72,9 @@ def usual_relation(mechanism: Mechanism) -> str:
 
 def check_relation(mechanism: Mechanism) -> None:
     """Raise InputError where no pair is proved for source, sampling and relation together."""
-    sampling, name = mechanism.sampling, mechanism.name
+    sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
+    if shift not in (AT_MOST, EXACTLY):
+        raise InputError(f"shift = {shift!r:.40} must be '{AT_MOST}' or '{EXACTLY}'")
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
@@ -117,6 +125,12 @@ class Protection:
     released
         "sum", the noisy sum of a batch or that divided by a constant; "average" where a step
         divides by the number of records that were drawn.
+    shift
+        How far the record moves the output that noise is added to: "at most" the sensitivity; "at
+        most, upwards", where the noise is skewed; "exactly" the sensitivity. Empty for laws that
+        were given.
+    is_of_all_shifts
+        Whether the pair bounds noise of several modes at every shift.
     """
 
     relation: str = PAIR
@@ -124,6 +138,8 @@ class Protection:
     group: int = 1
     is_attained: bool = True
     released: str = SUM
+    shift: str = ""
+    is_of_all_shifts: bool = False
 
     @property
     def sentence(self) -> str:
@@ -131,12 +147,16 @@ class Protection:
 
         >>> Protection("substitution", "without_replacement", 1, False).sentence
         "one record's value changed; fixed batches: an upper bound that no known data attain"
+        >>> Protection("add_remove", shift="exactly").sentence  # doctest: +ELLIPSIS
+        'one record added to or removed from the data that moves the output by exactly ...'
         """
-        text = protects(self.relation, self.group)
+        text = protects(self.relation, self.group) + _SHIFTS.get(self.shift, "")
         if self.relation == ZERO_OUT and "truncated" in self.sampling:
             text += ", its place in the batch kept"
         if self.is_attained:
             return text
+        if self.is_of_all_shifts:
+            return f"{text}; noise of several modes: an upper bound for all shifts at once"
         if self.released == AVERAGE:
             what = "averages over the records drawn"
         elif "random_allocation" in self.sampling:
@@ -156,5 +176,6 @@ class Protection:
         """Return the entries of an answer's JSON object."""
         group = {"group": self.group} if self.group > 1 else {}
         own = {"relation": self.relation, "sampling": self.sampling}
+        own |= {"shift": self.shift} if self.shift else {}
         released = {} if self.released == SUM else {"released": self.released}
         return {**own, **group, **released, "protects": self.sentence, "pair": self.pair}

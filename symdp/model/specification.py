@@ -22,6 +22,7 @@ from symdp.model.average import SUM
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
+from symdp.model.relation import AT_MOST
 from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
 
@@ -191,7 +192,9 @@ def _additive(
     words: Mapping[str, str],
 ) -> Mechanism:
     with at("[noise]"):
-        refuse_unknown(table, ("density", "sensitivity", "substitution_sensitivity", "normalize"))
+        refuse_unknown(
+            table, ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift")
+        )
         text = take(table, "density", str, required=True)
         with at("density"):
             density = parse(text, symbols)
@@ -206,6 +209,7 @@ def _additive(
             density, variable, sensitivity, support, parameters=words,
             substitution_sensitivity=moved,
             normalize=take(table, "normalize", bool, default=False),
+            shift=take(table, "shift", str, default=AT_MOST),
         )  # fmt: skip
 
 

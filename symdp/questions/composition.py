@@ -24,6 +24,7 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.accountants import accountant_for, larger_delta
 from symdp.questions.guarantee import Curve, Guarantee
+from symdp.questions.shifts import accounted, told_of_shifts
 from symdp.questions.steps import Summed, listed_steps
 
 if TYPE_CHECKING:
@@ -65,23 +66,17 @@ class Composition(Summed):
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
         from symdp.balls.masses import with_mass_one
         from symdp.derive.symmetry import has_one_law
-        from symdp.model.protection import protection_of
         from symdp.questions.steps import merged_steps, of_independent_steps
 
         asked = merged_steps(steps)
         self._given = tuple(asked.items())
-        self.protection = protection_of(list(asked))
-        merged = merged_steps(of_independent_steps(asked))
+        held, self.protection = accounted(asked)
+        merged = merged_steps(of_independent_steps(merged_steps(held)))
         self.steps = tuple(with_mass_one(merged).items())
         self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
         self._has_one_law = all(has_one_law(m) for m in merged)
         self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
-
-    @property
-    def given(self) -> tuple[tuple[Mechanism, int], ...]:
-        """The steps as they were handed in, which know what their pairs are bounds of."""
-        return self._given
 
     def __repr__(self) -> str:
         from symdp.questions.notebook import steps_text
@@ -155,7 +150,7 @@ class Composition(Summed):
         with within_capacity(accountant.name):
             found = [accountant.log_deltas(self.law(side), epsilons) for side in asked]
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
-        return [
+        answers = [
             larger_delta(
                 epsilon,
                 dict(zip(asked, answers, strict=True)),
@@ -166,6 +161,7 @@ class Composition(Summed):
             )
             for epsilon, *answers in zip(epsilons, *found, strict=True)
         ]
+        return [told_of_shifts(answer, self._given, Composition) for answer in answers]
 
     def _told(self, of: Answer | Inverse, accountant: Accountant, seconds: float) -> dict[str, Any]:
         """Return what every answer says besides its numbers."""
@@ -228,7 +224,7 @@ class Composition(Summed):
             (best.lower, best.upper),
             best.epsilon,
         )
-        return Guarantee(
+        answer = Guarantee(
             upper if best.kind == "bound" and upper is not None else best.epsilon,
             math.log(delta),
             best.kind,
@@ -241,6 +237,7 @@ class Composition(Summed):
             given_delta=delta,
             **self._told(best, accountant, time.perf_counter() - start),
         )
+        return told_of_shifts(answer, self._given, Composition)
 
     @overload
     def certify(
@@ -292,7 +289,9 @@ class Composition(Summed):
             return self._owned(certify_delta(self.steps, exact, digits, self._sides(direction)))
 
     def _owned(self, one: Certificate) -> Certificate:
-        return replace(one, direction=self._label or one.direction, protection=self.protection)
+        label = self._label or one.direction
+        one = replace(one, direction=label, protection=self.protection)
+        return told_of_shifts(one, self._given, Composition)
 
     @overload
     def certify_epsilon(

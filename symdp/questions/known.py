@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -61,11 +61,16 @@ class KnownComposition(Composition):
         self.count = count
         self._laws = {}
         self._built = built
+        self._given = ()  # a formula is kept where no answer has more to say of shifts
 
     @cached_property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]
         """The step with its count."""
         return self._built().steps
+
+    def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
+        """Return the step with its count."""
+        return self._built().given_steps()
 
     def _new_law(self, direction: str) -> SumLaw:
         from symdp.law.total import SumLaw
@@ -86,7 +91,10 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     from symdp.law.loss import LossLaw
     from symdp.law.stored import encode
     from symdp.model.relation import SUBSTITUTION
+    from symdp.questions.shifts import is_proved_at_all_values
 
+    if not all(is_proved_at_all_values(given) for given, _ in steps.given_steps()):
+        return None
     ((mechanism, _), *others) = steps.steps
     sampling = mechanism.sampling
     found = None if others else formula_of(mechanism, "remove")

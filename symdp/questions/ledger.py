@@ -294,6 +294,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         "source": kind,
         "parameters": {p.name: p.domain for p in mechanism.declared},
         "relation": mechanism.relation,
+        "shift": mechanism.shift,
         **{name: None if sampling is None else getattr(sampling, name) for name in _SAMPLING},
         **({} if sampling is None or sampling.released == SUM else {"released": sampling.released}),
         "formulas": write_expressions(formulas),
@@ -313,17 +314,8 @@ def _read(written: object) -> Mechanism:
     from symdp.model.sampling import declare, variable_symbol
     from symdp.model.schemes import Sampling
 
-    keys = {
-        "name",
-        "support",
-        "source",
-        "parameters",
-        "relation",
-        "formulas",
-        "released",
-        *_SAMPLING,
-        *_TEXTS,
-    }
+    stated = ("name", "support", "source", "parameters", "relation", "shift", "formulas")
+    keys = {*stated, "released", *_SAMPLING, *_TEXTS}
     if not isinstance(written, dict):
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     if not {"relation", "records", "group"} & set(written):  # as earlier versions wrote it
@@ -334,6 +326,7 @@ def _read(written: object) -> Mechanism:
         written = {**written, "released": SUM}
     if not {"steps", "participations"} & set(written):  # as versions before random allocation
         written = {**written, "steps": None, "participations": None}
+    written = {"shift": "at most", **written}  # as versions before it
     if set(written) != keys:
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     name, kind, words = (written[key] for key in ("name", "support", "parameters"))
@@ -367,7 +360,10 @@ def _read(written: object) -> Mechanism:
     if free:
         raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
     made = replace(
-        Mechanism(name, variable, support, source, declared, **texts)(**values), sampling=sampling
+        Mechanism(name, variable, support, source, declared, **texts, shift=written["shift"])(
+            **values
+        ),
+        sampling=sampling,
     )
     return made if written["relation"] is None else made.under(written["relation"])
 

@@ -70,22 +70,22 @@ class Summed:
     """
 
     steps: tuple[tuple[Mechanism, int], ...]
+    _given: tuple[tuple[Mechanism, int], ...]
 
-    @property
-    def given(self) -> tuple[tuple[Mechanism, int], ...]:
-        """The steps as they were handed in, which know what their pairs are bounds of."""
-        return self.steps
+    def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
+        """Return the steps as they were given, before a pair took the place of any."""
+        return self._given
 
     def __add__(self, other: object) -> Self:
         """Return all steps of both; InputError where they protect different neighbours."""
         if not isinstance(other, Summed):
             return NotImplemented
-        return self._of([*self.given, *other.given])
+        return self._of([*self.given_steps(), *other.given_steps()])
 
     def __mul__(self, times: object) -> Self:
         """Return every step so many times; InputError for what is no positive whole number."""
         many = checked_count(times)
-        return self._of([(mechanism, many * count) for mechanism, count in self.given])
+        return self._of([(mechanism, many * count) for mechanism, count in self.given_steps()])
 
     __rmul__ = __mul__
 

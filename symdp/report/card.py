@@ -107,7 +107,7 @@ def make_card(
         "title": _title(title),
         "deltas": _deltas(deltas),
         "proved_digits": proved_digits,
-        "ledger": Ledger(composition.given).state_dict(),
+        "ledger": Ledger(composition.given_steps()).state_dict(),
     }
     return _computed(inputs)
 
@@ -159,6 +159,7 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
             "kind": _RELATIONS[whose.relation],
             "protects": whose.sentence,
             "is_attained": whose.is_attained,
+            "shift": whose.shift,
         },
         "mechanism": [
             {

@@ -12,6 +12,7 @@ from symdp.decimal_text import Side, rounded
 from symdp.derive import present
 from symdp.errors import AccuracyError, InputError
 from symdp.model.protection import protection_of
+from symdp.questions.shifts import proved_shift
 from symdp.report import formulas
 from symdp.report.blocks import Block, Formulas, Heading, Listing, Paragraph, Table
 from symdp.report.deadline import Deadline, within
@@ -41,7 +42,7 @@ def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
     return [
         Heading(3, _headline(mechanism, count)),
         *described,
-        Paragraph(f"Protects {protection_of([mechanism]).sentence}."),
+        Paragraph(f"Protects {protection_of([mechanism], [proved_shift(mechanism)]).sentence}."),
         Heading(4, _DENSITIES[mechanism.is_mirrored]),
         Formulas(formulas.densities(derive(mechanism))),
     ]

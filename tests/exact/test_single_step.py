@@ -1,4 +1,4 @@
-"""One step whose loss turns many times: every stretch with ℓ > ε counts, in whatever order asked."""
+"""One step whose loss turns many times: every stretch with ℓ > ε counts, in any order of questions."""
 
 from __future__ import annotations
 

@@ -36,8 +36,10 @@ GAUSSIAN = mechanisms.gaussian(sigma=2)
 )
 def test_an_answer_carries_its_relation(mechanism, relation, sampling, attained):
     answer = compose(mechanism).delta(0.1)
-    assert answer.protection == Protection(relation, sampling, 1, attained)
+    shift = "" if relation == "pair" else "at most"
+    assert answer.protection == Protection(relation, sampling, 1, attained, shift)
     json = answer.to_json()
+    assert json.get("shift", "") == shift
     assert (json["relation"], json["sampling"]) == (relation, sampling)
     assert json["protects"].startswith(protects(relation))
 

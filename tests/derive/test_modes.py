@@ -1,0 +1,105 @@
+"""One mode is proved where there is one, and never where there are two."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+
+from symdp import mechanisms
+from symdp.derive.modes import has_one_mode, has_one_mode_always
+from symdp.model.mechanism import Mechanism
+from symdp.model.sampling import Noise
+
+X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
+A = sp.Symbol("a", positive=True)
+HALF, LINE = sp.Rational(1, 2), (-sp.oo, sp.oo)
+
+
+def normal(mean: object, sigma: object = 1) -> sp.Expr:
+    return sp.exp(-((X - mean) ** 2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+
+
+ONE = {
+    "slow waves": (normal(0, 2) * (2 + sp.cos(X / 10)), LINE),
+    "two scales": ((normal(0) + normal(0, 3)) / 2, LINE),
+    "a skewed mixture": ((normal(0) + 2 * normal(1, 2)) / 3, LINE),
+    "cauchy": (1 / (sp.pi * (1 + X**2)), LINE),
+    "beta": (6 * X * (1 - X), (0, 1)),
+    "an infinite end": (X ** (-HALF) * (1 - X) ** 3, (0, 1)),
+    "uniform": (HALF + 0 * X, (-1, 1)),
+    "one-sided": (sp.exp(-X), (0, sp.oo)),
+    "a jump at the mode": (sp.Piecewise((sp.exp(X / 2) / 4, X < 0), (sp.exp(-X) / 2, True)), LINE),
+    "generalised normal": (sp.exp(-(abs(X) ** sp.Rational(3, 2))), LINE),
+    "a cusp": (sp.exp(-sp.sqrt(abs(X))) / 4, LINE),
+    "an infinite mode": (sp.exp(-abs(X)) / sp.sqrt(abs(X)), LINE),
+    "hyperbolic": (1 / (sp.pi * sp.cosh(X)), LINE),
+    "stairs": (sp.Piecewise((sp.Rational(1, 4), abs(X) < 1), (sp.Rational(1, 8), True)), (-3, 3)),
+    "triangle": (1 - abs(X), (-1, 1)),
+    "raised cosine": ((1 + sp.cos(sp.pi * X)) / 2, (-1, 1)),
+    "two humps that meet": ((normal(0) + normal(2)) / 2, LINE),
+    "zero at an end": ((X - 2) ** 2 * sp.exp(X), (-sp.oo, 2)),
+    "gumbel": (sp.exp(-(X + sp.exp(-X)) / 2), LINE),
+}
+SEVERAL = {
+    "waves": (normal(0, 2) * (2 + sp.cos(2 * sp.pi * X)), LINE),
+    "waves on a heavy tail": ((2 + sp.cos(X)) / (1 + X**2) ** 2, LINE),
+    "arcsine": (1 / (sp.pi * sp.sqrt(X * (1 - X))), (0, 1)),
+    "a jump up while falling": (
+        sp.Piecewise((sp.exp(X) / 2, X < 0), (sp.exp(-X / 2) / 8, X < 1), (sp.exp(-X), True)),
+        LINE,
+    ),
+    "a gap": (sp.Piecewise((HALF, X < 1), (0, X < 2), (HALF, True)), (0, 3)),
+    "a zero in the middle": (X**2 * normal(0), LINE),
+    "a zero off the middle": ((X - sp.Rational(1, 3)) ** 2 * sp.exp(-(X**2)), LINE),
+    "an infinite peak off the mode": (
+        (2 - sp.log((X - 2) ** 2)) * sp.exp(-4 * X),
+        (0, sp.Rational(7, 2)),
+    ),
+    "two corners": ((sp.exp(-abs(X - 1)) + sp.exp(-abs(X + 1))) / 4, LINE),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_one_mode_is_proved(name):
+    density, support = ONE[name]
+    assert has_one_mode(Mechanism.additive(density, X, 1, support))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_modes_are_not_taken_for_one(name):
+    density, support = SEVERAL[name]
+    assert not has_one_mode(Mechanism.additive(density, X, 1, support))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_shown"),
+    [("0.9", True), ("0.99", True), ("1", True), ("1.01", False), ("1.1", False)],
+)
+def test_two_humps_are_one_as_long_as_they_are_close(value, is_shown):
+    """Two normal laws at ±a have one mode for a ≤ 1 alone."""
+    humps = Mechanism.additive((normal(A) + normal(-A)) / 2, X)
+    assert has_one_mode(humps(a=value)) is is_shown
+    assert not has_one_mode_always(humps(a=value))
+
+
+@pytest.mark.parametrize(
+    ("masses", "is_shown"),
+    [
+        (sp.exp(-(K**2) / 2), True),
+        (sp.exp(-abs(K)) * (3 + sp.sign(K)), True),  # 4/e, 3, …: the value at 0 is its own
+        (sp.exp(-abs(K)) * (2 + (-1) ** K), False),
+        (sp.exp(-((K - 3) ** 2)) + sp.exp(-((K + 3) ** 2)), False),
+        (sp.exp(-abs(K)) * sp.Piecewise((HALF / 5, sp.Eq(K, 0)), (1, True)), False),
+    ],
+)
+def test_whole_numbers(masses, is_shown):
+    assert has_one_mode(Mechanism.additive(masses, K, 2, "integers", normalize=True)) is is_shown
+
+
+def test_the_built_in_noises_have_one_mode_whatever_their_parameters():
+    noises = [mechanisms.load_builtin(name) for name in mechanisms.names()]
+    noises = [noise for noise in noises if isinstance(noise.source, Noise)]
+    shown = {noise.name for noise in noises if has_one_mode_always(noise)}
+    # Negative binomial noise is asked for shifts of 1 alone, which are the only ones there are.
+    assert {noise.name for noise in noises} - shown <= {"negative_binomial"}
+    assert has_one_mode(mechanisms.negative_binomial(r=3, p="1/2"))

@@ -1,0 +1,258 @@
+"""What noise promises for every shift up to its sensitivity, against sums over grids of one's own.
+
+The grids know nothing of what is tested: densities as arrays, shifts by whole cells, composition by
+convolution of the losses' law, spread to both sides so that δ is too large by little.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from shell import Shell
+
+from symdp import compose, loads, mechanisms
+from symdp.errors import AccuracyError, InputError
+from symdp.model.mechanism import Mechanism
+from symdp.questions.shifts import answered
+
+X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
+LINE = (-math.inf, math.inf)
+
+
+def profile(p, q, alpha):
+    """H_α(p ‖ q) of two arrays of masses."""
+    return float(np.maximum(p - alpha * q, 0.0).sum())
+
+
+def moved(masses, k):
+    """f(· − k), masses beyond the ends lost."""
+    result = np.zeros_like(masses)
+    if k >= 0:
+        result[k:] = masses[: masses.size - k]
+    else:
+        result[:k] = masses[-k:]
+    return result
+
+
+def composed(p, q, count, epsilon, step=2e-3):
+    """δ(ε) of n steps, below the truth: losses go to the middle of what their cell has."""
+    used = (p > 0) & (q > 0)
+    loss = np.log(p[used] / q[used])
+    infinite = float(p[(p > 0) & (q == 0)].sum())
+    low = math.floor(loss.min() / step)
+    place = np.round(loss / step).astype(int) - low
+    law = np.bincount(place, p[used])
+    size = 1 << math.ceil(math.log2(count * law.size + 1))
+    total = np.fft.irfft(np.fft.rfft(law, size) ** count, size)
+    losses = step * (count * low + np.arange(size))
+    above = losses > epsilon
+    finite = float((total[above] * -np.expm1(epsilon - losses[above])).sum())
+    return finite + 1.0 - (1.0 - infinite) ** count
+
+
+def sampled(p, q, rate):
+    return (1 - rate) * q + rate * p
+
+
+def grid(formula, low, high, cells):
+    """Masses of a density on even cells, their number of cells in 1."""
+    x = low + (high - low) * (np.arange(cells) + 0.5) / cells
+    values = sp.lambdify(X, formula, "numpy")(x) * np.ones(cells)
+    return values / values.sum(), round(cells / (high - low))
+
+
+HALF = sp.Rational(1, 2)
+SEVERAL = {  # density, its support, the range of the grid
+    "waves": (sp.exp(-(X**2) / 8) * (2 + sp.cos(2 * sp.pi * X)), LINE, (-24, 24)),
+    "humps": (sp.exp(-((X - 2) ** 2) / 2) + sp.exp(-((X + 2) ** 2) / 2), LINE, (-14, 14)),
+    "skewed humps": (2 * sp.exp(-((X - 2) ** 2) / 2) + sp.exp(-abs(X)), LINE, (-40, 40)),
+    "a gap": (sp.Piecewise((1, abs(X - HALF) > sp.Rational(1, 4)), (0, True)), (0, 1), (-1, 2)),
+    "a ripple": (sp.exp(-abs(X)) * (3 + sp.sin(5 * X)), LINE, (-40, 40)),
+}
+
+
+SIZE = {"a gap": sp.Rational(1, 8)}  # of the sensitivity, where it is not 1
+
+
+def of(name):
+    density, support, _ = SEVERAL[name]
+    return Mechanism.additive(density, X, SIZE.get(name, 1), support, name, normalize=True)
+
+
+def masses(name, cells_in_one=200):
+    density, support, (low, high) = SEVERAL[name]
+    if support != LINE:
+        inside = (support[0] < X) & (support[1] > X)
+        density = sp.Piecewise((density, inside), (0, True))
+    return grid(density, low, high, (high - low) * cells_in_one)
+
+
+@pytest.mark.slow_cases("humps", "a ripple")
+@pytest.mark.parametrize("name", SEVERAL)
+def test_the_answer_holds_at_every_shift(name):
+    own = answered(of(name))
+    assert (own.shift, own.is_of_all_shifts) == ("at most", True)
+    f, one = masses(name)
+    one = int(one * SIZE.get(name, 1))
+    for n in (1, 2, 5):
+        for epsilon in (0.25, 1.0, 2.0):
+            answer = compose(of(name), n).delta(epsilon)
+            assert answer.kind == "bound"
+            shifts = [side * k for k in range(one // 5, one + 1, one // 5) for side in (1, -1)]
+            worst = max(composed(moved(f, k), f, n, epsilon) for k in shifts)
+            # The grid's losses are rounded, by 1e-3 at most each.
+            assert answer.delta >= worst * (1 - 2e-3 * n) - 1e-9
+    # One step's bound is no wider than the table's spacing makes it.
+    steps = range(-one, one + 1, max(one // 100, 1))
+    truth = max(profile(moved(f, k), f, math.e) for k in steps)
+    assert compose(of(name), 1).delta(1.0).delta <= truth * 1.03 + 2e-3
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_sampled_noise_of_several_modes(direction):
+    rate = 0.1
+    f, one = masses("humps")
+    answer = compose(of("humps").subsample("poisson", rate), 5).delta(0.3, direction=direction)
+    found = []
+    for k in range(one // 10, one + 1, one // 10):
+        pair = sampled(moved(f, k), f, rate), f
+        p, q = pair if direction == "remove" else pair[::-1]
+        found.append(composed(p, q, 5, 0.3, 2e-4))
+    assert max(found) * (1 - 2e-3) <= answer.delta <= max(found) * 1.05
+    assert answer.protection.sampling == "poisson"
+
+
+def test_waves_at_half_the_sensitivity():
+    """A record that moves the output by ½ had 0.419 where the answer for 1 was 0.170."""
+    f, one = masses("waves", 400)
+    half, whole = (composed(moved(f, k), f, 5, 1.0) for k in (one // 2, one))
+    assert (round(half, 3), round(whole, 3)) == (0.419, 0.17)
+    answer = compose(of("waves"), 5).delta(1.0)
+    assert half < answer.delta < 0.425
+    assert "several modes" in answer.protection.sentence
+    assert answer.to_json()["shift"] == "at most"
+    density, support, _ = SEVERAL["waves"]
+    exactly = Mechanism.additive(density, X, 1, support, normalize=True, shift="exactly")
+    pair = compose(exactly, 5).delta(1.0)
+    assert (pair.kind, pair.to_json()["shift"]) == ("exact", "exactly")
+    assert pair.delta == pytest.approx(whole, rel=2e-3)
+    assert "exactly the sensitivity" in pair.protection.sentence
+    assert compose(exactly, 5).epsilon(0.1).kind == "exact"
+    bound = compose(of("waves"), 5).epsilon(0.1)
+    assert bound.kind == "bound"
+    assert composed(moved(f, one // 2), f, 5, bound.epsilon) < 0.1
+
+
+def two_humps():
+    """Integer noise of modes at ±3 and sensitivity 4, and its masses."""
+    noise = Mechanism.additive(sp.exp(-abs(abs(K) - 3)), K, 4, "integers", normalize=True)
+    f = np.exp(-np.abs(np.abs(np.arange(-80, 81)) - 3.0))
+    return noise, f / f.sum()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_whole_numbers_take_the_largest_of_finitely_many(n):
+    noise, f = two_humps()
+    for epsilon in (0.5, 2.0):
+        worst = max(composed(moved(f, d), f, n, epsilon, 1e-4) for d in range(1, 5))
+        answer = compose(noise, n).delta(epsilon)
+        assert worst * (1 - 1e-3) <= answer.delta
+        if n == 1:
+            assert answer.delta <= worst * 1.02
+    # There is no other shift below 1.
+    assert answered(noise.moved_by(1)).shift == "at most"
+    assert not answered(noise.moved_by(1)).is_of_all_shifts
+
+
+def random_mode(seed):
+    """A skewed density of one mode on a grid: it rises in random steps, then falls in others."""
+    chance = np.random.default_rng(seed)
+    sides = [np.sort(chance.exponential(1.0, size) ** 3) for size in chance.integers(20, 200, 2)]
+    f = np.concatenate([np.zeros(300), sides[0], sides[1][::-1], np.zeros(300)])
+    return f / f.sum()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_lemma(seed):
+    """With one mode, no shift below D has a larger δ, at any α and in either order; nor sampled."""
+    f = random_mode(seed)
+    for alpha in (0.2, 0.9, 1.0, 1.5, 4.0, 50.0):
+        for rate in (1.0, 0.3):
+            for order in (1, -1):
+                pairs = [(sampled(moved(f, d), f, rate), f)[::order] for d in range(0, 101, 10)]
+                found = [profile(p, q, alpha) for p, q in pairs]
+                assert found == sorted(found) or np.diff(found).min() > -1e-14
+
+
+def test_the_other_direction_is_the_other_sign():
+    """H(f(· + D) ‖ f) = H(f ‖ f(· − D)): a record that lowers the output at every step."""
+    f = random_mode(3)
+    for alpha in (0.5, 2.0):
+        lowered = profile(moved(f, -50), f, alpha)
+        assert lowered == pytest.approx(profile(f, moved(f, 50), alpha), abs=1e-15)
+
+
+def test_skewed_noise_says_that_it_is_for_records_that_raise_the_output():
+    """Sampled, a record that lowers the output is another pair than either direction."""
+    answer = compose(mechanisms.gumbel(b=2), 2).delta(0.5)
+    assert answer.protection.shift == "at most, upwards"
+    assert "raises the output" in answer.protection.sentence
+    assert compose(mechanisms.laplace(b=2), 2).delta(0.5).protection.shift == "at most"
+
+
+def test_where_nothing_is_proved_smaller_shifts_are_tried(monkeypatch):
+    def refuse(_mechanism):
+        raise AccuracyError("no enclosure")
+
+    monkeypatch.setattr("symdp.questions.worst_shift.worst_pair", refuse)
+    noise, f = two_humps()
+    answer = compose(noise.moved_by(6), 2).delta(1.0)  # one hump on the other
+    assert answer.to_json()["shift"] == "exactly"
+    smaller, whole = (composed(moved(f, d), f, 2, 1.0, 1e-4) for d in (3, 6))
+    assert answer.delta == pytest.approx(whole, rel=1e-3)
+    assert smaller > whole
+    told = float(answer.advice.split("at 1/2 of it δ = ")[1].split()[0])
+    assert told == pytest.approx(smaller, rel=1e-3)
+    assert "more than here" in answer.advice
+
+
+def test_an_epoch_of_noise_of_several_modes_is_for_exactly_the_sensitivity():
+    assert answered(of("humps").subsample("random_allocation", steps=2)).shift == "exactly"
+    noise = mechanisms.gaussian(sigma=2).subsample("random_allocation", steps=2)
+    assert answered(noise).shift == "at most"
+
+
+def test_steps_keep_what_was_asked():
+    composition = compose(of("a gap"), 2)
+    assert [m for m, _ in composition.given_steps()] == [of("a gap")]
+    assert (composition * 2).protection == composition.protection
+    mixed = composition + compose(mechanisms.laplace(b=2), 1)
+    assert mixed.protection.is_of_all_shifts
+    assert mixed.count == 3
+
+
+FILE = """
+name = "humps"
+variable = "k"
+support = "integers"
+[noise]
+density = "exp(-abs(abs(k) - 3))"
+sensitivity = 4
+normalize = true
+shift = "exactly"
+"""
+
+
+def test_a_file_may_ask_for_exactly_the_sensitivity(tmp_path, capsys):
+    asked = loads(FILE)
+    assert asked.shift == "exactly"
+    assert asked != loads(FILE.replace('shift = "exactly"', 'shift = "at most"'))
+    with pytest.raises(InputError, match="shift = 'about' must be 'at most' or 'exactly'"):
+        loads(FILE.replace("exactly", "about"))
+    file = tmp_path / "humps.toml"
+    file.write_text(FILE, encoding="utf-8")
+    told = Shell(capsys)(f"delta {file} -n 2 --epsilon 1").out
+    assert "moves the output by exactly the sensitivity" in " ".join(told.split())
