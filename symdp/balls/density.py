@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.enclosure import enclose_exponential
+from symdp.balls.terms import SECONDS, Deadline, enclose_mass
 from symdp.derive import pieces
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
@@ -19,6 +21,7 @@ from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
 _PLAIN = 1e-4  # what six digits show of a distance from one
@@ -72,32 +75,30 @@ def check_densities(mechanism: Mechanism) -> bool:
             continue
         ends = (pair.support.lower, pair.support.upper)
         _check_sign(of, component, pair.variable, ends)
-        single = replace(
-            pair,
-            components=(component,),
-            p_weights=(sp.Integer(1),),
-            q_weights=(sp.Integer(1),),
-        )
-        parts = [piece for piece in pieces(single) if piece.log_q is not None]
         try:
             with ctx.workprec(_BITS):
-                mass = sum(
-                    (
-                        enclose_exponential(
-                            part.log_q,
-                            pair.variable,
-                            part.lower,
-                            part.upper,
-                            tolerance=_ACCURACY,
-                        )
-                        for part in parts
-                    ),
-                    arb(0),
-                )
+                mass = _mass(pair, component)
         except AccuracyError as error:
             raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
         masses_are_one &= _judge(of, mass, "sums" if pair.is_discrete else "integrates")
     return masses_are_one
+
+
+def _mass(pair: Pair, density: sp.Expr) -> arb:
+    """Enclose the mass of a density, from its terms or from the log density of its pieces."""
+    ends = pair.support.lower, pair.support.upper
+    with suppress(AccuracyError, InputError):
+        found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS))
+        if found.rad() < TOLERANCE:
+            return found
+    one = (sp.Integer(1),)
+    single = replace(pair, components=(density,), p_weights=one, q_weights=one)
+    parts = [piece for piece in pieces(single) if piece.log_q is not None]
+    total = arb(0)
+    for part in parts:
+        held = part.log_q, pair.variable, part.lower, part.upper
+        total += enclose_exponential(*held, tolerance=_ACCURACY)
+    return total
 
 
 def _judge(of: str, mass: arb, verb: str) -> bool:
