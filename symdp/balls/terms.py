@@ -8,6 +8,7 @@ erfc(z) ≤ e^{−z²} for z ≥ 0 [DLMF 7.8.3, with erfc(0) = 1].
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import sympy as sp
@@ -16,12 +17,12 @@ from flint import acb, arb, ctx
 from symdp.balls.cuts import cut_by_parts
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
+from symdp.emit.arb_operations import UNKNOWN
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 SECONDS = 2.0  # of processor time for one proof of mass
-LATE = f"no proof came within {SECONDS:.0f} s"
-_EVALUATIONS = 400_000  # of an integrand: more than those seconds allow
+_EVALUATIONS = 60_000  # of an integrand: more than those seconds allow
 _MOST_TERMS = 64  # of a density multiplied out
 _BOUNDED: dict[type[sp.Basic], sp.Expr] = {
     sp.sin: sp.S.One, sp.cos: sp.S.One, sp.tanh: sp.S.One, sp.erf: sp.S.One,
@@ -40,6 +41,11 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = time.process_time() + seconds
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return time.process_time() > self._end
+
     def check(self) -> None:
         """Raise an error when the time is over.
 
@@ -48,8 +54,8 @@ class Deadline:
         AccuracyError
             Then.
         """
-        if time.process_time() > self._end:
-            raise AccuracyError(LATE)
+        if self.is_over:
+            raise AccuracyError(f"no proof came within {SECONDS:.0f} s")
 
 
 def enclose_mass(
@@ -108,8 +114,10 @@ def _stretch_mass(
 ) -> arb:
     ends = [None if e.is_infinite else constant_ball(e, ctx.prec).real for e in (lower, upper)]
     inside = compile_arb(density, [x])
-    if not x.is_integer and not all(end is None or inside(end).is_finite() for end in ends):
-        parts = _ends_at_infinity(density, x, lower, upper)
+    if not x.is_integer and not all(
+        end.is_infinite or is_finite_at(density, x, end) for end in (lower, upper)
+    ):
+        parts = ends_at_infinity(density, x, lower, upper)
         return sum((_stretch_mass(*part, tolerance, deadline) for part in parts), arb(0))
     finite, tails = [arb(0) if end is None else end for end in ends], arb(0)
     for side, direction in ((0, -1), (1, 1)):
@@ -126,25 +134,55 @@ def _stretch_mass(
     if x.is_integer:
         return _partial_sum(inside, finite[0], finite[1], deadline) + spread
 
-    def values(place: Any, analytic: bool = False) -> Any:
-        deadline.check()
-        return inside(place, analytic=analytic)
-
-    try:
-        result = acb.integral(
-            values,
-            acb(finite[0]),
-            acb(finite[1]),
-            abs_tol=tolerance,
-            rel_tol=arb(2) ** (4 - ctx.prec),
-            eval_limit=_EVALUATIONS,
-        )
-    except SystemError:  # the integral went on for a value after the one that raised
-        raise AccuracyError(LATE) from None
+    result = integral(inside, finite[0], finite[1], tolerance, _EVALUATIONS, deadline)
     return result.real + spread
 
 
-def _ends_at_infinity(
+def integral(
+    function: Callable[..., Any],
+    lower: arb,
+    upper: arb,
+    tolerance: arb,
+    evaluations: int,
+    deadline: Deadline | None,
+) -> acb:
+    """Return Arb's integral of a function of a ball and of `analytic` between finite ends.
+
+    Raises
+    ------
+    AccuracyError
+        When the time is over.
+    """
+
+    is_over = False
+
+    def values(place: acb, analytic: bool = False) -> Any:
+        nonlocal is_over
+        if is_over or (deadline is not None and deadline.is_over):
+            is_over = True  # an error raised here would not stop Arb
+            return UNKNOWN
+        return function(place, analytic=analytic)
+
+    found = acb.integral(
+        values,
+        acb(lower),
+        acb(upper),
+        abs_tol=tolerance,
+        rel_tol=arb(2) ** (4 - ctx.prec),
+        eval_limit=evaluations,
+    )
+    if is_over and deadline is not None:
+        deadline.check()
+    return found
+
+
+def is_finite_at(density: sp.Expr, x: sp.Symbol, end: sp.Expr) -> bool:
+    """Return whether a density has a value at an end of its support."""
+    at = constant_ball(end, ctx.prec).real
+    return bool(compile_arb(density, [x])(at).is_finite())
+
+
+def ends_at_infinity(
     density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
 ) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]]:
     """Return what each half is after x = end ± e^{−s}: no value is wanted at the end then."""

@@ -105,6 +105,10 @@ def print_protection(answer: Guarantee) -> None:
     """Print whose privacy an answer speaks of."""
     if answer.protection is not None:
         print(styled(f"  protects {answer.protection.sentence}", "dim"))
+    if answer.mass == "seen":
+        print(
+            styled("  the mass 1 of the densities was seen by two quadratures, not proved", "dim")
+        )
 
 
 def steps_of(count: int) -> str:

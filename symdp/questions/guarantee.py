@@ -54,6 +54,8 @@ class Guarantee:
         The neighbouring relation and the sampling: whose privacy this is.
     route
         The row of `symdp.exact.route.ROUTES` by which the default method answered.
+    mass
+        Whether the densities were proved to have mass 1, or two quadratures found it.
     asked
         "delta" or "epsilon".
     kind
@@ -83,6 +85,7 @@ class Guarantee:
     given_delta: float | None = None
     protection: Protection | None = None
     route: str = ""
+    mass: Literal["", "proved", "seen"] = ""
 
     def __post_init__(self) -> None:
         """Put a value that rounding took out of its interval back; refuse any other outside it.
@@ -227,6 +230,8 @@ class Guarantee:
             answer |= self.protection.to_json()
         if self.route:
             answer["route"] = self.route
+        if self.mass:
+            answer["mass"] = self.mass
         return answer | ({"advice": self.advice} if self.advice else {})
 
     def citation(self) -> str:
