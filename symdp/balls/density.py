@@ -19,6 +19,7 @@ from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
+from symdp.model.pair import MassIntegral
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -128,6 +129,8 @@ def _agree(of: str, first: float, second: float) -> None:
 def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     """Enclose the mass of a density, from its terms or from the log density of its pieces."""
     ends = pair.support.lower, pair.support.upper
+    if _is_quotient(density, pair.variable):
+        return arb(1)
     with suppress(AccuracyError, InputError):
         found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS))
         if found.rad() < TOLERANCE:
@@ -140,6 +143,16 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
         held = part.log_q, pair.variable, part.lower, part.upper
         total += enclose_exponential(*held, tolerance=_ACCURACY, deadline=deadline)
     return total
+
+
+def _is_quotient(density: sp.Expr, x: sp.Symbol) -> bool:
+    """Return whether a density is a function divided by its own integral, finite and positive."""
+    for integral in density.atoms(MassIntegral):
+        ((moved, *_),) = integral.limits
+        if density * integral == integral.function.xreplace({moved: x}):
+            value = constant_ball(integral, ctx.prec).real
+            return bool(value.is_finite() and value > 0)
+    return False
 
 
 def _judge(of: str, mass: arb, verb: str) -> bool:

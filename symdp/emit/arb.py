@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -297,9 +298,20 @@ def _sum_constant(node: Any, _analytic: bool) -> acb:
 
 
 def _integral_constant(node: Any, _analytic: bool) -> acb:
+    return _enclosed_integral(node, ctx.prec)
+
+
+@lru_cache(maxsize=256)
+def _enclosed_integral(node: Any, _bits: int) -> acb:
+    """Enclose an integral at the working precision; a density's formulas hold one many times."""
+    import sympy as sp
+
     variable, lower, upper = node.limits[0]
-    function = _in_logarithms(node.function, variable)
-    return acb(enclose_integral(function, _end(lower), _end(upper)))
+    total = arb(0)
+    for term in sp.Add.make_args(node.function.expand(deep=False)):  # each has a tail of its own
+        function = _in_logarithms(term, variable)
+        total += enclose_integral(function, _end(lower), _end(upper))
+    return acb(total)
 
 
 def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
