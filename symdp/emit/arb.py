@@ -297,18 +297,12 @@ def _sum_constant(node: Any, _analytic: bool) -> acb:
     return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
 
 
-def _integral_constant(node: Any, _analytic: bool) -> acb:
-    return _enclosed_integral(node, ctx.prec)
-
-
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # a density's formulas hold one integral many times
 def _enclosed_integral(node: Any, _bits: int) -> acb:
-    """Enclose an integral at the working precision; a density's formulas hold one many times."""
-    import sympy as sp
-
     variable, lower, upper = node.limits[0]
+    spread = node.function.expand(deep=False)
     total = arb(0)
-    for term in sp.Add.make_args(node.function.expand(deep=False)):  # each has a tail of its own
+    for term in spread.args if spread.is_Add else (spread,):  # each has a tail of its own
         function = _in_logarithms(term, variable)
         total += enclose_integral(function, _end(lower), _end(upper))
     return acb(total)
@@ -360,7 +354,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "log_sum_exp": log_sum_exp,
     "unit_log_sum_exp": unit_log_sum_exp,
     "sum": _sum_constant,
-    "integral": _integral_constant,
+    "integral": lambda node, _: _enclosed_integral(node, ctx.prec),
     "piecewise": piecewise,
     "abs": _cut_method("real_abs"),
     "sign": _cut_method("real_sgn"),
