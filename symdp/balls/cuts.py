@@ -68,6 +68,35 @@ def cut_tails(
     return finite, arb(total.upper())
 
 
+def cut_by_parts(
+    exponents: list[sp.Expr],
+    x: sp.Symbol,
+    direction: int,
+    begin: arb,
+    tolerance: arb,
+    whole: bool,
+    check: Callable[[], None],
+) -> tuple[arb, arb]:
+    """Return a place and an upper bound of what Σ e^{gᵢ} has beyond it.
+
+    Parameters
+    ----------
+    exponents, x
+        The gᵢ and their variable.
+    direction : {1, -1}
+        The side.
+    begin, tolerance : arb
+        The least distance of the place from 0, and what each exponential may have beyond it.
+    whole : bool
+        Sum over the integers instead of integrating; `begin` must be one.
+    check : callable
+        Is called again and again; raises when the time is over.
+    """
+    tail = _Tail(x, None, direction, tolerance, whole=whole)
+    tail.start(begin, check)
+    return tail.by_parts(exponents)
+
+
 class _Tail:
     """One side of a support that is not bounded there."""
 
@@ -77,6 +106,11 @@ class _Tail:
         self._x, self._direction = x, direction
         self._tolerance, self._whole = tolerance, whole
         self._begin = arb(1) if origin is None else abs(origin).upper() + 1
+        self._check: Callable[[], None] = _no_check
+
+    def start(self, begin: arb, check: Callable[[], None]) -> None:
+        """Set the least distance of a place, and what is called at every value."""
+        self._begin, self._check = begin, check
 
     def cut(self, exponent: sp.Expr, magnitude: Magnitude) -> tuple[arb, arb]:
         """Return a place and a bound of what lies beyond, by whichever way shows one."""
@@ -94,7 +128,7 @@ class _Tail:
                 return self._direction * found[0], found[1]
         bounds = self._without_bessel(exponent)
         if bounds is not None:
-            return self._by_parts(bounds)
+            return self.by_parts(bounds)
         try:
             place, mass = find_cut(
                 magnitude, self._begin, self._direction, self._tolerance, per_integer=self._whole
@@ -103,7 +137,7 @@ class _Tail:
             parts = majorants(exponent, self._x, self._direction)
             if parts is None:
                 raise
-            return self._by_parts(parts)
+            return self.by_parts(parts)
         return self._direction * place, mass
 
     def _without_bessel(self, exponent: sp.Expr) -> list[sp.Expr] | None:
@@ -119,9 +153,9 @@ class _Tail:
             self._begin = self._begin.max(arb(bound.least))
         return found
 
-    def _by_parts(self, exponents: list[sp.Expr]) -> tuple[arb, arb]:
+    def by_parts(self, exponents: list[sp.Expr]) -> tuple[arb, arb]:
         """Return the farthest of the places that bound each exponential, and the sum of bounds."""
-        magnitudes = [_exponential(compile_arb(g, [self._x])) for g in exponents]
+        magnitudes = [_exponential(compile_arb(g, [self._x]), self._check) for g in exponents]
         cuts = [
             self.cut(exponent, magnitude)
             for exponent, magnitude in zip(exponents, magnitudes, strict=True)
@@ -130,5 +164,13 @@ class _Tail:
         return farthest, sum((mass for _, mass in cuts), arb(0))
 
 
-def _exponential(exponent: ArbFunction) -> Magnitude:
-    return lambda place: arb(exponent(place).exp())
+def _no_check() -> None:
+    """Let the work take its time."""
+
+
+def _exponential(exponent: ArbFunction, check: Callable[[], None]) -> Magnitude:
+    def magnitude(place: arb) -> arb:
+        check()
+        return arb(exponent(place).exp())
+
+    return magnitude

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.enclosure import enclose_exponential
+from symdp.balls.numeric_mass import AGREEMENT, two_masses
+from symdp.balls.terms import SECONDS, Deadline, enclose_mass
 from symdp.derive import pieces
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
+from symdp.model.pair import MassIntegral
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
 _PLAIN = 1e-4  # what six digits show of a distance from one
 _BITS = 128  # carried
 _ACCURACY = arb(2) ** -90  # to which a mass must be 1; formulas that are off are off by far more
+
+
+@dataclass(frozen=True)
+class MassCheck:
+    """Whether masses may be 1 (else they are off by a rounded constant), and whether by a proof."""
+
+    is_one: bool
+    is_proved: bool
 
 
 def check_densities(mechanism: Mechanism) -> bool:
@@ -61,9 +74,27 @@ def check_densities(mechanism: Mechanism) -> bool:
     ...
     symdp.errors.InputError: the density of half-hearted integrates to 0.666667, not 1; ...
     """
+    return checked_masses(mechanism, for_proof=True).is_one
+
+
+def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
+    """Check densities as `check_densities` does; two quadratures that agree stand for a proof.
+
+    Parameters
+    ----------
+    mechanism
+        As there.
+    for_proof
+        Whether nothing but a proof will do.
+
+    Raises
+    ------
+    InputError
+        As there, and where the quadratures do not agree to 1e-12 with each other and with 1.
+    """
     pair = replace(mechanism, sampling=None, relation=None).pair()
     named = [("Q", 0), ("P", 1)] if hasattr(mechanism.source, "Q") else [("", 0)]
-    masses_are_one = True
+    masses_are_one = is_proved = True
     for label, index in named:
         of = f"{label + ' of ' if label else 'the density of '}{mechanism.name}"
         component = pair.components[index]
@@ -72,40 +103,64 @@ def check_densities(mechanism: Mechanism) -> bool:
             continue
         ends = (pair.support.lower, pair.support.upper)
         _check_sign(of, component, pair.variable, ends)
-        single = replace(
-            pair,
-            components=(component,),
-            p_weights=(sp.Integer(1),),
-            q_weights=(sp.Integer(1),),
-        )
-        parts = [piece for piece in pieces(single) if piece.log_q is not None]
         try:
             with ctx.workprec(_BITS):
-                mass = sum(
-                    (
-                        enclose_exponential(
-                            part.log_q,
-                            pair.variable,
-                            part.lower,
-                            part.upper,
-                            tolerance=_ACCURACY,
-                        )
-                        for part in parts
-                    ),
-                    arb(0),
-                )
+                mass = _mass(pair, component, math.inf if for_proof else SECONDS)
+                verb = "sums" if pair.is_discrete else "integrates"
+                masses_are_one &= _judge(of, mass, verb)
         except AccuracyError as error:
-            raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
-        masses_are_one &= _judge(of, mass, "sums" if pair.is_discrete else "integrates")
-    return masses_are_one
+            if for_proof:
+                raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
+            _agree(of, *two_masses(component, pair.variable, *ends))
+            is_proved = False
+    return MassCheck(masses_are_one, is_proved)
+
+
+def _agree(of: str, first: float, second: float) -> None:
+    """Raise an error where two quadratures do not both find the mass 1."""
+    if max(abs(first - second), abs(first - 1), abs(second - 1)) <= AGREEMENT:
+        return
+    found = [f"{mass:.12g}" if math.isfinite(mass) else "no limit" for mass in (first, second)]
+    what = f"one quadrature found {found[0]}, another {found[1]}"
+    remedy = "; divide it by its mass, or set normalize = true" if "no limit" not in found else ""
+    raise InputError(f"{of} could not be shown to have mass 1: {what}{remedy}")
+
+
+def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
+    """Enclose the mass of a density, from its terms or from the log density of its pieces."""
+    ends = pair.support.lower, pair.support.upper
+    if _is_quotient(density, pair.variable):
+        return arb(1)
+    with suppress(AccuracyError, InputError):
+        found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS))
+        if found.rad() < TOLERANCE:
+            return found
+    one = (sp.Integer(1),)
+    single = replace(pair, components=(density,), p_weights=one, q_weights=one)
+    parts = [piece for piece in pieces(single) if piece.log_q is not None]
+    total, deadline = arb(0), Deadline(seconds)
+    for part in parts:
+        held = part.log_q, pair.variable, part.lower, part.upper
+        total += enclose_exponential(*held, tolerance=_ACCURACY, deadline=deadline)
+    return total
+
+
+def _is_quotient(density: sp.Expr, x: sp.Symbol) -> bool:
+    """Return whether a density is a function divided by its own integral, finite and positive."""
+    for integral in density.atoms(MassIntegral):
+        ((moved, *_),) = integral.limits
+        if density * integral == integral.function.xreplace({moved: x}):
+            value = constant_ball(integral, ctx.prec).real
+            return bool(value.is_finite() and value > 0)
+    return False
 
 
 def _judge(of: str, mass: arb, verb: str) -> bool:
     """Tell whether a mass may be one; raise an error where it is none of a density."""
     if not mass.is_finite():
-        raise InputError(
-            f"{of} could not be shown to have a finite mass: no bound on its integral was found, "
-            "as where a density grows too fast or falls too slowly"
+        raise AccuracyError(
+            "no bound on its integral was found, as where a density grows too fast or falls too "
+            "slowly"
         )
     distance = abs(mass - 1)
     if distance < TOLERANCE:

@@ -9,6 +9,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_tails
+from symdp.balls.terms import Deadline, integral
 from symdp.derive import pieces, points
 from symdp.emit import compile_arb
 from symdp.emit.enclose import between, enclose_sum
@@ -83,6 +84,7 @@ def enclose_exponential(
     *,
     tolerance: arb | None = None,
     turn: sp.Expr | None = None,
+    deadline: Deadline | None = None,
 ) -> Any:
     """Enclose ∫ e^{g(x) + iθ(x)} dx over an interval, or the sum over its integers.
 
@@ -94,6 +96,8 @@ def enclose_exponential(
         The ends, infinite ones allowed.
     tolerance
         Absolute accuracy; 1e-12 if not given.
+    deadline
+        When to give up, if ever.
 
     Raises
     ------
@@ -101,12 +105,12 @@ def enclose_exponential(
         If no bound of a tail is found or the work limit is reached.
     """
     tolerance = arb(10) ** -12 if tolerance is None else tolerance
-    total = _enclose(exponent, x, lower, upper, tolerance, turn)
+    total = _enclose(exponent, x, lower, upper, tolerance, turn, deadline)
     if total.is_finite() or x.is_integer or (lower.is_infinite and upper.is_infinite):
         return total
     # A factor such as e^{−1/x} has no value on a ball around its end: put that end at infinity.
     parts = [
-        _enclose(g, s, low, high, tolerance, angle)
+        _enclose(g, s, low, high, tolerance, angle, deadline)
         for g, s, low, high, angle in _with_ends_at_infinity(exponent, turn, x, lower, upper)
     ]
     return sum(parts[1:], parts[0])
@@ -138,6 +142,7 @@ def _enclose(
     upper: sp.Expr,
     tolerance: arb,
     turn: sp.Expr | None,
+    deadline: Deadline | None = None,
 ) -> Any:
     size = compile_arb(exponent, [x])
     ends = [None if e.is_infinite else compile_arb(e, [])().real for e in (lower, upper)]
@@ -152,19 +157,14 @@ def _enclose(
         return value.exp()
 
     def magnitude(place: arb) -> arb:
+        if deadline is not None:
+            deadline.check()
         return arb(size(place).exp())
 
     (left, right), tails = cut_tails(exponent, magnitude, x, ends, tolerance)
     spread = acb(between(arb(0), tails)) if angle is None else acb(arb(0, tails), arb(0, tails))
     for candidate in (density, _multiplied(exponent, turn, x)):
-        result = acb.integral(
-            candidate,
-            acb(left),
-            acb(right),
-            abs_tol=tolerance,
-            rel_tol=arb(2) ** (4 - ctx.prec),
-            eval_limit=_EVALUATIONS,
-        )
+        result = integral(candidate, left, right, tolerance, _EVALUATIONS, deadline)
         # Where a factor of the density vanishes its logarithm is no use: multiply it out instead.
         if result.is_finite() and result.rad() < 1e3 * tolerance:
             break

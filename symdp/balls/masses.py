@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from symdp.balls.density import MassCheck
     from symdp.model.mechanism import Mechanism
 
 _MOST_CHECKED = 48  # densities of one formula
@@ -26,19 +27,29 @@ def with_mass_one(steps: Mapping[Mechanism, int], for_proof: bool = False) -> di
     InputError
         If a density is negative or its mass is further from one than rounding explains.
     """
+    return checked_steps(steps, for_proof)[0]
+
+
+def checked_steps(
+    steps: Mapping[Mechanism, int], for_proof: bool = False
+) -> tuple[dict[Mechanism, int], Literal["proved", "seen"]]:
+    """Return the same steps, and whether their masses were proved or found by two quadratures."""
     groups: dict[object, list[Mechanism]] = {}
     for mechanism in steps:
         template = mechanism.template
         groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)
     rounded: set[Mechanism] = set()
+    is_proved = True
     for members in groups.values():
-        proper = {
-            _is_proper(replace(member, sampling=None, relation=None))
+        checks = [
+            _checked(replace(member, sampling=None, relation=None), for_proof)
             for member in _representatives(members, for_proof)
-        }
-        if False in proper:
+        ]
+        if not all(check.is_one for check in checks):
             rounded.update(members)
-    return {m.normalized() if m in rounded else m: count for m, count in steps.items()}
+        is_proved &= all(check.is_proved for check in checks)
+    kept = {m.normalized() if m in rounded else m: count for m, count in steps.items()}
+    return kept, "proved" if is_proved else "seen"
 
 
 def _representatives(members: list[Mechanism], for_proof: bool) -> list[Mechanism]:
@@ -59,10 +70,10 @@ def _representatives(members: list[Mechanism], for_proof: bool) -> list[Mechanis
 
 
 @lru_cache(maxsize=256)
-def _is_proper(mechanism: Mechanism) -> bool:
-    from symdp.balls import check_densities
+def _checked(mechanism: Mechanism, for_proof: bool) -> MassCheck:
+    from symdp.balls.density import checked_masses
 
-    is_proper = check_densities(mechanism)
-    if is_proper and mechanism.template is not None:
+    check = checked_masses(mechanism, for_proof)
+    if check.is_one and check.is_proved and mechanism.template is not None:
         _PROPER.setdefault(mechanism.template.key, set()).add(mechanism.bound)
-    return is_proper
+    return check

@@ -179,6 +179,8 @@ def print_protection(answer: Guarantee) -> None:
     """Print whose privacy an answer speaks of."""
     if answer.protection is not None:
         say(f"  protects {answer.protection.sentence}", "dim")
+    if answer.mass == "seen":
+        say("  the mass 1 of the densities was seen by two quadratures, not proved", "dim")
 
 
 def steps_of(count: int) -> str:

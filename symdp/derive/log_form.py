@@ -158,6 +158,9 @@ class _Builder:
         if terms is not None:
             self.add_exponentials(terms, power)
             return
+        if _have_unlike_tails(total, self.x):
+            self.add_base(self.positive(total), power)
+            return
         numerator, denominator = sp.fraction(tidy.together(total))
         short = sp.expand(numerator)
         if denominator != 1 and exponential_terms(short, self.x) is not None:
@@ -214,6 +217,24 @@ class _Builder:
             raise _PointNeeded
         sign = sign_of(base.subs(self.x, self.at))
         return sp.expand(-base) if sign == -1 else base
+
+
+def _have_unlike_tails(total: sp.Add, x: sp.Symbol) -> bool:
+    """Whether terms fall by different exponentials and some hold more than these.
+
+    Over one denominator e^{−x²} + 1/(1 + x²) is e^{−x²}·(1 + x² + e^{x²})/(1 + x²), of whose
+    logarithm nothing is left in doubles far out.
+    """
+    exponents, has_more = set(), False
+    for term in total.args:
+        exponent = sp.S.Zero
+        for factor in sp.Mul.make_args(term):
+            if isinstance(factor, sp.exp):
+                exponent += factor.args[0]
+            elif factor.has(x):
+                has_more = True
+        exponents.add(sp.expand(exponent.as_independent(x, as_Add=True)[1]))
+    return has_more and len(exponents) > 1
 
 
 def _by_half_angle(total: sp.Add, x: sp.Symbol) -> sp.Expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -296,10 +297,15 @@ def _sum_constant(node: Any, _analytic: bool) -> acb:
     return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
 
 
-def _integral_constant(node: Any, _analytic: bool) -> acb:
+@lru_cache(maxsize=256)  # a density's formulas hold one integral many times
+def _enclosed_integral(node: Any, _bits: int) -> acb:
     variable, lower, upper = node.limits[0]
-    function = _in_logarithms(node.function, variable)
-    return acb(enclose_integral(function, _end(lower), _end(upper)))
+    spread = node.function.expand(deep=False)
+    total = arb(0)
+    for term in spread.args if spread.is_Add else (spread,):  # each has a tail of its own
+        function = _in_logarithms(term, variable)
+        total += enclose_integral(function, _end(lower), _end(upper))
+    return acb(total)
 
 
 def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
@@ -348,7 +354,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "log_sum_exp": log_sum_exp,
     "unit_log_sum_exp": unit_log_sum_exp,
     "sum": _sum_constant,
-    "integral": _integral_constant,
+    "integral": lambda node, _: _enclosed_integral(node, ctx.prec),
     "piecewise": piecewise,
     "abs": _cut_method("real_abs"),
     "sign": _cut_method("real_sgn"),

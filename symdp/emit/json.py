@@ -106,7 +106,9 @@ class _Writer:
         places = [self._places[part] for part in _operands(node)]
         if isinstance(node, AppliedUndef):
             return ["Function", node.func.__name__, places]
-        name = "Tuple" if isinstance(node, sp.Tuple) else type(node).__name__
+        name = next((h.__name__ for h in (sp.Tuple, sp.Integral) if isinstance(node, h)), "") or (
+            type(node).__name__
+        )
         if name not in _heads():
             raise InputError(f"a {name} has no form in JSON here")
         return [name, places]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import sympy as sp
@@ -152,6 +153,30 @@ class Pair:
         return masses if self.support.kind == "points" else masses[0]
 
 
+class MassIntegral(sp.Integral):  # type: ignore[misc]
+    """The mass of a density: an integral that stays as it is, and whose value is enclosed.
+
+    SymPy evaluates an Integral by a quadrature of its own whenever it sorts terms, for seconds.
+    """
+
+    is_positive = True
+    is_finite = True
+
+    def doit(self, **_hints: object) -> MassIntegral:
+        """Return the integral as it is."""
+        return self
+
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        return None if self.free_symbols else _evaluated(self, prec)
+
+
+@lru_cache(maxsize=64)
+def _evaluated(integral: MassIntegral, bits: int) -> sp.Expr:
+    from symdp.emit.constants import constant_value
+
+    return sp.Float(constant_value(integral, bits), precision=bits)
+
+
 def normalized(law: Component, variable: sp.Symbol, support: Support) -> Component:
     """Return a law divided by its mass, which stays an unevaluated exact sum or integral."""
     if isinstance(law, tuple):
@@ -164,7 +189,7 @@ def normalized(law: Component, variable: sp.Symbol, support: Support) -> Compone
         name += "_"
     # Not a Dummy: two loads of one file must give equal mechanisms.
     dummy = sp.Symbol(name, **variable.assumptions0)
-    head = sp.Integral if support.kind == "interval" else sp.Sum
+    head = MassIntegral if support.kind == "interval" else sp.Sum
     return law / head(law.xreplace({variable: dummy}), (dummy, support.lower, support.upper))
 
 

@@ -64,7 +64,7 @@ class Composition(Summed):
     """
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
-        from symdp.balls.masses import with_mass_one
+        from symdp.balls.masses import checked_steps
         from symdp.derive.symmetry import has_one_law
         from symdp.questions.steps import merged_steps, of_independent_steps
 
@@ -72,7 +72,8 @@ class Composition(Summed):
         self._given = tuple(asked.items())
         held, self.protection = accounted(asked)
         merged = merged_steps(of_independent_steps(merged_steps(held)))
-        self.steps = tuple(with_mass_one(merged).items())
+        checked, self.mass = checked_steps(merged)
+        self.steps = tuple(checked.items())
         self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
         self._has_one_law = all(has_one_law(m) for m in merged)
         self.count = sum(asked.values())
@@ -171,6 +172,7 @@ class Composition(Summed):
             "seconds": seconds,
             "citations": accountant.citations,
             "protection": self.protection,
+            "mass": self.mass,
         }
 
     def _sides(self, direction: str) -> tuple[str, ...]:

@@ -54,6 +54,8 @@ class Guarantee:
         The neighbouring relation and the sampling: whose privacy this is.
     route
         The row of `symdp.exact.route.ROUTES` by which the default method answered.
+    mass
+        Whether the densities were proved to have mass 1, or two quadratures found it.
     asked
         "delta" or "epsilon".
     kind
@@ -87,6 +89,7 @@ class Guarantee:
     protection: Protection | None = None
     route: str = ""
     for_pair: Literal["", "exact", "bound", "estimate"] = ""
+    mass: Literal["", "proved", "seen"] = ""
 
     def __post_init__(self) -> None:
         """Put a value that rounding took out of its interval back; refuse any other outside it.
@@ -265,6 +268,8 @@ class Guarantee:
             answer |= self.protection.to_json()
         if self.route:
             answer["route"] = self.route
+        if self.mass:
+            answer["mass"] = self.mass
         return answer | ({"advice": self.advice} if self.advice else {})
 
     def citation(self) -> str:

@@ -58,7 +58,7 @@ class KnownComposition(Composition):
         self.protection = Protection(**facts["protection"])
         self._label = "both" if facts["is_mirrored"] else ""
         self._has_one_law = bool(facts["has_one_law"])
-        self.count = count
+        self.count, self.mass = count, "proved"
         self._laws = {}
         self._built = built
         self._given = ()  # a formula is kept where no answer has more to say of shifts

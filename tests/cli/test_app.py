@@ -26,6 +26,7 @@ KEYS = {
     "sampling",
     "protects",
     "route",
+    "mass",
 }
 GAUSSIAN = "gaussian sigma=1.5 -n 100"
 

@@ -1,4 +1,4 @@
-"""One step whose loss turns many times: every stretch with ℓ > ε counts, in any order of questions."""
+"""One step whose loss turns many times: every stretch with ℓ > ε counts, asked in any order."""
 
 from __future__ import annotations
 
