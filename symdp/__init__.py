@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
     from symdp.questions.composition_file import load_composition
-    from symdp.questions.guarantee import Curve, Guarantee
+    from symdp.questions.guarantee import Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.profile_curve import Curve
     from symdp.questions.sensitivities import sensitivities
     from symdp.questions.sweep import Sweep, sweep
     from symdp.questions.training import training
@@ -69,7 +70,7 @@ _HOMES = {
     "AccuracyError": "symdp.errors",
     "Calibration": "symdp.questions.calibrate",
     "Composition": "symdp.questions.composition",
-    "Curve": "symdp.questions.guarantee",
+    "Curve": "symdp.questions.profile_curve",
     "Derivation": "symdp.derive",
     "Guarantee": "symdp.questions.guarantee",
     "InputError": "symdp.errors",

@@ -19,7 +19,8 @@ from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
-    from symdp.questions.guarantee import Curve, Guarantee
+    from symdp.questions.guarantee import Guarantee
+    from symdp.questions.profile_curve import Curve
 
 _KINDS = ("exact", "bound", "estimate")
 _MOST_NAMED = 3  # mechanisms in a title

@@ -23,7 +23,8 @@ from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.accountants import accountant_for, larger_delta
-from symdp.questions.guarantee import Curve, Guarantee
+from symdp.questions.guarantee import Guarantee
+from symdp.questions.profile_curve import Curve
 from symdp.questions.shifts import accounted, told_of_shifts
 from symdp.questions.steps import Summed, listed_steps
 
@@ -45,15 +46,13 @@ class Composition(Summed):
     Parameters
     ----------
     steps
-        Pairs (mechanism, count): every mechanism concrete, every count a positive integer. Where
-        the mass of a density differs from one by less than 1e-9, as rounded constants make it, the
-        density is divided by its exact mass.
+        Pairs (mechanism, count): every mechanism concrete, every count a positive integer. A mass
+        that rounded constants put off by less than 1e-9 is divided out, exactly.
 
     Raises
     ------
     InputError
-        If a parameter is missing, a count is not a positive integer, or a density is negative
-        or does not integrate to one.
+        If a parameter is missing, a count is no positive integer, or a density is none.
 
     Examples
     --------

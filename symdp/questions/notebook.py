@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
-    from symdp.questions.guarantee import Curve, Guarantee
+    from symdp.questions.guarantee import Guarantee
+    from symdp.questions.profile_curve import Curve
 
 _MOST_ROWS = 40  # of a table; the rest is counted in its last row
 _MOST_NAMED = 3  # distinct steps in a repr

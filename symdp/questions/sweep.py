@@ -17,7 +17,8 @@ from symdp.arguments import checked_count, real
 from symdp.durable import replace_text
 from symdp.errors import InputError
 from symdp.questions.composition import Direction, compose
-from symdp.questions.guarantee import Curve, Guarantee
+from symdp.questions.guarantee import Guarantee
+from symdp.questions.profile_curve import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

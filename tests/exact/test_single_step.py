@@ -24,7 +24,7 @@ def wavy(scale, level, height, frequency, shift):
     def density(x):
         return np.exp(-(x**2) / (2 * s * s)) * (a + h * np.cos(b * x)) / total
 
-    return Mechanism.additive(noise, X, sensitivity=d), density, float(d)
+    return Mechanism.additive(noise, X, sensitivity=d, shift="exactly"), density, float(d)
 
 
 def summed(density, shift, epsilon):
