@@ -80,6 +80,7 @@ def train(
     sampling: TrainSampling = None,
     largest_batch: LargestBatch = None,
     relation: options.Relation = None,
+    released: options.Released = None,
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
     as_csv: Annotated[
@@ -94,7 +95,7 @@ def train(
         raise InputError("give --noise Z or --target-epsilon E, one of the two")
     if as_json and as_csv:
         raise InputError("--json and --csv: one of the two")
-    job = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation)
+    job = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation, released)
     at = words.delta(delta)
     goal = None if target_epsilon is None else words.real(target_epsilon, "--target-epsilon")
     given = None if noise is None else words.number(noise, "--noise")
@@ -245,6 +246,7 @@ class TrainingJob:
     sampling: str | None
     largest_batch: str | None
     relation: str | None
+    released: str | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -271,6 +273,7 @@ class TrainingJob:
                 raise InputError(f"{option} is missing, as in --examples 60000 --batch 256")
         if (self.epochs is None) == (self.steps is None):
             raise InputError("give --epochs E or --steps T, one of the two")
+        from symdp.model.average import SUM
         from symdp.questions.training import DEFAULT_SAMPLING, training_run
 
         sampling, relation = (
@@ -285,6 +288,7 @@ class TrainingJob:
             sampling=sampling or DEFAULT_SAMPLING,
             largest_batch=_read(self.largest_batch, "--largest-batch", words.whole),
             relation=relation,
+            released=self.released or SUM,
         )
 
 

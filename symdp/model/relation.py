@@ -32,6 +32,7 @@ _SHIFTS = {
     UPWARDS: " that raises the output, by the sensitivity at most",
     EXACTLY: " that moves the output by exactly the sensitivity: a smaller shift may lose more",
 }
+_NOISY_SUM = "; released is the noisy sum of a batch, or that divided by a constant"
 RELATIONS = (ADD_REMOVE, SUBSTITUTION, ZERO_OUT)
 _FIXED_BATCH = ("without_replacement", "with_replacement")
 
@@ -147,12 +148,16 @@ class Protection:
 
         >>> Protection("substitution", "without_replacement", 1, False).sentence
         "one record's value changed; fixed batches: an upper bound that no known data attain"
+        >>> Protection("add_remove", "poisson").sentence  # doctest: +ELLIPSIS
+        'one record added to or removed from the data; released is the noisy sum of a batch, or ...'
         >>> Protection("add_remove", shift="exactly").sentence  # doctest: +ELLIPSIS
         'one record added to or removed from the data that moves the output by exactly ...'
         """
         text = protects(self.relation, self.group) + _SHIFTS.get(self.shift, "")
         if self.relation == ZERO_OUT and "truncated" in self.sampling:
             text += ", its place in the batch kept"
+        if self.has_random_batches and self.released == SUM:
+            text += _NOISY_SUM
         if self.is_attained:
             return text
         if self.is_of_all_shifts:
@@ -166,6 +171,12 @@ class Protection:
         else:
             what = "fixed batches" if "replacement" in self.sampling else "a dominating pair"
         return f"{text}; {what}: an upper bound that no known data attain"
+
+    @property
+    def has_random_batches(self) -> bool:
+        """Whether noise is added to sums over batches whose size the data may tell."""
+        random = "poisson" in self.sampling or "random_allocation" in self.sampling
+        return random and self.relation != PAIR
 
     @property
     def pair(self) -> Literal["tight", "dominating"]:

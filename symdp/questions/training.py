@@ -11,6 +11,7 @@ import sympy as sp
 from symdp import mechanisms
 from symdp.arguments import checked_count
 from symdp.errors import InputError, suggestion
+from symdp.model.average import SUM
 from symdp.model.sampling import Number, exact
 from symdp.model.schemes import SCHEMES
 from symdp.questions.composition import Composition, compose
@@ -41,6 +42,8 @@ class TrainingRun:
         Noise of sensitivity 1 with one free parameter, the multiplier: noise over clip norm.
     relation
         The neighbouring relation; that of the sampling if None.
+    released
+        "sum", also divided by a constant, or "average": divided by how many examples were drawn.
     """
 
     examples: int
@@ -50,6 +53,7 @@ class TrainingRun:
     largest_batch: int | None
     noise: Mechanism
     relation: str | None = None
+    released: str = SUM
 
     @property
     def rate(self) -> sp.Rational:
@@ -80,7 +84,10 @@ class TrainingRun:
         """Return what is repeated, its multiplier free."""
         # Also where a batch holds as many as there are: draws with replacement still repeat some,
         # truncated batches still leave some out, and a batch of fixed size admits one relation.
-        step = self.noise.subsample(self.sampling, **_DRAWS[self.sampling](self))
+        told = dict(_DRAWS[self.sampling](self))
+        if self.released != SUM:
+            told |= {"released": self.released, "records": self.examples}
+        step = self.noise.subsample(self.sampling, **told)
         return step if self.relation is None else step.under(self.relation)
 
     def composition(self, multiplier: Number) -> Composition:
@@ -148,6 +155,7 @@ def training_run(
     largest_batch: int | None = None,
     noise: Mechanism | None = None,
     relation: str | None = None,
+    released: str = SUM,
 ) -> TrainingRun:
     """Return a training run whose noise multiplier is open, see `training`.
 
@@ -184,7 +192,7 @@ def training_run(
             f"{law.name} has {len(law.parameters)} free parameters; one is needed, the multiplier"
         )
     count = checked_count(steps)
-    return TrainingRun(examples, batch, count, sampling, largest_batch, law, relation)
+    return TrainingRun(examples, batch, count, sampling, largest_batch, law, relation, released)
 
 
 def training(
@@ -198,6 +206,7 @@ def training(
     largest_batch: int | None = None,
     mechanism: Mechanism | None = None,
     relation: str | None = None,
+    released: str = SUM,
 ) -> Composition:
     """Return the composition of a training run with clipped, noisy gradients (DP-SGD).
 
@@ -225,6 +234,8 @@ def training(
         left out, which alone fits gradients of any length.
     relation
         The neighbouring relation, see `Mechanism.under`; that of the sampling if left out.
+    released
+        "sum", also divided by a constant; "average" where a step divides by how many were drawn.
 
     Raises
     ------
@@ -246,5 +257,6 @@ def training(
         largest_batch=largest_batch,
         noise=mechanism,
         relation=relation,
+        released=released,
     )
     return run.composition(noise)
