@@ -222,7 +222,7 @@ def dominating(density: sp.Expr, x: sp.Symbol, direction: int) -> tuple[list[sp.
     --------
     >>> x = sp.Symbol("x", real=True)
     >>> dominating(sp.exp(x) * sp.erfc(x + 1) / 4, x, 1)
-    ([x - (x + 1)**2 - log(4)], 2)
+    ([x - (x + 1)**2 - log(4)], 3)
     """
     y = sp.Symbol("y", positive=True)
     far = density.replace(
