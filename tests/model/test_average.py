@@ -76,7 +76,7 @@ def test_averages_over_all_records_tell_how_many_there_are():
     steps = compose(GAUSSIAN.subsample("poisson", 1, records=9, released="average"))
     assert steps.delta(5.0).delta == pytest.approx(1.0)
     nothing = compose(GAUSSIAN.subsample("poisson", 0, records=9, released="average"))
-    assert nothing.delta(0.0).delta == 0.0
+    assert nothing.delta(0.0).delta < 1e-300
 
 
 def test_an_answer_says_averages():
