@@ -37,7 +37,7 @@ GAUSSIAN = mechanisms.gaussian(sigma=2)
 def test_an_answer_carries_its_relation(mechanism, relation, sampling, attained):
     answer = compose(mechanism).delta(0.1)
     shift = "" if relation == "pair" else "at most"
-    assert answer.protection == Protection(relation, sampling, 1, attained, shift)
+    assert answer.protection == Protection(relation, sampling, 1, attained, shift=shift)
     json = answer.to_json()
     assert json.get("shift", "") == shift
     assert (json["relation"], json["sampling"]) == (relation, sampling)
@@ -89,7 +89,7 @@ density = "exp(-x**2/8)/(2*sqrt(2*pi))"
 [sampling]
 """
     group = loads(head + 'scheme = "poisson"\nrate = "1/10"\ngroup = 3\n')
-    assert compose(group).protection.sentence == "up to 3 records added or removed"
+    assert compose(group).protection.sentence.startswith("up to 3 records added or removed; rel")
     cut = loads(head + 'scheme = "truncated_poisson"\nrate = 0.1\nbatch = 5\nrecords = 30\n')
     assert cut.summary == ("noise(), truncated_poisson sampling at rate 1/10, batch 5, 30 records")
     assert len(cut.pair().alternatives) == 2
