@@ -107,12 +107,23 @@ def _of_product(
 def _of_wave(
     expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
 ) -> tuple[sp.Expr, ...] | None:
-    """Return the zeros of sin(ax + b) or cos(ax + b), None for anything else or too many."""
-    if not isinstance(expression, sp.sin | sp.cos) or not (lower.is_finite and upper.is_finite):
+    """Return the zeros of sin(ax + b) or cos(ax + b), None for anything else or too many.
+
+    A sum c + Σ aᵢ sin uᵢ + Σ bᵢ cos uᵢ with |c| > Σ|aᵢ| + Σ|bᵢ| has none.
+    """
+    constant, moving = expression.as_independent(x, as_Add=True)
+    parts = [term.as_independent(x, as_Add=False) for term in sp.Add.make_args(moving)]
+    if not all(isinstance(wave, sp.sin | sp.cos) for _, wave in parts):
         return None
+    if sign_of(abs(constant) - sp.Add(*(abs(factor) for factor, _ in parts))) == 1:
+        return ()
     phase = expression.args[0]
+    if not isinstance(expression, sp.sin | sp.cos):
+        return None
     if phase.free_symbols != {x} or not phase.is_polynomial(x) or sp.degree(phase, x) != 1:
         return None
+    if lower.is_infinite or upper.is_infinite:
+        raise RootsUnknownError(f"{expression} has infinitely many zeros")
     start = sp.S.Zero if isinstance(expression, sp.sin) else sp.pi / 2
     slope, shift = sp.Poly(phase, x).all_coeffs()
     turns = [((phase.subs(x, end) - start) / sp.pi).evalf(15) for end in (lower, upper)]
