@@ -11,7 +11,7 @@ import sympy as sp
 
 from symdp.citation import bibtex
 from symdp.derive import document, present
-from symdp.derive.cgf import derive_cgf, tilt_symbol
+from symdp.derive.cgf import derive_cgf, derive_with_values, tilt_symbol
 from symdp.derive.limits import range_or_reason
 from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
@@ -244,9 +244,16 @@ class Derivation(Series):
         """K(t) = log ∫ P^{1+t} Q^{−t}: closed and checked, or numeric with the reason."""
         limit = _FOR_CGF * self.time_limit
         late = CGF(tilt_symbol(self.pair), None, "numeric", None, reason=_LATE)
-        return attempt(
-            lambda: derive_cgf(self.pair, limit, self.below_one), late, limit + _LEAST_FOR_CGF
-        )
+        return attempt(lambda: self._cgf(limit), late, limit + _LEAST_FOR_CGF)
+
+    def _cgf(self, limit: float) -> CGF:
+        """K found with free parameters where there are some with values, which are then put in."""
+        m = self.mechanism
+        if m.template is None or m.sampling is not None or self.pair.support.kind == "points":
+            return derive_cgf(self.pair, limit, self.below_one)
+        values = {p.symbol: m.values[p.name] for p in m.template.declared if p.name in m.values}
+        free = replace(m.template, relation=m.relation).pair(self.direction)
+        return derive_with_values(free, values, self.pair, limit, self.below_one)
 
     @property
     def below_one(self) -> tuple[str, ...]:
