@@ -77,7 +77,7 @@ def derive(
 def _derived(
     mechanism: Mechanism, side: str, order: int, form: str, time_limit: float, exact: bool
 ) -> str:
-    from symdp.derive import derive, derive_epoch
+    from symdp.derive import derive, derive_cases, derive_epoch
     from symdp.model.allocation import has_no_single_pair
 
     if has_no_single_pair(mechanism):
@@ -87,12 +87,19 @@ def _derived(
                 "and no program; text, latex, mathml and json show what it is made of"
             )
         return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order)
-    derivation = derive(mechanism, side, time_limit)
     if form in _PROGRAMS:
+        derivation = derive(mechanism, side, time_limit)
         from symdp.law.standalone import to_c, to_python
 
         return (to_c if form == "c" else to_python)(derivation, order, exact=exact)
-    return _WRITERS[form](derivation, order)
+    found = derive_cases(mechanism, side, time_limit)
+    if len(found) == 1:
+        return _WRITERS[form](found[0], order)
+    end_after_work(len(found) * (time_limit / 2 + _GRACE))
+    if form == "json":
+        cases = {"name": mechanism.name, "cases": [d.to_json(order) for d in found]}
+        return json.dumps(cases, allow_nan=False, ensure_ascii=False) + "\n"
+    return "\n".join(_WRITERS[form](d, order) for d in found)
 
 
 def _text(derivation: Derivation | EpochDerivation, order: int) -> str:

@@ -16,7 +16,7 @@ from symdp.derive.limits import range_or_reason
 from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
 from symdp.derive.pld import inverses, loss_symbol
-from symdp.derive.records import CGF, Atom, Piece, Point
+from symdp.derive.records import CGF, Atom, Case, Piece, Point
 from symdp.derive.series import Series, check_order
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import AccuracyError, InputError
@@ -81,6 +81,51 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
             "values to its parameters, write its density more simply, or raise the time limit"
         )
     return Derivation(mechanism, direction, pair, time_limit, *found, clock)
+
+
+def derive_cases(
+    mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0
+) -> tuple[Derivation, ...]:
+    """Derive a mechanism for each order of its parameters, where its kinks have no certain order.
+
+    Parameters
+    ----------
+    mechanism, direction, time_limit
+        As for `derive`; each of several cases has half of the time.
+
+    Returns
+    -------
+    tuple of Derivation: one where nothing is open, else one for each case, with what it assumes.
+
+    Raises
+    ------
+    InputError, AccuracyError
+        As `derive` does, where no comparison of parameters decides.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> uniform = symdp.loads('''
+    ... name = "uniform"
+    ... variable = "x"
+    ... support = ["-w", "w"]
+    ... [parameters]
+    ... w = "positive"
+    ... [noise]
+    ... density = "1/(2*w)"
+    ... ''')
+    >>> [(d.mechanism.assumptions, d.mass_at_infinity) for d in derive_cases(uniform)]
+    [(('w > 1/2',), 1/(2*w)), (('w < 1/2',), 1)]
+    """
+    from symdp.derive.cases import derived_cases
+
+    try:
+        return (derive(mechanism, direction, time_limit),)
+    except InputError as error:
+        found = derived_cases(mechanism, error, lambda own: derive(own, direction, time_limit / 2))
+        if not found:
+            raise
+        return found
 
 
 @dataclass(frozen=True)
@@ -158,6 +203,15 @@ class Derivation(Series):
         )
         late: tuple[tuple[sp.Expr, sp.Expr] | None, str] = (None, _LATE)
         return self._part(lambda: range_or_reason(parts, self.variable), late)
+
+    @cached_property
+    def range_cases(self) -> tuple[Case, ...]:
+        """The range for each order of the parameters, where `loss_range` hangs on that order."""
+        from symdp.derive.cases import range_cases
+
+        if self.loss_range is not None or not self.mechanism.parameters:
+            return ()
+        return self._part(lambda: range_cases(self.mechanism, self.direction), ())
 
     @cached_property
     def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:

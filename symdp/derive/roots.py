@@ -11,8 +11,7 @@ from symdp.derive import tidy
 from symdp.derive.isolation import IsolationError, isolated_roots
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import compare, names_of, sign_of, values_wanted
-from symdp.errors import InputError
+from symdp.derive.signs import OpenSignError, compare, names_of, sign_of, values_wanted
 
 _MOST_RADICALS = 3  # that a resultant removes in seconds
 _LONG = 120  # operations: resultants of longer ones take minutes
@@ -21,7 +20,7 @@ _MOST_ZEROS = 100  # of a wave, listed one by one
 ROOT_ACCURACY = sp.Rational(1, 2**200)
 
 
-class RootsUnknownError(InputError):
+class RootsUnknownError(OpenSignError):
     """The real roots of an expression could be found neither exactly nor by isolation."""
 
 
@@ -56,7 +55,8 @@ def roots_between(
         if above is None or below is None:
             raise RootsUnknownError(
                 f"whether {root} lies between {lower} and {upper} depends on parameter values; "
-                f"{values_wanted(names_of(root, lower, upper))}"
+                f"{values_wanted(names_of(root, lower, upper))}",
+                root - lower if above is None else upper - root,
             )
         if above == 1 and below == 1:
             found.append(root)

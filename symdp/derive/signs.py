@@ -231,6 +231,14 @@ def compare(a: sp.Expr, b: sp.Expr) -> int | None:
     return sign_of(a - b)
 
 
+class OpenSignError(InputError):
+    """What is asked hangs on the sign of `gap`, which parameters leave open."""
+
+    def __init__(self, message: str, gap: sp.Expr | None = None) -> None:
+        super().__init__(message)
+        self.gap = gap
+
+
 def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
     """Sort points by certain comparisons and drop repeats.
 
@@ -245,9 +253,10 @@ def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
         for index, other in enumerate(ordered):
             order = compare(point, other)
             if order is None:
-                raise InputError(
+                raise OpenSignError(
                     f"the order of {what} {point} and {other} depends on parameter values; "
-                    f"{values_wanted(names_of(point, other))}"
+                    f"{values_wanted(names_of(point, other))}",
+                    point - other,
                 )
             if order <= 0:
                 place = -1 if order == 0 else index
