@@ -70,7 +70,8 @@ def derive(
     with working(f"derivation of {job.subject}"):
         mechanism = job.build_mechanism()
         end_after_work(limit + _GRACE + (_TABLE if form in _PROGRAMS else 0.0))
-        text = _derived(mechanism, side, terms, form, limit, exact)
+        with job.of_its_file():
+            text = _derived(mechanism, side, terms, form, limit, exact)
     print(text, end="")
 
 
