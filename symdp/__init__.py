@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
     from symdp.balls.tail_values import tail_value
-    from symdp.derive.derivation import Derivation, derive
+    from symdp.derive.derivation import Derivation, derive, derive_cases
     from symdp.derive.epoch import derive_epoch
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.law.standalone import to_c, to_python
@@ -50,6 +50,7 @@ __all__ = [
     "calibrate",
     "compose",
     "derive",
+    "derive_cases",
     "derive_epoch",
     "individual",
     "load",
@@ -81,6 +82,7 @@ _HOMES = {
     "calibrate": "symdp.questions.calibrate",
     "compose": "symdp.questions.composition",
     "derive": "symdp.derive",
+    "derive_cases": "symdp.derive",
     "derive_epoch": "symdp.derive",
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",

@@ -26,6 +26,7 @@ PUBLIC = [
     "calibrate",
     "compose",
     "derive",
+    "derive_cases",
     "derive_epoch",
     "individual",
     "load",

@@ -70,14 +70,15 @@ def derive(
     with working(f"derivation of {job.subject}"):
         mechanism = job.build_mechanism()
         end_after_work(limit + _GRACE + (_TABLE if form in _PROGRAMS else 0.0))
-        text = _derived(mechanism, side, terms, form, limit, exact)
+        with job.of_its_file():
+            text = _derived(mechanism, side, terms, form, limit, exact)
     print(text, end="")
 
 
 def _derived(
     mechanism: Mechanism, side: str, order: int, form: str, time_limit: float, exact: bool
 ) -> str:
-    from symdp.derive import derive, derive_epoch
+    from symdp.derive import derive, derive_cases, derive_epoch
     from symdp.model.allocation import has_no_single_pair
 
     if has_no_single_pair(mechanism):
@@ -87,12 +88,19 @@ def _derived(
                 "and no program; text, latex, mathml and json show what it is made of"
             )
         return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order)
-    derivation = derive(mechanism, side, time_limit)
     if form in _PROGRAMS:
+        derivation = derive(mechanism, side, time_limit)
         from symdp.law.standalone import to_c, to_python
 
         return (to_c if form == "c" else to_python)(derivation, order, exact=exact)
-    return _WRITERS[form](derivation, order)
+    found = derive_cases(mechanism, side, time_limit)
+    if len(found) == 1:
+        return _WRITERS[form](found[0], order)
+    end_after_work(len(found) * (time_limit / 2 + _GRACE))
+    if form == "json":
+        cases = {"name": mechanism.name, "cases": [d.to_json(order) for d in found]}
+        return json.dumps(cases, allow_nan=False, ensure_ascii=False) + "\n"
+    return "\n".join(_WRITERS[form](d, order) for d in found)
 
 
 def _text(derivation: Derivation | EpochDerivation, order: int) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from symdp.errors import InputError, suggestion
+from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.exact_number import exact_number
 
 if TYPE_CHECKING:
@@ -128,7 +129,22 @@ class Job:
             raise InputError("-n COUNT is missing: the number of steps, as in -n 1000")
         from symdp.questions.composition import compose
 
-        return compose(mechanism, count)
+        with self.of_its_file():
+            return compose(mechanism, count)
+
+    @contextmanager
+    def of_its_file(self) -> Iterator[None]:
+        """Put the file that describes the mechanism in front of an error about its densities."""
+        from symdp import mechanisms
+
+        try:
+            yield
+        except (InputError, AccuracyError) as error:
+            file = self.composition or self.mechanism
+            if file is None or file in mechanisms.names() or file in str(error):
+                raise
+            kind = InputError if isinstance(error, InputError) else AccuracyError
+            raise kind(f"{file}: {error}") from error
 
     def _from_file(self, count: int) -> Composition:
         if self.mechanism is not None:
@@ -145,7 +161,8 @@ class Job:
 
         assert self.composition is not None
         steps = load_composition(self.composition)
-        return Composition([(mechanism, count * times) for mechanism, times in steps])
+        with self.of_its_file():
+            return Composition([(mechanism, count * times) for mechanism, times in steps])
 
     def _scheme(self) -> str | None:
         from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED, hint

@@ -8,7 +8,7 @@ from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, Atom, Piece, Point
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation, derive
+    from symdp.derive.derivation import Derivation, derive, derive_cases
     from symdp.derive.epoch import EpochDerivation, derive_epoch
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Piece",
     "Point",
     "derive",
+    "derive_cases",
     "derive_epoch",
     "pieces",
     "points",
@@ -27,7 +28,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Numbers need the pieces alone; integration and its checks load with the first derivation.
-    if name in {"Derivation", "derive"}:
+    if name in {"Derivation", "derive", "derive_cases"}:
         from symdp.derive import derivation
 
         return getattr(derivation, name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
@@ -12,6 +13,7 @@ import sympy as sp
 from symdp.derive import store, tidy
 from symdp.derive.check import (
     NoClosedForm,
+    at_values,
     checked,
     in_time,
     parameters_of,
@@ -27,6 +29,7 @@ from symdp.derive.pieces import SmoothPair, pieces, points, smooth_pairs
 from symdp.derive.records import CGF
 from symdp.derive.signs import compare, interior_point
 from symdp.derive.simplify import log_of_total
+from symdp.errors import InputError
 from symdp.interrupt import attempt, worked
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ T = TypeVar("T")
 
 _LONGEST = 400  # operations of a closed form that is worth showing
 _SHARE = 0.2  # of the time limit, for the domain
+_FREE = 0.4  # of the time limit, for the form whose parameters are free
 _LEAST = 2.0  # seconds for the domain, the table of integrals and the check, one by one
 
 
@@ -89,6 +93,56 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
         if path is not None and is_final:
             store.keep(path, found)
     return found
+
+
+def derive_with_values(
+    free: Pair,
+    values: Mapping[sp.Symbol, sp.Expr],
+    pair: Pair,
+    time_limit: float = 20.0,
+    below_one: tuple[str, ...] = (),
+) -> CGF:
+    """Return K of a pair whose parameters have values: put into K of the free pair where it can be.
+
+    The form of the free pair was checked at random values and tilts; at these values, where a
+    check may take too long, it need only not be contradicted.
+
+    Parameters
+    ----------
+    free, values, pair : the pair with its parameters free, their values, and the pair with them
+    time_limit, below_one : as for `derive_cgf`
+    """
+    with suppress(InputError):  # the order of kinks may hang on the values
+        found = derive_cgf(free, _FREE * time_limit, below_one)
+        put = None if found.expression is None else _put(found, values, pair, below_one)
+        if put is not None:
+            return put
+    return derive_cgf(pair, (1 - _FREE) * time_limit, below_one)
+
+
+def _put(
+    found: CGF, values: Mapping[sp.Symbol, sp.Expr], pair: Pair, below_one: tuple[str, ...]
+) -> CGF | None:
+    """Return a closed form with values for parameters, None where it has no sense there."""
+    tilt = tilt_symbol(pair)
+
+    def put(expression: sp.Expr) -> sp.Expr:
+        return expression.subs(values).xreplace({found.tilt: tilt})
+
+    plain = put(found.expression)
+    if plain.has(sp.nan, sp.zoo, sp.oo, sp.I):
+        return None
+    short = attempt(lambda: log_of_total(sp.exp(plain), tilt, worked() + _LEAST), plain, _LEAST)
+    domain = None if found.domain is None else (put(found.domain[0]), put(found.domain[1]))
+    if domain is None:
+        domain = attempt(lambda: _domain(pair, list(_stretches(pair)), below_one), None, _LEAST)
+    expression = min(plain, short, key=sp.count_ops)
+    verdict = at_values(expression, tilt, pair, domain, below_one, _LEAST)
+    if verdict is False:
+        return None
+    expression = expression if verdict else plain
+    removable = _removable(expression, tilt, domain)
+    return replace(found, tilt=tilt, expression=expression, domain=domain, removable=removable)
 
 
 def _is_believed(found: CGF, pair: Pair, below_one: tuple[str, ...]) -> bool:

@@ -225,6 +225,31 @@ def still_agrees(found: CGF, pair: Pair, below_one: tuple[str, ...], seconds: fl
         return False
 
 
+def at_values(
+    expression: sp.Expr,
+    tilt: sp.Symbol,
+    pair: Pair,
+    domain: tuple[sp.Expr, sp.Expr] | None,
+    below_one: tuple[str, ...],
+    seconds: float,
+) -> bool | None:
+    """Whether a form equals an integral at one tilt, None where that does not come in time."""
+    from symdp.derive.quadrature import CheckError
+
+    def check() -> bool:
+        values = random_values(
+            (expression.free_symbols - {tilt}) | parameters_of(pair), 0, below_one
+        )
+        concrete, bound = with_values(pair, dict(values)), expression.subs(values)
+        law = pieces(concrete), points(concrete), pair.variable
+        return agrees(bound, tilt, _tilts(domain, values, 0)[0], law)
+
+    try:
+        return attempt(check, None, seconds)
+    except (CheckError, InputError, AccuracyError):
+        return None
+
+
 def parameters_of(pair: Pair) -> set[sp.Symbol]:
     """Return the symbols of a pair but its variable."""
     return {s for part in pair.expressions() for s in part.free_symbols} - {pair.variable}

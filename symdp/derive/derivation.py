@@ -11,12 +11,12 @@ import sympy as sp
 
 from symdp.citation import bibtex
 from symdp.derive import document, present
-from symdp.derive.cgf import derive_cgf, tilt_symbol
+from symdp.derive.cgf import derive_cgf, derive_with_values, tilt_symbol
 from symdp.derive.limits import range_or_reason
 from symdp.derive.masses import atoms, mass_where
 from symdp.derive.pieces import pieces, points
 from symdp.derive.pld import inverses, loss_symbol
-from symdp.derive.records import CGF, Atom, Piece, Point
+from symdp.derive.records import CGF, Atom, Case, Piece, Point
 from symdp.derive.series import Series, check_order
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import AccuracyError, InputError
@@ -81,6 +81,51 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
             "values to its parameters, write its density more simply, or raise the time limit"
         )
     return Derivation(mechanism, direction, pair, time_limit, *found, clock)
+
+
+def derive_cases(
+    mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0
+) -> tuple[Derivation, ...]:
+    """Derive a mechanism for each order of its parameters, where its kinks have no certain order.
+
+    Parameters
+    ----------
+    mechanism, direction, time_limit
+        As for `derive`; each of several cases has half of the time.
+
+    Returns
+    -------
+    tuple of Derivation: one where nothing is open, else one for each case, with what it assumes.
+
+    Raises
+    ------
+    InputError, AccuracyError
+        As `derive` does, where no comparison of parameters decides.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> uniform = symdp.loads('''
+    ... name = "uniform"
+    ... variable = "x"
+    ... support = ["-w", "w"]
+    ... [parameters]
+    ... w = "positive"
+    ... [noise]
+    ... density = "1/(2*w)"
+    ... ''')
+    >>> [(d.mechanism.assumptions, d.mass_at_infinity) for d in derive_cases(uniform)]
+    [(('w > 1/2',), 1/(2*w)), (('w < 1/2',), 1)]
+    """
+    from symdp.derive.cases import derived_cases
+
+    try:
+        return (derive(mechanism, direction, time_limit),)
+    except InputError as error:
+        found = derived_cases(mechanism, error, lambda own: derive(own, direction, time_limit / 2))
+        if not found:
+            raise
+        return found
 
 
 @dataclass(frozen=True)
@@ -158,6 +203,15 @@ class Derivation(Series):
         )
         late: tuple[tuple[sp.Expr, sp.Expr] | None, str] = (None, _LATE)
         return self._part(lambda: range_or_reason(parts, self.variable), late)
+
+    @cached_property
+    def range_cases(self) -> tuple[Case, ...]:
+        """The range for each order of the parameters, where `loss_range` hangs on that order."""
+        from symdp.derive.cases import range_cases
+
+        if self.loss_range is not None or not self.mechanism.parameters:
+            return ()
+        return self._part(lambda: range_cases(self.mechanism, self.direction), ())
 
     @cached_property
     def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:
@@ -244,9 +298,16 @@ class Derivation(Series):
         """K(t) = log ∫ P^{1+t} Q^{−t}: closed and checked, or numeric with the reason."""
         limit = _FOR_CGF * self.time_limit
         late = CGF(tilt_symbol(self.pair), None, "numeric", None, reason=_LATE)
-        return attempt(
-            lambda: derive_cgf(self.pair, limit, self.below_one), late, limit + _LEAST_FOR_CGF
-        )
+        return attempt(lambda: self._cgf(limit), late, limit + _LEAST_FOR_CGF)
+
+    def _cgf(self, limit: float) -> CGF:
+        """K found with free parameters where there are some with values, which are then put in."""
+        m = self.mechanism
+        if m.template is None or m.sampling is not None or self.pair.support.kind == "points":
+            return derive_cgf(self.pair, limit, self.below_one)
+        values = {p.symbol: m.values[p.name] for p in m.template.declared if p.name in m.values}
+        free = replace(m.template, relation=m.relation).pair(self.direction)
+        return derive_with_values(free, values, self.pair, limit, self.below_one)
 
     @property
     def below_one(self) -> tuple[str, ...]:

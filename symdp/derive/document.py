@@ -57,6 +57,10 @@ def _derived(d: Derivation, order: int) -> dict[str, Any]:
         "pieces": [_some(piece, "lower", "upper", "loss", "slope") for piece in d.pieces],
         "points": [_some(point, "value", "p", "q", "loss") for point in d.points],
         "loss_range": d.loss_range,
+        "loss_range_cases": [
+            {"case": str(case), "range": case.ends, "reason": case.reason or None}
+            for case in d.range_cases
+        ],
         "atoms": [_some(atom, "loss", "mass") for atom in d.atoms],
         "mass_at_infinity": d.mass_at_infinity,
         "inverse": [back for _, back in d.inverse],

@@ -66,6 +66,7 @@ def _first(rules: tuple[Rule, ...], integrand: Integrand) -> sp.Expr | None:
 _INTEGRAL_RULES: tuple[Rule, ...] = (
     rules_exponential.line,
     rules_exponential.gaussian,
+    rules_exponential.waves,
     rules_exponential.gamma,
     rules_exponential.bessel,
     rules_exponential.beta,

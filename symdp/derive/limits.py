@@ -206,7 +206,7 @@ def range_or_reason(
     finite = [piece for piece in pieces if piece.loss not in _INFINITE]
     if not finite:
         return None, "the loss has no finite value"
-    limits = [_limits(piece, x) for piece in finite]
+    limits = [end_limits(piece, x) for piece in finite]
     known = {value for pair in limits for value in pair}
     if {sp.oo, -sp.oo} <= known:
         return (-sp.oo, sp.oo), ""
@@ -239,7 +239,7 @@ def _without(values: list[sp.Expr], beaten: set[sp.Expr]) -> list[sp.Expr]:
     return [value for value in dict.fromkeys(values) if value not in beaten] or values
 
 
-def _limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
+def end_limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
     """Return the limits of the loss at the lower and the upper end of a piece."""
     if piece.slope == "constant":
         return piece.loss, piece.loss

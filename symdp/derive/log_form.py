@@ -50,7 +50,7 @@ def _form_anywhere(expression: sp.Expr, x: sp.Symbol) -> LogForm | None:
 
 def _form_at(expression: sp.Expr, x: sp.Symbol, at: sp.Expr | None) -> LogForm:
     builder = _Builder(x, at)
-    builder.add(_without_hyperbolics(expression, x), sp.S.One)
+    builder.add(_without_turns(_without_hyperbolics(expression, x), x), sp.S.One)
     return builder.form()
 
 
@@ -63,6 +63,27 @@ def _without_hyperbolics(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return expression.replace(
         lambda node: isinstance(node, hyperbolic) and x in node.free_symbols,
         lambda node: node.rewrite(sp.exp),
+    )
+
+
+def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Write cos(2π(x − 1)) as cos(2πx), so that what two shifted waves share cancels.
+
+    Whole periods go, of parameters that are whole numbers too; SymPy takes out quarter periods.
+    """
+    waves = sp.functions.elementary.trigonometric.TrigonometricFunction
+
+    def reduced(wave: sp.Expr) -> sp.Expr:
+        terms = sp.Add.make_args(expanded(wave.args[0], x))
+        quarters = {term: tidy.cancel(2 * term / sp.pi) for term in terms if not term.has(x)}
+        if not any(count.is_integer for count in quarters.values()):
+            return wave
+        period = sp.pi if isinstance(wave, sp.tan | sp.cot) else 2 * sp.pi
+        turns = [t for t in quarters if tidy.cancel(t / period).is_integer]
+        return wave.func(sp.Add(*(term for term in terms if term not in turns)))
+
+    return expression.replace(
+        lambda node: isinstance(node, waves) and x in node.free_symbols, reduced
     )
 
 

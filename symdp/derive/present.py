@@ -82,10 +82,23 @@ def sections(derivation: Derivation, order: int) -> list[tuple[str, list[Row]]]:
 def loss_rows(d: Derivation) -> list[Row]:
     """Return the privacy loss, its range, its atoms and the mass at infinity."""
     rows: list[Row] = [(rf"\ell({sp.latex(d.variable)})", d.loss)]
-    rows += zip((r"\inf \ell", r"\sup \ell"), range_ends(d), strict=True)
+    rows += range_rows(d)
     rows += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         rows.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
+    return rows
+
+
+def range_rows(d: Derivation) -> list[Row]:
+    """Return the infimum and the supremum of the loss, of each case where there are several."""
+    names = r"\inf \ell", r"\sup \ell"
+    if not d.range_cases:
+        return list(zip(names, range_ends(d), strict=True))
+    rows: list[Row] = []
+    for case in d.range_cases:
+        held = [part for condition in case.conditions for part in (",", *condition)][1:]
+        ends = case.ends or (f"not found: {case.reason}",) * 2
+        rows += [((f"{name} (", *held, ")"), end) for name, end in zip(names, ends, strict=True)]
     return rows
 
 

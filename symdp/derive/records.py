@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import sympy as sp
 
@@ -67,6 +68,44 @@ class Atom:
 
     loss: sp.Expr
     mass: sp.Expr
+
+
+Comparison: TypeAlias = tuple[sp.Expr, str, sp.Expr]  # left, one of > = <, right
+
+
+@dataclass(frozen=True)
+class Case:
+    """The range of the loss where parameters compare as the conditions say.
+
+    Attributes
+    ----------
+    conditions
+        Comparisons (left, ">", "=" or "<", right), all of which hold.
+    ends
+        Infimum and supremum of the finite loss; None for a `reason`.
+    is_open
+        Whether a further comparison would have to decide.
+    """
+
+    conditions: tuple[Comparison, ...]
+    ends: tuple[sp.Expr, sp.Expr] | None
+    reason: str = ""
+    is_open: bool = False
+
+    def __str__(self) -> str:
+        return ", ".join(f"{left} {operator} {right}" for left, operator, right in self.conditions)
+
+    def named(self, symbols: Mapping[str, sp.Symbol]) -> Case:
+        """Return the case in the symbols of a mechanism, by their names."""
+
+        def put(expression: sp.Expr) -> sp.Expr:
+            return expression.xreplace(
+                {s: symbols.get(str(s.name), s) for s in expression.free_symbols}
+            )
+
+        conditions = tuple((put(a), operator, put(b)) for a, operator, b in self.conditions)
+        ends = None if self.ends is None else (put(self.ends[0]), put(self.ends[1]))
+        return replace(self, conditions=conditions, ends=ends)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from symdp.derive import tidy
 from symdp.derive.isolation import IsolationError, isolated_roots
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import compare, names_of, sign_of, values_wanted
-from symdp.errors import InputError
+from symdp.derive.signs import OpenSignError, compare, names_of, sign_of, values_wanted
 
 _MOST_RADICALS = 3  # that a resultant removes in seconds
 _LONG = 120  # operations: resultants of longer ones take minutes
@@ -21,7 +20,7 @@ _MOST_ZEROS = 100  # of a wave, listed one by one
 ROOT_ACCURACY = sp.Rational(1, 2**200)
 
 
-class RootsUnknownError(InputError):
+class RootsUnknownError(OpenSignError):
     """The real roots of an expression could be found neither exactly nor by isolation."""
 
 
@@ -56,7 +55,8 @@ def roots_between(
         if above is None or below is None:
             raise RootsUnknownError(
                 f"whether {root} lies between {lower} and {upper} depends on parameter values; "
-                f"{values_wanted(names_of(root, lower, upper))}"
+                f"{values_wanted(names_of(root, lower, upper))}",
+                root - lower if above is None else upper - root,
             )
         if above == 1 and below == 1:
             found.append(root)
@@ -107,12 +107,23 @@ def _of_product(
 def _of_wave(
     expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
 ) -> tuple[sp.Expr, ...] | None:
-    """Return the zeros of sin(ax + b) or cos(ax + b), None for anything else or too many."""
-    if not isinstance(expression, sp.sin | sp.cos) or not (lower.is_finite and upper.is_finite):
+    """Return the zeros of sin(ax + b) or cos(ax + b), None for anything else or too many.
+
+    A sum c + Σ aᵢ sin uᵢ + Σ bᵢ cos uᵢ with |c| > Σ|aᵢ| + Σ|bᵢ| has none.
+    """
+    constant, moving = expression.as_independent(x, as_Add=True)
+    parts = [term.as_independent(x, as_Add=False) for term in sp.Add.make_args(moving)]
+    if not all(isinstance(wave, sp.sin | sp.cos) for _, wave in parts):
         return None
+    if sign_of(abs(constant) - sp.Add(*(abs(factor) for factor, _ in parts))) == 1:
+        return ()
     phase = expression.args[0]
+    if not isinstance(expression, sp.sin | sp.cos):
+        return None
     if phase.free_symbols != {x} or not phase.is_polynomial(x) or sp.degree(phase, x) != 1:
         return None
+    if lower.is_infinite or upper.is_infinite:
+        raise RootsUnknownError(f"{expression} has infinitely many zeros")
     start = sp.S.Zero if isinstance(expression, sp.sin) else sp.pi / 2
     slope, shift = sp.Poly(phase, x).all_coeffs()
     turns = [((phase.subs(x, end) - start) / sp.pi).evalf(15) for end in (lower, upper)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sympy as sp
+from sympy.simplify.fu import TR8
 
 from symdp.derive import tidy
 from symdp.derive.normal_form import Integrand, exponential_terms
@@ -46,6 +47,42 @@ def gaussian(integrand: Integrand) -> sp.Expr | None:
         else:
             ends.append(sp.erf(sp.sqrt(a) * end - b / (2 * sp.sqrt(a))))
     return peak * (ends[0] - ends[1]) / 2
+
+
+def waves(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx) Σ cᵢ cos(ωᵢx + φᵢ), and ∫ exp(−ax² + bx) Σ cᵢ cos(ωᵢx + φᵢ) over the line."""
+    form, x = integrand.form, integrand.x
+    powers, logs = integrand.smooth_powers(), form.moving_logs
+    whole = all(power.is_Integer and 1 <= power <= _MOST_POWERS for power in logs.values())
+    if powers is None or set(powers) - {1, 2} or not logs or not whole:
+        return None
+    if 2 in powers and not integrand.is_line:
+        return None
+    rate, a = powers.get(1, sp.S.Zero), -powers.get(2, sp.S.Zero)
+    total = sp.S.Zero
+    product = sp.expand(sp.Mul(*(base**power for base, power in logs.items())))
+    for term in sp.Add.make_args(sp.expand(TR8(product))):
+        scale, wave = term.as_independent(x, as_Add=False)
+        angle = sp.expand(wave.args[0]) if isinstance(wave, sp.cos | sp.sin) else sp.S.Zero
+        if not (wave == 1 or (angle.is_polynomial(x) and sp.degree(angle, x) == 1)):
+            return None
+        omega = angle.coeff(x, 1)
+        shift = angle.coeff(x, 0) - (sp.pi / 2 if isinstance(wave, sp.sin) else 0)
+        if a != 0:
+            height = sp.exp(tidy.factor((rate**2 - omega**2) / (4 * a)))
+            area = sp.sqrt(sp.pi / a) * height * sp.cos(rate * omega / (2 * a) + shift)
+        elif rate == 0 or integrand.is_line:
+            return None
+        else:
+            area = sp.S.Zero
+            for end, sign in ((integrand.upper, 1), (integrand.lower, -1)):
+                if end.is_finite is not False:
+                    at = sp.expand(omega * end + shift)
+                    slope = rate * sp.cos(at) + omega * sp.sin(at)
+                    area += sign * sp.exp(sp.expand(rate * end)) * slope
+            area /= rate**2 + omega**2
+        total += scale * area
+    return total
 
 
 _MOST_POWERS = 4  # whose closed form is written out

@@ -231,6 +231,14 @@ def compare(a: sp.Expr, b: sp.Expr) -> int | None:
     return sign_of(a - b)
 
 
+class OpenSignError(InputError):
+    """What is asked hangs on the sign of `gap`, which parameters leave open."""
+
+    def __init__(self, message: str, gap: sp.Expr | None = None) -> None:
+        super().__init__(message)
+        self.gap = gap
+
+
 def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
     """Sort points by certain comparisons and drop repeats.
 
@@ -245,9 +253,10 @@ def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
         for index, other in enumerate(ordered):
             order = compare(point, other)
             if order is None:
-                raise InputError(
+                raise OpenSignError(
                     f"the order of {what} {point} and {other} depends on parameter values; "
-                    f"{values_wanted(names_of(point, other))}"
+                    f"{values_wanted(names_of(point, other))}",
+                    point - other,
                 )
             if order <= 0:
                 place = -1 if order == 0 else index
@@ -316,10 +325,10 @@ def random_values(
     values: dict[sp.Symbol, sp.Expr] = {}
     wanted = set(symbols)
     assumed = [symbol for symbol in wanted if isinstance(symbol, AssumedSymbol)]
-    depending = {symbol for symbol in assumed if symbol.compared_with}
     wanted.update(*(symbol.compared_with for symbol in assumed))
-    # Those whose ends hold other parameters come last.
-    for symbol in sorted(wanted, key=lambda s: (s in depending, str(s.name))):
+    held = {s: len(s.compared_with) for s in wanted if isinstance(s, AssumedSymbol)}
+    # Those whose ends hold other parameters come after these.
+    for symbol in sorted(wanted, key=lambda s: (held.get(s, 0), str(s.name))):
         if isinstance(symbol, AssumedSymbol):
             value: sp.Expr = _between(symbol.moved(values), chance, symbol.name in below)
         elif symbol.is_integer:
@@ -337,7 +346,7 @@ def _between(symbol: AssumedSymbol, chance: random.Random, is_below_one: bool) -
     """Return a random value between the ends of a symbol, which are numbers."""
     lower, upper = symbol.both_ends
     if lower is not None:
-        low = lower.value
+        low = sp.Max(lower.value, 0) if symbol.is_nonnegative else lower.value
     else:
         low = sp.S.Zero if symbol.is_nonnegative or upper is None else upper.value - 2
     high = upper.value if upper else sp.S.One if is_below_one and low < 1 else low + 2

@@ -1,4 +1,4 @@
-"""What a file assumes of its parameters: w > 1/2, say, which orders the pieces of a loss.
+"""What a file assumes of its parameters: w > 1/2 or c > 1/s, which orders the pieces of a loss.
 
 An assumption lives in the parameter's symbol, so that whatever decides a sign can use it and no
 state changes an answer.
@@ -6,23 +6,19 @@ state changes an answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symdp.errors import InputError, suggestion
-from symdp.exact_number import shorten
+from symdp.errors import InputError
 from symdp.model.guarded import sign_of
-from symdp.model.parser import parse
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Parameter
 
-_SHAPE = re.compile(r"(>=|<=|>|<)\s*([^<>=]+)")
 _MOST_ENDS = 2  # a lower and an upper one
 
 
@@ -62,12 +58,15 @@ class AssumedSymbol(sp.Symbol):  # type: ignore[misc]
     ends: tuple[End, ...]
 
     def __new__(cls, name: str, ends: tuple[End, ...], **assumptions: bool) -> AssumedSymbol:
-        """Return the symbol; that it is positive or negative follows where an end is a number."""
+        """Return the symbol; that it is positive or negative follows where an end has a sign."""
         for end in ends:
-            if not end.value.free_symbols:
-                side = 1 if end.is_lower else -1
-                if (sign := side * sign_of(end.value)) > 0 or (sign == 0 and end.is_open):
-                    assumptions["positive" if end.is_lower else "negative"] = True
+            beyond = end.value if end.is_lower else -end.value
+            if beyond.free_symbols:
+                certain = beyond.is_positive or (end.is_open and beyond.is_nonnegative)
+            else:
+                certain = (sign := sign_of(beyond)) > 0 or (sign == 0 and end.is_open)
+            if certain:
+                assumptions["positive" if end.is_lower else "negative"] = True
         made: AssumedSymbol = sp.Symbol.__xnew__(cls, name, **assumptions)
         made.ends = ends
         return made
@@ -91,8 +90,10 @@ class AssumedSymbol(sp.Symbol):  # type: ignore[misc]
 
     @property
     def compared_with(self) -> set[sp.Symbol]:
-        """The parameters that its ends hold."""
-        return {symbol for end in self.ends for symbol in end.value.free_symbols}
+        """The parameters that its ends hold, and those that the ends of these hold."""
+        own = {symbol for end in self.ends for symbol in end.value.free_symbols}
+        further = (s.compared_with for s in own if isinstance(s, AssumedSymbol))
+        return own.union(*further)
 
     def allows(self, value: sp.Expr) -> bool:
         """Whether a number lies between its ends, which are numbers."""
@@ -144,25 +145,6 @@ def released(expression: sp.Expr) -> sp.Expr:
     return expression
 
 
-def assumed(mechanism: Mechanism, assume: Mapping[str, str] | None) -> Mechanism:
-    """Return a mechanism under assumptions; see `Mechanism.assuming`."""
-    return _renamed(mechanism, _symbols(mechanism.declared, assume)) if assume else mechanism
-
-
-def _renamed(mechanism: Mechanism, rules: Mapping[sp.Symbol, sp.Symbol]) -> Mechanism:
-    """Return the mechanism with other symbols for its parameters, its values checked."""
-    declared = tuple(p.renamed(rules) for p in mechanism.declared)
-    check_values(declared, mechanism.values)
-    return replace(
-        mechanism,
-        support=mechanism.support.substitute(rules),
-        source=mechanism.source.substitute(rules),
-        sampling=mechanism.sampling.substitute(rules) if mechanism.sampling else None,
-        declared=declared,
-        template=_renamed(mechanism.template, rules) if mechanism.template else None,
-    )
-
-
 def comparisons(mechanism: Mechanism) -> tuple[str, ...]:
     """Return what is assumed of parameters without values; see `Mechanism.assumptions`."""
     values = mechanism.values
@@ -184,9 +166,14 @@ def moved(
     declared: Sequence[Parameter], values: Mapping[sp.Symbol, sp.Expr]
 ) -> dict[sp.Symbol, AssumedSymbol]:
     """Return new symbols of the assumed parameters whose ends hold a parameter that has a value."""
-    own = [p.symbol for p in declared if isinstance(p.symbol, AssumedSymbol)]
-    found = {symbol: symbol.moved(values) for symbol in own if symbol not in values}
-    return {symbol: other for symbol, other in found.items() if other != symbol}
+    own = {p.symbol for p in declared if isinstance(p.symbol, AssumedSymbol)} - set(values)
+    found: dict[sp.Symbol, AssumedSymbol] = {}
+    # One that is compared with another holds that one as well, and all that it is compared with.
+    for symbol in sorted(own, key=lambda s: (len(s.compared_with), s.name)):
+        other = symbol.moved({**values, **found})
+        if other != symbol:
+            found[symbol] = other
+    return found
 
 
 def check_values(declared: Sequence[Parameter], values: Mapping[str, sp.Expr]) -> None:
@@ -217,75 +204,3 @@ def _check_order(symbol: AssumedSymbol) -> None:
         return
     if sign_of(high.value - low.value) <= 0:  # a single value is bound, not assumed
         raise InputError(f"no {symbol.name} is both {low} and {high}")
-
-
-def _symbols(
-    declared: Sequence[Parameter], assume: Mapping[str, str]
-) -> dict[sp.Symbol, AssumedSymbol]:
-    """Return the new symbol of each assumed parameter; those whose ends are numbers come first."""
-    known = {p.name: p for p in declared}
-    if not isinstance(assume, Mapping):
-        raise InputError("assume must be a table such as {'w': '> 1/2'}")
-    read: dict[str, tuple[End, ...]] = {}
-    for name, text in assume.items():
-        if name not in known:
-            hint = suggestion(str(name), known) or f" (known are {', '.join(known) or 'none'})"
-            raise InputError(f"there is no parameter {shorten(str(name))}{hint}")
-        read[name] = _ends(known[name], text, {p.name: p.symbol for p in declared})
-    rules: dict[sp.Symbol, AssumedSymbol] = {}
-    for name in sorted(read, key=lambda n: any(end.value.free_symbols for end in read[n])):
-        for other in sorted({str(s.name) for end in read[name] for s in end.value.free_symbols}):
-            if any(end.value.free_symbols for end in read.get(other, ())):
-                raise InputError(
-                    f"{name} is compared with {other}, which is itself compared with a "
-                    "parameter; compare one of them with a number"
-                )
-        symbol = known[name].symbol
-        made = AssumedSymbol(str(symbol.name), read[name], **symbol._assumptions_orig)
-        rules[symbol] = made.moved(rules)
-    return rules
-
-
-def _ends(parameter: Parameter, text: object, symbols: Mapping[str, sp.Symbol]) -> tuple[End, ...]:
-    name = parameter.name
-    if not isinstance(text, str):
-        raise InputError(f"{name} must be a text such as '> 1/2', not {text!r:.40}")
-    ends = tuple(_end(name, part, symbols) for part in text.split(","))
-    if len({end.is_lower for end in ends}) < len(ends):
-        raise InputError(f"{name} has two ends on one side in {shorten(text)!r}; keep one")
-    for end in ends:
-        _check_domain(parameter, end)
-    return ends
-
-
-def _end(name: str, text: str, symbols: Mapping[str, sp.Symbol]) -> End:
-    found = _SHAPE.fullmatch(text.strip())
-    rule = (
-        f"{name} must be >, >=, < or <= and a number, a ratio or a multiple of another "
-        f"parameter, such as '> 1/2', not {shorten(text.strip())!r}"
-    )
-    if found is None:
-        raise InputError(rule)
-    others = {other: symbol for other, symbol in symbols.items() if other != name}
-    try:
-        value = parse(found[2], others)
-    except InputError as error:
-        raise InputError(f"{rule}: {error}") from None
-    factor, rest = value.as_coeff_Mul()
-    if not factor.is_Rational or not (rest == 1 or rest in others.values()):
-        raise InputError(rule)
-    if symbols[name].is_integer and not (value.is_integer or value.is_Rational):
-        raise InputError(f"{name} is a whole number; compare it with whole numbers")
-    return End(value, found[1].startswith(">"), "=" not in found[1])
-
-
-def _check_domain(parameter: Parameter, end: End) -> None:
-    """Refuse an end that leaves nothing of the parameter's own domain."""
-    if end.value.free_symbols:
-        return
-    low, high = parameter.bounds
-    beyond = high - end.value if end.is_lower else end.value - low
-    if sign_of(beyond) <= 0:
-        raise InputError(
-            f"{parameter.name} {end} leaves nothing, for {parameter.name} must be {parameter.rule}"
-        )

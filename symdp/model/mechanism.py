@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import sympy as sp
 
 from symdp.errors import InputError, suggestion
-from symdp.model import assumption, description
+from symdp.model import assumption, comparison, description
 from symdp.model.average import SUM
 from symdp.model.guarded import substitute
 from symdp.model.intake import Intake, readings
@@ -67,7 +67,7 @@ class Mechanism:
         parameters: Mapping[str, str] | None = None,
         substitution_sensitivity: Number | None = None,
         normalize: bool = False,
-        assume: Mapping[str, str] | None = None,
+        assume: Mapping[str, str] | Sequence[str] | None = None,
         shift: str = AT_MOST,
     ) -> Mechanism:
         r"""Return the mechanism that adds noise of density f to a query of sensitivity D.
@@ -112,7 +112,7 @@ class Mechanism:
         *,
         parameters: Mapping[str, str] | None = None,
         normalize: bool = False,
-        assume: Mapping[str, str] | None = None,
+        assume: Mapping[str, str] | Sequence[str] | None = None,
     ) -> Mechanism:
         """Return the mechanism of a dominating pair: P with the record, Q without it.
 
@@ -235,13 +235,13 @@ class Mechanism:
         """
         return replace(self, relation=checked(relation))
 
-    def assuming(self, assume: Mapping[str, str] | None) -> Mechanism:
+    def assuming(self, assume: Mapping[str, str] | Sequence[str] | None) -> Mechanism:
         """Return the mechanism under assumptions on its parameters, which order its pieces.
 
         Parameters
         ----------
-        assume : name -> >, >=, < or <= and a number, a ratio or a multiple of another parameter:
-            "> 1/2"; two ends have a comma between them: "> 1/2, < 2*b"
+        assume : name -> one or two ends, formulas of other parameters: "> 1/s", "> 1/2, < 2*b";
+            or a list of comparisons, each linear in a parameter: ["a > c", "c*s >= 1"]
 
         Raises
         ------
@@ -251,7 +251,7 @@ class Mechanism:
         >>> mechanisms.laplace.assuming({"b": ">= 1"}).assumptions
         ('b >= 1',)
         """
-        return assumption.assumed(self, assume)
+        return comparison.assumed(self, assume)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     mechanism = with_relation(mechanism, take(document, "relation", str))
     _refuse_unused(mechanism)
     with at("[assume]"):
-        return mechanism.assuming(take(document, "assume", dict))
+        return mechanism.assuming(document.get("assume"))
 
 
 def _of_densities(document: dict[str, Any]) -> Mechanism:

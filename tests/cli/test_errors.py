@@ -126,15 +126,33 @@ def test_a_bad_file_is_named(shell, tmp_path, monkeypatch, text, part):
     assert not (tmp_path / "owned").exists()
 
 
-def test_a_density_that_is_none_is_refused(shell, tmp_path):
-    file = tmp_path / "double.toml"
-    file.write_text(
-        'name = "double"\nvariable = "x"\nsupport = ["-oo", "oo"]\n'
-        '[noise]\ndensity = "exp(-Abs(x))"\n',  # integrates to two
+NORMAL = "exp(-x**2/2)/sqrt(2*pi)"
+
+
+@pytest.mark.parametrize(
+    ("density", "part"),
+    [
+        ("exp(-Abs(x))", "integrates to 2"),
+        (f"0.999*{NORMAL}", "integrates to 0.999"),
+        (f"1.001*{NORMAL}", "integrates to 1.001"),
+        ("1/(1 + abs(x))", "mass 1"),
+        ("exp(x**2/2)", "mass 1"),
+        (f"{NORMAL}*Piecewise((-1, (x > 1) & (x < 1.001)), (1, True))", "negative at x = 1"),
+        (f"{NORMAL}*((x - 1)**2 - 0.00000025)/(2 - 0.00000025)", "negative at x = 1"),
+        ("gama(x)*exp(-x)", "did you mean 'gamma'"),
+        ("foo(x)", "unknown function 'foo'"),
+    ],
+)
+def test_a_density_that_is_none_is_refused(shell, tmp_path, monkeypatch, density, part):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "none.toml").write_text(
+        f'name = "a"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\ndensity = "{density}"\n',
         encoding="utf-8",
     )
-    ran = shell(f"delta {file} -n 5 --epsilon 1")
-    assert ran.code == 2
+    ran = shell("delta none.toml -n 5 --epsilon 1")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("symdp: none.toml: ")
+    assert part in ran.err
     assert ran.err.count("\n") == 1
 
 

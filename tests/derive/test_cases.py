@@ -1,0 +1,161 @@
+"""Where the order of parameters decides: each case with its condition, confirmed by losses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import mpmath
+import pytest
+import sympy as sp
+
+import symdp
+from symdp.derive import derive, derive_cases
+from symdp.errors import InputError
+from symdp.model.mechanism import Mechanism
+
+R = sp.Rational
+LINE, RAY, UNIT, WIDTH = '["-oo", "oo"]', '[0, "oo"]', "[0, 1]", '["-w", "w"]'
+COUNTS = '"naturals"'
+# Support, P and Q, and two values of each parameter, none of them equal to another's.
+PAIRS = {
+    "poisson counts": (COUNTS, "exp(-c)*c**x/factorial(x)", "exp(-a)*a**x/factorial(x)", "ac"),
+    "beta": (UNIT, "x**(a-1)*(1-x)**(c-1)/beta(a,c)", "x**(c-1)*(1-x)**(a-1)/beta(a,c)", "ac"),
+    "exponential rates": (RAY, "a*exp(-a*x)", "c*exp(-c*x)", "ac"),
+    "geometric rates": (COUNTS, "(1-p)*p**x", "(1-r)*r**x", "pr"),
+    "normal scales": (
+        LINE,
+        "exp(-x**2/(2*a**2))/(a*sqrt(2*pi))",
+        "exp(-x**2/(2*c**2))/(c*sqrt(2*pi))",
+        "ac",
+    ),
+    "laplace scales": (LINE, "exp(-abs(x)/a)/(2*a)", "exp(-abs(x)/c)/(2*c)", "ac"),
+    "gamma shapes": (RAY, "x**(a-1)*exp(-x)/gamma(a)", "x**(c-1)*exp(-x)/gamma(c)", "ac"),
+    "pareto shapes": (RAY, "a*(1+x)**(-a-1)", "c*(1+x)**(-c-1)", "ac"),
+    "cauchy scales": (LINE, "a/(pi*(a**2+x**2))", "c/(pi*(c**2+x**2))", "ac"),
+    "coins": (
+        "{points = [0, 1]}",
+        "Piecewise((p, x < 1), (1 - p, True))",
+        "Piecewise((r, x < 1), (1 - r, True))",
+        "pr",
+    ),
+}
+VALUES = {"a": (R(3, 2), R(7, 3)), "p": (R(1, 3), R(3, 5))}
+VALUES |= {"c": VALUES["a"][::-1], "r": VALUES["p"][::-1]}
+
+
+def given(name: str) -> Mechanism:
+    support, p, q, names = PAIRS[name]
+    word = "open probability" if names == "pr" else "positive"
+    words = "\n".join(f'{key} = "{word}"' for key in names)
+    return symdp.loads(
+        f'name = "{name}"\nvariable = "x"\nsupport = {support}\n[parameters]\n{words}\n'
+        f'[pair]\nP = "{p}"\nQ = "{q}"'
+    )
+
+
+def losses(name: str, values: dict[str, sp.Expr]) -> list[mpmath.mpf]:
+    """log P − log Q of the formulas themselves, near the ends of the support and between them."""
+    support, p, q, _ = PAIRS[name]
+    x, names = sp.Symbol("x"), {key: sp.Symbol(key) for key in values}
+    laws = [
+        sp.lambdify(x, sp.sympify(law, {"x": x, "beta": sp.beta, **names}).subs(values), "mpmath")
+        for law in (p, q)
+    ]
+    places = {
+        UNIT: [mpmath.mpf(k) / 2**80 for k in (1, 2**60, 2**79, 2**80 - 2**40, 2**80 - 1)],
+        COUNTS: [mpmath.mpf(k) for k in (0, 1, 2, 5, 20, 100, 400)],
+        RAY: [mpmath.mpf(10) ** k for k in (-30, -9, -3, -1, 0, 1, 2, 4)],
+        LINE: [mpmath.mpf(10) ** k for k in (-30, -9, -3, -1, 0, 1, 2, 4)],
+    }.get(support, [mpmath.mpf(0), mpmath.mpf(1)])
+    with mpmath.workdps(60):
+        return [mpmath.log(laws[0](at)) - mpmath.log(laws[1](at)) for at in places]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_each_case_holds_the_losses_of_values_in_it(name: str) -> None:
+    d = derive(given(name))
+    assert d.loss_range is None
+    above, tie, below = d.range_cases
+    assert (above.conditions[0][1], tie.conditions[0][1], below.conditions[0][1]) == tuple(">=<")
+    assert tie.ends == (0, 0)  # of two equal laws
+    symbols = d.mechanism.parameters
+    for index in range(2):
+        values = {key: VALUES[key][index] for key in symbols}
+        bound = {symbols[key]: value for key, value in values.items()}
+        (left, _, right) = above.conditions[0]
+        case = above if left.subs(bound) > right.subs(bound) else below
+        assert case.ends is not None
+        with mpmath.workdps(60):
+            low, high = (
+                mpmath.mpf(str(end.subs(bound).evalf(60)).replace("oo", "inf")) for end in case.ends
+            )
+            seen = losses(name, values)
+            assert low - 1e-25 <= min(seen)
+            assert max(seen) <= high + 1e-25
+        for end, own in ((low, min(seen)), (high, max(seen))):
+            assert abs(own) > 4 if mpmath.isinf(end) else abs(end - own) < 0.05
+
+
+def test_cases_are_printed_in_every_form() -> None:
+    d = derive(given("poisson counts"))
+    assert "inf ell (a < c) = a - c" in d.to_text(0)
+    assert r"\sup \ell (a = c) &= 0" in d.to_latex(0)
+    assert "<mo>&lt;</mo>" in d.to_mathml(0)
+    document = json.loads(json.dumps(d.to_json(0)))
+    assert document["loss_range"] is None
+    assert document["loss_range_cases"][2] == {
+        "case": "a < c", "range": ["a - c", "oo"], "reason": None
+    }  # fmt: skip
+    assert derive(symdp.mechanisms.laplace).to_json(0)["loss_range_cases"] == []
+
+
+def noise(density: str, words: str = 'w = "positive"', support: str = WIDTH) -> str:
+    return (
+        f'name = "noise"\nvariable = "x"\nsupport = {support}\n[parameters]\n{words}\n'
+        f'[noise]\ndensity = "{density}"\n'
+    )
+
+
+# Noise on (−w, w), and for w below and above ½ or 1 what it puts where the other has no mass.
+WIDTHS = {
+    "uniform": ("1/(2*w)", R(1, 2)),
+    "epanechnikov": ("3*(1 - x**2/w**2)/(4*w)", R(1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_noise_of_any_width_is_derived_below_and_above(name: str) -> None:
+    density, edge = WIDTHS[name]
+    made = symdp.loads(noise(density))
+    with pytest.raises(InputError, match="assume"):
+        derive(made)
+    below, above = sorted(derive_cases(made), key=lambda d: d.mechanism.assumptions)
+    assert (below.mechanism.assumptions, above.mechanism.assumptions) == (
+        (f"w < {edge}",),
+        (f"w > {edge}",),
+    )
+    assert below.mass_at_infinity == 1
+    (w,) = above.mechanism.parameters.values()
+    f = sp.lambdify(made.variable, made(w=2).source.density, "mpmath")  # type: ignore[union-attr]
+    lost = mpmath.quad(f, [1, 2])
+    assert float(above.mass_at_infinity.subs(w, 2)) == pytest.approx(float(lost), rel=1e-12)
+
+
+def test_three_orders_of_the_width_of_a_triangle() -> None:
+    found = derive_cases(symdp.loads(noise("(1 - abs(x)/w)/w")))
+    assumed = {d.mechanism.assumptions for d in found}
+    assert assumed == {("w > 1",), ("w < 1", "w > 1/2"), ("w < 1/2",)}
+
+
+def test_the_command_prints_every_case(tmp_path: Path) -> None:
+    file = tmp_path / "epanechnikov.toml"
+    file.write_text(noise(WIDTHS["epanechnikov"][0]))
+    words = [sys.executable, "-m", "symdp", "derive", str(file), "--order", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("remove direction") == 2
+    assert "assuming w < 1/2" in done.stdout
+    assert "assuming w > 1/2" in done.stdout
