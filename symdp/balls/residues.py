@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_TERMS = 20_000  # of Mⁿ
 _MOST_STEPS, _MOST_PRODUCTS = 1_000, 3e5  # terms times orders of poles: about two seconds
-_MOST_BITS = 2**16  # carried
+_MOST_BITS = 2**15  # carried
 
 
 def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
@@ -90,7 +90,7 @@ class ResidueSum:
     steps: tuple[tuple[ExponentialSum, int], ...]
     places: tuple[tuple[sp.Expr, int], ...]
 
-    def excess(self, epsilon: Fraction, is_tight: Callable[[arb], bool]) -> arb:
+    def excess(self, epsilon: Fraction | sp.Expr, is_tight: Callable[[arb], bool]) -> arb:
         """Enclose δ(ε) − δ∞, with as many bits as make the ball narrow enough.
 
         Parameters
@@ -105,16 +105,17 @@ class ResidueSum:
         AccuracyError
             If that takes too many bits.
         """
+        at = sp.sympify(epsilon)
         bits = ctx.prec + 2 * sum(count for _, count in self.steps)
         while bits <= _MOST_BITS:
             with ctx.workprec(bits):
-                ball = self._sum(sp.Rational(epsilon.numerator, epsilon.denominator))
+                ball = self._sum(at)
                 if ball.is_zero() or (ball.is_finite() and is_tight(ball)):
                     return ball
             bits *= 2
         raise AccuracyError("the residues cancel in too many digits; ask for fewer digits")
 
-    def _sum(self, epsilon: sp.Rational) -> arb:
+    def _sum(self, epsilon: sp.Expr) -> arb:
         """Enclose the sum at the working precision."""
         sides = [not at.is_positive for at, _ in self.places]
         leaves = [leaf for leaf in self._leaves(epsilon) if leaf.sign > 0 or not all(sides)]
@@ -126,7 +127,7 @@ class ResidueSum:
                 total += residue if is_left else -residue
         return total
 
-    def _leaves(self, epsilon: sp.Rational) -> list[_Leaf]:
+    def _leaves(self, epsilon: sp.Expr) -> list[_Leaf]:
         """Return the terms of the product: the powers of each N, b − ε and its sign."""
         rates = [term.rate for moment, _ in self.steps for term in moment.terms]
         balls = [_ball(rate) for rate in rates]
