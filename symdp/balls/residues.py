@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 _MOST_TERMS = 20_000  # of Mⁿ
-_MOST_STEPS, _MOST_PRODUCTS = 1_000, 3e5  # terms times orders of poles: about two seconds
+_MOST_STEPS, _MOST_PRODUCTS = 1_000, 5e5  # terms times orders of poles: a few seconds
 _MOST_BITS = 2**15  # carried
 
 
@@ -52,7 +52,7 @@ def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
     >>> from symdp import mechanisms
     >>> total = residues_of([(mechanisms.laplace(b=5).pair(), 100)])
     >>> total.excess(Fraction(3), lambda ball: ball.rel_accuracy_bits() > 99).str(25, radius=False)
-    '0.1613379859761353997257290'
+    '0.1613379859761353997257292'
     """
     if sum(count for _, count in steps) > _MOST_STEPS:
         return None
@@ -105,7 +105,7 @@ class ResidueSum:
         AccuracyError
             If that takes too many bits.
         """
-        at = sp.sympify(epsilon)
+        at = sp.sympify(epsilon, strict=True)
         bits = ctx.prec + 2 * sum(count for _, count in self.steps)
         while bits <= _MOST_BITS:
             with ctx.workprec(bits):

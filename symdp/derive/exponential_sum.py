@@ -21,6 +21,7 @@ import sympy as sp
 from symdp.derive.cgf import tabulated_moment
 from symdp.derive.check import NoClosedForm, checked
 from symdp.derive.signs import sign_of
+from symdp.errors import InputError
 from symdp.interrupt import attempt
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _SECONDS, _FOR_CHECK = 4.0, 10.0  # of work, for the table and the reading each, and for the check
 _MOST_TERMS = 40  # of one M: its powers have far more
 _MOST_POWER = 12  # of a sum that is multiplied out
+# What SymPy and the table raise about an integrand that they cannot read.
+_REFUSALS = (InputError, ArithmeticError, TypeError, ValueError, AttributeError)
 
 Polynomial = tuple[sp.Expr, ...]  # coefficients from the constant one up
 _Factors = tuple[tuple[sp.Expr, int], ...]  # poles and orders
@@ -89,17 +92,15 @@ def exponential_sum(pair: Pair) -> ExponentialSum | None:
     >>> exponential_sum(mechanisms.gaussian(sigma=1).pair()) is None
     True
     """
-    found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
-    if found is None:
-        return None
-    tilt, moment = found
-    if moment.free_symbols - {tilt} or moment.has(sp.Float):
-        return None
-    read = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
-    if read is None:
-        return None
-    with suppress(NoClosedForm):
-        if attempt(lambda: checked(sp.log(moment), pair, tilt, None, ()), None, _FOR_CHECK):
+    with suppress(NoClosedForm, *_REFUSALS):
+        found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
+        if found is None or found[1].free_symbols - {found[0]} or found[1].has(sp.Float):
+            return None
+        tilt, moment = found
+        read = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        if read is not None and attempt(
+            lambda: checked(sp.log(moment), pair, tilt, None, ()), None, _FOR_CHECK
+        ):
             return read
     return None
 
@@ -140,6 +141,8 @@ def _read(e: sp.Expr, t: sp.Symbol) -> list[_Part]:
     if e.is_Mul:
         return _multiplied([_read(own, t) for own in e.args])
     base, exponent = e.as_base_exp()
+    if base == e:
+        raise _NotOneError
     if exponent.is_Integer:
         if 0 < exponent <= _MOST_POWER:
             return _multiplied([_read(base, t)] * int(exponent))
