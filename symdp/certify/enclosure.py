@@ -6,6 +6,7 @@
 | single step | n = 1 | as asked | one integral |
 | lattice | all losses on one lattice | as asked | O(1) in n |
 | all sums | few discrete losses, few steps | as asked | one sum over half the steps |
+| residues | M a short sum of rational times exponential | as asked | one power series a term |
 | line | a density, K finite at some t > 0, many steps or φⁿ falls soon | as asked | O(1) in n |
 | nearly one | 1 − δ far below what is asked | as asked | one CGF a step |
 | strip | many steps, K infinite at every t > 0 | as asked | O(1) in n |
@@ -28,10 +29,11 @@ import sympy as sp
 from flint import arb, ctx, fmpq
 
 from symdp.balls.enclosure import cgf_ball
+from symdp.balls.residues import ResidueSum, residues_of
 from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.allocation import enclose_epochs, estimate_log_epoch
 from symdp.certify.bracket import bracket_delta
-from symdp.certify.estimate import Saddle, find_saddle, largest_loss, log_modulus
+from symdp.certify.estimate import largest_loss, log_modulus, nearby_saddle, right_saddle
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
@@ -42,7 +44,6 @@ from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
 from symdp.certify.work import LN10, limited
 from symdp.errors import AccuracyError, InputError
-from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
 
 if TYPE_CHECKING:
@@ -54,9 +55,6 @@ _MOST_DIGITS = 1000  # asked for
 _LEAST_DIGITS = 4  # that make a proof worth while where more were asked
 _BITS = 128  # of numbers beyond the digits asked
 _SMALLER = 5  # times that δ of one step may be smaller than what is cut off
-_NEAR_TOP = 1e-3  # of ε: from so near the largest loss no other ε tells about it
-_ROUNDED = (6, 8, 10)  # digits of an ε that close ones share
-_CLOSE = 0.05  # what it may change log δ by
 _TILT_BITS = 3  # of a tilt: enough to be near the saddle, few so that close ε share nodes
 _SMALLEST = 1e6  # −log δ, as so many bits are carried
 _MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may fall too late
@@ -160,6 +158,11 @@ class _Question:
         """The lattice on which all sums of losses lie, if there is one."""
         return find_lattice(self.steps) if self.is_discrete else None
 
+    @cached_property
+    def residues(self) -> ResidueSum | None:
+        """The finite sum of residues that is δ, if there is a short one."""
+        return residues_of(self.steps)
+
     def ball(self) -> arb:
         """Return ε at the working precision."""
         return arb(fmpq(self.exact.numerator, self.exact.denominator))
@@ -219,7 +222,7 @@ def _has_line(question: _Question, digits: int) -> bool:
     """Whether |φ|ⁿ falls as far as asked, soon if the steps are few: a look in numbers."""
     if question.is_discrete or question.count >= _MANY:
         return not question.is_discrete
-    saddle = _saddle(question.steps, float(question.exact))
+    saddle = right_saddle(question.steps, float(question.exact))
     if saddle is None:
         return False
     frequency = _SOON * math.sqrt(saddle.curvature)
@@ -256,6 +259,12 @@ def _all_sums(question: _Question, epsilon: arb, digits: float) -> arb:
     return enumerate_sums(question.steps, epsilon, digits)
 
 
+def _by_residues(question: _Question, epsilon: arb, digits: float) -> arb:
+    """Enclose δ(ε) by the finite formula that it has."""
+    assert question.residues is not None
+    return question.residues.excess(question.exact, lambda b: question.is_met(b, int(digits)))
+
+
 def _on_lattice(question: _Question, epsilon: arb, digits: float) -> arb:
     """Enclose δ(ε) by the trapezoidal rule over one period."""
     assert question.lattice is not None
@@ -269,7 +278,7 @@ def _on_line(question: _Question, epsilon: arb, digits: float) -> arb:
 
 def _by_rule(question: _Question, epsilon: arb, digits: float, lattice: Lattice | None) -> arb:
     steps = question.steps
-    found = _nearby(steps, largest_loss(steps), float(epsilon))
+    found = nearby_saddle(steps, largest_loss(steps), float(epsilon))
     if found is None:
         raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
     about, saddle = found
@@ -321,7 +330,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
     steps, few = question.steps, min(digits, _MESH_DIGITS)
     # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
     tilt, log_size = _LITTLE, -LN10 * few
-    saddle = _saddle(steps, float(question.exact))
+    saddle = right_saddle(steps, float(question.exact))
     if saddle is not None and saddle.tilt > _LEAST_TILT:
         tilt, log_size = saddle.tilt, saddle.log_size
     with ctx.workprec(_MESH_BITS):
@@ -335,6 +344,7 @@ WAYS = (  # the first row that serves answers
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("all sums", lambda question, _: question.is_discrete, _sharpened(_all_sums)),
+    _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
     _Way("line", _has_line, _sharpened(_on_line)),
     _Way("nearly one", _is_low, _nearly_one),
     _Way("strip", _has_many_steps, _in_strip),
@@ -359,26 +369,9 @@ def estimate_log_delta(
         return estimate_log_epoch(steps[0][0], float(epsilon))
     with suppress(AccuracyError):
         top = largest_loss(steps)
-        found = _nearby(steps, top, float(epsilon)) if top > epsilon else None
+        found = nearby_saddle(steps, top, float(epsilon)) if top > epsilon else None
         return None if found is None else found[1].log_size
     return None
-
-
-def _nearby(
-    steps: tuple[tuple[OneStep, int], ...], top: float, epsilon: float
-) -> tuple[float, Saddle] | None:
-    """Return an ε near by, which close ones share unless the largest loss is near, and its saddle.
-
-    Of very many steps the deviation of the sum is small beside its mean.
-    """
-    if top - epsilon > _NEAR_TOP * abs(epsilon):
-        for digits in _ROUNDED:
-            about = float(f"{epsilon:.{digits}g}")
-            saddle = _saddle(steps, about)
-            if saddle is not None and saddle.tilt * abs(epsilon - about) < _CLOSE:
-                return about, saddle
-    exact = _saddle(steps, epsilon)
-    return None if exact is None else (epsilon, exact)
 
 
 def _rounded(tilt: float, step: float) -> sp.Rational:
@@ -390,11 +383,5 @@ def _rounded(tilt: float, step: float) -> sp.Rational:
 @lru_cache(maxsize=128)
 def _profile(steps: tuple[tuple[OneStep, int], ...], epsilon: float) -> tuple[Height, ...]:
     """Return K(s) − sε about the saddle point, which decides about costs alone."""
-    saddle = _saddle(steps, epsilon)
+    saddle = right_saddle(steps, epsilon)
     return () if saddle is None else heights(steps, epsilon, saddle.tilt)
-
-
-@lru_cache(maxsize=128)
-def _saddle(steps: tuple[tuple[OneStep, int], ...], epsilon: float) -> Saddle | None:
-    """Return the saddle point, which decides about costs alone."""
-    return find_saddle(steps, epsilon, Strip.RIGHT)

@@ -33,7 +33,9 @@ _SETTLED = 0.02  # of the saddle point's own width: its place changes cost, not 
 _BEYOND_LOSSES = 1e300  # in place of an unbounded largest loss, nats
 # Of the way to the end of K's domain, where K′ stays below ε up to that end.
 _NEAR_END = (0.9995, 0.99, 0.9, 0.5)
-
+_NEAR_TOP = 1e-3  # of ε: from so near the largest loss no other ε tells about it
+_ROUNDED = (6, 8, 10)  # digits of an ε that close ones share
+_CLOSE = 0.05  # what it may change log δ by
 _PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
 
 
@@ -106,3 +108,26 @@ def log_modulus(steps: Steps, tilt: float, frequency: float) -> float:
     """Return about the largest log |φ_t(y)| of the sum from one frequency to twice as far."""
     places = np.linspace(frequency, 2.0 * frequency, _PLACES)
     return float(_law(tuple(steps)).cgf_line(tilt, places).real.max())
+
+
+def nearby_saddle(
+    steps: tuple[tuple[OneStep, int], ...], top: float, epsilon: float
+) -> tuple[float, Saddle] | None:
+    """Return an ε near by, which close ones share unless the largest loss is near, and its saddle.
+
+    Of very many steps the deviation of the sum is small beside its mean.
+    """
+    if top - epsilon > _NEAR_TOP * abs(epsilon):
+        for digits in _ROUNDED:
+            about = float(f"{epsilon:.{digits}g}")
+            saddle = right_saddle(steps, about)
+            if saddle is not None and saddle.tilt * abs(epsilon - about) < _CLOSE:
+                return about, saddle
+    exact = right_saddle(steps, epsilon)
+    return None if exact is None else (epsilon, exact)
+
+
+@lru_cache(maxsize=128)
+def right_saddle(steps: tuple[tuple[OneStep, int], ...], epsilon: float) -> Saddle | None:
+    """Return the saddle point right of 0, which decides about costs alone."""
+    return find_saddle(steps, epsilon, Strip.RIGHT)

@@ -191,6 +191,27 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
     return closed, True
 
 
+def tabulated_moment(pair: Pair) -> tuple[sp.Symbol, sp.Expr] | None:
+    """Return the tilt and M = ∫ P^{1+t} Q^{−t} as the table of integrals has it, not simplified.
+
+    None where a stretch is not in the table; nothing is compared with an integral yet.
+    """
+    if pair.alternatives:
+        return None
+    tilt = tilt_symbol(pair)
+    if pair.support.kind == "points":
+        finite = (point for point in points(pair) if not point.loss.is_infinite)
+        return tilt, sp.Add(*(point.p * sp.exp(tilt * point.loss) for point in finite))
+    total = sp.S.Zero
+    for stretch in _stretches(pair):
+        integrand = stretch.tilted(tilt)
+        value = definite(integrand)
+        if value is None:
+            return None
+        total += value * sp.exp(sp.expand(integrand.form.constant))
+    return tilt, total
+
+
 def _numeric_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
     """The domain in numbers, where no parameter is free."""
     from symdp.derive.numeric_ends import numeric_domain

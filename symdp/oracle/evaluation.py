@@ -4,7 +4,8 @@ One step is integrated from the definition.  Of several, the integral of [SPA (2
 strip in which it is smallest, and its poles add what is known without cancelling: on lattices over
 one period, over short lists sum by sum, over densities along a line, and of few steps by adding one
 step at a time.  All is done twice, with other nodes, another step and another tilt, and the two
-must agree to the digits wanted; that is the only measure of error.
+must agree to the digits wanted; that is the only measure of error.  Where the integral is a short
+sum of residues that sum is taken, in balls, and only the mass at infinity is integrated.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import mpmath
 import sympy as sp
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
+from symdp.balls.residues import ResidueSum, residues_of
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.oracle.contour import (
@@ -66,7 +68,7 @@ class Profile:
     digits
         Decimal digits on which two independent evaluations of both agree.
     method
-        "definition", "contour", "convolution", "lattice" or "enumeration".
+        "definition", "residues", "contour", "convolution", "lattice" or "enumeration".
     """
 
     value: Any
@@ -114,14 +116,21 @@ def profile(
     pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction | sp.Expr, digits: int = 50
 ) -> Profile:
     """Return what `privacy_profile` does, with the digits reached and the method used."""
-    steps = _steps(pairs)
+    listed = tuple(pairs)
+    steps = _steps(listed)
     if not isinstance(digits, int) or not 1 <= digits <= 1000:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     size = math.log10(10 + sum(count for _, count in steps))
     with ctx.workprec(int(3.33 * (digits + size + 30)) + 60):
-        exact = _exact(epsilon)
-        evaluator = _evaluator(steps, exact)
-        first = evaluator.evaluate(digits + _MORE_DIGITS, 0)
+        number = _number(epsilon)
+        evaluator = _evaluator(steps, number, _residues(listed, steps))
+        try:
+            first = evaluator.evaluate(digits + _MORE_DIGITS, 0)
+        except AccuracyError:
+            if evaluator.method != "residues":
+                raise
+            evaluator = _evaluator(steps, number, None)
+            first = evaluator.evaluate(digits + _MORE_DIGITS, 0)
         second = evaluator.evaluate(digits + _MORE_DIGITS + 3, 1)
         reached = min(_agreement(*pair) for pair in zip(first, second, strict=True))
         if reached < digits:
@@ -134,10 +143,22 @@ def profile(
         return Profile(delta, complement, reached, evaluator.method)
 
 
-def _evaluator(steps: Steps, epsilon: arb) -> _Single | _Composed:
+def _evaluator(
+    steps: Steps, epsilon: sp.Expr, residues: ResidueSum | None
+) -> _Single | _Residues | _Composed:
+    if residues is not None:
+        return _Residues(steps, epsilon, residues)
+    exact = constant_ball(epsilon, ctx.prec).real
     if sum(count for _, count in steps) == 1:
-        return _Single(steps[0][0], epsilon)
-    return _Composed(steps, epsilon)
+        return _Single(steps[0][0], exact)
+    return _Composed(steps, exact)
+
+
+def _residues(pairs: Iterable[tuple[Pair, int]], steps: Steps) -> ResidueSum | None:
+    """The sum of residues; lists have ways of their own, and one step is integrated."""
+    if sum(count for _, count in steps) == 1 or all(law.is_discrete for law, _ in steps):
+        return None
+    return residues_of(list(pairs))
 
 
 class _Single:
@@ -153,6 +174,34 @@ class _Single:
         infinite = self._law.mass_at_infinity(digits, order)
         excess, rest = single_step(self._law, self._epsilon, digits, order)
         return infinite + excess, rest
+
+
+class _Residues:
+    """Several steps whose integral is a finite sum."""
+
+    method = "residues"
+
+    def __init__(self, steps: Steps, epsilon: sp.Expr, residues: ResidueSum) -> None:
+        self._steps, self._epsilon, self._residues = steps, epsilon, residues
+
+    def evaluate(self, digits: float, which: int) -> tuple[arb, arb]:
+        infinite, kept = _masses(self._steps, digits, _order(digits, which))
+        goal = arb(10) ** -int(digits)
+
+        def is_tight(excess: arb) -> bool:
+            error = excess.rad()
+            return bool(error <= goal * excess and error <= goal * (kept - excess))
+
+        excess = self._residues.excess(self._epsilon, is_tight)
+        return infinite + excess, kept - excess
+
+
+def _masses(steps: Steps, digits: float, order: int) -> tuple[arb, arb]:
+    """The probabilities of an infinite loss and of a finite one."""
+    log_kept = arb(0)
+    for law, count in steps:
+        log_kept += count * (-law.mass_at_infinity(digits, order)).log1p()
+    return -log_kept.expm1(), log_kept.exp()
 
 
 class _Composed:
@@ -177,10 +226,7 @@ class _Composed:
     def evaluate(self, digits: float, which: int) -> tuple[arb, arb]:
         """δ and 1 − δ; each strip yields one of them, or what it differs by, without cancelling."""
         order = _order(digits, which)
-        log_kept = arb(0)
-        for law, count in self._steps:
-            log_kept += count * (-law.mass_at_infinity(digits, order)).log1p()
-        kept, infinite = log_kept.exp(), -log_kept.expm1()
+        infinite, kept = _masses(self._steps, digits, order)
         if self._strip == "above":
             return infinite, kept
         integral = arb(0) if self._strip == "below" else self._integral(digits, which)
@@ -296,16 +342,14 @@ def _steps(pairs: Iterable[tuple[Pair, int]]) -> list[tuple[StepLaw, int]]:
     return list(counts.items())
 
 
-def _exact(epsilon: float | Fraction | sp.Expr) -> arb:
+def _number(epsilon: float | Fraction | sp.Expr) -> sp.Expr:
     if isinstance(epsilon, float) and not math.isfinite(epsilon):
         raise InputError(f"epsilon must be a finite real number, not {epsilon!r}")
     rational = isinstance(epsilon, float | Fraction)
     number = sp.Rational(epsilon) if rational else sp.sympify(epsilon, strict=True)
-    if number.is_Rational:
-        return arb(fmpq(int(number.p), int(number.q)))
     if not (number.is_number and number.is_finite and number.is_real):
         raise InputError(f"epsilon must be a finite real number, not {epsilon!r}")
-    return constant_ball(number, ctx.prec).real
+    return number
 
 
 def _agreement(first: arb, second: arb) -> float:

@@ -21,7 +21,7 @@ _DIGITS = 30  # of the method truth
 
 @dataclass(frozen=True)
 class Truth:
-    """δ(ε) by quadrature to 30 digits, agreed on by two evaluations, independent of all others.
+    """δ(ε) to 30 digits, agreed on by two evaluations, independent of all others but `certify`.
 
     Parameters
     ----------

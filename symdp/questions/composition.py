@@ -259,7 +259,8 @@ class Composition(Summed):
             Any real number in nats, taken exactly, or an array of them.
         digits
             Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
-            any lattice get about six, four at least: the record's `digits` says how many.
+            any lattice get about six, four at least, unless δ is a short sum of residues: the
+            record's `digits` says how many.
         direction
             As for `delta`.
 
@@ -313,7 +314,8 @@ class Composition(Summed):
             A number strictly between 0 and 1, taken exactly, or an array of them.
         digits
             Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
-            any lattice get about six, four at least: the record's `digits` says how many.
+            any lattice get about six, four at least, unless δ is a short sum of residues: the
+            record's `digits` says how many.
         direction
             As for `delta`.
 

@@ -27,6 +27,7 @@ RATE, SIGMA = mp.mpf("0.01"), mp.mpf("1.5")
 SUBSAMPLED = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
 LAPLACE, NORMAL = mechanisms.laplace(b=2), mechanisms.gaussian(sigma=2)
 LOGISTIC, STUDENT = mechanisms.logistic(s=1), mechanisms.student_t(nu=3, s=1)
+SAMPLED = LOGISTIC.subsample("poisson", "1/10")
 INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")
 X = sp.Symbol("x", real=True)
 TWO_VARIANCES = Mechanism.from_pair(
@@ -407,7 +408,7 @@ def test_where_the_line_refuses_the_mesh_answers():
 
 
 def test_fewer_digits_than_asked_are_said():
-    proved = compose(LOGISTIC, 3).certify(2.0, 15, "remove")
+    proved = compose(SAMPLED, 3).certify(0.4, 15, "remove")
     assert 6 <= proved.digits < proved.digits_asked == 15
     low, high = Fraction(proved.lower_decimal), Fraction(proved.upper_decimal)
     assert 0 < high - low < low / 10**6
@@ -417,8 +418,8 @@ def test_fewer_digits_than_asked_are_said():
 
 
 def test_epsilon_has_as_many_digits_as_delta_allows():
-    proved = compose(LOGISTIC, 3).certify_epsilon(1e-3, 12, "remove")
+    proved = compose(SAMPLED, 3).certify_epsilon(1e-2, 12, "remove")
     low, high = Fraction(proved.lower_decimal), Fraction(proved.upper_decimal)
     assert 5 <= proved.digits < 12
-    assert enclose_delta([(LOGISTIC.pair("remove"), 3)], low, 6) > 1e-3
-    assert enclose_delta([(LOGISTIC.pair("remove"), 3)], high, 6) < 1e-3
+    assert enclose_delta([(SAMPLED.pair("remove"), 3)], low, 6) > 1e-2
+    assert enclose_delta([(SAMPLED.pair("remove"), 3)], high, 6) < 1e-2

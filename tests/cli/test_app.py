@@ -338,7 +338,7 @@ def test_a_closed_pipe_is_quiet():
     ("method", "words"),
     [
         ("contour", "exact formula in floating point"),
-        ("truth", "quadrature at arbitrary precision"),
+        ("truth", "arbitrary precision"),
         ("certified", "proved, every rounding included"),
     ],
 )

@@ -188,15 +188,13 @@ def test_discrete_laplace(count: int, epsilon: float) -> None:
         assert abs(value / truth - 1) < mpmath.mpf(10) ** -40
 
 
-@pytest.mark.slow_cases("pair4-40-2.0-contour", "pair3-2-0.4-convolution")
 @pytest.mark.parametrize(
     ("pair", "count", "epsilon", "method"),
     [
         (SUBSAMPLED, 1, 0.2, "definition"),
         (SUBSAMPLED, 3000, 0.5, "contour"),
-        (LAPLACE, 3, 0.7, "convolution"),
-        (LOGISTIC, 2, 0.4, "convolution"),
-        (LOGISTIC, 40, 2.0, "contour"),
+        (LAPLACE, 3, 0.7, "residues"),
+        (LOGISTIC, 40, 2.0, "residues"),
         (_listed([R(1, 2), R(1, 3), R(1, 6)], [R(1, 7), R(2, 7), R(4, 7)]), 5, 1.0, "enumeration"),
         (_shifted(sp.tanh(R(1, 4)) * sp.exp(-sp.Abs(k) / 2), R(1, 10), k), 4, 0.1, "lattice"),
     ],
@@ -215,16 +213,41 @@ def test_the_two_directions_mirror_each_other(
         assert abs(growth * back.complement - 1 + forth.value) < mpmath.mpf(10) ** -17
 
 
+@pytest.mark.slow_cases("logistic", "logistic contour")
+@pytest.mark.parametrize(
+    ("pair", "count", "epsilon", "method"),
+    [
+        pytest.param(LAPLACE, 3, 0.75, "convolution", id="laplace"),
+        pytest.param(LOGISTIC, 2, -0.5, "convolution", id="logistic"),
+        pytest.param(LOGISTIC, 40, 2.0, "contour", id="logistic contour"),
+    ],
+)
+def test_residues_agree_with_quadrature(
+    pair: Pair, count: int, epsilon: float, method: str
+) -> None:
+    from flint import arb, ctx
+
+    from symdp.oracle.evaluation import _Composed, _steps
+
+    found = profile([(pair, count)], epsilon, 18)
+    with ctx.workprec(160):
+        evaluator = _Composed(_steps([(pair, count)]), arb(epsilon))
+        by_quadrature = evaluator.evaluate(20, 0)
+        assert (found.method, evaluator.method) == ("residues", method)
+        for own, other in zip((found.value, found.complement), by_quadrature, strict=True):
+            assert abs(arb(mpmath.nstr(own, 22)) / other - 1) < 1e-18
+
+
 @pytest.mark.slow_cases("steps0")
 @pytest.mark.parametrize("steps", [[(GAUSSIAN, 3)], [(GAUSSIAN, 1), (LOGISTIC, 2)]])
 def test_convolution_agrees_with_the_contour(steps: list[tuple[Pair, int]]) -> None:
     """Both ways on the same composition, where both are possible."""
-    from flint import ctx
+    from flint import arb, ctx
 
-    from symdp.oracle.evaluation import _Composed, _exact, _steps
+    from symdp.oracle.evaluation import _Composed, _steps
 
     with ctx.workprec(160):
-        evaluator = _Composed(_steps(steps), _exact(R(3, 2)))
+        evaluator = _Composed(_steps(steps), arb(3) / 2)
         along = evaluator.evaluate(12, 0)[0]
         assert evaluator.method == "contour"
         evaluator.method = "convolution"

@@ -1,0 +1,291 @@
+"""M(z) = E e^{zL} of one step as a sum of rational functions times exponentials, where it is one.
+
+    M(z) = Σᵢ Nᵢ(z) e^{bᵢ z} / Π_p (z − p)^{d_p}
+
+Lists, Laplace noise of all kinds, logistic, uniform and exponential noise have such an M, and with
+it a composed δ that is a finite sum of residues.  No mechanism is named: what the table of
+integrals says of each stretch of the support is read term by term.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import sympy as sp
+
+from symdp.derive.cgf import tabulated_moment
+from symdp.derive.check import NoClosedForm, checked
+from symdp.derive.signs import sign_of
+from symdp.errors import InputError
+from symdp.interrupt import attempt
+
+if TYPE_CHECKING:
+    from symdp.model.pair import Pair
+
+_SECONDS, _FOR_CHECK = 4.0, 10.0  # of work, for the table and the reading each, and for the check
+_MOST_TERMS = 40  # of one M: its powers have far more
+_MOST_POWER = 12  # of a sum that is multiplied out
+# What SymPy and the table raise about an integrand that they cannot read.
+_REFUSALS = (InputError, ArithmeticError, TypeError, ValueError, AttributeError)
+
+Polynomial = tuple[sp.Expr, ...]  # coefficients from the constant one up
+_Factors = tuple[tuple[sp.Expr, int], ...]  # poles and orders
+
+
+class Term(NamedTuple):
+    """N(z) e^{bz}: the coefficients of N from the constant one up, and b."""
+
+    polynomial: Polynomial
+    rate: sp.Expr
+
+
+@dataclass(frozen=True)
+class ExponentialSum:
+    """M(z) = Σ N(z) e^{bz}/Π(z − p)^d over finite losses, all numbers exact.
+
+    Attributes
+    ----------
+    terms
+        N and b of each, the b different.
+    poles
+        p and d of each, real and different; M itself need not have a pole there.
+    """
+
+    terms: tuple[Term, ...]
+    poles: tuple[tuple[sp.Expr, int], ...]
+
+
+class _Part(NamedTuple):
+    """c·N(z) e^{bz}/Π(z − p)^d on the way."""
+
+    polynomial: Polynomial
+    rate: sp.Expr
+    poles: _Factors
+
+
+class _NotOneError(Exception):
+    """An expression is no such sum."""
+
+
+@lru_cache(maxsize=128)
+def exponential_sum(pair: Pair) -> ExponentialSum | None:
+    """Return M as a sum of rational functions times exponentials, None where it is none.
+
+    What was read is compared with proved integrals at tilts off and on the real axis.
+
+    Parameters
+    ----------
+    pair : Pair
+        All parameters bound.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> found = exponential_sum(mechanisms.laplace(b=1).pair())
+    >>> found.poles, sorted(term.rate for term in found.terms)
+    (((-1/2, 1),), [-1, 1])
+    >>> exponential_sum(mechanisms.gaussian(sigma=1).pair()) is None
+    True
+    """
+    with suppress(NoClosedForm, *_REFUSALS):
+        found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
+        if found is None or found[1].free_symbols - {found[0]} or found[1].has(sp.Float):
+            return None
+        tilt, moment = found
+        read = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        if read is not None and attempt(
+            lambda: checked(sp.log(moment), pair, tilt, None, ()), None, _FOR_CHECK
+        ):
+            return read
+    return None
+
+
+def read_exponential_sum(expression: sp.Expr, tilt: sp.Symbol) -> ExponentialSum | None:
+    """Return an expression as such a sum, None where it has another form or grows along lines.
+
+    Examples
+    --------
+    >>> t = sp.Symbol("t", real=True)
+    >>> read_exponential_sum((sp.exp(2 * t) + 3) / (t + 1), t)
+    ExponentialSum(terms=(Term(polynomial=(3,), rate=0), Term(polynomial=(1,), rate=2)), \
+poles=((-1, 1),))
+    >>> read_exponential_sum(sp.exp(t**2), t) is None
+    True
+    """
+    plain = expression.rewrite([sp.sinh, sp.cosh], sp.exp)
+    try:
+        parts = _read(plain, tilt)
+        poles = _common(parts)
+        found = ExponentialSum(_collected(parts, poles), poles)
+    except _NotOneError:
+        return None
+    degree = sum(order for _, order in poles)
+    if any(len(term.polynomial) - 1 > degree for term in found.terms):
+        return None  # no arc closes a line along which M grows
+    return found
+
+
+def _read(e: sp.Expr, t: sp.Symbol) -> list[_Part]:
+    """Return an expression as a sum of parts."""
+    if t not in e.free_symbols:
+        return [_Part((e,), sp.S.Zero, ())]
+    if e == t:
+        return [_Part((sp.S.Zero, sp.S.One), sp.S.Zero, ())]
+    if e.is_Add:
+        return [part for own in e.args for part in _read(own, t)]
+    if e.is_Mul:
+        return _multiplied([_read(own, t) for own in e.args])
+    base, exponent = e.as_base_exp()
+    if base == e:
+        raise _NotOneError
+    if exponent.is_Integer:
+        if 0 < exponent <= _MOST_POWER:
+            return _multiplied([_read(base, t)] * int(exponent))
+        if -_MOST_POWER <= exponent < 0:
+            return _multiplied([[_inverse(_read(base, t), t)]] * -int(exponent))
+    if t in base.free_symbols or not base.is_positive or t not in exponent.free_symbols:
+        raise _NotOneError
+    line = sp.expand(exponent)
+    rate = line.coeff(t)
+    start = sp.expand(line - rate * t)
+    if t in rate.free_symbols or t in start.free_symbols:
+        raise _NotOneError
+    height = sp.S.One if base is sp.E else sp.log(base)
+    return [_Part((base**start,), rate * height, ())]
+
+
+def _multiplied(factors: Iterable[Sequence[_Part]]) -> list[_Part]:
+    product = [_Part((sp.S.One,), sp.S.Zero, ())]
+    for own in factors:
+        if len(product) * len(own) > _MOST_TERMS:
+            raise _NotOneError
+        product = [
+            _Part(_times(a.polynomial, b.polynomial), a.rate + b.rate, a.poles + b.poles)
+            for a, b in itertools.product(product, own)
+        ]
+    return product
+
+
+def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
+    """Return 1 over a sum with one exponential and a numerator of real linear factors."""
+    poles = _common(parts)
+    terms = _collected(parts, poles)
+    if len(terms) != 1:
+        raise _NotOneError
+    numerator = sp.factor(sp.Add(*(c * t**k for k, c in enumerate(terms[0].polynomial))))
+    leading, zeros = sp.S.One, []
+    for factor, order in (own.as_base_exp() for own in sp.Mul.make_args(numerator)):
+        line = sp.expand(factor)
+        slope = line.coeff(t)
+        start = sp.expand(line - slope * t)
+        if t in start.free_symbols or t in slope.free_symbols or not order.is_Integer:
+            raise _NotOneError
+        if slope == 0:
+            leading *= start**order
+            continue
+        leading *= slope**order
+        zeros.append((-start / slope, int(order)))
+    if any(order < 0 or not place.is_real for place, order in zeros):
+        raise _NotOneError
+    over: Polynomial = (1 / leading,)
+    for place, order in poles:
+        over = _times(over, _power(place, order))
+    return _Part(over, -terms[0].rate, tuple(zeros))
+
+
+def _common(parts: Iterable[_Part]) -> _Factors:
+    """Return each pole with the highest order in which it stands in a part."""
+    highest: dict[sp.Expr, int] = {}
+    for part in parts:
+        for place, order in _orders(part.poles).items():
+            known = _same(place, highest)
+            highest[known] = max(highest.get(known, 0), order)
+    return tuple(sorted(highest.items(), key=lambda own: sp.default_sort_key(own[0])))
+
+
+def _orders(poles: _Factors) -> dict[sp.Expr, int]:
+    total: dict[sp.Expr, int] = {}
+    for place, order in poles:
+        known = _same(place, total)
+        total[known] = total.get(known, 0) + order
+    return total
+
+
+def same_number(value: sp.Expr, among: Iterable[sp.Expr]) -> sp.Expr | None:
+    """Return the one of several exact numbers that equals a value, or the value itself.
+
+    None where that cannot be told.
+
+    Examples
+    --------
+    >>> same_number(sp.sqrt(8) / 2, [sp.S.One, sp.sqrt(2)])
+    sqrt(2)
+    """
+    try:
+        return _same(value, among)
+    except _NotOneError:
+        return None
+
+
+def _same(value: sp.Expr, among: Iterable[sp.Expr]) -> sp.Expr:
+    """Return the one of several exact numbers that equals a value, or the value itself."""
+    for known in among:
+        if value == known or _is_zero(value - known):
+            return known
+    return value
+
+
+def _is_zero(value: sp.Expr) -> bool:
+    sign = sign_of(value)
+    if sign is None:
+        raise _NotOneError  # two numbers that cannot be told apart
+    return sign == 0
+
+
+def _collected(parts: Iterable[_Part], poles: _Factors) -> tuple[Term, ...]:
+    """Return the numerators over common poles, one for each exponential, zeros left out."""
+    total: dict[sp.Expr, Polynomial] = {}
+    for part in parts:
+        own, polynomial = _orders(part.poles), part.polynomial
+        for place, order in poles:
+            has = own.get(_same(place, own), 0)
+            polynomial = _times(polynomial, _power(place, order - has))
+        rate = _same(part.rate, total)
+        total[rate] = _plus(total.get(rate, ()), polynomial)
+    terms = [Term(_without_zeros(polynomial), rate) for rate, polynomial in total.items()]
+    return tuple(sorted((t for t in terms if t.polynomial), key=_by_rate))
+
+
+def _by_rate(term: Term) -> tuple[float, object]:
+    return float(term.rate), sp.default_sort_key(term.rate)
+
+
+def _without_zeros(polynomial: Polynomial) -> Polynomial:
+    exact = [sp.S.Zero if c == 0 or _is_zero(c) else c for c in polynomial]
+    while exact and exact[-1] == 0:
+        exact.pop()
+    return tuple(exact)
+
+
+def _times(a: Polynomial, b: Polynomial) -> Polynomial:
+    product = [sp.S.Zero] * (len(a) + len(b) - 1)
+    for (i, x), (j, y) in itertools.product(enumerate(a), enumerate(b)):
+        product[i + j] += x * y
+    return tuple(product)
+
+
+def _plus(a: Polynomial, b: Polynomial) -> Polynomial:
+    return tuple(x + y for x, y in itertools.zip_longest(a, b, fillvalue=sp.S.Zero))
+
+
+def _power(place: sp.Expr, order: int) -> Polynomial:
+    """Return (z − p)^d."""
+    product: Polynomial = (sp.S.One,)
+    for _ in range(order):
+        product = _times(product, (-place, sp.S.One))
+    return product
