@@ -3,6 +3,7 @@
 What takes an accountant of dp-accounting takes this one: jax-privacy, PipelineDP, TensorFlow
 Privacy, `dp_accounting.calibrate_dp_mechanism`. The neighbouring relation is the accountant's, as
 there: one record added or removed unless another is given. ε and δ are upper bounds, rounded up.
+A sampled event speaks of the noisy sum of a batch, or of that divided by a constant.
 """
 
 from __future__ import annotations

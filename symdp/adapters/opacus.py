@@ -8,6 +8,9 @@ normal noise on a sum of clipped gradients, the noise over the clip norm, and as
 which is how `make_private` draws batches unless `poisson_sampling=False`: every example on its own.
 Protected is one example added to or removed from the data. Batches drawn in another way, shuffled
 ones among them, are told to no accountant of Opacus; for them no ε of this module holds.
+
+What is accounted for is the noisy sum of a batch, or that divided by a constant. Opacus divides by
+the rate times `len(dataset)`, which is a constant only where the number of examples is public.
 """
 
 from __future__ import annotations

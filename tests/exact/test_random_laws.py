@@ -156,7 +156,8 @@ def _mechanism(law: _Law) -> symdp.Mechanism:
         for text, function in texts
     ]
     if law.sensitivity:
-        return symdp.Mechanism.additive(found[0], x, sp.Rational(str(law.sensitivity)), ends)
+        shift = sp.Rational(str(law.sensitivity))
+        return symdp.Mechanism.additive(found[0], x, shift, ends, shift="exactly")
     return symdp.Mechanism.from_pair(*found, x, ends)
 
 
