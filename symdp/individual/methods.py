@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
-_MOST_SINGLE = 200  # records that are asked one by one where no shared line serves
-_MOST_KINDS = 16  # of steps of such a record: each kind costs a law of its own
+_MOST_KINDS = 1_000  # of steps of all records that no shared line serves: each costs half a second
 _FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an executor
 _TASKS = 16  # parts of the records, for an executor
 _ULPS = 4.0 * 2.3e-16  # relative: the rounding of ε itself
@@ -235,9 +234,12 @@ def _alone(counts: NDArray[np.integer], left: NDArray[np.int64]) -> NDArray[np.i
     """Return the records that no shared line served and that are few enough to ask one by one."""
     if not left.size:
         return left
-    _, which = np.unique(counts[left], axis=0, return_inverse=True)
-    few = np.count_nonzero(counts[left], axis=1) <= _MOST_KINDS
-    return np.asarray(left[few & (which.ravel() < _MOST_SINGLE)])
+    rows, which = np.unique(counts[left], axis=0, return_inverse=True)
+    kinds = np.count_nonzero(rows, axis=1)
+    order = np.argsort(kinds, kind="stable")
+    few = np.empty(order.size, dtype=bool)
+    few[order] = np.cumsum(kinds[order]) <= _MOST_KINDS
+    return np.asarray(left[few[which.ravel()]])
 
 
 def _solve(
