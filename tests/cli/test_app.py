@@ -24,7 +24,9 @@ KEYS = {
     "seconds",
     "relation",
     "sampling",
+    "shift",
     "protects",
+    "pair",
     "route",
     "mass",
 }
@@ -253,7 +255,7 @@ def test_curve_as_json(shell):
         assert set(point) == KEYS
         exact = float(gaussian_delta(point["epsilon"], 5, 10))
         assert point["delta"] == pytest.approx(exact, rel=1e-11)
-    whose = {"relation", "sampling", "protects"}
+    whose = {"relation", "sampling", "shift", "protects", "pair"}
     assert set(curve) == {"points", "kind", "method", "direction", "count", "seconds"} | whose
 
 
@@ -264,7 +266,7 @@ def test_the_default_range_of_a_curve_ends_at_a_small_delta(shell):
 
 
 def test_curve_for_people(shell):
-    ran = shell("curve gaussian sigma=5 -n 10 --points 4 --method msd:1")
+    ran = shell("curve gaussian sigma=5 -n 10 --points 4 --method msd:2")
     assert ran.code == 0
     assert len(ran.out.splitlines()) == 6
     assert "protects one record added" in ran.out
