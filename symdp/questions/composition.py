@@ -63,18 +63,15 @@ class Composition(Summed):
     """
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
-        from symdp.balls.masses import checked_steps
         from symdp.derive.symmetry import has_one_law
-        from symdp.questions.steps import merged_steps, of_independent_steps
+        from symdp.questions.steps import merged_steps
 
         asked = merged_steps(steps)
         self._given = tuple(asked.items())
-        held, self.protection = accounted(asked)
-        merged = merged_steps(of_independent_steps(merged_steps(held)))
-        checked, self.mass = checked_steps(merged)
-        self.steps = tuple(checked.items())
-        self._label = "both" if all(m.is_mirrored for m in merged) else ""  # of both directions
-        self._has_one_law = all(has_one_law(m) for m in merged)
+        held, self.protection, self.mass = accounted(asked)
+        self.steps = tuple(held.items())
+        self._label = "both" if all(m.is_mirrored for m in held) else ""  # of both directions
+        self._has_one_law = all(has_one_law(m) for m in held)
         self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from symdp.errors import AccuracyError
 from symdp.model.relation import AT_MOST, EXACTLY, SUBSTITUTION, UPWARDS
@@ -47,20 +47,24 @@ class Answered:
 
 def accounted(
     steps: Mapping[Mechanism, int],
-) -> tuple[list[tuple[Mechanism, int]], Protection]:
-    """Return what answers for steps, and whose privacy it speaks of.
+) -> tuple[dict[Mechanism, int], Protection, Literal["proved", "seen"]]:
+    """Return what answers for steps, whose privacy it speaks of, and what is known of the masses.
 
     Raises
     ------
-    InputError : two steps speak of different neighbours.
+    InputError : two steps speak of different neighbours, or a density is none.
     """
+    from symdp.balls.masses import checked_steps
     from symdp.model.protection import protection_of
+    from symdp.questions.steps import merged_steps, of_independent_steps
 
     protection_of(list(steps))  # what is refused is refused before the work
-    found = [answered(mechanism) for mechanism in steps]
+    # A density is checked before a pair takes its place.
+    checked, mass = checked_steps(merged_steps(of_independent_steps(steps)))
+    found = [answered(mechanism) for mechanism in checked]
     shifts, bounds = [one.shift for one in found], any(one.is_of_all_shifts for one in found)
-    held = [(one.step, count) for one, count in zip(found, steps.values(), strict=True)]
-    return held, protection_of(list(steps), shifts, bounds)
+    pairs = [(one.step, count) for one, count in zip(found, checked.values(), strict=True)]
+    return merged_steps(pairs), protection_of(list(steps), shifts, bounds), mass
 
 
 def answered(mechanism: Mechanism) -> Answered:
@@ -111,15 +115,13 @@ Composed = Callable[[Any], Any]  # a composition of steps
 def told_of_shifts(answer: G, steps: Steps, composed: Composed) -> G:
     """Return an answer that says what it is for other shifts.
 
-    The pair of all shifts is an upper bound, whatever evaluates it. Where nothing is proved of
-    smaller shifts though they were meant, the largest δ that a search of them finds is told.
+    Where nothing is proved of smaller shifts though they were meant, the largest δ that a search of
+    them finds is told.
     """
     whose = answer.protection
     # What is imported for more than this is not needed where a formula is known.
-    if whose is None or not (whose.is_of_all_shifts or whose.shift == EXACTLY):
+    if whose is None or whose.is_of_all_shifts or whose.shift != EXACTLY:
         return answer
-    if whose.is_of_all_shifts and answer.kind == "exact":
-        return _as_bound(answer)
     steps = list(steps)
     if any(_is_open(mechanism) for mechanism, _ in steps):
         found = _larger_at_smaller_shifts(steps, answer.epsilon, composed)
@@ -140,16 +142,6 @@ def _is_open(mechanism: Mechanism) -> bool:
 
     epoch = mechanism.sampling is not None and mechanism.sampling.scheme == ALLOCATION
     return mechanism.shift != EXACTLY == proved_shift(mechanism) and not epoch
-
-
-def _as_bound(answer: G) -> G:
-    if isinstance(answer, Guarantee) and hasattr(answer, "upper_decimal"):
-        return replace(answer, kind="bound")
-    if answer.asked == "delta":
-        value = answer.log_delta if answer.log_upper is None else answer.log_upper
-        return replace(answer, kind="bound", log_delta=value, log_lower=None)
-    value = answer.epsilon if answer.epsilon_upper is None else answer.epsilon_upper
-    return replace(answer, kind="bound", epsilon=value, epsilon_lower=None)
 
 
 def is_proved_at_all_values(mechanism: Mechanism) -> bool:
