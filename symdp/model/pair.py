@@ -153,6 +153,9 @@ class Pair:
         return masses if self.support.kind == "points" else masses[0]
 
 
+_MASS_BITS = (128, 192)  # of the value of a mass: 57 digits at the most
+
+
 class MassIntegral(sp.Integral):  # type: ignore[misc]
     """The mass of a density: an integral that stays as it is, and whose value is enclosed.
 
@@ -167,7 +170,12 @@ class MassIntegral(sp.Integral):  # type: ignore[misc]
         return self
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
-        return None if self.free_symbols else _evaluated(self, prec)
+        if self.free_symbols:
+            return None
+        # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1: it gets no
+        # more than numbers here need, and is told how many they are.
+        bits = next((b for b in _MASS_BITS if prec <= b), _MASS_BITS[-1])
+        return sp.Float(_evaluated(self, bits), precision=min(prec, bits))
 
 
 @lru_cache(maxsize=64)
