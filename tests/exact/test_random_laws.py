@@ -23,7 +23,7 @@ _REACH = 60.0  # of the grid, far beyond where light tails count
 _PLACES = 1 << 20  # of the grid
 _LATTICE = 1 << 20  # values of a sum
 _LARGEST = 60.0  # a loss beyond this counts as infinite, or as none
-_QUICK = 10  # laws of the quick run
+_QUICK = (1, 4, 6)  # laws of the quick run
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class _Grid:
 def _cases() -> list[object]:
     cases = []
     for seed in range(210):
-        marks = () if seed < _QUICK else (pytest.mark.slow,)
+        marks = () if seed in _QUICK else (pytest.mark.slow,)
         name = _KINDS[seed % len(_KINDS)].__name__[1:]
         cases.append(pytest.param(seed, id=f"{name} {seed}", marks=marks))
     return cases
@@ -227,7 +227,7 @@ def test_delta_lies_between_sums_on_a_grid(seed: int) -> None:
     rng = np.random.default_rng(seed)
     law = _KINDS[seed % len(_KINDS)](rng)
     mechanism = _mechanism(law)
-    for count in (1, 2, 3, 10, 300) if seed >= _QUICK else (1, 300):
+    for count in (1, 2, 3, 10, 300) if seed not in _QUICK else (1, 300):
         grid = _Grid(law, count)
         composition = symdp.compose(mechanism, count)
         for epsilon in (-0.3, 0.2, 1.0, 3.0):
