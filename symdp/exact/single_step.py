@@ -24,7 +24,7 @@ from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.law.elementary import distinct
 from symdp.law.loss import LossLaw
-from symdp.law.monotone import monotone_grid
+from symdp.law.monotone import MonotoneGrid, monotone_grid
 from symdp.law.nodes import escapes, integer_nodes
 from symdp.law.outline import Outline, tilted_log_density
 from symdp.law.panels import build_rule, gauss_legendre
@@ -33,6 +33,7 @@ from symdp.law.step import Array, SmoothPiece
 from symdp.law.tilts import Strip, log_add_exp
 from symdp.law.total import SumLaw
 
+_LOG_NOTHING = -1e4  # of what is added to δ: less, where losses are rounded, is told in size only
 _LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
 
 
@@ -170,7 +171,7 @@ def _cuts(outline: Outline, masses: Mapping[float, float], epsilon: float) -> Ar
     """
     piece, x, edges = outline.piece, outline.x, np.empty(0)
     if not piece.monotone:
-        grid = monotone_grid(outline, masses)
+        grid = _resolved(outline, masses)
         if grid is not None:
             x, edges = distinct(np.concatenate([x, grid.x, grid.turns])), grid.edges
     with np.errstate(all="ignore"):
@@ -186,6 +187,14 @@ def _cuts(outline: Outline, masses: Mapping[float, float], epsilon: float) -> Ar
         same = (np.asarray(piece.loss(middle)) > epsilon) == left
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     return distinct(np.concatenate([edges, low]))
+
+
+def _resolved(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
+    """Return the grid of all tilts, of P and Q alone where the others are too much, or None."""
+    for tilts in (masses, {t: m for t, m in masses.items() if t <= 0.0}):
+        with suppress(AccuracyError):
+            return monotone_grid(outline, tilts)
+    return None  # δ and 1 − δ tell whether a stretch was missed
 
 
 def _log_gain(loss: Array, epsilon: float) -> Array:
@@ -254,11 +263,12 @@ def _weights(
         # Of a payoff that hardly rises over its rounding, the density is what is resolved.
         with np.errstate(all="ignore"):
             factors = log_factor(np.asarray(piece.loss(outline.x)))
-        if not np.nanmax(factors) < _LOG_SMALL:
+        if not (np.nanmax(factors) < _LOG_SMALL or log_mass < _LOG_NOTHING):
             raise
         found = monotone_grid(Outline(piece), {-1.0: 0.0, 0.0: 0.0})
         edges = cuts if found is None else distinct(np.concatenate([found.edges, cuts]))
         nodes, weights = gauss_legendre(edges[:-1], edges[1:])
-        x, log_weight, error = nodes.ravel(), np.log(weights.ravel()), 0.0
+        x, log_weight = nodes.ravel(), np.log(weights.ravel())
+        error = 1.0 if log_mass < _LOG_NOTHING else 0.0
     log_p, loss = piece.accurate(x)
     return np.asarray(log_p + log_factor(loss) + log_weight), error

@@ -179,7 +179,7 @@ class _Grid:
                 steps = np.abs(np.diff(np.log(p) - np.log(q)))
             slack = np.append(steps, 0.0) + np.append(0.0, steps)  # of a loss within its cell
             slack = np.where(np.isfinite(slack), slack, 0.0)
-        with np.errstate(divide="ignore"):
+        with np.errstate(all="ignore"):
             loss = np.log(p) - np.log(q)
         kept = p > 0
         self._p, self._loss = p[kept], loss[kept]
