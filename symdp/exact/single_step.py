@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import EQUAL, ROUNDED, ROUNDING
+from symdp.exact.accuracy import EQUAL, NEGLIGIBLE, ROUNDED, ROUNDING
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.law.elementary import distinct
@@ -33,7 +33,6 @@ from symdp.law.step import Array, SmoothPiece
 from symdp.law.tilts import Strip, log_add_exp
 from symdp.law.total import SumLaw
 
-_LOG_NOTHING = -1e4  # of what is added to δ: less, where losses are rounded, is told in size only
 _LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
 
 
@@ -256,6 +255,10 @@ def _weights(
     log_mass = _log_total(parts)
     if not np.isfinite(log_mass):
         return np.empty(0), 0.0
+    if (
+        log_mass < -250.0 * NEGLIGIBLE
+    ):  # where losses are rounded, only its size is told
+        return np.asarray([log_mass]), 1.0
     try:
         rule = build_rule(outline, {0.0: log_mass}, 0.0, cuts)
         x, log_weight, error = rule.x, rule.log_weight, rule.error
@@ -263,12 +266,11 @@ def _weights(
         # Of a payoff that hardly rises over its rounding, the density is what is resolved.
         with np.errstate(all="ignore"):
             factors = log_factor(np.asarray(piece.loss(outline.x)))
-        if not (np.nanmax(factors) < _LOG_SMALL or log_mass < _LOG_NOTHING):
+        if not np.nanmax(factors) < _LOG_SMALL:
             raise
         found = monotone_grid(Outline(piece), {-1.0: 0.0, 0.0: 0.0})
         edges = cuts if found is None else distinct(np.concatenate([found.edges, cuts]))
         nodes, weights = gauss_legendre(edges[:-1], edges[1:])
-        x, log_weight = nodes.ravel(), np.log(weights.ravel())
-        error = 1.0 if log_mass < _LOG_NOTHING else 0.0
+        x, log_weight, error = nodes.ravel(), np.log(weights.ravel()), 0.0
     log_p, loss = piece.accurate(x)
     return np.asarray(log_p + log_factor(loss) + log_weight), error
