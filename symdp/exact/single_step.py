@@ -255,9 +255,7 @@ def _weights(
     log_mass = _log_total(parts)
     if not np.isfinite(log_mass):
         return np.empty(0), 0.0
-    if (
-        log_mass < -250.0 * NEGLIGIBLE
-    ):  # where losses are rounded, only its size is told
+    if log_mass < -250.0 * NEGLIGIBLE:  # where losses are rounded, only its size is told
         return np.asarray([log_mass]), 1.0
     try:
         rule = build_rule(outline, {0.0: log_mass}, 0.0, cuts)
