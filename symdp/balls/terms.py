@@ -225,10 +225,9 @@ def dominating(density: sp.Expr, x: sp.Symbol, direction: int) -> tuple[list[sp.
     ([x - (x + 1)**2 - log(4)], 3)
     """
     y = sp.Symbol("y", positive=True)
-    far = density.replace(
-        lambda node: isinstance(node, sp.erf | sp.erfc) and node.has(x),
-        lambda node: _falling(node, x, direction * y),
-    )
+    # Replacing rebuilds every sum that a normaliser is, for nothing where there is no erf.
+    waning = [node for node in density.atoms(sp.erf, sp.erfc) if node.has(x)]
+    far = density.xreplace({node: _falling(node, x, direction * y) for node in waning})
     found, least = [], 1
     for term in _terms(far):
         exponent = sp.S.Zero
