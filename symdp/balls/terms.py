@@ -224,6 +224,8 @@ def dominating(density: sp.Expr, x: sp.Symbol, direction: int) -> tuple[list[sp.
     >>> dominating(sp.exp(x) * sp.erfc(x + 1) / 4, x, 1)
     ([x - (x + 1)**2 - log(4)], 3)
     """
+    if density.has(sp.Sum):  # a normaliser that SymPy would work on without end
+        raise AccuracyError("the terms of a density divided by a sum are not told apart")
     y = sp.Symbol("y", positive=True)
     # Replacing rebuilds every sum that a normaliser is, for nothing where there is no erf.
     waning = [node for node in density.atoms(sp.erf, sp.erfc) if node.has(x)]
