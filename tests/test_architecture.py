@@ -32,6 +32,7 @@ ROWS = (
 )
 APART = {("oracle", "certify"), ("certify", "oracle"), ("emit", "model"), ("report", "cli")}
 WITHOUT_NUMPY = ("derive", "expansion", "balls", "oracle", "model")
+TYPES_ARE_ARROWS = ("derive",)  # rooms whose imports for type checkers count as well
 STREET = {"__init__", "__main__"}  # they open the house
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.report", "typer", "rich", "matplotlib")
 MOST_CONSTANTS = {
@@ -57,7 +58,7 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 
 @cache
 def imports(path: Path) -> tuple[str, ...]:
-    """Modules that a file imports when it runs; imports for type checkers are left out."""
+    """Modules that a file imports when it runs; those for type checkers count in some rooms."""
     return tuple(_imports(path))
 
 
@@ -65,6 +66,7 @@ def _imports(path: Path) -> Iterator[str]:
     for_types = {
         inner
         for node in nodes_of(path)
+        if room_of(path) not in TYPES_ARE_ARROWS
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
         for statement in node.body
         for inner in ast.walk(statement)

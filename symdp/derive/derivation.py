@@ -1,42 +1,64 @@
-"""Everything that is derived from a mechanism in one direction, as SymPy expressions."""
+"""Derive a mechanism: the record that holds everything, and what makes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import sympy as sp
+from typing import Any
 
 from symdp.citation import bibtex
-from symdp.derive import document, present
-from symdp.derive.cgf import derive_cgf, derive_with_values, tilt_symbol
-from symdp.derive.limits import range_or_reason
-from symdp.derive.masses import atoms, mass_where
+from symdp.derive import document, present, series
+from symdp.derive.cases import derived_cases
 from symdp.derive.pieces import pieces, points
-from symdp.derive.pld import inverses, loss_symbol
-from symdp.derive.records import CGF, Atom, Case, Piece, Point
-from symdp.derive.series import Series, check_order
-from symdp.derive.symmetry import Dominance, dominating_direction
+from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
+from symdp.derive.tails import Tails, derive_tails
 from symdp.errors import AccuracyError, InputError
-from symdp.interrupt import Clock, attempt
-
-if TYPE_CHECKING:
-    from symdp.derive.masses import MassRule
-    from symdp.derive.pld import LossLaw
-    from symdp.derive.tails import Tails
-    from symdp.model.mechanism import Mechanism
-    from symdp.model.pair import Pair
-
-T = TypeVar("T")
+from symdp.interrupt import Clock
+from symdp.model.mechanism import Mechanism
 
 _LEAST_FOR_PIECES = 5.0  # seconds; without the pieces there is nothing to say at all
-_LEAST_FOR_CGF = 4.0  # seconds for the table of integrals and its check where the limit is short
-_FOR_CGF = 0.6  # of the time limit; the clock of the other parts has the rest
-_SHARE = 0.5  # of the clock, for each other part
-_LEAST = 0.25  # seconds for each
-_LATE = "it was not found within the time limit"
+
+
+@dataclass(frozen=True)
+class Derivation(PrivacyLoss, present.Presented):
+    """What `derive` found: the privacy loss, its expansions and tail constants, and their texts."""
+
+    cumulant = series.cumulant
+    cumulant_at = series.cumulant_at
+    closed_form = series.closed_form
+    closed_derivative = series.closed_derivative
+    msd = series.msd
+    saddle_terms = series.saddle_terms
+    edgeworth = series.edgeworth
+    asymptotics = series.asymptotics
+    epsilon_asymptotics = series.epsilon_asymptotics
+
+    @cached_property
+    def tails(self) -> Tails:
+        """Tail constants: Chernoff, Hoeffding, sub-Gaussian, Berry-Esseen, van der Corput."""
+        return derive_tails(self)
+
+    def sections(self, order: int = 2) -> list[tuple[str, list[present.Row]]]:
+        """Return titles with their formulas, for people."""
+        return present.sections(self, self.tails, order)
+
+    def to_json(self, order: int = 2) -> dict[str, Any]:
+        """Return the derivation as JSON-ready data, which `derive.document.from_json` reads."""
+        return document.to_json(self, self.tails, order)
+
+    def citation(self) -> str:
+        """Return BibTeX entries of what the derivation rests on.
+
+        Examples
+        --------
+        >>> import symdp
+        >>> print(symdp.derive(symdp.mechanisms.logistic).citation().splitlines()[0])
+        @misc{alghamdi2022saddlepoint,
+        """
+        return bibtex(present.citations(self.mechanism))
+
+    def __repr__(self) -> str:
+        return present.in_brief(self)
 
 
 def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0) -> Derivation:
@@ -72,7 +94,7 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     if not 0 <= time_limit < float("inf"):
         raise InputError(f"time_limit must be a number of seconds from 0 up, not {time_limit}")
     pair = mechanism.pair(direction)
-    clock = Clock((1 - _FOR_CGF) * time_limit)
+    clock = Clock((1 - FOR_CGF) * time_limit)
     found = clock.attempt(lambda: (pieces(pair), points(pair)), None, least=_LEAST_FOR_PIECES)
     if found is None:
         seconds = max(time_limit, _LEAST_FOR_PIECES)
@@ -117,8 +139,6 @@ def derive_cases(
     >>> [(d.mechanism.assumptions, d.mass_at_infinity) for d in derive_cases(uniform)]
     [(('w > 1/2',), 1/(2*w)), (('w < 1/2',), 1)]
     """
-    from symdp.derive.cases import derived_cases
-
     try:
         return (derive(mechanism, direction, time_limit),)
     except InputError as error:
@@ -126,245 +146,3 @@ def derive_cases(
         if not found:
             raise
         return found
-
-
-@dataclass(frozen=True)
-class Derivation(Series):
-    """What `derive` found; each further part is computed when it is first asked for.
-
-    Attributes
-    ----------
-    mechanism, direction, pair
-        What was derived from.
-    pieces, points
-        The smooth, monotone pieces of the loss, or the points of a finite list.
-    """
-
-    mechanism: Mechanism
-    direction: str
-    pair: Pair
-    time_limit: float
-    pieces: tuple[Piece, ...]
-    points: tuple[Point, ...]
-    clock: Clock = field(repr=False, compare=False)
-
-    def _part(self, work: Callable[[], T], otherwise: T) -> T:
-        """One part of the derivation, or what stands in for it where its time is up."""
-        return self.clock.attempt(work, otherwise, _SHARE, _LEAST)
-
-    @property
-    def variable(self) -> sp.Symbol:
-        """The variable x of P and Q."""
-        return self.pair.variable
-
-    @cached_property
-    def loss(self) -> sp.Expr:
-        """The privacy loss ℓ(x) = log(P(x)/Q(x)) on the whole support.
-
-        Of a public choice it is that of each pair in turn, by the number of the choice.
-        """
-        if self.pair.alternatives:
-            choice = sp.Symbol("choice", integer=True, positive=True)
-            each = (
-                replace(self, pair=pair, pieces=pieces(pair)) for _, pair in self.pair.alternatives
-            )
-            listed = [(d.loss, sp.Eq(choice, number)) for number, d in enumerate(each, start=1)]
-            return sp.Piecewise(*listed, evaluate=False)
-        x, cases = self.variable, []
-        for point in self.points:
-            cases.append((point.loss, sp.Eq(x, point.value)))
-        for piece in self.pieces:
-            within = x <= piece.upper if x.is_integer else x < piece.upper
-            condition = sp.true if piece.upper is sp.oo or piece is self.pieces[-1] else within
-            if cases and cases[-1][0] == piece.loss:
-                cases[-1] = (piece.loss, condition)
-            else:
-                cases.append((piece.loss, condition))
-        if len(cases) == 1:
-            return cases[0][0]
-        return sp.Piecewise(*cases, evaluate=False)
-
-    @property
-    def loss_range(self) -> tuple[sp.Expr, sp.Expr] | None:
-        """Essential infimum and supremum of the finite loss; None for a `range_reason`."""
-        return self._range[0]
-
-    @property
-    def range_reason(self) -> str:
-        """Why there is no `loss_range`; empty where there is one."""
-        return self._range[1]
-
-    @cached_property
-    def _range(self) -> tuple[tuple[sp.Expr, sp.Expr] | None, str]:
-        parts = self.pieces or tuple(
-            Piece(p.value, p.value, p.p, p.q, p.loss, "constant")
-            for p in self.points
-            if not p.loss.is_infinite
-        )
-        late: tuple[tuple[sp.Expr, sp.Expr] | None, str] = (None, _LATE)
-        return self._part(lambda: range_or_reason(parts, self.variable), late)
-
-    @cached_property
-    def range_cases(self) -> tuple[Case, ...]:
-        """The range for each order of the parameters, where `loss_range` hangs on that order."""
-        from symdp.derive.cases import range_cases
-
-        if self.loss_range is not None or not self.mechanism.parameters:
-            return ()
-        return self._part(lambda: range_cases(self.mechanism, self.direction), ())
-
-    @cached_property
-    def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:
-        """The range of the loss as numbers show it, where `loss_range` was not found.
-
-        Six digits, and no proof; None also where parameters are free.
-        """
-        from symdp.derive.numeric_ends import numeric_range
-
-        if self.loss_range is not None or self.mechanism.parameters or self.points:
-            return None
-        return self._part(lambda: numeric_range(self.pieces, self.variable), None)
-
-    @cached_property
-    def atoms(self) -> tuple[Atom, ...]:
-        """Values that the loss takes on flat pieces or points, with their masses under P."""
-        return atoms(self.pieces, self.points, self.variable)
-
-    @cached_property
-    def mass_at_infinity(self) -> sp.Expr:
-        """δ∞ = P(Q = 0)."""
-        return mass_where(sp.oo, self.pieces, self.points, self.variable)
-
-    @cached_property
-    def mass_at_minus_infinity(self) -> sp.Expr:
-        """Q(P = 0), the mass at infinity of the other direction."""
-        return mass_where(-sp.oo, self.pieces, self.points, self.variable)
-
-    @cached_property
-    def _loss_value(self) -> sp.Symbol:
-        return loss_symbol({self.variable.name, *(p.name for p in self.mechanism.declared)})
-
-    @cached_property
-    def inverse(self) -> tuple[tuple[Piece, sp.Expr | None], ...]:
-        """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
-        found = self._part(
-            lambda: inverses(self.pieces, self.variable, self._loss_value),
-            (None,) * len(self.pieces),
-        )
-        return tuple(zip(self.pieces, found, strict=True))
-
-    @cached_property
-    def pld_density(self) -> LossLaw:
-        """The density ω(s) of the loss under P, atoms apart [FA 5]."""
-        from symdp.derive.pld import LossLaw, pld_density
-
-        backs, s = [back for _, back in self.inverse], self._loss_value
-        return self._part(
-            lambda: pld_density(self.pieces, backs, self.variable, s), LossLaw(s, None, _LATE)
-        )
-
-    @cached_property
-    def pld_cdf(self) -> LossLaw:
-        """P(ℓ ≤ s) of the finite loss: without its atoms, or of atoms alone where they are few."""
-        from symdp.derive.masses import has_few_values, step_function
-        from symdp.derive.pld import LossLaw, pld_cdf
-
-        backs, s, x = [back for _, back in self.inverse], self._loss_value, self.variable
-        late = LossLaw(s, None, _LATE)
-        if self.points or (x.is_integer and has_few_values(self.pieces)):
-            whole = 1 - self.mass_at_infinity
-            return self._part(lambda: step_function(self.atoms, s, whole), late)
-        return self._part(lambda: pld_cdf(self.pieces, backs, x, s), late)
-
-    @cached_property
-    def mass_rules(self) -> tuple[MassRule, ...]:
-        """Loss, mass and P(ℓ ≤ ℓ(k)) of a mechanism on integers whose losses are not listed."""
-        from symdp.derive.masses import has_few_values, mass_rules
-
-        if not self.variable.is_integer or self.points or has_few_values(self.pieces):
-            return ()
-        return self._part(lambda: mass_rules(self.pieces, self.variable), ())
-
-    @cached_property
-    def dominating_direction(self) -> Dominance:
-        """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
-        if self.mechanism.is_mirrored:
-            return Dominance("both", "substituting a record is undone by substituting it back")
-        late = Dominance("unknown", f"{_LATE}: compare both directions in numbers")
-        return self._part(lambda: dominating_direction(self.mechanism.pair("remove")), late)
-
-    @cached_property
-    def cgf(self) -> CGF:
-        """K(t) = log ∫ P^{1+t} Q^{−t}: closed and checked, or numeric with the reason."""
-        limit = _FOR_CGF * self.time_limit
-        late = CGF(tilt_symbol(self.pair), None, "numeric", None, reason=_LATE)
-        return attempt(lambda: self._cgf(limit), late, limit + _LEAST_FOR_CGF)
-
-    def _cgf(self, limit: float) -> CGF:
-        """K found with free parameters where there are some with values, which are then put in."""
-        m = self.mechanism
-        if m.template is None or m.sampling is not None or self.pair.support.kind == "points":
-            return derive_cgf(self.pair, limit, self.below_one)
-        values = {p.symbol: m.values[p.name] for p in m.template.declared if p.name in m.values}
-        free = replace(m.template, relation=m.relation).pair(self.direction)
-        return derive_with_values(free, values, self.pair, limit, self.below_one)
-
-    @property
-    def below_one(self) -> tuple[str, ...]:
-        """Names of the parameters that are probabilities."""
-        declared = self.mechanism.declared
-        return tuple(p.name for p in declared if p.domain.endswith("probability"))
-
-    def cgf_at(self, tilt: int) -> sp.Expr:
-        """Return K at a whole tilt in closed form, Poisson-subsampled pairs included (`orders`)."""
-        if not isinstance(tilt, int) or isinstance(tilt, bool):
-            raise InputError(f"the tilt must be a whole number, not {tilt!r}")
-        from symdp.derive.orders import cgf_at
-
-        return cgf_at(self.pair, tilt, self.time_limit, self.below_one)
-
-    def renyi(self, order: int) -> sp.Expr:
-        """Return the Rényi divergence D_α(P‖Q) = K(α − 1)/(α − 1) of a whole order α ≥ 2.
-
-        Raises
-        ------
-        InputError
-            For another order, or where no closed form is known.
-        """
-        check_order(order, 2)
-        return self.cgf_at(order - 1) / (order - 1)
-
-    @cached_property
-    def tails(self) -> Tails:
-        """Tail constants: Chernoff, Hoeffding, sub-Gaussian, Berry-Esseen, van der Corput."""
-        from symdp.derive.tails import derive_tails
-
-        return derive_tails(self)
-
-    def sections(self, order: int) -> list[tuple[str, list[present.Row]]]:
-        """Return titles with their formulas, for people."""
-        return present.sections(self, order)
-
-    def to_json(self, order: int = 2) -> dict[str, Any]:
-        """Return the derivation as JSON-ready data, which `derive.document.from_json` reads."""
-        return document.to_json(self, order)
-
-    def citation(self) -> str:
-        """Return BibTeX entries of what the derivation rests on.
-
-        Examples
-        --------
-        >>> import symdp
-        >>> print(symdp.derive(symdp.mechanisms.logistic).citation().splitlines()[0])
-        @misc{alghamdi2022saddlepoint,
-        """
-        return bibtex(present.citations(self))
-
-    def __repr__(self) -> str:
-        return present.in_brief(self)
-
-    def _repr_latex_(self) -> str:
-        return f"$$\n{self.to_latex(order=1)}\n$$"
-
-    def _repr_html_(self) -> str:
-        return present.to_html(self, 1)

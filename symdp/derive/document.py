@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symdp.derive import tails
+from symdp.derive import series, tails
 from symdp.derive.present import many_steps, plain
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
     from symdp.derive.pld import LossLaw
+    from symdp.derive.privacy_loss import PrivacyLoss
 
 SCHEMA = "symdp/derivation/1"
 
 
-def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
+def to_json(d: PrivacyLoss, constants: tails.Tails, order: int) -> dict[str, Any]:
     """Return everything that was derived as dicts, lists, strings and None.
 
     The texts are for people. "expressions" holds the same formulas for programs, each under the
@@ -26,7 +26,6 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
     """
     from symdp.emit.json import write_expressions
 
-    d = derivation
     derived = _derived(d, order)
     symbols = {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
     expressions = {"variable": d.variable, **symbols, **dict(_leaves(derived))}
@@ -42,15 +41,15 @@ def to_json(derivation: Derivation, order: int) -> dict[str, Any]:
         "loss_range_seen": None if seen is None else [str(end) for end in seen],
         "dominating_direction": dict(vars(d.dominating_direction)),
         "many_steps": str(many_steps(d)),
-        "tails": tails.to_json(d.tails),
+        "tails": tails.to_json(constants),
         **_texts(derived),
         "expressions": write_expressions(expressions),
     }
 
 
-def _derived(d: Derivation, order: int) -> dict[str, Any]:
+def _derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
     """Return what has expressions, under the keys of the JSON, the expressions as they are."""
-    terms = d.saddle_terms(order, substitute=False)
+    terms = series.saddle_terms(d, order, substitute=False)
     return {
         "values": d.mechanism.values,
         "loss": d.loss,
@@ -72,10 +71,10 @@ def _derived(d: Derivation, order: int) -> dict[str, Any]:
             **_some(d.cgf, "checked_at", "removable"),
             "reason": d.cgf.reason or None,
         },
-        "cumulants": {str(j): d.cumulant(j) for j in range(1, order + 2)},
-        "msd": {str(k): d.msd(k) for k in range(order + 1)},
+        "cumulants": {str(j): series.cumulant(d, j) for j in range(1, order + 2)},
+        "msd": {str(k): series.msd(d, k) for k in range(order + 1)},
         "msd_terms": {str(f): own for f, own in terms},
-        "edgeworth": {str(k): d.edgeworth(k) for k in range(order + 1)},
+        "edgeworth": {str(k): series.edgeworth(d, k) for k in range(order + 1)},
     }
 
 

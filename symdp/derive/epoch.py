@@ -22,20 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symdp.derive import present, tidy
+from symdp.derive import present, series, tidy
 from symdp.derive.check import agrees, parameters_of, with_values
-from symdp.derive.derivation import derive
-from symdp.derive.orders import cumulants_of
+from symdp.derive.derivation import Derivation, derive
+from symdp.derive.orders import check_order, cumulants_of
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, TURNED, Piece
-from symdp.derive.series import Series, check_order
 from symdp.derive.signs import random_values
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model.allocation import allocated_steps
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
     from symdp.interrupt import Clock
     from symdp.model.mechanism import Mechanism
 
@@ -79,7 +77,7 @@ def derive_epoch(
 
 
 @dataclass(frozen=True)
-class EpochDerivation(Series):
+class EpochDerivation(present.Presented):
     """What `derive_epoch` found; each further part is computed when it is first asked for.
 
     Attributes
@@ -93,6 +91,11 @@ class EpochDerivation(Series):
     direction: str
     steps: int
     one_step: Derivation
+
+    cumulant = series.cumulant
+    msd = series.msd
+    saddle_terms = series.saddle_terms
+    edgeworth = series.edgeworth
 
     @property
     def clock(self) -> Clock:
@@ -231,7 +234,7 @@ class EpochDerivation(Series):
         check_order(order, 2)
         return self.cgf_at(order - 1) / (order - 1)
 
-    def sections(self, order: int) -> list[tuple[str, list[present.Row]]]:
+    def sections(self, order: int = 2) -> list[tuple[str, list[present.Row]]]:
         """Return titles with their formulas, for people."""
         d, sign = self.one_step, 1 if self.direction == "remove" else -1
         x, z = sp.latex(d.variable), self.cgf.tilt

@@ -212,3 +212,15 @@ def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
             raise InputError(f"K has no value found at {tilt}")
         value = limit
     return sp.expand(value) if not value.has(sp.log) else value
+
+
+def check_order(order: int, least: int) -> None:
+    """Refuse an order that is no whole number, or below the least.
+
+    Raises
+    ------
+    InputError
+        For such an order.
+    """
+    if not isinstance(order, int) or isinstance(order, bool) or order < least:
+        raise InputError(f"the order must be a whole number, {least} or more, not {order!r}")

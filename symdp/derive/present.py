@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import sympy as sp
 
-from symdp.derive import tails
+from symdp.derive import series, tails
+from symdp.derive.asymptotics import kappa
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
-    from symdp.derive.epoch import EpochDerivation
+    from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.derive.records import HasCGF
+    from symdp.model.mechanism import Mechanism
 
 _DIGITS = 12  # shown of a long number
 _LONG = 60  # characters of a ratio that nobody reads
@@ -55,9 +57,9 @@ def rounded(expression: sp.Basic) -> sp.Basic:
     )
 
 
-def sections(derivation: Derivation, order: int) -> list[tuple[str, list[Row]]]:
+def sections(d: PrivacyLoss, constants: tails.Tails, order: int) -> list[tuple[str, list[Row]]]:
     """Return titles with their formulas: left side as LaTeX, right side as expression or words."""
-    d, cgf = derivation, derivation.cgf
+    cgf = d.cgf
     assumed: list[Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
     larger = d.dominating_direction
     transform: Row = (
@@ -75,11 +77,11 @@ def sections(derivation: Derivation, order: int) -> list[tuple[str, list[Row]]]:
             [transform, *domain_rows(d), *cumulant_rows(d, order + 1)],
         ),
         ("Series", [*series_rows(d, order), (r"\varepsilon(n, z_\delta)", many_steps(d))]),
-        ("Tails", list(tails.rows(d.tails))),
+        ("Tails", list(tails.rows(constants))),
     ]
 
 
-def loss_rows(d: Derivation) -> list[Row]:
+def loss_rows(d: PrivacyLoss) -> list[Row]:
     """Return the privacy loss, its range, its atoms and the mass at infinity."""
     rows: list[Row] = [(rf"\ell({sp.latex(d.variable)})", d.loss)]
     rows += range_rows(d)
@@ -89,7 +91,7 @@ def loss_rows(d: Derivation) -> list[Row]:
     return rows
 
 
-def range_rows(d: Derivation) -> list[Row]:
+def range_rows(d: PrivacyLoss) -> list[Row]:
     """Return the infimum and the supremum of the loss, of each case where there are several."""
     names = r"\inf \ell", r"\sup \ell"
     if not d.range_cases:
@@ -102,7 +104,7 @@ def range_rows(d: Derivation) -> list[Row]:
     return rows
 
 
-def domain_rows(d: Derivation) -> list[Row]:
+def domain_rows(d: PrivacyLoss) -> list[Row]:
     """Return the ends of the interval on which K is finite, nothing where they were not found."""
     if d.cgf.domain is None:
         return []
@@ -113,21 +115,21 @@ def domain_rows(d: Derivation) -> list[Row]:
     ]
 
 
-def cumulant_rows(d: Derivation, highest: int) -> list[Row]:
+def cumulant_rows(d: PrivacyLoss, highest: int) -> list[Row]:
     """Return the tilted cumulants up to an order."""
     t = sp.latex(d.cgf.tilt)
-    return [(f"K^{{({j})}}({t})", d.cumulant(j)) for j in range(1, highest + 1)]
+    return [(f"K^{{({j})}}({t})", series.cumulant(d, j)) for j in range(1, highest + 1)]
 
 
-def series_rows(d: Derivation | EpochDerivation, order: int) -> list[Row]:
+def series_rows(d: HasCGF, order: int) -> list[Row]:
     """Return the terms of steepest descent and of Edgeworth, in K^(j)(t)."""
     t = sp.latex(d.cgf.tilt)
-    series: list[Row] = [(rf"\mathrm{{MSD}}_{k}", d.msd(k)) for k in range(order + 1)]
-    series += [
+    rows: list[Row] = [(rf"\mathrm{{MSD}}_{k}", series.msd(d, k)) for k in range(order + 1)]
+    rows += [
         (sp.latex(f), own.xreplace(_named(t, order)))
-        for f, own in d.saddle_terms(order, substitute=False)
+        for f, own in series.saddle_terms(d, order, substitute=False)
     ]
-    return series + [(f"E_{k}(x)", d.edgeworth(k)) for k in range(1, order + 1)]
+    return rows + [(f"E_{k}(x)", series.edgeworth(d, k)) for k in range(1, order + 1)]
 
 
 def _named(tilt: str, order: int) -> dict[sp.Basic, sp.Basic]:
@@ -139,20 +141,18 @@ def _named(tilt: str, order: int) -> dict[sp.Basic, sp.Basic]:
     }
 
 
-def many_steps(d: Derivation) -> sp.Expr | str:
+def many_steps(d: PrivacyLoss) -> sp.Expr | str:
     """Return ε of many steps in n and z_delta = Φ̄⁻¹(δ), the terms down to n⁰, or why there is none.
 
     A loss on a lattice has no more than the first two; cumulants without a formula are K^(j)(0).
     """
-    from symdp.derive.asymptotics import kappa
-
     reason = "it was not found within the time limit"
     names = {kappa(j): sp.Symbol(f"K^{{({j})}}(0)", real=True) for j in (1, 2, 3)}
     # Series in a sampling rate hold for small rates alone: no formula for people.
     for substitute in (True, False) if d.cgf.expression is not None else (False,):
         try:
             found = d.clock.attempt(
-                partial(d.epsilon_asymptotics, int(not d.pair.is_discrete), substitute),
+                partial(series.epsilon_asymptotics, d, int(not d.pair.is_discrete), substitute),
                 None, _SHARE, _LEAST,
             )  # fmt: skip
         except InputError as error:
@@ -175,7 +175,7 @@ def numeric_end(end: sp.Expr) -> str:
     return f"{str(number).replace('oo', '∞')}, as numbers show it"
 
 
-def range_ends(d: Derivation) -> tuple[sp.Expr | str, sp.Expr | str]:
+def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
     """Return the infimum and the supremum of the loss: formulas, what numbers show, or why not."""
     if d.loss_range is not None:
         return d.loss_range
@@ -185,7 +185,7 @@ def range_ends(d: Derivation) -> tuple[sp.Expr | str, sp.Expr | str]:
     return (f"not found: {d.range_reason}",) * 2
 
 
-def law_rows(d: Derivation) -> list[Row]:
+def law_rows(d: PrivacyLoss) -> list[Row]:
     """Return the inverse of the loss on its pieces, its density and distribution function."""
     s = sp.latex(d.pld_density.loss)
     moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
@@ -215,18 +215,7 @@ def law_rows(d: Derivation) -> list[Row]:
 _WORDS = str.maketrans("", "", "{}\\$")
 
 
-def to_text(derivation: Derivation | EpochDerivation, order: int) -> str:
-    """Return the derivation as lines of plain text."""
-    lines = [f"{derivation.mechanism!r}, {derivation.direction} direction"]
-    for title, rows in derivation.sections(order):
-        lines += ["", title]
-        for left, right in rows:
-            value = right if isinstance(right, str) else _text_value(right)
-            lines.append(f"  {_text_name(left)} = {value}")
-    return "\n".join(lines)
-
-
-def in_brief(derivation: Derivation) -> str:
+def in_brief(d: PrivacyLoss) -> str:
     """Return three lines: what was derived, the loss, and K if it was asked for already.
 
     Examples
@@ -237,7 +226,6 @@ def in_brief(derivation: Derivation) -> str:
       ell(x) = (2*x - 1)/(2*sigma**2)
       K(t): ask for .cgf>
     """
-    d = derivation
     loss = f"  ell({d.variable}) = {plain(d.loss)}"
     last = "  K(t): ask for .cgf"
     if "cgf" in vars(d):
@@ -282,21 +270,6 @@ def latex_name(left: Left) -> str:
     return _closed_up([p if isinstance(p, str) else sp.latex(p) for p in parts])
 
 
-def to_latex(derivation: Derivation | EpochDerivation, order: int) -> str:
-    """Return the derivation as one aligned display."""
-    lines = []
-    for _, rows in derivation.sections(order):
-        for left, right in rows:
-            formula = rf"\text{{{right}}}" if isinstance(right, str) else sp.latex(right)
-            lines.append(f"{latex_name(left)} &= {formula}")
-    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
-
-
-def to_mathml(derivation: Derivation | EpochDerivation, order: int) -> str:
-    """Return the derivation as MathML elements, one formula a line."""
-    return "\n".join(_mathml(row) for _, rows in derivation.sections(order) for row in rows)
-
-
 def _mathml(row: Row) -> str:
     from symdp.emit.mathml import mathml
 
@@ -315,14 +288,49 @@ def mathml_name(left: Left) -> str:
     return "".join(mathml_of_name(p) if isinstance(p, str) else mathml(rounded(p)) for p in parts)
 
 
-def to_html(derivation: Derivation, order: int) -> str:
-    """Return the derivation as a piece of HTML: headings, and formulas in MathML."""
-    title = escape(f"{derivation.mechanism!r}, {derivation.direction} direction")
-    parts = [f"<p><b>{title}</b></p>"]
-    for heading, rows in derivation.sections(order):
-        lines = "".join(f"<div>{_mathml(row)}</div>" for row in rows)
-        parts.append(f"<p>{escape(heading)}</p>{lines}" if rows else "")
-    return f'<div class="symdp-derivation">{"".join(parts)}</div>'
+class Presented:
+    """What has sections of formulas, and so a text, LaTeX, MathML and HTML."""
+
+    mechanism: Mechanism
+    direction: str
+
+    def sections(self, order: int = 2) -> list[tuple[str, list[Row]]]:
+        """Return titles with their formulas, for people."""
+        raise NotImplementedError
+
+    def to_text(self, order: int = 2) -> str:
+        """Return the derivation as plain text, expansions up to `order`."""
+        lines = [f"{self.mechanism!r}, {self.direction} direction"]
+        for title, rows in self.sections(order):
+            lines += ["", title]
+            for left, right in rows:
+                value = right if isinstance(right, str) else _text_value(right)
+                lines.append(f"  {_text_name(left)} = {value}")
+        return "\n".join(lines)
+
+    def to_latex(self, order: int = 2) -> str:
+        """Return the derivation as LaTeX, an aligned display."""
+        lines = []
+        for _, rows in self.sections(order):
+            for left, right in rows:
+                formula = rf"\text{{{right}}}" if isinstance(right, str) else sp.latex(right)
+                lines.append(f"{latex_name(left)} &= {formula}")
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def to_mathml(self, order: int = 2) -> str:
+        """Return the derivation as MathML, one formula a line."""
+        return "\n".join(_mathml(row) for _, rows in self.sections(order) for row in rows)
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.to_latex(order=1)}\n$$"
+
+    def _repr_html_(self) -> str:
+        title = escape(f"{self.mechanism!r}, {self.direction} direction")
+        parts = [f"<p><b>{title}</b></p>"]
+        for heading, rows in self.sections(1):
+            lines = "".join(f"<div>{_mathml(row)}</div>" for row in rows)
+            parts.append(f"<p>{escape(heading)}</p>{lines}" if rows else "")
+        return f'<div class="symdp-derivation">{"".join(parts)}</div>'
 
 
 # What the dominating pair of a sampling scheme rests on.
@@ -335,9 +343,8 @@ _SCHEMES = {
 }
 
 
-def citations(derivation: Derivation) -> tuple[str, ...]:
+def citations(mechanism: Mechanism) -> tuple[str, ...]:
     """Return the sources of a derivation: its mechanism, its sampling, the two expansions."""
-    mechanism = derivation.mechanism
     own = (mechanism.citation,) if mechanism.citation else ()
     scheme = _SCHEMES[mechanism.sampling.scheme] if mechanism.sampling else ()
     return (*own, *scheme, "SPA (28)", "SPA (59)", "EA Prop 3.2")

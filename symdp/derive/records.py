@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import sympy as sp
+
+if TYPE_CHECKING:
+    from symdp.interrupt import Clock
+    from symdp.model.mechanism import Mechanism
 
 EPSILON = sp.Symbol("epsilon", real=True)
 COUNT = sp.Symbol("n", integer=True, positive=True)  # of steps
@@ -149,3 +153,16 @@ class CGF:
         if self.expression is None:
             return f"$K({tilt}) \\text{{ numerically: {self.reason}}}$"
         return f"$\\displaystyle K({tilt}) = {sp.latex(self.expression)}$"
+
+
+class HasCGF(Protocol):
+    """What can be expanded in cumulants: a mechanism, its CGF, and the time that is left."""
+
+    @property
+    def mechanism(self) -> Mechanism: ...  # noqa: D102
+
+    @property
+    def cgf(self) -> CGF: ...  # noqa: D102
+
+    @property
+    def clock(self) -> Clock: ...  # noqa: D102

@@ -1,374 +1,389 @@
-"""What derivations share: their texts, cumulants, saddle point, Edgeworth, many steps."""
+"""Cumulants, saddle point, Edgeworth and many steps: functions of a loss and its CGF."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive import present, tidy
+from symdp.derive import tidy
+from symdp.derive.asymptotics import LEVEL, Expansion, expansions, kappa, substituted
+from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
-from symdp.derive.orders import cumulant_in_moments, derivative_of
+from symdp.derive.epsilon_asymptotics import (
+    QUANTILE,
+    EpsilonAsymptotics,
+    in_cumulants,
+    sampled_cumulants,
+)
+from symdp.derive.normal_form import exponential_terms
+from symdp.derive.orders import (
+    check_order,
+    cumulant_in_moments,
+    derivative_of,
+    sampled_pair,
+    value_at,
+)
 from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import InputError
+from symdp.expansion import F, edgeworth_polynomials, saddlepoint_series, standardised_cumulant
 
 if TYPE_CHECKING:
-    from symdp.derive.asymptotics import Expansion
-    from symdp.derive.derivation import Derivation
-    from symdp.derive.epsilon_asymptotics import EpsilonAsymptotics
+    from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.derive.records import HasCGF
 
 _SECONDS_OF_A_LIMIT = 5.0  # where a cumulant is 0/0
 _SHARE = 0.4  # of the clock, for one derivative
 _LEAST = 0.25  # seconds
 
 
-class Series:
-    """Methods of a `Derivation` that write it, or expand it in the cumulants K^(j)(t) of a step."""
+def cumulant(d: HasCGF, order: int) -> sp.Expr:
+    """Return the tilted cumulant K^(order)(t) as an expression of the tilt.
 
-    def _of(self) -> Derivation:
-        return cast("Derivation", self)
+    Where neither it nor K has a closed form it is given by the tilted raw moments
+    m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}.
 
-    def to_text(self, order: int = 2) -> str:
-        """Return the derivation as plain text, expansions up to `order`."""
-        return present.to_text(self._of(), order)
-
-    def to_latex(self, order: int = 2) -> str:
-        """Return the derivation as LaTeX, an aligned display."""
-        return present.to_latex(self._of(), order)
-
-    def to_mathml(self, order: int = 2) -> str:
-        """Return the derivation as MathML, one formula a line."""
-        return present.to_mathml(self._of(), order)
-
-    def cumulant(self, order: int) -> sp.Expr:
-        """Return the tilted cumulant K^(order)(t) as an expression of the tilt.
-
-        Where neither it nor K has a closed form it is given by the tilted raw moments
-        m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}.
-
-        Parameters
-        ----------
-        order : int, 1 or more
-
-        Raises
-        ------
-        InputError
-            For an order below 1.
-        """
-        check_order(order, 1)
-        found = self._derivative(order)
-        return cumulant_in_moments(order, self._of().cgf.tilt) if found is None else found
-
-    def _derivative(self, order: int) -> sp.Expr | None:
-        """K^(order) where K has a closed form, and it has derivatives in closed form, in time."""
-        d = self._of()
-        tilt, expression = d.cgf.tilt, d.cgf.expression
-        if expression is None:
-            return None
-        found = d.clock.attempt(
-            lambda: derivative_of(expression, tilt, order), None, _SHARE, _LEAST
-        )
-        # A special function may have no derivative by its parameters.
-        return None if found is None or found.has(sp.Derivative, sp.Subs) else found
-
-    def msd(self, order: int, substitute: bool = False) -> sp.Expr:
-        """Return MSD_order ≈ δ(ε), the method of steepest descent [SPA (60), (61)].
-
-        MSD_k = e^{F₀}/√(2πF₂)·(1 + corrections up to n^{−k}), F_j the j-th derivative of
-        F(z) = nK(z) − εz − log z − log(1+z) at t.
-
-        Parameters
-        ----------
-        order : int, 0 or more
-        substitute : bool
-            Put the closed-form CGF in, for n steps at ε and tilt t.
-
-        Raises
-        ------
-        InputError
-            For a negative order, or a substitution without a closed form.
-        """
-        from symdp.expansion import F, saddlepoint_series
-
-        check_order(order, 0)
-        formula = sp.exp(F(0)) / sp.sqrt(2 * sp.pi * F(2)) * saddlepoint_series(order)
-        if not substitute:
-            return formula
-        return formula.xreplace(dict(self.saddle_terms(order)))
-
-    def saddle_terms(
-        self, order: int, substitute: bool = True
-    ) -> tuple[tuple[sp.Symbol, sp.Expr], ...]:
-        """Return what F₀, F₁, … of `msd` mean: F_j = nK⁽ʲ⁾(t) + (d/dt)ʲ(−εt − log t − log(1+t)).
-
-        F_j for j ≤ 2·order + 2 and t > 0 [SPA (48)].
-
-        Parameters
-        ----------
-        order : int, 0 or more
-            Of the series that they are for.
-        substitute : bool
-            Put this mechanism's own K and its derivatives in; otherwise they stay κ₀, κ₁, …,
-            which `cumulant` gives, so that the terms are short whatever K is.
-
-        Raises
-        ------
-        InputError
-            For a negative order, or a substitution without a closed form.
-
-        Examples
-        --------
-        >>> import symdp
-        >>> from symdp.derive import derive
-        >>> derive(symdp.mechanisms.gaussian).saddle_terms(0)[2]
-        (F_2, n/sigma**2 + (t + 1)**(-2) + t**(-2))
-        """
-        from symdp.expansion import F
-
-        check_order(order, 0)
-        tilt = self._of().cgf.tilt
-        z = sp.Symbol(tilt.name, positive=True)  # the saddle point lies right of 0
-        rest = -EPSILON * z - sp.log(z) - sp.log(1 + z)
-        terms = []
-        for j in range(2 * order + 3):
-            own: sp.Expr = sp.Symbol(f"kappa_{j}", real=True)
-            if substitute:
-                found = self.closed_derivative(j) if j else self.closed_form()
-                own = found.xreplace({tilt: z})
-            terms.append((F(j), COUNT * own + sp.diff(rest, z, j)))
-        return tuple(terms)
-
-    def edgeworth(self, order: int, substitute: bool = False, at: sp.Expr | int = 0) -> sp.Expr:
-        """Return E_order(x), the Edgeworth series of the standardised loss's distribution function.
-
-        E_k(x) = Φ(x) − φ(x) Σ_{j≤k} p_j(x) in λ_j = κ_j/κ₂^{j/2}, as behind [EA Prop 3.2].
-
-        Parameters
-        ----------
-        order : int, 0 or more
-        substitute : bool
-            Put the cumulants of n steps in: those under P for `at` = 0, under Q for `at` = −1.
-        at : the tilt of the cumulants
-
-        Raises
-        ------
-        InputError
-            For a negative order, or a substitution without a closed form.
-        """
-        from symdp.expansion import edgeworth_polynomials, standardised_cumulant
-
-        check_order(order, 0)
-        x = sp.Symbol("x", real=True)
-        normal = (1 + sp.erf(x / sp.sqrt(2))) / 2
-        density = sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
-        formula = normal - density * sp.Add(*edgeworth_polynomials(order))
-        if not substitute:
-            return formula
-        kappa = {j: self.cumulant_at(j, at) for j in range(2, order + 3)}
-        half = sp.Rational(1, 2)
-        return formula.xreplace(
-            {
-                standardised_cumulant(j): COUNT ** (1 - j * half)
-                * kappa[j]
-                / kappa[2] ** (j * half)
-                for j in range(3, order + 3)
-            }
-        )
-
-    def cumulant_at(self, order: int, at: sp.Expr | int) -> sp.Expr:
-        """Return the closed-form cumulant at one tilt, as a limit where the formula reads 0/0.
-
-        Raises
-        ------
-        InputError
-            Where there is no closed form, or the limit was not found.
-        """
-        check_order(order, 1)
-        if not isinstance(at, int | sp.Expr):
-            raise InputError(f"the tilt must be a number or a SymPy expression, not {at!r}")
-        d, derivative = self._of(), self.closed_derivative(order)
-        place = sp.sympify(at, strict=True)
-        value = derivative.subs(d.cgf.tilt, place)
-        if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
-            seconds = min(_SECONDS_OF_A_LIMIT, max(_LEAST, d.clock.left))
-            limit = compute("limit", (derivative, d.cgf.tilt, place, "+"), seconds)
-            if limit is None:
-                raise InputError(f"the cumulant of order {order} has no value found at {place}")
-            return limit
-        return tidy.simplify(value)
-
-    def asymptotics(self, order: int = 1, substitute: bool = False) -> tuple[Expansion, ...]:
-        """Return how t₀ and log δ behave for many steps, in three regimes of ε.
-
-        "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.
-
-        Parameters
-        ----------
-        order : int, 0 or more
-            Terms after the leading one.
-        substitute : bool
-            Put the closed-form CGF in, and solve for the tilt s where a formula does.
-
-        Raises
-        ------
-        InputError
-            For a negative order, or a substitution without a closed form.
-
-        Examples
-        --------
-        >>> import symdp
-        >>> from symdp.derive import derive
-        >>> central, fixed, large = derive(symdp.mechanisms.gaussian).asymptotics(0, True)
-        >>> fixed.tilt, large.tilt
-        (2*sigma**2/n, level*sigma**2 - 1/2)
-        """
-        from symdp.derive.asymptotics import LEVEL, expansions, substituted
-        from symdp.derive.tails.constants import invert_slope
-
-        check_order(order, 0)
-        d = self._of()
-        found = expansions(order, d.pair.is_discrete)
-        if not substitute:
-            return found
-        levels = {"fixed": sp.S.Zero, "large": LEVEL}
-        places = {name: invert_slope(d, level) for name, level in levels.items()}
-        return tuple(
-            substituted(
-                expansion,
-                lambda j: self.cumulant_at(j, 0),
-                lambda j: self.closed_derivative(j) if j else self.closed_form(),
-                d.cgf.tilt,
-                places.get(expansion.regime),
-            )
-            for expansion in found
-        )
-
-    def epsilon_asymptotics(
-        self, order: int = 1, substitute: bool = True, rate_order: int = 4
-    ) -> EpsilonAsymptotics:
-        """Return ε at fixed δ for many steps: nκ₁ + z√(nκ₂) + (z² − 1)κ₃/6κ₂ − 1 + O(n^{−1/2}).
-
-        z is Φ̄⁻¹(δ) and κ_j the cumulants of one step.  An estimate, for n so large that
-        √(nκ₂) is well above 1.
-
-        Parameters
-        ----------
-        order : int, 0 or more
-            0 ends with z√(nκ₂), 1 with the terms free of n.
-        substitute : bool
-            Put this mechanism's cumulants in: from its closed-form CGF, or of a Poisson-sampled
-            pair as series in the rate.
-        rate_order : int, 2 or more
-            The power of the rate up to which such series go.
-
-        Raises
-        ------
-        InputError
-            For a negative order, a loss that is infinite with positive probability or lies on a
-            lattice (from order 1 on), or cumulants without a closed form.
-
-        Examples
-        --------
-        >>> import symdp
-        >>> symdp.derive(symdp.mechanisms.gaussian).epsilon_asymptotics(1).epsilon
-        sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1
-        """
-        from symdp.derive.asymptotics import kappa
-        from symdp.derive.epsilon_asymptotics import QUANTILE, in_cumulants
-
-        check_order(order, 0)
-        check_order(rate_order, 2)
-        d = self._of()
-        if d.mass_at_infinity != 0:
-            raise InputError(
-                "the loss is infinite with positive probability, which n steps bring to 1: "
-                "epsilon does not exist for large n"
-            )
-        found = in_cumulants(order, d.pair.is_discrete)
-        if not substitute:
-            return found
-        values, power = self._cumulants(order + 2, rate_order)
-        rules = {kappa(j): value for j, value in enumerate(values, start=1)}
-        terms = tuple(replace(t, expression=t.expression.subs(rules)) for t in found.terms)
-        more = sp.S.Zero
-        if power is not None:
-            with suppress(InputError):  # of a moment that is infinite
-                first, second = self._cumulants(2, power + 1)[0]
-                root = sp.sqrt(COUNT) * (sp.sqrt(second) - sp.sqrt(values[1]))
-                more = COUNT * (first - values[0]) + QUANTILE * root
-        terms = tuple(t for t in terms if t.expression != 0)
-        return replace(found, terms=terms, rate_order=power, next_rate_term=more)
-
-    def _cumulants(self, highest: int, rate_order: int) -> tuple[tuple[sp.Expr, ...], int | None]:
-        """Return κ₁, …, and the power of the rate that they are series up to, if they are."""
-        from symdp.derive.cgf import derive_cgf
-        from symdp.derive.epsilon_asymptotics import sampled_cumulants
-        from symdp.derive.orders import sampled_pair, value_at
-
-        d = self._of()
-        if d.cgf.expression is not None:
-            return tuple(self.cumulant_at(j, 0) for j in range(1, highest + 1)), None
-        sampled = sampled_pair(d.pair)
-        base = None if sampled is None else derive_cgf(sampled.base, d.time_limit, d.below_one)
-        if sampled is None or base is None or base.expression is None:
-            self.closed_form()  # raises, and says why there is none
-        assert sampled is not None
-        assert base is not None
-
-        def likelihood(i: int) -> sp.Expr:
-            found = sp.S.Zero if i < 2 else value_at(base, sp.Integer(i - 1))
-            if found is sp.oo:
-                raise InputError(
-                    f"E (P/Q)^{i} is infinite: the cumulants are no series in the rate"
-                )
-            return sp.exp(found)
-
-        own = sampled_cumulants(highest, sampled.rate, likelihood, sampled.is_reversed, rate_order)
-        return own, rate_order
-
-    def closed_form(self) -> sp.Expr:
-        """Return K(t).
-
-        Raises
-        ------
-        InputError
-            Where it has no closed form.
-        """
-        d = self._of()
-        if d.cgf.expression is None:
-            raise InputError(
-                f"{d.mechanism.name} has no closed-form CGF to substitute ({d.cgf.reason}); "
-                "leave substitute out"
-            )
-        return d.cgf.expression
-
-    def closed_derivative(self, order: int) -> sp.Expr:
-        """Return K^(order)(t).
-
-        Raises
-        ------
-        InputError
-            Where K or its derivative has no closed form.
-        """
-        self.closed_form()
-        found = self._derivative(order)
-        if found is None:
-            raise InputError(
-                f"the derivative of order {order} of {self._of().mechanism.name}'s CGF has no "
-                "closed form; leave substitute out"
-            )
-        return found
-
-
-def check_order(order: int, least: int) -> None:
-    """Refuse an order that is no whole number, or below the least.
+    Parameters
+    ----------
+    order : int, 1 or more
 
     Raises
     ------
     InputError
-        For such an order.
+        For an order below 1.
     """
-    if not isinstance(order, int) or isinstance(order, bool) or order < least:
-        raise InputError(f"the order must be a whole number, {least} or more, not {order!r}")
+    check_order(order, 1)
+    found = _derivative(d, order)
+    return cumulant_in_moments(order, d.cgf.tilt) if found is None else found
+
+
+def _derivative(d: HasCGF, order: int) -> sp.Expr | None:
+    """K^(order) where K has a closed form, and it has derivatives in closed form, in time."""
+    tilt, expression = d.cgf.tilt, d.cgf.expression
+    if expression is None:
+        return None
+    found = d.clock.attempt(lambda: derivative_of(expression, tilt, order), None, _SHARE, _LEAST)
+    # A special function may have no derivative by its parameters.
+    return None if found is None or found.has(sp.Derivative, sp.Subs) else found
+
+
+def msd(d: HasCGF, order: int, substitute: bool = False) -> sp.Expr:
+    """Return MSD_order ≈ δ(ε), the method of steepest descent [SPA (60), (61)].
+
+    MSD_k = e^{F₀}/√(2πF₂)·(1 + corrections up to n^{−k}), F_j the j-th derivative of
+    F(z) = nK(z) − εz − log z − log(1+z) at t.
+
+    Parameters
+    ----------
+    order : int, 0 or more
+    substitute : bool
+        Put the closed-form CGF in, for n steps at ε and tilt t.
+
+    Raises
+    ------
+    InputError
+        For a negative order, or a substitution without a closed form.
+    """
+
+    check_order(order, 0)
+    formula = sp.exp(F(0)) / sp.sqrt(2 * sp.pi * F(2)) * saddlepoint_series(order)
+    if not substitute:
+        return formula
+    return formula.xreplace(dict(saddle_terms(d, order)))
+
+
+def saddle_terms(
+    d: HasCGF, order: int, substitute: bool = True
+) -> tuple[tuple[sp.Symbol, sp.Expr], ...]:
+    """Return what F₀, F₁, … of `msd` mean: F_j = nK⁽ʲ⁾(t) + (d/dt)ʲ(−εt − log t − log(1+t)).
+
+    F_j for j ≤ 2·order + 2 and t > 0 [SPA (48)].
+
+    Parameters
+    ----------
+    order : int, 0 or more
+        Of the series that they are for.
+    substitute : bool
+        Put this mechanism's own K and its derivatives in; otherwise they stay κ₀, κ₁, …,
+        which `cumulant` gives, so that the terms are short whatever K is.
+
+    Raises
+    ------
+    InputError
+        For a negative order, or a substitution without a closed form.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> from symdp.derive import derive
+    >>> derive(symdp.mechanisms.gaussian).saddle_terms(0)[2]
+    (F_2, n/sigma**2 + (t + 1)**(-2) + t**(-2))
+    """
+
+    check_order(order, 0)
+    tilt = d.cgf.tilt
+    z = sp.Symbol(tilt.name, positive=True)  # the saddle point lies right of 0
+    rest = -EPSILON * z - sp.log(z) - sp.log(1 + z)
+    terms = []
+    for j in range(2 * order + 3):
+        own: sp.Expr = sp.Symbol(f"kappa_{j}", real=True)
+        if substitute:
+            found = closed_derivative(d, j) if j else closed_form(d)
+            own = found.xreplace({tilt: z})
+        terms.append((F(j), COUNT * own + sp.diff(rest, z, j)))
+    return tuple(terms)
+
+
+def edgeworth(d: HasCGF, order: int, substitute: bool = False, at: sp.Expr | int = 0) -> sp.Expr:
+    """Return E_order(x), the Edgeworth series of the standardised loss's distribution function.
+
+    E_k(x) = Φ(x) − φ(x) Σ_{j≤k} p_j(x) in λ_j = κ_j/κ₂^{j/2}, as behind [EA Prop 3.2].
+
+    Parameters
+    ----------
+    order : int, 0 or more
+    substitute : bool
+        Put the cumulants of n steps in: those under P for `at` = 0, under Q for `at` = −1.
+    at : the tilt of the cumulants
+
+    Raises
+    ------
+    InputError
+        For a negative order, or a substitution without a closed form.
+    """
+
+    check_order(order, 0)
+    x = sp.Symbol("x", real=True)
+    normal = (1 + sp.erf(x / sp.sqrt(2))) / 2
+    density = sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
+    formula = normal - density * sp.Add(*edgeworth_polynomials(order))
+    if not substitute:
+        return formula
+    kappa = {j: cumulant_at(d, j, at) for j in range(2, order + 3)}
+    half = sp.Rational(1, 2)
+    return formula.xreplace(
+        {
+            standardised_cumulant(j): COUNT ** (1 - j * half) * kappa[j] / kappa[2] ** (j * half)
+            for j in range(3, order + 3)
+        }
+    )
+
+
+def cumulant_at(d: HasCGF, order: int, at: sp.Expr | int) -> sp.Expr:
+    """Return the closed-form cumulant at one tilt, as a limit where the formula reads 0/0.
+
+    Raises
+    ------
+    InputError
+        Where there is no closed form, or the limit was not found.
+    """
+    check_order(order, 1)
+    if not isinstance(at, int | sp.Expr):
+        raise InputError(f"the tilt must be a number or a SymPy expression, not {at!r}")
+    derivative = closed_derivative(d, order)
+    place = sp.sympify(at, strict=True)
+    value = derivative.subs(d.cgf.tilt, place)
+    if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+        seconds = min(_SECONDS_OF_A_LIMIT, max(_LEAST, d.clock.left))
+        limit = compute("limit", (derivative, d.cgf.tilt, place, "+"), seconds)
+        if limit is None:
+            raise InputError(f"the cumulant of order {order} has no value found at {place}")
+        return limit
+    return tidy.simplify(value)
+
+
+def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tuple[Expansion, ...]:
+    """Return how t₀ and log δ behave for many steps, in three regimes of ε.
+
+    "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.
+
+    Parameters
+    ----------
+    order : int, 0 or more
+        Terms after the leading one.
+    substitute : bool
+        Put the closed-form CGF in, and solve for the tilt s where a formula does.
+
+    Raises
+    ------
+    InputError
+        For a negative order, or a substitution without a closed form.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> from symdp.derive import derive
+    >>> central, fixed, large = derive(symdp.mechanisms.gaussian).asymptotics(0, True)
+    >>> fixed.tilt, large.tilt
+    (2*sigma**2/n, level*sigma**2 - 1/2)
+    """
+
+    check_order(order, 0)
+    found = expansions(order, d.pair.is_discrete)
+    if not substitute:
+        return found
+    levels = {"fixed": sp.S.Zero, "large": LEVEL}
+    places = {name: invert_slope(d, level) for name, level in levels.items()}
+    return tuple(
+        substituted(
+            expansion,
+            lambda j: cumulant_at(d, j, 0),
+            lambda j: closed_derivative(d, j) if j else closed_form(d),
+            d.cgf.tilt,
+            places.get(expansion.regime),
+        )
+        for expansion in found
+    )
+
+
+def epsilon_asymptotics(
+    d: PrivacyLoss, order: int = 1, substitute: bool = True, rate_order: int = 4
+) -> EpsilonAsymptotics:
+    """Return ε at fixed δ for many steps: nκ₁ + z√(nκ₂) + (z² − 1)κ₃/6κ₂ − 1 + O(n^{−1/2}).
+
+    z is Φ̄⁻¹(δ) and κ_j the cumulants of one step.  An estimate, for n so large that
+    √(nκ₂) is well above 1.
+
+    Parameters
+    ----------
+    order : int, 0 or more
+        0 ends with z√(nκ₂), 1 with the terms free of n.
+    substitute : bool
+        Put this mechanism's cumulants in: from its closed-form CGF, or of a Poisson-sampled
+        pair as series in the rate.
+    rate_order : int, 2 or more
+        The power of the rate up to which such series go.
+
+    Raises
+    ------
+    InputError
+        For a negative order, a loss that is infinite with positive probability or lies on a
+        lattice (from order 1 on), or cumulants without a closed form.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> symdp.derive(symdp.mechanisms.gaussian).epsilon_asymptotics(1).epsilon
+    sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1
+    """
+
+    check_order(order, 0)
+    check_order(rate_order, 2)
+    if d.mass_at_infinity != 0:
+        raise InputError(
+            "the loss is infinite with positive probability, which n steps bring to 1: "
+            "epsilon does not exist for large n"
+        )
+    found = in_cumulants(order, d.pair.is_discrete)
+    if not substitute:
+        return found
+    values, power = _cumulants(d, order + 2, rate_order)
+    rules = {kappa(j): value for j, value in enumerate(values, start=1)}
+    terms = tuple(replace(t, expression=t.expression.subs(rules)) for t in found.terms)
+    more = sp.S.Zero
+    if power is not None:
+        with suppress(InputError):  # of a moment that is infinite
+            first, second = _cumulants(d, 2, power + 1)[0]
+            root = sp.sqrt(COUNT) * (sp.sqrt(second) - sp.sqrt(values[1]))
+            more = COUNT * (first - values[0]) + QUANTILE * root
+    terms = tuple(t for t in terms if t.expression != 0)
+    return replace(found, terms=terms, rate_order=power, next_rate_term=more)
+
+
+def _cumulants(
+    d: PrivacyLoss, highest: int, rate_order: int
+) -> tuple[tuple[sp.Expr, ...], int | None]:
+    """Return κ₁, …, and the power of the rate that they are series up to, if they are."""
+
+    if d.cgf.expression is not None:
+        return tuple(cumulant_at(d, j, 0) for j in range(1, highest + 1)), None
+    sampled = sampled_pair(d.pair)
+    base = None if sampled is None else derive_cgf(sampled.base, d.time_limit, d.below_one)
+    if sampled is None or base is None or base.expression is None:
+        closed_form(d)  # raises, and says why there is none
+    assert sampled is not None
+    assert base is not None
+
+    def likelihood(i: int) -> sp.Expr:
+        found = sp.S.Zero if i < 2 else value_at(base, sp.Integer(i - 1))
+        if found is sp.oo:
+            raise InputError(f"E (P/Q)^{i} is infinite: the cumulants are no series in the rate")
+        return sp.exp(found)
+
+    own = sampled_cumulants(highest, sampled.rate, likelihood, sampled.is_reversed, rate_order)
+    return own, rate_order
+
+
+def closed_form(d: HasCGF) -> sp.Expr:
+    """Return K(t).
+
+    Raises
+    ------
+    InputError
+        Where it has no closed form.
+    """
+    if d.cgf.expression is None:
+        raise InputError(
+            f"{d.mechanism.name} has no closed-form CGF to substitute ({d.cgf.reason}); "
+            "leave substitute out"
+        )
+    return d.cgf.expression
+
+
+def closed_derivative(d: HasCGF, order: int) -> sp.Expr:
+    """Return K^(order)(t).
+
+    Raises
+    ------
+    InputError
+        Where K or its derivative has no closed form.
+    """
+    closed_form(d)
+    found = _derivative(d, order)
+    if found is None:
+        raise InputError(
+            f"the derivative of order {order} of {d.mechanism.name}'s CGF has no "
+            "closed form; leave substitute out"
+        )
+    return found
+
+
+def invert_slope(d: HasCGF, level: sp.Expr) -> sp.Expr | None:
+    """Return the tilt t with K′(t) = level where a formula gives it, else None.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> from symdp.derive import derive
+    >>> invert_slope(derive(symdp.mechanisms.gaussian), sp.S.Zero)
+    -1/2
+    """
+    if d.cgf.expression is None:
+        return None
+    slope = cumulant(d, 1).rewrite(sp.exp)
+    return _inverse(sp.numer(tidy.together(slope - level)), d.cgf.tilt)
+
+
+def _inverse(equation: sp.Expr, tilt: sp.Symbol) -> sp.Expr | None:
+    """Solve an equation that is linear in t, or in one exponential of t."""
+    expanded = sp.expand(equation)
+    if expanded.is_polynomial(tilt):
+        if sp.degree(expanded, tilt) != 1:
+            return None
+        return tidy.factor(-expanded.coeff(tilt, 0) / expanded.coeff(tilt, 1))
+    terms = exponential_terms(expanded, tilt)
+    if terms is None:
+        return None
+    collected: dict[sp.Expr, sp.Expr] = {}
+    for coefficient, exponent in terms:
+        rate = sp.expand(exponent).coeff(tilt, 1)
+        rest = tidy.simplify(exponent - rate * tilt)
+        if tilt in rest.free_symbols:
+            return None
+        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(rest)
+    if len(collected) != 2:
+        return None
+    (a, b), (c, e) = collected.items()
+    return tidy.simplify(sp.log(tidy.simplify(-e / b)) / (a - c))

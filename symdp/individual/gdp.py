@@ -137,7 +137,7 @@ def _gaussian_loss(mechanism: Mechanism) -> float | None:
     """Return μ where the CGF is proved to be μ²z(1+z)/2, in both directions; else None."""
     import sympy as sp
 
-    from symdp.derive.derivation import derive
+    from symdp.derive import derive
 
     values = []
     for direction in ("remove", "add"):

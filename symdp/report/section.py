@@ -87,7 +87,7 @@ def section(
         advance(f"derivation of {mechanism.name}")
         try:
             blocks += derivation_blocks(mechanism, count, epsilon)
-            sources += citations(derive(mechanism))
+            sources += citations(mechanism)
         except InputError as error:
             blocks.append(Paragraph(f"{mechanism.name}: not derived: {error}", "warning"))
     text = (

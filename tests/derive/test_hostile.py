@@ -19,6 +19,7 @@ from symdp.emit.mathml import mathml_of_name
 from symdp.errors import AccuracyError
 
 derivation = import_module("symdp.derive.derivation")
+privacy_loss = import_module("symdp.derive.privacy_loss")
 R = sp.Rational
 
 
@@ -77,7 +78,7 @@ def test_a_part_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch)
         time.sleep(60)
 
     monkeypatch.setattr(import_module("symdp.derive.pld"), "pld_density", sleep)
-    monkeypatch.setattr(derivation, "range_or_reason", sleep)
+    monkeypatch.setattr(privacy_loss, "range_or_reason", sleep)
     constants = import_module("symdp.derive.tails.constants")
     monkeypatch.setattr(constants, "van_der_corput_formula", sleep)
     found = derive(symdp.mechanisms.gaussian, time_limit=1.0)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import sympy as sp
 
 from symdp.derive import tidy
-from symdp.derive.normal_form import exponential_terms
 from symdp.derive.records import COUNT, EPSILON
+from symdp.derive.series import cumulant, cumulant_at, invert_slope
 from symdp.derive.signs import compare
 from symdp.derive.tails.records import Rule, TailConstant, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
@@ -18,7 +18,7 @@ from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
+    from symdp.derive.privacy_loss import PrivacyLoss
 
 ORDERS = (1, 2, 3)  # of the tail constants
 _FEW_POINTS = 4  # whose third moment is written out
@@ -30,7 +30,7 @@ _SHARE, _LEAST = 0.2, 0.1  # of the clock, and seconds, for each formula
 T = TypeVar("T")
 
 
-def derive_tails(derivation: Derivation) -> Tails:
+def derive_tails(derivation: PrivacyLoss) -> Tails:
     """Return the tail constants of a loss.
 
     Tails under P and under Q: Chernoff exponents [SPA (40)], Hoeffding's bound with the width τ and
@@ -39,7 +39,7 @@ def derive_tails(derivation: Derivation) -> Tails:
 
     Parameters
     ----------
-    derivation : Derivation
+    derivation : PrivacyLoss
 
     Examples
     --------
@@ -55,12 +55,12 @@ def derive_tails(derivation: Derivation) -> Tails:
     return Tails(tuple(constant for part in parts for constant in part(derivation)))
 
 
-def _tried(d: Derivation, work: Callable[[], T], otherwise: T) -> T:
+def _tried(d: PrivacyLoss, work: Callable[[], T], otherwise: T) -> T:
     """What the work finds within its share of the derivation's time."""
     return d.clock.attempt(work, otherwise, _SHARE, _LEAST)
 
 
-def _sums(d: Derivation) -> Iterator[TailConstant]:
+def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
     width = _tried(d, lambda: loss_width(d), None)
     tau: _Formula = (width, "") if width is not None else (None, "its range was not found")
     means = {under: _tried(d, partial(_mean, d, under), None) for under in ("P", "Q")}
@@ -96,7 +96,7 @@ def _sums(d: Derivation) -> Iterator[TailConstant]:
         )
 
 
-def _squares(d: Derivation) -> Iterator[TailConstant]:
+def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
     squares = {
         under: _tried(d, partial(sub_gaussian_square, d, under), _LATE) for under in ("P", "Q")
     }
@@ -143,7 +143,7 @@ def _everywhere(variance: sp.Expr | None) -> _Formula:
     return None, "it is a supremum over tilts"
 
 
-def _exponential(d: Derivation) -> Iterator[TailConstant]:
+def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
     variance = _tried(d, partial(normal_variance, d), None)
     for under in ("P", "Q"):
         scale, reason = _tried(d, partial(_scale, d, 0 if under == "P" else -1), _LATE)
@@ -165,7 +165,7 @@ def _exponential(d: Derivation) -> Iterator[TailConstant]:
         )
 
 
-def _scale(d: Derivation, base: int) -> _Formula:
+def _scale(d: PrivacyLoss, base: int) -> _Formula:
     if d.cgf.domain is None:
         return None, "the domain of the CGF was not found"
     if d.cgf.domain_is_numeric:
@@ -183,9 +183,9 @@ def _scale(d: Derivation, base: int) -> _Formula:
     return sp.factor_terms(2 / nearest), ""
 
 
-def _of_one_tilt(d: Derivation) -> Iterator[TailConstant]:
+def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
     third, reason = _tried(d, partial(_third, d), _LATE)
-    ratio, why = (None, reason) if third is None else _standardised(third, d.cumulant(2))
+    ratio, why = (None, reason) if third is None else _standardised(third, cumulant(d, 2))
     yield TailConstant(
         "third_moment", "P_t", "E_t|ℓ − E_t ℓ|³ under dP_t ∝ e^(tℓ)dP", third, reason, ("t",),
         Rule("third moment"), d,
@@ -218,12 +218,12 @@ def _standardised(third: sp.Expr, variance: sp.Expr) -> _Formula:
     return third / variance ** sp.Rational(3, 2), ""
 
 
-def _mean(d: Derivation, under: str) -> sp.Expr | None:
+def _mean(d: PrivacyLoss, under: str) -> sp.Expr | None:
     """Return E_P ℓ = K′(0) or E_Q ℓ = K′(−1) of the finite loss, None without a closed form."""
     if d.cgf.expression is None:
         return None
     try:
-        return d.cumulant_at(1, 0 if under == "P" else -1)
+        return cumulant_at(d, 1, 0 if under == "P" else -1)
     except InputError:
         return None
 
@@ -239,7 +239,7 @@ def _quadratic(square: sp.Expr | None, mean: sp.Expr | None, under: str, reason:
     return -((EPSILON - COUNT * mean) ** 2) / (2 * COUNT * sp.factor_terms(square)), ""
 
 
-def _legendre(d: Derivation, under: str) -> _Formula:
+def _legendre(d: PrivacyLoss, under: str) -> _Formula:
     """Return nK(s*) − s*ε with K′(s*) = ε/n where K′ can be inverted by formula."""
     cgf = d.cgf
     if cgf.expression is None:
@@ -254,22 +254,6 @@ def _legendre(d: Derivation, under: str) -> _Formula:
     return _shortest(value), ""
 
 
-def invert_slope(d: Derivation, level: sp.Expr) -> sp.Expr | None:
-    """Return the tilt t with K′(t) = level where a formula gives it, else None.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> invert_slope(derive(symdp.mechanisms.gaussian), sp.S.Zero)
-    -1/2
-    """
-    if d.cgf.expression is None:
-        return None
-    slope = d.cumulant(1).rewrite(sp.exp)
-    return _inverse(sp.numer(tidy.together(slope - level)), d.cgf.tilt)
-
-
 def _shortest(value: sp.Expr) -> sp.Expr:
     """Tidy a formula; logs keep to themselves, since combined ones take powers of symbols."""
     tidied = value.replace(sp.log, lambda inside: sp.log(tidy.factor(tidy.together(inside))))
@@ -279,36 +263,13 @@ def _shortest(value: sp.Expr) -> sp.Expr:
     return min(forms, key=sp.count_ops)
 
 
-def _inverse(equation: sp.Expr, tilt: sp.Symbol) -> sp.Expr | None:
-    """Solve an equation that is linear in t, or in one exponential of t."""
-    expanded = sp.expand(equation)
-    if expanded.is_polynomial(tilt):
-        if sp.degree(expanded, tilt) != 1:
-            return None
-        return tidy.factor(-expanded.coeff(tilt, 0) / expanded.coeff(tilt, 1))
-    terms = exponential_terms(expanded, tilt)
-    if terms is None:
-        return None
-    collected: dict[sp.Expr, sp.Expr] = {}
-    for coefficient, exponent in terms:
-        rate = sp.expand(exponent).coeff(tilt, 1)
-        rest = tidy.simplify(exponent - rate * tilt)
-        if tilt in rest.free_symbols:
-            return None
-        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(rest)
-    if len(collected) != 2:
-        return None
-    (a, b), (c, e) = collected.items()
-    return tidy.simplify(sp.log(tidy.simplify(-e / b)) / (a - c))
-
-
-def _third(d: Derivation) -> _Formula:
+def _third(d: PrivacyLoss) -> _Formula:
     variance = normal_variance(d)
     if variance is not None:
         return 2 * sp.sqrt(2 / sp.pi) * variance ** sp.Rational(3, 2), ""
     finite = [point for point in d.points if not point.loss.is_infinite and point.p != 0]
     if 0 < len(finite) <= _FEW_POINTS and d.cgf.expression is not None:
-        tilt, mean = d.cgf.tilt, d.cumulant(1)
+        tilt, mean = d.cgf.tilt, cumulant(d, 1)
         weights = (point.p * sp.exp(tilt * point.loss - d.cgf.expression) for point in finite)
         losses = (sp.Abs(point.loss - mean) ** 3 for point in finite)
         return sp.Add(*(w * c for w, c in zip(weights, losses, strict=True))), ""

@@ -11,7 +11,7 @@ import sympy as sp
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
+    from symdp.derive.privacy_loss import PrivacyLoss
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class TailConstant:
     reason: str
     arguments: tuple[str, ...]
     rule: Rule = field(repr=False)
-    derivation: Derivation = field(repr=False, compare=False)
+    derivation: PrivacyLoss = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)

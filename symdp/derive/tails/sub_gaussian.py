@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.derive.series import cumulant
 from symdp.derive.signs import compare, sign_of
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
+    from symdp.derive.privacy_loss import PrivacyLoss
 
 Range = tuple[sp.Expr, sp.Expr]
 
@@ -126,7 +127,7 @@ def concavity(log_density: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
     return kappa if sign_of(kappa) == 1 else None
 
 
-def sub_gaussian_square(derivation: Derivation, under: str) -> tuple[sp.Expr | None, str]:
+def sub_gaussian_square(derivation: PrivacyLoss, under: str) -> tuple[sp.Expr | None, str]:
     """Return s² with log E e^{u(L − EL)} ≤ s²u²/2 for every real u, or None and the reason.
 
     Three theorems are tried: a CGF of degree 2 is that of a normal loss, s² = K″; a loss of width
@@ -135,7 +136,7 @@ def sub_gaussian_square(derivation: Derivation, under: str) -> tuple[sp.Expr | N
 
     Parameters
     ----------
-    derivation : Derivation
+    derivation : PrivacyLoss
     under : {"P", "Q"}
         The law of the variable.
 
@@ -162,17 +163,17 @@ def sub_gaussian_square(derivation: Derivation, under: str) -> tuple[sp.Expr | N
     )
 
 
-def normal_variance(derivation: Derivation) -> sp.Expr | None:
+def normal_variance(derivation: PrivacyLoss) -> sp.Expr | None:
     """Return K″ where the CGF has degree 2, so that the loss is normal; else None."""
     cgf = derivation.cgf
     if cgf.expression is None or not cgf.expression.is_polynomial(cgf.tilt):
         return None
-    variance = sp.factor_terms(derivation.cumulant(2))
+    variance = sp.factor_terms(cumulant(derivation, 2))
     flat = cgf.tilt in variance.free_symbols or sign_of(variance) != 1
     return None if flat else variance
 
 
-def loss_width(derivation: Derivation) -> sp.Expr | None:
+def loss_width(derivation: PrivacyLoss) -> sp.Expr | None:
     """Return τ = sup ℓ − inf ℓ, ∞ allowed, None where the range was not found."""
     if derivation.loss_range is None:
         return None
@@ -182,7 +183,7 @@ def loss_width(derivation: Derivation) -> sp.Expr | None:
     return sp.logcombine(sp.expand(high - low), force=True)
 
 
-def _lipschitz_square(derivation: Derivation, under: str) -> sp.Expr | None:
+def _lipschitz_square(derivation: PrivacyLoss, under: str) -> sp.Expr | None:
     pieces, x = derivation.pieces, derivation.variable
     if not pieces or x.is_integer or any(piece.loss.is_infinite for piece in pieces):
         return None

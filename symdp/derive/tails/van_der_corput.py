@@ -14,7 +14,7 @@ from symdp.derive.tails.sub_gaussian import normal_variance
 from symdp.derive.turning import slope_numerator
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
+    from symdp.derive.privacy_loss import PrivacyLoss
     from symdp.derive.records import Piece
 
 _LONG = 40  # operations of a loss, beyond which its derivatives take too long
@@ -22,7 +22,7 @@ DISCRETE = "the loss is discrete: |φ| does not decay"
 _NUMERIC = "the places where the density of the loss turns have no formula"
 
 
-def van_der_corput_formula(derivation: Derivation, order: int) -> tuple[sp.Expr | None, str]:
+def van_der_corput_formula(derivation: PrivacyLoss, order: int) -> tuple[sp.Expr | None, str]:
     """Return V_k with |φ_t(y) − atoms| ≤ V_k/|y|^k, or None and the reason.
 
     V_k = Σ_pieces [|g_{k−1}| at the ends + ∫ |g_{k−1}′| dx] with g_0 = w/|ℓ′|, g_{j+1} = g_j′/ℓ′
@@ -31,7 +31,7 @@ def van_der_corput_formula(derivation: Derivation, order: int) -> tuple[sp.Expr 
 
     Parameters
     ----------
-    derivation : Derivation
+    derivation : PrivacyLoss
     order : int
         k, 1 or more.
 
@@ -109,7 +109,7 @@ def _vanishes(slope: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -> bo
     return not size.is_comparable or bool(size < sp.Float(10) ** -30)
 
 
-def _unimodal(piece: Piece, derivation: Derivation) -> sp.Expr | None:
+def _unimodal(piece: Piece, derivation: PrivacyLoss) -> sp.Expr | None:
     """Return twice the largest M(t)·g_0 where g_0 turns at most once, None if unknown."""
     x, tilt = derivation.variable, derivation.cgf.tilt
     assert piece.log_p is not None

@@ -1,0 +1,240 @@
+"""The privacy loss of a mechanism in one direction: its range, atoms, law and CGF, in SymPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import sympy as sp
+
+from symdp.derive.cgf import derive_cgf, derive_with_values, tilt_symbol
+from symdp.derive.limits import range_or_reason
+from symdp.derive.masses import atoms, mass_where
+from symdp.derive.orders import cgf_at, check_order
+from symdp.derive.pieces import pieces
+from symdp.derive.pld import inverses, loss_symbol
+from symdp.derive.records import CGF, Atom, Case, Piece, Point
+from symdp.derive.symmetry import Dominance, dominating_direction
+from symdp.errors import InputError
+from symdp.interrupt import Clock, attempt
+
+if TYPE_CHECKING:
+    from symdp.derive.masses import MassRule
+    from symdp.derive.pld import LossLaw
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
+
+T = TypeVar("T")
+
+FOR_CGF = 0.6  # of the time limit; the clock of the other parts has the rest
+_LEAST_FOR_CGF = 4.0  # seconds for the table of integrals and its check where the limit is short
+_SHARE = 0.5  # of the clock, for each other part
+_LEAST = 0.25  # seconds for each
+_LATE = "it was not found within the time limit"
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """The loss of a mechanism, its law and its CGF, each found when it is first asked for.
+
+    Attributes
+    ----------
+    mechanism, direction, pair
+        What was derived from.
+    pieces, points
+        The smooth, monotone pieces of the loss, or the points of a finite list.
+    """
+
+    mechanism: Mechanism
+    direction: str
+    pair: Pair
+    time_limit: float
+    pieces: tuple[Piece, ...]
+    points: tuple[Point, ...]
+    clock: Clock = field(repr=False, compare=False)
+
+    def _part(self, work: Callable[[], T], otherwise: T) -> T:
+        """One part of the derivation, or what stands in for it where its time is up."""
+        return self.clock.attempt(work, otherwise, _SHARE, _LEAST)
+
+    @property
+    def variable(self) -> sp.Symbol:
+        """The variable x of P and Q."""
+        return self.pair.variable
+
+    @cached_property
+    def loss(self) -> sp.Expr:
+        """The privacy loss ℓ(x) = log(P(x)/Q(x)) on the whole support.
+
+        Of a public choice it is that of each pair in turn, by the number of the choice.
+        """
+        if self.pair.alternatives:
+            choice = sp.Symbol("choice", integer=True, positive=True)
+            each = (
+                replace(self, pair=pair, pieces=pieces(pair)) for _, pair in self.pair.alternatives
+            )
+            listed = [(d.loss, sp.Eq(choice, number)) for number, d in enumerate(each, start=1)]
+            return sp.Piecewise(*listed, evaluate=False)
+        x, cases = self.variable, []
+        for point in self.points:
+            cases.append((point.loss, sp.Eq(x, point.value)))
+        for piece in self.pieces:
+            within = x <= piece.upper if x.is_integer else x < piece.upper
+            condition = sp.true if piece.upper is sp.oo or piece is self.pieces[-1] else within
+            if cases and cases[-1][0] == piece.loss:
+                cases[-1] = (piece.loss, condition)
+            else:
+                cases.append((piece.loss, condition))
+        if len(cases) == 1:
+            return cases[0][0]
+        return sp.Piecewise(*cases, evaluate=False)
+
+    @property
+    def loss_range(self) -> tuple[sp.Expr, sp.Expr] | None:
+        """Essential infimum and supremum of the finite loss; None for a `range_reason`."""
+        return self._range[0]
+
+    @property
+    def range_reason(self) -> str:
+        """Why there is no `loss_range`; empty where there is one."""
+        return self._range[1]
+
+    @cached_property
+    def _range(self) -> tuple[tuple[sp.Expr, sp.Expr] | None, str]:
+        parts = self.pieces or tuple(
+            Piece(p.value, p.value, p.p, p.q, p.loss, "constant")
+            for p in self.points
+            if not p.loss.is_infinite
+        )
+        late: tuple[tuple[sp.Expr, sp.Expr] | None, str] = (None, _LATE)
+        return self._part(lambda: range_or_reason(parts, self.variable), late)
+
+    @cached_property
+    def range_cases(self) -> tuple[Case, ...]:
+        """The range for each order of the parameters, where `loss_range` hangs on that order."""
+        from symdp.derive.cases import range_cases
+
+        if self.loss_range is not None or not self.mechanism.parameters:
+            return ()
+        return self._part(lambda: range_cases(self.mechanism, self.direction), ())
+
+    @cached_property
+    def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:
+        """The range of the loss as numbers show it, where `loss_range` was not found.
+
+        Six digits, and no proof; None also where parameters are free.
+        """
+        from symdp.derive.numeric_ends import numeric_range
+
+        if self.loss_range is not None or self.mechanism.parameters or self.points:
+            return None
+        return self._part(lambda: numeric_range(self.pieces, self.variable), None)
+
+    @cached_property
+    def atoms(self) -> tuple[Atom, ...]:
+        """Values that the loss takes on flat pieces or points, with their masses under P."""
+        return atoms(self.pieces, self.points, self.variable)
+
+    @cached_property
+    def mass_at_infinity(self) -> sp.Expr:
+        """δ∞ = P(Q = 0)."""
+        return mass_where(sp.oo, self.pieces, self.points, self.variable)
+
+    @cached_property
+    def mass_at_minus_infinity(self) -> sp.Expr:
+        """Q(P = 0), the mass at infinity of the other direction."""
+        return mass_where(-sp.oo, self.pieces, self.points, self.variable)
+
+    @cached_property
+    def _loss_value(self) -> sp.Symbol:
+        return loss_symbol({self.variable.name, *(p.name for p in self.mechanism.declared)})
+
+    @cached_property
+    def inverse(self) -> tuple[tuple[Piece, sp.Expr | None], ...]:
+        """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
+        found = self._part(
+            lambda: inverses(self.pieces, self.variable, self._loss_value),
+            (None,) * len(self.pieces),
+        )
+        return tuple(zip(self.pieces, found, strict=True))
+
+    @cached_property
+    def pld_density(self) -> LossLaw:
+        """The density ω(s) of the loss under P, atoms apart [FA 5]."""
+        from symdp.derive.pld import LossLaw, pld_density
+
+        backs, s = [back for _, back in self.inverse], self._loss_value
+        return self._part(
+            lambda: pld_density(self.pieces, backs, self.variable, s), LossLaw(s, None, _LATE)
+        )
+
+    @cached_property
+    def pld_cdf(self) -> LossLaw:
+        """P(ℓ ≤ s) of the finite loss: without its atoms, or of atoms alone where they are few."""
+        from symdp.derive.masses import has_few_values, step_function
+        from symdp.derive.pld import LossLaw, pld_cdf
+
+        backs, s, x = [back for _, back in self.inverse], self._loss_value, self.variable
+        late = LossLaw(s, None, _LATE)
+        if self.points or (x.is_integer and has_few_values(self.pieces)):
+            whole = 1 - self.mass_at_infinity
+            return self._part(lambda: step_function(self.atoms, s, whole), late)
+        return self._part(lambda: pld_cdf(self.pieces, backs, x, s), late)
+
+    @cached_property
+    def mass_rules(self) -> tuple[MassRule, ...]:
+        """Loss, mass and P(ℓ ≤ ℓ(k)) of a mechanism on integers whose losses are not listed."""
+        from symdp.derive.masses import has_few_values, mass_rules
+
+        if not self.variable.is_integer or self.points or has_few_values(self.pieces):
+            return ()
+        return self._part(lambda: mass_rules(self.pieces, self.variable), ())
+
+    @cached_property
+    def dominating_direction(self) -> Dominance:
+        """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
+        if self.mechanism.is_mirrored:
+            return Dominance("both", "substituting a record is undone by substituting it back")
+        late = Dominance("unknown", f"{_LATE}: compare both directions in numbers")
+        return self._part(lambda: dominating_direction(self.mechanism.pair("remove")), late)
+
+    @cached_property
+    def cgf(self) -> CGF:
+        """K(t) = log ∫ P^{1+t} Q^{−t}: closed and checked, or numeric with the reason."""
+        limit = FOR_CGF * self.time_limit
+        late = CGF(tilt_symbol(self.pair), None, "numeric", None, reason=_LATE)
+        return attempt(lambda: self._cgf(limit), late, limit + _LEAST_FOR_CGF)
+
+    def _cgf(self, limit: float) -> CGF:
+        """K found with free parameters where there are some with values, which are then put in."""
+        m = self.mechanism
+        if m.template is None or m.sampling is not None or self.pair.support.kind == "points":
+            return derive_cgf(self.pair, limit, self.below_one)
+        values = {p.symbol: m.values[p.name] for p in m.template.declared if p.name in m.values}
+        free = replace(m.template, relation=m.relation).pair(self.direction)
+        return derive_with_values(free, values, self.pair, limit, self.below_one)
+
+    @property
+    def below_one(self) -> tuple[str, ...]:
+        """Names of the parameters that are probabilities."""
+        declared = self.mechanism.declared
+        return tuple(p.name for p in declared if p.domain.endswith("probability"))
+
+    def cgf_at(self, tilt: int) -> sp.Expr:
+        """Return K at a whole tilt in closed form, Poisson-subsampled pairs included (`orders`)."""
+        if not isinstance(tilt, int) or isinstance(tilt, bool):
+            raise InputError(f"the tilt must be a whole number, not {tilt!r}")
+        return cgf_at(self.pair, tilt, self.time_limit, self.below_one)
+
+    def renyi(self, order: int) -> sp.Expr:
+        """Return the Rényi divergence D_α(P‖Q) = K(α − 1)/(α − 1) of a whole order α ≥ 2.
+
+        Raises
+        ------
+        InputError
+            For another order, or where no closed form is known.
+        """
+        check_order(order, 2)
+        return self.cgf_at(order - 1) / (order - 1)
