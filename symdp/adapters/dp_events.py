@@ -1,4 +1,4 @@
-"""From dp-accounting's `DpEvent`s to steps, and from steps to events.
+"""From dp-accounting's `DpEvent`s to steps; the way back is `symdp.adapters.dp_events_out`.
 
 An event says what was run, not whose privacy is counted: the neighbouring relation belongs to the
 accountant. Numbers of an event are taken as the decimals that they print. Events are known by the
@@ -10,14 +10,13 @@ to twice that bound.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 try:
-    from dp_accounting import NeighboringRelation, dp_event
+    from dp_accounting import NeighboringRelation
 except ImportError as error:
     raise ImportError(
         "symdp.adapters.dp_accounting needs dp-accounting: pip install dp-accounting"
@@ -29,18 +28,15 @@ from symdp import mechanisms
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
+from symdp.model.renyi_steps import from_renyi
 from symdp.model.sampling import exact
 from symdp.model.schemes import SCHEMES
-
-if TYPE_CHECKING:
-    from symdp.questions.composition import Composition
 
 RELATIONS = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: ADD_REMOVE,
     NeighboringRelation.REPLACE_ONE: SUBSTITUTION,
     NeighboringRelation.REPLACE_SPECIAL: ZERO_OUT,
 }
-_NAMES = {relation: name for name, relation in RELATIONS.items()}
 # One step: a mechanism and its count. None in a mechanism's place: a release without any privacy.
 Step = tuple[Mechanism | None, int]
 
@@ -162,10 +158,44 @@ def _inner(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate
     inner = getattr(event, "event", event)
     read = _NOISE.get(type(inner).__name__)
     if read is None:
-        raise EventError(inner, "inside a sample symdp knows additive noise only")
+        deviation = _deviation(_gaussians(inner))
+        return _NonPrivate() if deviation == 0 else mechanisms.gaussian(sigma=deviation)
     made = read(inner, relation)
     assert made is not None
     return made
+
+
+def _gaussians(event: Any) -> Iterator[tuple[sp.Expr, int]]:
+    """Yield the deviation and the number of every normal noise that one sample gets."""
+    kind = type(event).__name__
+    if kind == "SelfComposedDpEvent":
+        yield from ((sigma, event.count * many) for sigma, many in _gaussians(event.event))
+    elif kind == "ComposedDpEvent":
+        for part in event.events:
+            yield from _gaussians(part)
+    elif kind == "GaussianDpEvent":
+        yield exact(event.noise_multiplier), 1
+    elif kind != "NoOpDpEvent":
+        why = "inside a sample symdp knows additive noise, and several normal ones"
+        raise EventError(event, why)
+
+
+def _deviation(noises: Iterator[tuple[sp.Expr, int]]) -> sp.Expr:
+    """Return (Σ nσ⁻²)^(−1/2): several normal noises on one sample are one, in a rotated basis."""
+    listed = [(sigma, many) for sigma, many in noises if many]
+    if any(sigma == 0 for sigma, _ in listed):
+        return sp.S.Zero
+    return 1 / sp.sqrt(sp.Add(*(many / sigma**2 for sigma, many in listed)))
+
+
+def _tree(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    """Return one normal step: a record is in one node of every level of one tree."""
+    _require(event, relation, (NeighboringRelation.REPLACE_SPECIAL,))
+    counts = event.step_counts
+    most = max(counts) if hasattr(counts, "__len__") else counts
+    if most < 1:
+        return None
+    return _normal(exact(event.noise_multiplier) / sp.sqrt(int(most).bit_length()))
 
 
 def _poisson(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
@@ -276,6 +306,14 @@ def _epsilon_delta(event: Any, relation: NeighboringRelation) -> Mechanism | _No
     return _pure(event, exact(event.epsilon), exact(event.delta))
 
 
+def _zcdp(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    """Return the Rényi curve ξ + ρα of the event; both 0 is no release."""
+    rho, xi = exact(event.rho), exact(getattr(event, "xi", 0))
+    if rho == 0 == xi:
+        return None
+    return from_renyi(xi + rho * sp.Symbol("alpha"), name="zcdp")
+
+
 def _exponential(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
     return _pure(event, exact(event.epsilon), sp.S.Zero)
 
@@ -310,6 +348,8 @@ _PAIRS: dict[str, Read] = {
     "MixtureOfGaussiansDpEvent": _mixture,
     "RandomizedResponseDpEvent": _randomized_response,
     "EpsilonDeltaDpEvent": _epsilon_delta,
+    "SingleEpochTreeAggregationDpEvent": _tree,
+    "ZCDpEvent": _zcdp,
     "ExponentialMechanismDpEvent": _exponential,
 }
 
@@ -321,62 +361,3 @@ def _require(event: Any, relation: NeighboringRelation, allowed: tuple[Any, ...]
             event,
             f"neighboring_relation must be {names} for `{type(event).__name__}`. Found {relation}.",
         )
-
-
-def event_of(composition: Composition) -> tuple[Any, NeighboringRelation]:
-    """Return a composition as a `DpEvent`, and the neighbouring relation to account for it under.
-
-    A number that no double holds is rounded to the side that costs no privacy: noise down, rates
-    up.
-
-    Raises
-    ------
-    InputError
-        If a step has no event: its noise, its sampling or its relation is unknown there.
-    """
-    name, group = composition.protection.relation, composition.protection.group
-    if name not in _NAMES or group != 1:
-        raise InputError(f"{composition!r:.200}: dp-accounting has no relation {name}, {group}")
-    relation = _NAMES[name]
-    events = []
-    for mechanism, count in composition.steps:
-        event = _event(mechanism)
-        events.append(event if count == 1 else dp_event.SelfComposedDpEvent(event, count))
-    return (events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)), relation
-
-
-def _event(mechanism: Mechanism) -> Any:
-    template = mechanism.template or mechanism
-    known = {
-        mechanisms.gaussian: lambda v: dp_event.GaussianDpEvent(_double(v, up=False)),
-        mechanisms.laplace: lambda v: dp_event.LaplaceDpEvent(_double(v, up=False)),
-        mechanisms.discrete_laplace: lambda v: dp_event.DiscreteLaplaceDpEvent(
-            _double(1 / v, up=True), 1
-        ),
-    }
-    values = list(mechanism.values.values())
-    if template not in known or len(values) != 1:
-        raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
-    event, sampling = known[template](values[0]), mechanism.sampling
-    if sampling is None:
-        return event
-    rate = sp.Rational(sampling.rate)
-    if sampling.scheme == "poisson":
-        return dp_event.PoissonSampledDpEvent(_double(rate, up=True), event)
-    if sampling.scheme == "without_replacement":
-        return dp_event.SampledWithoutReplacementDpEvent(int(rate.q), int(rate.p), event)
-    if sampling.scheme == "with_replacement" and rate.p == 1:
-        return dp_event.SampledWithReplacementDpEvent(int(rate.q), sampling.batch, event)
-    if sampling.scheme == "truncated_poisson" and hasattr(event, "noise_multiplier"):
-        return dp_event.TruncatedSubsampledGaussianDpEvent(
-            sampling.records, _double(rate, up=True), sampling.batch, event.noise_multiplier
-        )
-    raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
-
-
-def _double(value: sp.Expr, *, up: bool) -> float:
-    """Return a double whose decimal is the value, or lies on the side asked for."""
-    found = float(value)
-    while (exact(found) < value) if up else (exact(found) > value):
-        found = math.nextafter(found, math.inf if up else 0.0)
-    return found

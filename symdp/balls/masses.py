@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from symdp.model.renyi_curve import RenyiCurve
+
 if TYPE_CHECKING:
     from symdp.balls.density import MassCheck
     from symdp.model.mechanism import Mechanism
@@ -36,6 +38,8 @@ def checked_steps(
     """Return the same steps, and whether their masses were proved or found by two quadratures."""
     groups: dict[object, list[Mechanism]] = {}
     for mechanism in steps:
+        if isinstance(mechanism.source, RenyiCurve):
+            continue  # it has no densities
         template = mechanism.template
         groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)
     rounded: set[Mechanism] = set()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
 
-from symdp.mechanisms import checked_name, names
+from symdp.mechanisms import checked_name, curve_names, names, path_of
 
 _NOISE = "additive noise"  # the family of a file with a [noise] table
 _RELATIONS = "add_remove"
 _RECORDS = "one record added to or removed from the data; others, where proved, by --relation"
 _IN_FILES = (
-    "A density, two laws, a trade-off function, a privacy profile or shuffled answers of your own: "
-    "a TOML file with [noise], [pair], [trade_off], [profile] or [shuffled]."
+    "A density, two laws, a trade-off function, a privacy profile, a Rényi curve or shuffled "
+    "answers of your own: a TOML file with [noise], [pair], [trade_off], [profile], [renyi] or "
+    "[shuffled]."
 )
 _PAIR = "the change that its two laws stand for"
 
@@ -34,15 +34,16 @@ def list_mechanisms(
 
 
 def _document(name: str) -> dict[str, Any]:
-    text = files("symdp.mechanisms").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    path = path_of(name)
+    assert path is not None
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _print_table() -> None:
     from symdp.cli.display import print_table, say
 
     rows = []
-    for name in names():
+    for name in [*names(), *curve_names()]:
         held = _document(name)
         parameters = ", ".join(f"{p} {word}" for p, word in held["parameters"].items())
         rows.append((name, _family(held), parameters, _relation(held), source(held)))
@@ -67,9 +68,9 @@ def _print_one(name: str) -> None:
 
 
 def _laws(held: dict[str, Any]) -> list[tuple[str, str]]:
-    table = held.get("noise") or held.get("pair") or {}
+    table = held.get("noise") or held.get("pair") or held.get("renyi") or {}
     laws = []
-    for key in ("density", "P", "Q"):
+    for key in ("density", "P", "Q", "divergence"):
         if key in table:
             law = table[key]
             laws.append((key, ", ".join(map(str, law)) if isinstance(law, list) else str(law)))

@@ -251,9 +251,13 @@ def _double(exact: Fraction) -> float:
         return math.inf
 
 
-def bindings(words: Sequence[str]) -> dict[str, Fraction]:
-    """Return the values that words such as sigma=1.5 bind to names."""
-    values: dict[str, Fraction] = {}
+def bindings(words: Sequence[str]) -> dict[str, Fraction | str]:
+    """Return the values that words such as sigma=1.5 bind to names; a formula stays text.
+
+    >>> bindings(["sigma=3/2", "b=sqrt(2)"])
+    {'sigma': Fraction(3, 2), 'b': 'sqrt(2)'}
+    """
+    values: dict[str, Fraction | str] = {}
     for word in words:
         name, equals, text = word.partition("=")
         name = name.strip()
@@ -261,5 +265,5 @@ def bindings(words: Sequence[str]) -> dict[str, Fraction]:
             raise InputError(f"{word!r:.60} is no parameter: write NAME=VALUE, as in sigma=1.5")
         if name in values:
             raise InputError(f"the parameter {name!r:.60} is given twice")
-        values[name] = number(text, name)
+        values[name] = text if "(" in text else number(text, name)
     return values

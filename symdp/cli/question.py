@@ -179,7 +179,10 @@ def _asked(job: Job) -> _Asked | None:
             return None
         text = file.read_bytes().decode("utf-8-sig")
         words = tomllib.loads(text).get("parameters", {})
-        values = bindings(job.values)
+        bound = bindings(job.values)
+        values = {name: value for name, value in bound.items() if isinstance(value, Fraction)}
+        if len(values) < len(bound):
+            return None
         if job.rate is not None:
             values[_RATE] = number(job.rate, "--rate")
     except (*_UNREADABLE, SymdpError):

@@ -292,7 +292,8 @@ def _fold(name: str) -> _Operation:
     return operation
 
 
-def _sum_constant(node: Any, _analytic: bool) -> acb:
+@lru_cache(maxsize=1024)  # a density's formulas hold one normalising sum many times
+def _enclosed_sum(node: Any, _bits: int) -> acb:
     index, lower, upper = node.limits[0]
     return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
 
@@ -353,7 +354,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "log_ratio": log_ratio,
     "log_sum_exp": log_sum_exp,
     "unit_log_sum_exp": unit_log_sum_exp,
-    "sum": _sum_constant,
+    "sum": lambda node, _: _enclosed_sum(node, ctx.prec),
     "integral": lambda node, _: _enclosed_integral(node, ctx.prec),
     "piecewise": piecewise,
     "abs": _cut_method("real_abs"),

@@ -11,6 +11,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.interrupt import generation
 from symdp.model.allocation import allocated_steps
+from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.law.loss import LossLaw
@@ -25,7 +26,10 @@ Steps = Sequence[tuple["Mechanism", int]]
 
 
 def total_law(steps: Steps, direction: str) -> SumLaw:
-    """Return the law of the total privacy loss; very many steps of one formula are one term."""
+    """Return the law of the total privacy loss; very many steps of one formula are one term.
+
+    Of steps that are known by a Rényi curve alone it is a bound on the transform.
+    """
     from symdp.law.compile import loss_law
     from symdp.law.stack import Stack, StackedLaw
     from symdp.law.total import SumLaw
@@ -33,6 +37,17 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
     def parts(some: Steps) -> list[tuple[LossLaw, int]]:
         return [(loss_law(mechanism, direction), count) for mechanism, count in some]
 
+    curves = [(step, count) for step, count in steps if isinstance(step.source, RenyiCurve)]
+    if curves:
+        from symdp.law.renyi_bound import RenyiBoundLaw
+
+        known = [(step, count) for step, count in steps if not isinstance(step.source, RenyiCurve)]
+        other = "add" if direction == "remove" else "remove"
+        return RenyiBoundLaw(
+            curves,
+            total_law(known, direction) if known else None,
+            lambda: total_law(steps, other),
+        )
     stacks, others = [], []
     for members in _grouped(steps):
         table = _table(tuple(members), generation()) if len(members) >= _LEAST else None

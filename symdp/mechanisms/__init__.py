@@ -1,8 +1,8 @@
 """The mechanisms that come with symdp: TOML files such as anybody may write.
 
 Each is an attribute of this module; calling it binds its parameters. `from_trade_off` and
-`from_profile`, also of points, make the mechanism of a curve instead, `from_shuffled` that of
-shuffled answers.
+`from_profile` and `from_renyi`, also of points, make the mechanism of a curve instead,
+`from_shuffled` that of shuffled answers.
 
 >>> import symdp.mechanisms
 >>> symdp.mechanisms.gaussian(sigma=1.5)
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 _BUILDERS = {
     "from_profile": "tradeoff_pair",
     "from_profile_points": "curve_tables",
+    "from_renyi": "renyi_steps",
+    "from_renyi_points": "renyi_steps",
     "from_shuffled": "shuffle",
     "from_trade_off": "tradeoff_pair",
     "from_trade_off_points": "curve_tables",
 }
-__all__ = ["load_builtin", "names", "resolve"]
+__all__ = ["curve_names", "load_builtin", "names", "resolve"]
 
 _FOLDER = Path(__file__).parent
 
@@ -41,6 +43,22 @@ class _UnknownMechanismError(InputError, AttributeError):
 @cache
 def _names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """Return the file of every name, of those that are known by a curve alone too."""
+    found = {path.stem: path for path in _FOLDER.glob("curves/*.toml")}
+    return {name: _FOLDER / f"{name}.toml" for name in _names()} | dict(sorted(found.items()))
+
+
+def curve_names() -> list[str]:
+    """Return the names of those of which a Rényi curve alone is known, and no pair.
+
+    >>> curve_names()
+    ['zcdp']
+    """
+    return [name for name in _files() if name not in _names()]
 
 
 def names() -> list[str]:
@@ -68,7 +86,7 @@ def load_builtin(name: str) -> Mechanism:
     known = checked_name(name)
     from symdp.model.specification import load
 
-    return load(_FOLDER / f"{known}.toml")
+    return load(_files()[known])
 
 
 def checked_name(name: str) -> str:
@@ -83,9 +101,9 @@ def checked_name(name: str) -> str:
         ...
     symdp.mechanisms._UnknownMechanismError: sparse_vector: for the sparse vector technique ...
     """
-    if name not in _names():
+    if name not in _files():
         _refuse_without_pair(name)
-        hint = suggestion(name, _names()) or f" (there are {', '.join(_names())})"
+        hint = suggestion(name, _files()) or f" (there are {', '.join(_files())})"
         raise _UnknownMechanismError(f"no built-in mechanism is called '{name}'{hint}")
     return name
 
@@ -119,20 +137,20 @@ def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
     from symdp.model.specification import load
 
     text = str(name_or_path)
-    if text in _names():
+    if text in _files():
         return load_builtin(text)
     path = path_of(text, folder)
     if path is not None:
         return load(path)
     _refuse_without_pair(text)
-    hint = suggestion(text, _names()) or f" (built in are {', '.join(_names())})"
+    hint = suggestion(text, _files()) or f" (built in are {', '.join(_files())})"
     raise InputError(f"no mechanism or file is called {text!r:.60}{hint}")
 
 
 def path_of(name_or_path: str, folder: str | Path = ".") -> Path | None:
     """Return the TOML file that a name or a path means, None where it means none."""
-    if name_or_path in _names():
-        return _FOLDER / f"{name_or_path}.toml"
+    if name_or_path in _files():
+        return _files()[name_or_path]
     path = Path(folder) / name_or_path
     named = name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path
     return path if named or _is_there(path) else None
@@ -152,4 +170,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_BUILDERS, *_names()]
+    return [*__all__, *_BUILDERS, *_files()]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.model.relation import AT_MOST
+from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def latex(mechanism: Mechanism) -> str:
     if isinstance(source, Noise):
         f, size = sp.latex(source.density), sp.latex(source.sensitivity)
         lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
+    elif isinstance(source, RenyiCurve):
+        table = isinstance(source.divergence, tuple)
+        bound = r"\text{a table}" if table else sp.latex(source.divergence)
+        lines = [rf"D_{{{x}}} \le {bound}"]
     else:
         lines = [f"{name}({x}) = {sp.latex(law)}" for name, law in vars(source).items()]
     if mechanism.sampling:

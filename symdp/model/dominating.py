@@ -63,6 +63,7 @@ from symdp.model.batches import (
 from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support
 from symdp.model.relation import SUBSTITUTION, ZERO_OUT
+from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Laws, Noise, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
@@ -86,6 +87,11 @@ def dominating_pair(
     if sampling is not None and sampling.scheme == ALLOCATION:
         own = dominating_pair(source, variable, support, None, relation)
         return allocated_pair(own, sampling)
+    if isinstance(source, RenyiCurve):
+        raise InputError(
+            "it is known by its Rényi curve alone, and has no pair of laws; ask for ε or δ by the "
+            "method renyi, or for the trade-off function"
+        )
     if isinstance(source, Laws):
         return _of_laws(source, variable, support, sampling)
     noise = _Shifts(source, variable, support)
@@ -107,7 +113,7 @@ def dominating_pair(
 def is_attained(mechanism: Mechanism) -> bool:
     """Whether data sets are known that are as far apart as the pair, which is a bound otherwise."""
     sampling, source = mechanism.sampling, mechanism.source
-    if isinstance(source, Laws) and source.is_bound:
+    if isinstance(source, RenyiCurve) or (isinstance(source, Laws) and source.is_bound):
         return False
     if sampling is not None and sampling.scheme == ALLOCATION:
         return sampling.participations == 1

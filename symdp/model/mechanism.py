@@ -15,6 +15,7 @@ from symdp.model.guarded import substitute
 from symdp.model.intake import Intake, readings
 from symdp.model.pair import Component, Pair, Support, normalized
 from symdp.model.relation import AT_MOST, SUBSTITUTION, check_relation, checked, usual_relation
+from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact
 from symdp.model.schemes import ALLOCATION, Sampling, allocation, unsampled
 
@@ -194,16 +195,12 @@ class Mechanism:
 
     @property
     def is_given(self) -> bool:
-        """Whether two laws were given instead of noise."""
-        return isinstance(self.source, Laws)
+        """Whether two laws or a Rényi curve were given instead of noise."""
+        return not isinstance(self.source, Noise)
 
     @property
     def neighbours(self) -> str:
-        """The neighbouring relation: which two data sets the guarantee cannot tell apart.
-
-        Unasked: of a fixed batch substitution, of other noise one record added or removed, and of
-        two laws that were given whatever their author means.
-        """
+        """Which two data sets the guarantee cannot tell apart; `usual_relation` where unasked."""
         return self.relation or usual_relation(self)
 
     @property
@@ -213,8 +210,9 @@ class Mechanism:
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether both directions have one law of the loss, as under substitution of noise."""
-        return self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
+        """Whether both directions have one law or bound, as under substitution of noise."""
+        own = self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
+        return own or isinstance(self.source, RenyiCurve)
 
     def under(self, relation: str) -> Mechanism:
         """Return the mechanism accounted for under another neighbouring relation.
@@ -339,6 +337,8 @@ class Mechanism:
         source, held = self.source, (self.variable, self.support)
         if isinstance(source, Noise):
             divided: Source = source.of_density(normalized(source.density, *held))
+        elif isinstance(source, RenyiCurve):
+            return self
         else:
             divided = replace(source, P=normalized(source.P, *held), Q=normalized(source.Q, *held))
         return replace(self, source=divided, template=None)

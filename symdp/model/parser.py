@@ -118,8 +118,8 @@ def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
     return result
 
 
-def parse_value(text: str) -> sp.Rational:
-    """Read a number or a ratio of two numbers exactly.
+def parse_value(text: str) -> sp.Expr:
+    """Read a number, a ratio of two numbers, or a formula without names such as sqrt(2), exactly.
 
     Raises
     ------
@@ -129,7 +129,11 @@ def parse_value(text: str) -> sp.Rational:
     --------
     >>> parse_value("1/3"), parse_value("1e-5"), parse_value("-0.10")
     (1/3, 1/100000, -1/10)
+    >>> parse_value("sqrt(339/542)")
+    sqrt(183738)/542
     """
+    if "(" in text:
+        return parse(text, {})
     value = exact_number(text)
     return sp.Rational(value.numerator, value.denominator)
 

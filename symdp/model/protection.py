@@ -9,6 +9,7 @@ from symdp.errors import InputError
 from symdp.model.average import AVERAGE, SUM
 from symdp.model.dominating import is_attained
 from symdp.model.relation import AT_MOST, EXACTLY, PAIR, UPWARDS, Protection, protects
+from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -43,7 +44,8 @@ def protection_of(
     released = AVERAGE if averages else SUM
     shift = next((one for one in _NARROWEST if one in shifts), "")
     attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
-    told = (attained, released, shift, is_of_all_shifts)
+    by_curve = any(isinstance(m.source, RenyiCurve) for m in mechanisms)
+    told = (attained, released, shift, is_of_all_shifts, by_curve)
     sampling = ", ".join(schemes)
     found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
     if not found:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
+from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -64,7 +65,11 @@ def protects(relation: str, group: int = 1) -> str:
 
 
 def usual_relation(mechanism: Mechanism) -> str:
-    """Return the relation of a mechanism of which none was asked."""
+    """Return the relation of a mechanism of which none was asked.
+
+    Of a fixed batch substitution, of other noise one record added or removed, and of two laws or a
+    curve that were given whatever their author means.
+    """
     scheme = None if mechanism.sampling is None else mechanism.sampling.scheme
     if scheme in _FIXED_BATCH:
         return SUBSTITUTION
@@ -79,6 +84,11 @@ def check_relation(mechanism: Mechanism) -> None:
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
+    if isinstance(mechanism.source, RenyiCurve):
+        raise InputError(
+            f"{name} is known by its Rényi curve alone: what {scheme} sampling gains is known of "
+            "noise and of pairs of laws; give the curve of the sampled step"
+        )
     if mechanism.is_given and scheme not in {"poisson", "random_allocation"}:
         raise InputError(f"{scheme} sampling needs additive noise; {name} is a pair")
     if mechanism.is_given and group > 1:
@@ -132,6 +142,8 @@ class Protection:
         were given.
     is_of_all_shifts
         Whether the pair bounds noise of several modes at every shift.
+    by_curve
+        Whether a step is known by its Rényi curve alone.
     """
 
     relation: str = PAIR
@@ -141,6 +153,7 @@ class Protection:
     released: str = SUM
     shift: str = ""
     is_of_all_shifts: bool = False
+    by_curve: bool = False
 
     @property
     def sentence(self) -> str:
@@ -158,6 +171,9 @@ class Protection:
             text += ", its place in the batch kept"
         if self.has_random_batches and self.released == SUM:
             text += _NOISY_SUM
+        if self.by_curve:
+            text = text.replace("pair of laws", "guarantee")
+            return f"{text}; a step is known by its Rényi curve alone: an upper bound"
         if self.is_attained:
             return text
         if self.is_of_all_shifts:

@@ -23,6 +23,7 @@ from symdp.exact_number import shorten
 from symdp.model.guarded import never_refuses, sign_of, substitute
 from symdp.model.pair import Component, Support
 from symdp.model.parser import CONSTANTS, parse_value
+from symdp.model.renyi_curve import RenyiCurve
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
 
@@ -329,7 +330,7 @@ class Laws:
         return self
 
 
-Source: TypeAlias = Noise | Laws
+Source: TypeAlias = Noise | Laws | RenyiCurve
 
 
 def symbols_of(source: Source, support: Support) -> frozenset[sp.Symbol]:

@@ -28,7 +28,12 @@ from symdp.model.schemes import ALLOCATION
 
 _LARGEST_FILE = 1_000_000  # bytes
 _TEXTS = ("title", "description", "citation", "family", "protects", "dominates")
-_CURVES = ("trade_off", "profile", "shuffled")
+_CURVES = ("trade_off", "profile", "renyi", "shuffled")
+_FORMULAS = {  # of a curve: the key of its formula, its variable, and what a table of points takes
+    "trade_off": ("f", "alpha", "between"),
+    "profile": ("delta", "epsilon", "both"),
+    "renyi": ("divergence", "alpha"),
+}
 _CONTENT = (
     "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
     "relation",
@@ -130,7 +135,7 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
 
 
 def _of_curve(document: dict[str, Any]) -> Mechanism:
-    """Return the mechanism of a [trade_off], a [profile] or a [shuffled] table."""
+    """Return the mechanism of a [trade_off], [profile], [renyi] or [shuffled] table."""
     present = [key for key in (*_CURVES, "noise", "pair") if key in document]
     if len(present) > 1:
         raise InputError(f"a mechanism has one of [{'], ['.join(present)}], not several")
@@ -141,29 +146,33 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
     if key == "shuffled":
         return _of_answers(table, "parameters" in document)
     words = take(document, "parameters", dict, default={})
-    formula, variable, other = (
-        ("f", "alpha", "between") if key == "trade_off" else ("delta", "epsilon", "both")
-    )
+    formula, variable, *other = _FORMULAS[key]
     with at(f"[{key}]"):
         if (formula in table) == ("points" in table):
             both = "not both" if formula in table else "there is neither"
             raise InputError(f"give {formula}, a formula of {variable}, or points; {both}")
         ranged = key == "profile" and formula in table
-        refuse_unknown(table, (formula, "support") if ranged else (formula, "points", other))
+        refuse_unknown(table, (formula, "support") if ranged else (formula, "points", *other))
         # What few files have is loaded with the first of them.
         if "points" in table:
             from symdp.model.curve_tables import from_profile_points, from_trade_off_points
+            from symdp.model.renyi_steps import from_renyi_points
 
             listed = take(table, "points", list)
+            if key == "renyi":
+                return from_renyi_points(listed)
             if key == "profile":
                 return from_profile_points(listed, both=take(table, "both", bool, default=True))
             return from_trade_off_points(listed, take(table, "between", str, default="unknown"))
+        from symdp.model.renyi_steps import from_renyi
         from symdp.model.tradeoff_pair import from_profile, from_trade_off
 
         x = variable_symbol(variable, "interval")
         symbols = {name: declare(name, word).symbol for name, word in words.items()}
         with at(formula):
             curve = parse(take(table, formula, str), {**symbols, variable: x})
+        if key == "renyi":
+            return from_renyi(curve, x, parameters=words)
         if key == "trade_off":
             return from_trade_off(curve, x, parameters=words)
         with at("support"):

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from symdp.arguments import clearly_larger, of_the_larger
+from symdp.errors import InputError
 from symdp.exact.answer import Answer
+from symdp.model.renyi_curve import RenyiCurve
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -65,7 +67,20 @@ class Truth:
 
 
 def accountant_for(method: str, composition: Composition) -> Accountant:
-    """Return the accountant of a name; `truth` is made for one composition."""
+    """Return the accountant of a name; `truth` is made for one composition.
+
+    Steps that are known by a Rényi curve alone leave one: InputError for the name of another.
+    """
+    curve = next((m for m, _ in composition.steps if isinstance(m.source, RenyiCurve)), None)
+    if curve is not None:
+        from symdp.methods.renyi_bound import METHODS, RenyiBound
+
+        if method not in METHODS:
+            raise InputError(
+                f"{curve.summary} is known by its Rényi curve alone: {method} needs the law of the "
+                "loss; leave the method out, or ask renyi"
+            )
+        return RenyiBound()
     if method == "truth":
         return Truth(composition)
     if method == "contour":  # the default is the table of routes, without what others need

@@ -117,13 +117,13 @@ def test_repeated_responses_are_all_counted():
 @pytest.mark.parametrize(
     ("event", "relation", "blamed"),
     [
-        (ev.ZCDpEvent(1.0), ADD, "ZCDpEvent"),
-        (ev.SingleEpochTreeAggregationDpEvent(1.0, 8), SPECIAL, "SingleEpochTree"),
+        (ev.ZCDpEvent(-1.0), ADD, "ZCDpEvent"),
+        (ev.SingleEpochTreeAggregationDpEvent(1.0, 8), ADD, "SingleEpochTree"),
         (ev.RepeatAndSelectDpEvent(ev.GaussianDpEvent(1.0), 2, 1), ADD, "RepeatAndSelect"),
         (
-            ev.PoissonSampledDpEvent(0.1, ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), 2)),
+            ev.PoissonSampledDpEvent(0.1, ev.SelfComposedDpEvent(ev.LaplaceDpEvent(1.0), 2)),
             ADD,
-            "SelfComposed",
+            "LaplaceDpEvent",
         ),
         (ev.SampledWithoutReplacementDpEvent(100, 5, ev.GaussianDpEvent(1.0)), ADD, "REPLACE_ONE"),
         (ev.GaussianDpEvent(-1.0), ADD, "GaussianDpEvent"),
@@ -208,3 +208,38 @@ def test_the_ledger_and_whose_privacy():
     assert accountant.ledger == ev.SelfComposedDpEvent(ev.GaussianDpEvent(2.0), 5)
     assert accountant.protects == "one record's value changed"
     assert accountant.composition().count == 5
+
+
+def test_several_normal_noises_on_one_sample_are_one():
+    inner = ev.ComposedDpEvent([ev.GaussianDpEvent(3.0), ev.GaussianDpEvent(4.0)])
+    event = ev.SelfComposedDpEvent(ev.PoissonSampledDpEvent(0.1, inner), 20)
+    ours, theirs = SymdpAccountant(), pld_privacy_accountant.PLDAccountant(ADD, GRID)
+    assert ours.compose(event).get_epsilon(1e-6) == pytest.approx(0.977634, abs=1e-6)
+    merged = ev.PoissonSampledDpEvent(0.1, ev.GaussianDpEvent(2.4))  # 1/sqrt(1/9 + 1/16)
+    assert ours.get_epsilon(1e-6) <= theirs.compose(merged, 20).get_epsilon(1e-6)
+    again = ev.PoissonSampledDpEvent(0.1, ev.SelfComposedDpEvent(ev.GaussianDpEvent(4.8), 4))
+    assert SymdpAccountant().compose(again, 20).get_epsilon(1e-6) == pytest.approx(
+        ours.get_epsilon(1e-6), rel=1e-12
+    )
+    mixed = ev.ComposedDpEvent([ev.GaussianDpEvent(3.0), ev.LaplaceDpEvent(4.0)])
+    with pytest.raises(EventError, match="several normal ones"):
+        composition_of(ev.PoissonSampledDpEvent(0.1, mixed))
+
+
+def test_zero_concentrated_steps():
+    found = composition_of(ev.SelfComposedDpEvent(ev.ZCDpEvent(0.01, 0.001), 5)).epsilon(1e-6)
+    theirs = dp_accounting.rdp.RdpAccountant().compose(ev.ZCDpEvent(0.01, 0.001), 5)
+    assert found.kind == "bound"
+    assert found.epsilon <= theirs.get_epsilon(1e-6) * (1 + 1e-9)
+    assert found.epsilon == pytest.approx(theirs.get_epsilon(1e-6), rel=1e-3)
+    assert SymdpAccountant().compose(ev.ZCDpEvent(0.01)).get_delta(1.0) > 0
+
+
+@pytest.mark.parametrize("counts", [1, 7, 8, [3, 1000, 20]])
+def test_trees_of_one_epoch(counts):
+    event = ev.SingleEpochTreeAggregationDpEvent(3.0, counts)
+    theirs = dp_accounting.rdp.RdpAccountant(neighboring_relation=SPECIAL).compose(event)
+    ours = SymdpAccountant(SPECIAL).compose(event)
+    assert 0.8 * theirs.get_epsilon(1e-6) < ours.get_epsilon(1e-6) <= theirs.get_epsilon(1e-6)
+    with pytest.raises(EventError, match="REPLACE_SPECIAL"):
+        composition_of(event, ADD)
