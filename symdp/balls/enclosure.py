@@ -183,9 +183,17 @@ def _multiplied(exponent: sp.Expr, turn: sp.Expr | None, x: sp.Symbol) -> _Densi
 
 
 def _sum(size: ArbFunction, turn: sp.Expr | None, x: sp.Symbol, ends: list[arb | None]) -> Any:
+    def height(k: Any, analytic: bool = False) -> Any:
+        return size(k, analytic=analytic).exp()
+
     if turn is None:
-        return enclose_sum(lambda k: size(k).exp(), *ends)
+        return enclose_sum(height, *ends)
     angle = compile_arb(turn, [x])
-    real = enclose_sum(lambda k: size(k).exp() * angle(k).cos(), *ends)
-    imaginary = enclose_sum(lambda k: size(k).exp() * angle(k).sin(), *ends)
-    return acb(real, imaginary)
+
+    def real(k: Any, analytic: bool = False) -> Any:
+        return height(k, analytic) * angle(k, analytic=analytic).cos()
+
+    def imaginary(k: Any, analytic: bool = False) -> Any:
+        return height(k, analytic) * angle(k, analytic=analytic).sin()
+
+    return acb(enclose_sum(real, *ends), enclose_sum(imaginary, *ends))

@@ -18,7 +18,7 @@ from symdp.balls.cuts import cut_by_parts
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
 from symdp.emit.arb_operations import UNKNOWN
-from symdp.emit.enclose import between
+from symdp.emit.enclose import between, enclose_sum
 from symdp.errors import AccuracyError
 
 SECONDS = 2.0  # of processor time for one proof of mass
@@ -132,7 +132,7 @@ def _stretch_mass(
             tails += mass
     spread = between(-tails, tails)
     if x.is_integer:
-        return _partial_sum(inside, finite[0], finite[1], deadline) + spread
+        return _partial_sum(inside, finite[0].floor(), finite[1].ceil(), deadline) + spread
 
     result = integral(inside, finite[0], finite[1], tolerance, _EVALUATIONS, deadline)
     return result.real + spread
@@ -201,11 +201,11 @@ def ends_at_infinity(
 
 
 def _partial_sum(term: ArbFunction, lower: arb, upper: arb, deadline: Deadline) -> arb:
-    total = arb(0)
-    for k in range(int(float(lower.floor())), int(float(upper.ceil())) + 1):
+    def checked(k: Any, analytic: bool = False) -> Any:
         deadline.check()
-        total += term(arb(k))
-    return total
+        return term(k, analytic=analytic)
+
+    return enclose_sum(checked, lower, upper)
 
 
 def dominating(density: sp.Expr, x: sp.Symbol, direction: int) -> tuple[list[sp.Expr], int]:

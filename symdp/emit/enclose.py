@@ -7,11 +7,14 @@ from typing import Any
 
 from flint import acb, arb, ctx
 
+from symdp.emit.abel_plana import smooth_sum
 from symdp.errors import AccuracyError, InputError
 
 _END = arb(2) ** 1024
 _RATIOS = (4096.0, 256.0, 16.0, 4.0, 2.0, 1.25, 1.0625)
 _MOST_TERMS = 400_000
+_MANY_TERMS = 512  # from which on an integral costs less than a sum
+_SINGLE_TERMS = 24  # at each end: more than half a strip of the smooth sum is high
 _MOST_EVALUATIONS = 400_000  # of an integrand
 _MOST_SHELLS = 40_000
 
@@ -95,14 +98,20 @@ def find_cut(
 def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
     """Enclose Σ term(k) over the integers from `lower` to `upper` (None = unbounded).
 
+    Parameters
+    ----------
+    term : callable
+        f(ball, analytic=…), as `compile_arb` makes it.
+
     Raises
     ------
     AccuracyError
-        If too many terms would be needed.
+        If too many terms would be needed, and they are not smooth enough for an integral.
     """
     if lower is not None and upper is not None:
         first, last = _integer(lower), _integer(upper)
-        _check_count(last - first)
+        if first < 0 < last and last - first > _MANY_TERMS:  # kinks are at 0, if any
+            return _partial(term, first, -1) + _partial(term, 0, last)
         return _partial(term, first, last)
     precision = ctx.prec
     if lower is None and upper is None:
@@ -110,19 +119,20 @@ def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
     direction = 1 if upper is None else -1
     edge = lower if lower is not None else upper
     first = direction * _integer(edge)
-    signed = term if direction == 1 else lambda k: term(-k)
+    signed = term if direction == 1 else lambda k, analytic=False: term(-k, analytic=analytic)
     # The scale of the sum is unknown, so the cut grows until the tail is negligible beside it.
     total, summed, cut = arb(0), first, max(first, 0) + 16
-    while True:
-        _check_count(cut - first)
-        total += _partial(signed, summed, cut - 1)
-        summed = cut
+    while cut < _END:
+        if cut - first < _MANY_TERMS or not total > 0:
+            total += _partial(signed, summed, cut - 1)
+            summed = cut
         scale = abs(total).lower() * arb(2) ** (-precision)
         if scale > 0:
             tail = shell_tail(signed, arb(cut), 1, scale, per_integer=True)
             if tail is not None:
-                return total + between(-tail, tail)
+                return total + _partial(signed, summed, cut - 1) + between(-tail, tail)
         cut += max(cut // 2, 16)
+    raise AccuracyError("no proved bound for the tail of a sum was found")
 
 
 def enclose_integral(function: _Function, lower: arb | None, upper: arb | None) -> arb:
@@ -170,11 +180,14 @@ def _integer(limit: arb | None) -> int:
 
 
 def _partial(term: _Function, first: int, last: int) -> arb:
-    return sum((term(arb(k)) for k in range(first, last + 1)), arb(0))
-
-
-def _check_count(count: int) -> None:
+    count = last - first + 1
+    if count > _MANY_TERMS:  # those at the ends one by one, next to which kinks may be
+        near, far = first + _SINGLE_TERMS, last - _SINGLE_TERMS
+        inside = smooth_sum(term, near, far)
+        if inside is not None:
+            return _partial(term, first, near - 1) + inside + _partial(term, far + 1, last)
     if count > _MOST_TERMS:
         raise AccuracyError(
             f"a sum needs more than {_MOST_TERMS} terms; write its closed form in the density"
         )
+    return sum((term(arb(k)) for k in range(first, last + 1)), arb(0))

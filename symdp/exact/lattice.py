@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from symdp.exact.accuracy import EXTENDED, LONG_LINE, MOST_NODES, SETTLED
+from symdp.exact.accuracy import EXTENDED, MOST_NODES, SETTLED
 from symdp.exact.line import Kernel
 from symdp.law.elementary import Complex, distinct
 from symdp.law.loss import LossLaw
@@ -78,7 +78,7 @@ def _points(law: LossLaw) -> Array | None:
     if any(not (p.flat or p.integer) for p in pieces):
         return None
     loss = distinct(law.base.loss)
-    return loss if 0 < loss.size <= LONG_LINE // 2 else None
+    return loss if 0 < loss.size <= MOST_NODES else None
 
 
 def _common_measure(one: Fraction, other: Fraction, smallest: Fraction) -> Fraction:

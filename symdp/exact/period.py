@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from symdp.exact.accuracy import MOST_NODES, MOST_WORK, NEGLIGIBLE
+from symdp.exact.accuracy import MOST_NODES, NEGLIGIBLE
 from symdp.exact.answer import Answer
 from symdp.exact.finite_sum import count_sums
 from symdp.exact.lattice import find_lattice, lattice_kernel
@@ -90,7 +90,7 @@ def with_period(
     level = NEGLIGIBLE + math.log(limit)
     found = places_above(angles, line.step, first, limit, level)
     if found is None:
-        if limit > MOST_NODES or limit * angles.atoms > MOST_WORK:
+        if limit > MOST_NODES:
             return None
         return replace(longer(law, line, limit, kernel), last=0.0)
     size = abs(epsilon) + loss_size(law, tilted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
@@ -27,8 +28,8 @@ class Accurate:
 
     def __init__(
         self,
-        log_p: Callable[[arb], arb],
-        loss: Callable[[arb], arb] | None,
+        log_p: Callable[..., Any],
+        loss: Callable[..., Any] | None,
         fast_log_p: RealFunction,
         fast_loss: RealFunction | None,
         extended_log_p: ExtendedFunction | None = None,
@@ -38,9 +39,10 @@ class Accurate:
         self._fast_log_p, self._fast_loss = fast_log_p, fast_loss
         self._extended_log_p, self._extended_loss = extended_log_p, extended_loss
 
-    def ball(self, x: arb) -> tuple[arb, arb]:
+    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
         """Return balls around log P and ℓ at the working precision."""
-        return self._log_p(x), arb(math.inf) if self._loss is None else self._loss(x)
+        loss = arb(math.inf) if self._loss is None else self._loss(x, **analytic)
+        return self._log_p(x, **analytic), loss
 
     def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
         """Return log P and ℓ with 64-bit mantissas, None where there are none."""
@@ -60,7 +62,7 @@ class Accurate:
 
 
 def _rounded(
-    ball: Callable[[arb], arb],
+    ball: Callable[..., Any],
     fast: RealFunction,
     extended: ExtendedFunction | None,
     x: Array,

@@ -250,7 +250,7 @@ class _Tabulated:
     def extended(self, x: Extended) -> None:
         """There are no 64-bit mantissas of a table in doubles."""
 
-    def ball(self, x: arb) -> tuple[arb, arb]:
+    def ball(self, x: arb, **_analytic: bool) -> tuple[arb, arb]:
         place = float(x.mid())
         (log_p,), _ = self(np.asarray([place]))
         return arb(float(log_p)), int(self._sign) * x

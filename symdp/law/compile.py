@@ -22,6 +22,7 @@ from symdp.emit.numpy import compile_extended
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate
+from symdp.law.flat import flat_masses, with_atoms
 from symdp.law.formula import law_of_formula
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
@@ -86,8 +87,10 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
         return LossLaw(step, bounds)
     derived = pieces(pair)
     integer = pair.is_discrete
-    smooth = [_smooth_piece(p, variable, integer) for p in derived if p.log_p is not None]
-    step = Step(name, tuple(smooth))
+    outcomes = [p for p in derived if p.log_p is not None]
+    flat = flat_masses(outcomes, variable) if integer else {}
+    smooth = [_smooth_piece(p, variable, integer) for p in outcomes if p not in flat]
+    step = with_atoms(Step(name, tuple(smooth)), flat)
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
     bounds = (

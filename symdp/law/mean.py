@@ -7,14 +7,16 @@ steps a double's rounding of the mean is therefore no longer small, so it is sum
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
 
+from symdp.emit.enclose import enclose_sum
 from symdp.errors import AccuracyError
 from symdp.law.accurate import extended_number
 from symdp.law.nodes import escapes, inner_place, integer_nodes
@@ -103,10 +105,8 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
         for outline in finite:
             piece = outline.piece
             if piece.integer:
-                for x in integer_nodes(piece, [0.0], _FURTHER).tolist():
-                    log_p, loss = piece.accurate.ball(arb(x))
-                    share = log_p.exp()
-                    mass, first = mass + share, first + share * (loss - centre)
+                own = _integer_sums(piece, centre)
+                mass, first = mass + own[0], first + own[1]
                 continue
             panels, _ = build_panels([(outline, {0.0: masses[0.0] - _FURTHER})], 0.0, _FAINT)
             if panels is not None:
@@ -127,6 +127,23 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
             else:
                 waiting += [left, right]
         raise AccuracyError(f"the mean of the loss of {step.name} could not be summed precisely")
+
+
+def _integer_sums(piece: SmoothPiece, centre: arb) -> tuple[arb, arb]:
+    """Return ΣP and ΣP(ℓ − c) over the integers of a piece."""
+    places = integer_nodes(piece, [0.0], _FURTHER)
+    if not places.size:
+        return arb(0), arb(0)
+
+    def share(power: int) -> Callable[..., Any]:
+        def term(k: Any, analytic: bool = False) -> Any:
+            log_p, loss = piece.accurate.ball(k, analytic=analytic)
+            return log_p.exp() * (loss - centre) ** power
+
+        return term
+
+    ends = arb(float(places[0])), arb(float(places[-1]))
+    return enclose_sum(share(0), *ends), enclose_sum(share(1), *ends)
 
 
 def extended_means(pieces: Sequence[PanelledPiece], near: float) -> list[Fraction | None]:

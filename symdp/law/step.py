@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from flint import arb
@@ -24,8 +24,8 @@ class Accurate(Protocol):
         """Return log P and ℓ − origin at given places, rounded correctly to doubles."""
         ...
 
-    def ball(self, x: arb) -> tuple[arb, arb]:
-        """Return balls around both at the working precision."""
+    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
+        """Return balls around both at the working precision; on integers, of complex balls too."""
         ...
 
     def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
@@ -115,8 +115,8 @@ class _Reversed:
         log_p, loss = self._accurate(x, -origin)
         return log_p - loss + origin, -loss
 
-    def ball(self, x: arb) -> tuple[arb, arb]:
-        log_p, loss = self._accurate.ball(x)
+    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
+        log_p, loss = self._accurate.ball(x, **analytic)
         return log_p - loss, -loss
 
     def extended(self, x: Extended) -> tuple[Extended, Extended] | None:

@@ -1,0 +1,62 @@
+"""Integers on which the loss is constant: one atom, whose probability is a sum in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.emit import compile_arb
+from symdp.emit.arb import constant_ball
+from symdp.emit.enclose import enclose_sum
+from symdp.errors import AccuracyError
+
+if TYPE_CHECKING:
+    from symdp.derive.records import Piece
+    from symdp.law.step import Step
+
+_BITS = 110  # carried
+
+
+def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
+    """Return the pieces of the integers on which the loss is constant, with balls around their P.
+
+    Those that are too many to sum, and not smooth enough for an integral, are left out.
+    """
+    found = {}
+    for piece in pieces:
+        if piece.slope == "constant":
+            with suppress(AccuracyError), ctx.workprec(_BITS):
+                mass = _mass(piece, k)
+                if mass > 0:
+                    found[piece] = mass
+    return found
+
+
+def _mass(piece: Piece, k: sp.Symbol) -> arb:
+    log_p = compile_arb(piece.log_p, [k])
+
+    def mass(place: Any, analytic: bool = False) -> Any:
+        return log_p(place, analytic=analytic).exp()
+
+    ends = (piece.lower, piece.upper)
+    return enclose_sum(
+        mass, *(None if end.is_infinite else constant_ball(end, _BITS).real for end in ends)
+    )
+
+
+def with_atoms(step: Step, masses: Mapping[Piece, arb]) -> Step:
+    """Return a step of no points with pieces of constant loss as points."""
+    with ctx.workprec(_BITS):
+        balls = [(mass, compile_arb(piece.loss, [])().real) for piece, mass in masses.items()]
+        return replace(
+            step,
+            point_loss=np.asarray([float(loss.mid()) for _, loss in balls]),
+            point_log_p=np.asarray([float(mass.log().mid()) for mass, _ in balls]),
+            point_balls=tuple((mass, loss) for mass, loss in balls if loss.is_finite()),
+        )
