@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from symdp.errors import InputError
+from symdp.exact_number import exact_number
 
 if TYPE_CHECKING:
     pass
@@ -22,14 +23,17 @@ def checked_count(count: object) -> int:
 
     Examples
     --------
-    >>> checked_count(1000.0)
-    1000
+    >>> checked_count(1000.0), checked_count("1e3")
+    (1000, 1000)
 
     Raises
     ------
     InputError
         If it is no positive whole number, or above 10¹⁵.
     """
+    if isinstance(count, str):
+        exact = exact_number(count)
+        count = int(exact) if exact.denominator == 1 else count
     if isinstance(count, float) and count.is_integer():
         count = int(count)
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or int(count) < 1:
@@ -91,6 +95,8 @@ def flat(value: Any) -> list[float]:
     """Return the numbers of an array of one dimension; InputError for more dimensions."""
     import numpy as np
 
+    if isinstance(value, Sequence) and any(isinstance(one, str) for one in value):
+        return [real(one, "a number of the array") for one in value]
     array = np.asarray(value, dtype=np.float64)
     if array.ndim != 1:
         raise InputError(f"an array of {array.ndim} dimensions: one dimension is needed")
@@ -98,11 +104,19 @@ def flat(value: Any) -> list[float]:
 
 
 def real(value: Any, name: str) -> float:
-    """Return a finite double; InputError where the value is none."""
+    """Return a finite double; text is a number or a ratio. InputError where the value is none.
+
+    >>> real("1/10", "delta")
+    0.1
+    """
     try:
-        number = float(value)
+        number = float(exact_number(value) if isinstance(value, str) else value)
+    except OverflowError:
+        raise InputError(f"{name} = {value!r:.60}: it is beyond the range of doubles") from None
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
     except (TypeError, ValueError):
-        raise InputError(f"{name} = {value!r}: it must be a real number") from None
+        raise InputError(f"{name} = {value!r:.60}: it must be a real number") from None
     if not math.isfinite(number):
         raise InputError(f"{name} = {value!r}: it must be a finite number")
     return number

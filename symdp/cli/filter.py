@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from symdp.arguments import MOST_STEPS
 from symdp.cli import options
 from symdp.cli.examples import epilog
 from symdp.errors import InputError
@@ -16,6 +17,9 @@ filter_app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The filter's state, JSON.")]
+Count = Annotated[
+    str | None, typer.Option("-n", "--count", metavar="COUNT", help="How many such steps; 1.")
+]
 Bound = Annotated[
     list[str], typer.Argument(metavar="BOUND…", help="The step's μ; ρ at every order of rdp.")
 ]
@@ -55,9 +59,9 @@ def new(
 
 
 @filter_app.command("ask", epilog=epilog("filter ask"))
-def ask(*, file: File, bound: Bound, as_json: options.Json = False) -> None:
+def ask(*, file: File, bound: Bound, count: Count = None, as_json: options.Json = False) -> None:
     """Say whether a step fits; nothing changes.  Exit code 1 where it does not."""
-    decision = _load(file).ask(_bound(bound))
+    decision = _load(file).ask(_bound(bound), count=_count(count))
     _show({"allowed": decision.allowed, "step": decision.step, "left": decision.left}, as_json)
     if not decision:
         raise typer.Exit(1)
@@ -71,13 +75,14 @@ def commit(
     step: Annotated[
         str | None, typer.Option("--step", metavar="J", help="The number it must have.")
     ] = None,
+    count: Count = None,
     as_json: options.Json = False,
 ) -> None:
     """Charge a step; when this has returned, the step may be released."""
     from symdp.cli import job as words
 
-    number = None if step is None else words.whole(step, "--step", 1, 10**15)
-    decision = _load(file).commit(_bound(bound), step=number)
+    number = None if step is None else words.whole(step, "--step", 1, MOST_STEPS)
+    decision = _load(file).commit(_bound(bound), step=number, count=_count(count))
     _show({"allowed": True, "step": decision.step, "left": decision.left}, as_json)
 
 
@@ -98,28 +103,37 @@ def _load(file: Path) -> Any:
     return found
 
 
+def _count(text: str | None) -> int:
+    from symdp.cli import job as words
+
+    return 1 if text is None else words.whole(text, "-n", 1, MOST_STEPS)
+
+
 def _bound(words: list[str]) -> Any:
     values = [_number(word, "BOUND") for word in words]
     return values[0] if len(values) == 1 else values
 
 
-def _number(text: str | None, name: str) -> float | None:
+def _number(text: str | None, name: str) -> str | None:
+    """Return a number as it was typed, once it is known to be one: filters take it exactly."""
     from symdp.cli import job as words
 
-    return None if text is None else words.real(text, name)
+    if text is not None:
+        words.real(text, name)
+    return text
 
 
-def _numbers(text: str, name: str) -> list[float]:
-    from symdp.cli import job as words
-
-    return [words.real(word, name) for word in text.split(",")]
+def _numbers(text: str, name: str) -> list[str]:
+    return [str(_number(word, name)) for word in text.split(",")]
 
 
 def _show(values: dict[str, Any], as_json: bool) -> None:
     from symdp.cli.display import print_json, say
+    from symdp.decimal_text import given
 
     if as_json:
         print_json(values)
         return
     for name, value in values.items():
-        say(f"{name.replace('_', ' ')}: {value}")
+        shown = given(value) if isinstance(value, float) else value
+        say(f"{name.replace('_', ' ')}: {shown}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.arguments import real
 from symdp.errors import InputError, suggestion
 from symdp.individual.methods import METHODS, Asked, Parts, Work, run
 from symdp.individual.profiles import split_profiles, split_steps
@@ -106,7 +107,8 @@ class IndividualAccountant:
         [0.606560231, 0.148947749]
         """
         check_delta(delta)
-        return self._answer(float(delta), None, records, method, direction, executor, progress)
+        given = real(delta, "delta")
+        return self._answer(given, None, records, method, direction, executor, progress)
 
     def delta(
         self,
@@ -349,9 +351,16 @@ def _whole_counts(counts: ArrayLike) -> NDArray[np.integer]:
     return table.astype(np.int64) if table.dtype.kind == "f" else table
 
 
+def _read(value: Any, name: str) -> Any:
+    """Return numbers that may be written as text, "1/100" say."""
+    if isinstance(value, str):
+        return real(value, name)
+    return [_read(one, name) for one in value] if isinstance(value, list | tuple) else value
+
+
 def _levels(value: ArrayLike, name: str, records: int, kinds: int, positive: bool) -> Array:
     try:
-        levels = np.asarray(value, dtype=np.float64)
+        levels = np.asarray(_read(value, name), dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name}: numbers are needed") from None
     if levels.ndim <= 1:

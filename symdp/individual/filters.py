@@ -13,9 +13,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
-from symdp.decimal_text import rounded
+from symdp.arguments import checked_count
+from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
-from symdp.individual.state import exact_square, number, replace_state, root_up
+from symdp.individual.state import (
+    double_up,
+    exactly,
+    largest_that_fits,
+    number,
+    read,
+    replace_state,
+    root_up,
+    written,
+)
 
 CONDITIONS = (
     "proved for every adaptive choice of steps, if each step's bound is known before the step is "
@@ -57,7 +67,7 @@ class Filter(ABC):
     def __init__(self, path: str | Path | None) -> None:
         self.path = None if path is None else Path(path)
         self.count = 0
-        self.runs: list[list[Any]] = []  # the journal: [bound as hexadecimal, how often]
+        self.runs: list[list[Any]] = []  # the journal: [exact bound, how often]
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
@@ -68,12 +78,12 @@ class Filter(ABC):
         """Return a step's bound, or refuse what is none."""
 
     @abstractmethod
-    def _fits(self, bound: Any) -> bool:
-        """Return whether a step may still be run."""
+    def _fits(self, bound: Any, count: int = 1) -> bool:
+        """Return whether so many steps may still be run."""
 
     @abstractmethod
-    def _charge(self, bound: Any) -> None:
-        """Add a step to what is spent."""
+    def _charge(self, bound: Any, count: int = 1) -> None:
+        """Add so many steps to what is spent."""
 
     @abstractmethod
     def left(self) -> float:
@@ -84,25 +94,27 @@ class Filter(ABC):
         """Return the state in words and numbers, with what is proved."""
 
     def _text(self, bound: Any) -> Any:
-        return float(bound).hex()
+        return written(bound)
 
     def _bound(self, text: Any) -> Any:
-        return float.fromhex(text)
+        return read(text)
 
-    def ask(self, bound: Any) -> Decision:
-        """Return whether a step of this bound fits; nothing changes."""
-        checked = self._checked(bound)
-        return Decision(self._fits(checked), self.count + 1, self.left())
+    def ask(self, bound: Any, count: int = 1) -> Decision:
+        """Return whether `count` steps of this bound fit; nothing changes."""
+        fits = self._fits(self._checked(bound), checked_count(count))
+        return Decision(fits, self.count + 1, self.left())
 
-    def commit(self, bound: Any, step: int | None = None) -> Decision:
+    def commit(self, bound: Any, step: int | None = None, count: int = 1) -> Decision:
         """Charge a step, write the state, and return; then the step may be released.
 
         Parameters
         ----------
         bound
-            The step's bound: μ, or ρ.
+            The step's bound: μ, or ρ. A double means the decimal that it prints; "1/10" is exact.
         step
             The number that the step is expected to have; a repeated or skipped one is refused.
+        count
+            How many such steps are charged at once; all of them or none.
 
         Raises
         ------
@@ -110,22 +122,23 @@ class Filter(ABC):
             If the step does not fit, is out of order, or the state cannot be written; then
             nothing has changed.
         """
-        checked = self._checked(bound)
+        checked, many = self._checked(bound), checked_count(count)
         if step is not None and step != self.count + 1:
             raise InputError(
                 f"step {step}: the next step is {self.count + 1}; steps are committed once each, "
                 "in order"
             )
-        if not self._fits(checked):
+        if not self._fits(checked, many):
+            what = "step" if many == 1 else f"{many} steps from step"
             raise InputError(
-                f"step {self.count + 1} of bound {bound!r} would exceed the budget: at most "
-                f"{self.left():.17g} is left; do not release it"
+                f"{what} {self.count + 1} of bound {bound!r} would exceed the budget: at most "
+                f"{given(self.left())} is left; do not release it"
             )
         if self.path is None:
-            self._apply(checked)
+            self._apply(checked, many)
         else:
             before, spent, saved = self.to_json(), self._spent(), False
-            self._apply(checked)
+            self._apply(checked, many)
             try:
                 replace_state(self.path, before, self.to_json())
                 saved = True
@@ -141,14 +154,14 @@ class Filter(ABC):
     @abstractmethod
     def _restore(self, spent: Any) -> None: ...
 
-    def _apply(self, bound: Any) -> None:
-        self._charge(bound)
-        self.count += 1
+    def _apply(self, bound: Any, count: int) -> None:
+        self._charge(bound, count)
+        self.count += count
         text = self._text(bound)
         if self.runs and self.runs[-1][0] == text:
-            self.runs[-1][1] += 1
+            self.runs[-1][1] += count
         else:
-            self.runs.append([text, 1])
+            self.runs.append([text, count])
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""
@@ -171,10 +184,8 @@ class Filter(ABC):
         for text, many in state.get("runs", []):
             if not isinstance(many, int) or many < 1:
                 raise InputError(f"{where}: the journal of steps is damaged")
-            bound = self._bound(text)
-            for _ in range(many):
-                self._charge(bound)
-                self.count += 1
+            self._charge(self._bound(text), many)
+            self.count += many
         self.runs = [list(run) for run in state.get("runs", [])]
         if self.count != state.get("steps"):
             raise InputError(f"{where}: the journal does not have the {state.get('steps')} steps")
@@ -183,12 +194,12 @@ class Filter(ABC):
 class GaussianFilter(Filter):
     """Steps that are μ_j-GDP may go on while Σ μ_j² ≤ B²: the whole is B-GDP [IND Thm 3.2].
 
-    Sums are exact, in whole multiples of powers of two: no rounding is charged or forgotten.
+    Sums are exact: ten steps of "0.1" in square are a budget of "0.1", and nothing is left.
 
     Parameters
     ----------
     budget
-        B > 0.  Left out, the largest B with G_B(ε) ≤ δ.
+        B > 0, in units of μ.  Left out, the largest B with G_B(ε) ≤ δ.
     epsilon, delta
         The guarantee that B is to give, instead of B.
     path
@@ -197,8 +208,10 @@ class GaussianFilter(Filter):
     Examples
     --------
     >>> filter = GaussianFilter(budget=1.0)
-    >>> [filter.commit(0.6).allowed, bool(filter.ask(0.9)), bool(filter.ask(0.7))]
+    >>> [filter.commit(0.6).allowed, bool(filter.ask(0.9)), bool(filter.ask(0.8))]
     [True, False, True]
+    >>> GaussianFilter(budget=1).commit("1/10", count=100).left
+    0.0
     >>> round(GaussianFilter(epsilon=2.75, delta=1e-5).budget, 8)
     0.6659424
     """
@@ -207,27 +220,30 @@ class GaussianFilter(Filter):
 
     def __init__(
         self,
-        budget: float | None = None,
+        budget: float | str | Fraction | None = None,
         *,
-        epsilon: float | None = None,
-        delta: float | None = None,
+        epsilon: float | str | None = None,
+        delta: float | str | None = None,
         path: str | Path | None = None,
     ) -> None:
         super().__init__(path)
-        self.budget = budget_of(budget, epsilon, delta)
+        self._exact = exact_budget(budget, epsilon, delta)
+        self._target = None if budget is not None else (str(epsilon), str(delta))
+        self.budget = double_up(self._exact)
         self._sum = Fraction(0)
 
     def _parameters(self) -> dict[str, Any]:
-        return {"budget": self.budget.hex()}
+        names = dict(zip(("epsilon", "delta"), self._target or (), strict=False))
+        return {"budget": written(self._exact), **names}
 
-    def _checked(self, bound: Any) -> float:
-        return number(bound, "mu")
+    def _checked(self, bound: Any) -> Fraction:
+        return exactly(bound, "mu")
 
-    def _fits(self, bound: float) -> bool:
-        return self._sum + exact_square(bound) <= exact_square(self.budget)
+    def _fits(self, bound: Fraction, count: int = 1) -> bool:
+        return self._sum + count * bound**2 <= self._exact**2
 
-    def _charge(self, bound: float) -> None:
-        self._sum += exact_square(bound)
+    def _charge(self, bound: Fraction, count: int = 1) -> None:
+        self._sum += count * bound**2
 
     def _spent(self) -> Fraction:
         return self._sum
@@ -237,11 +253,8 @@ class GaussianFilter(Filter):
 
     def left(self) -> float:
         """Return the largest μ that still fits."""
-        rest = exact_square(self.budget) - self._sum
-        if rest <= 0:
-            return 0.0
-        root = root_up(rest)
-        return root if exact_square(root) <= rest else math.nextafter(root, 0.0)
+        rest = self._exact**2 - self._sum
+        return largest_that_fits(root_up(rest), self._fits) if rest > 0 else 0.0
 
     def epsilon(self, delta: float) -> float:
         """Return ε(δ) of the whole budget B: what is proved, whatever part of it was spent."""
@@ -249,11 +262,14 @@ class GaussianFilter(Filter):
 
     def status(self) -> dict[str, Any]:
         """Return budget, what is spent of it, and the proved guarantee."""
+        both = "" if self._target is None else f", and ({', '.join(self._target)})-DP"
+        proved = f"the released outputs are {rounded(self.budget, 12, 'up')}-GDP in whole{both}"
         return {
             "filter": self.type_name,
-            "proved": f"the released outputs are {rounded(self.budget, 12, 'up')}-GDP in whole",
+            "proved": proved,
             "kind": "bound",
             "conditions": CONDITIONS,
+            "unit": "mu of Gaussian differential privacy: sensitivity over sigma of a Gaussian",
             "budget": self.budget,
             "spent_so_far": root_up(self._sum),
             "spent_is": "no guarantee: √Σμ² so far, of the budget fixed at the start",
@@ -262,7 +278,9 @@ class GaussianFilter(Filter):
         }
 
 
-def budget_of(budget: float | None, epsilon: float | None, delta: float | None) -> float:
+def budget_of(
+    budget: float | str | Fraction | None, epsilon: float | str | None, delta: float | str | None
+) -> float:
     """Return B as given, or the largest B with G_B(ε) ≤ δ, rounded down.
 
     Examples
@@ -270,17 +288,30 @@ def budget_of(budget: float | None, epsilon: float | None, delta: float | None) 
     >>> round(budget_of(None, 0.5, 1e-5), 8)
     0.14221056
     """
+    exact = exact_budget(budget, epsilon, delta)
+    found = double_up(exact)
+    return found if Fraction(found) == exact else math.nextafter(found, 0.0)
+
+
+def exact_budget(
+    budget: float | str | Fraction | None, epsilon: float | str | None, delta: float | str | None
+) -> Fraction:
+    """Return the same exactly.
+
+    >>> exact_budget(0.1, None, None)
+    Fraction(1, 10)
+    """
     if budget is not None:
         if epsilon is not None or delta is not None:
             raise InputError("give budget, or epsilon and delta, not both")
-        return number(budget, "budget", positive=True)
+        return exactly(budget, "budget", positive=True)
     if epsilon is None or delta is None:
         raise InputError("give budget, or epsilon and delta")
     from symdp.individual.result import check_delta
     from symdp.questions.tradeoff import gaussian_mu
 
     log_delta = check_delta(delta)
-    return gaussian_mu(number(epsilon, "epsilon"), log_delta) * (1.0 - 1e-12)
+    return Fraction(gaussian_mu(number(epsilon, "epsilon"), log_delta) * (1.0 - 1e-12))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.individual.filters import CONDITIONS, Filter, GaussianFilter, gaussian_epsilon
-from symdp.individual.state import exact_square, number, root_up
+from symdp.individual.state import exactly, largest_that_fits, root_up, written
 
 
 class Odometer(GaussianFilter):
@@ -39,37 +38,41 @@ class Odometer(GaussianFilter):
 
     def __init__(self, increments: Any, *, path: str | Path | None = None) -> None:
         Filter.__init__(self, path)
-        self.increments = [number(x, "increment", positive=True) for x in increments]
-        if not self.increments:
+        self._exact_increments = [exactly(x, "increment", positive=True) for x in increments]
+        if not self._exact_increments:
             raise InputError("increments: give at least one")
+        self.increments = [float(x) for x in self._exact_increments]
         self.round = 0
         self._sum = Fraction(0)
-        whole = sum((exact_square(x) for x in self.increments), Fraction(0))
-        self.budget = root_up(whole)
+        self.budget = root_up(sum((x**2 for x in self._exact_increments), Fraction(0)))
 
     def _parameters(self) -> dict[str, Any]:
-        return {"increments": [x.hex() for x in self.increments]}
+        return {"increments": [written(x) for x in self._exact_increments]}
 
-    def _room(self, bound: float) -> int | None:
-        """Return the round that a step would fall in."""
-        square = exact_square(bound)
-        if self._sum + square <= exact_square(self.increments[self.round]):
-            return self.round
-        for later in range(self.round + 1, len(self.increments)):
-            if square <= exact_square(self.increments[later]):
-                return later
-        return None
+    def _room(self, bound: Fraction, count: int) -> tuple[int, Fraction] | None:
+        """Return the round that so many steps end in, and what is spent of it."""
+        square, left = bound**2, count
+        place, spent = self.round, self._sum
+        while left:
+            room = self._exact_increments[place] ** 2 - spent
+            taken = left if square == 0 else min(left, room // square)
+            spent, left = spent + taken * square, left - taken
+            if left:
+                later = range(place + 1, len(self._exact_increments))
+                fitting = (m for m in later if square <= self._exact_increments[m] ** 2)
+                place, spent = next(fitting, -1), Fraction(0)
+                if place < 0:
+                    return None
+        return place, spent
 
-    def _fits(self, bound: float) -> bool:
-        return self._room(bound) is not None
+    def _fits(self, bound: Fraction, count: int = 1) -> bool:
+        return self._room(bound, count) is not None
 
-    def _charge(self, bound: float) -> None:
-        place = self._room(bound)
-        if place is None:
+    def _charge(self, bound: Fraction, count: int = 1) -> None:
+        found = self._room(bound, count)
+        if found is None:
             raise InputError("the journal exceeds the odometer's increments")
-        if place != self.round:
-            self.round, self._sum = place, Fraction(0)
-        self._sum += exact_square(bound)
+        self.round, self._sum = found
 
     def _spent(self) -> Any:
         return self.round, self._sum
@@ -79,17 +82,16 @@ class Odometer(GaussianFilter):
 
     def left(self) -> float:
         """Return the largest μ that still fits."""
-        rest = exact_square(self.increments[self.round]) - self._sum
-        root = root_up(rest) if rest > 0 else 0.0
-        if exact_square(root) > rest:
-            root = math.nextafter(root, 0.0)
-        return max([root, *self.increments[self.round + 1 :]])
+        rest = self._exact_increments[self.round] ** 2 - self._sum
+        later = max(self._exact_increments[self.round + 1 :], default=Fraction(0))
+        root = max(root_up(rest) if rest > 0 else 0.0, float(later))
+        return largest_that_fits(root, self._fits) if root > 0.0 else 0.0
 
     @property
     def bound(self) -> float:
         """The μ that is proved for all released outputs: every round begun counts in full."""
-        begun = self.increments[: self.round + 1]
-        return root_up(sum((exact_square(x) for x in begun), Fraction(0)))
+        begun = self._exact_increments[: self.round + 1]
+        return root_up(sum((x**2 for x in begun), Fraction(0)))
 
     def epsilon(self, delta: float) -> float:
         """Return ε(δ) of the bound at this time."""

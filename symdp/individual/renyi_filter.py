@@ -12,7 +12,7 @@ from symdp.decimal_text import given
 from symdp.errors import InputError
 from symdp.individual.filters import CONDITIONS, Filter
 from symdp.individual.result import check_delta
-from symdp.individual.state import number
+from symdp.individual.state import exactly, largest_that_fits, number, read, written
 
 
 def budget_at(order: float, epsilon: float, delta: float) -> float:
@@ -68,20 +68,20 @@ class RenyiFilter(Filter):
 
     def __init__(
         self,
-        orders: float | Sequence[float],
+        orders: float | str | Sequence[float | str],
         *,
-        epsilon: float,
-        delta: float,
+        epsilon: float | str,
+        delta: float | str,
         path: str | Path | None = None,
     ) -> None:
         super().__init__(path)
-        given = list(orders) if isinstance(orders, Sequence) else [orders]
+        given = [orders] if isinstance(orders, str | float | int) else list(orders)
         self.orders = [number(order, "order") for order in given]
         if not self.orders or any(order <= 1.0 for order in self.orders):
             raise InputError(f"orders {given!r}: numbers above 1 are needed, at least one")
         if len(set(self.orders)) != len(self.orders):
             raise InputError(f"orders {given!r}: every order once")
-        self.total_epsilon, self.delta = number(epsilon, "epsilon"), float(delta)
+        self.total_epsilon, self.delta = number(epsilon, "epsilon"), number(delta, "delta")
         check_delta(delta)
         share = self.delta / len(self.orders)
         self.budgets = [budget_at(order, self.total_epsilon, share) for order in self.orders]
@@ -99,18 +99,19 @@ class RenyiFilter(Filter):
             "delta": self.delta.hex(),
         }
 
-    def _checked(self, bound: Any) -> tuple[float, ...]:
-        values = list(bound) if isinstance(bound, Sequence) else [bound]
+    def _checked(self, bound: Any) -> tuple[Fraction, ...]:
+        listed = isinstance(bound, Sequence) and not isinstance(bound, str)
+        values = list(bound) if listed else [bound]
         if len(values) != len(self.orders):
             raise InputError(f"rho: {len(values)} values for {len(self.orders)} orders")
-        return tuple(number(value, "rho") for value in values)
+        return tuple(exactly(value, "rho") for value in values)
 
-    def _fits(self, bound: tuple[float, ...]) -> bool:
+    def _fits(self, bound: tuple[Fraction, ...], count: int = 1) -> bool:
         triples = zip(self._sums, bound, self.budgets, strict=True)
-        return any(spent + Fraction(x) <= Fraction(most) for spent, x, most in triples if most > 0)
+        return any(s + count * x <= Fraction(most) for s, x, most in triples if most > 0)
 
-    def _charge(self, bound: tuple[float, ...]) -> None:
-        self._sums = [s + Fraction(x) for s, x in zip(self._sums, bound, strict=True)]
+    def _charge(self, bound: tuple[Fraction, ...], count: int = 1) -> None:
+        self._sums = [s + count * x for s, x in zip(self._sums, bound, strict=True)]
 
     def _spent(self) -> list[Fraction]:
         return self._sums
@@ -118,17 +119,16 @@ class RenyiFilter(Filter):
     def _restore(self, spent: list[Fraction]) -> None:
         self._sums = spent
 
-    def _text(self, bound: tuple[float, ...]) -> Any:
-        return [value.hex() for value in bound]
+    def _text(self, bound: tuple[Fraction, ...]) -> Any:
+        return [written(value) for value in bound]
 
-    def _bound(self, text: Any) -> tuple[float, ...]:
-        return tuple(float.fromhex(value) for value in text)
+    def _bound(self, text: Any) -> tuple[Fraction, ...]:
+        return tuple(read(value) for value in text)
 
     def left(self) -> float:
         """Return the largest ρ that still fits at some order."""
-        rest = [Fraction(b) - s for b, s in zip(self.budgets, self._sums, strict=True)]
-        value = float(max(*rest, Fraction(0)))
-        return value if Fraction(value) <= max(*rest, Fraction(0)) else math.nextafter(value, 0.0)
+        rest = max(Fraction(b) - s for b, s in zip(self.budgets, self._sums, strict=True))
+        return largest_that_fits(float(rest), lambda x: x <= rest) if rest > 0 else 0.0
 
     def status(self) -> dict[str, Any]:
         """Return orders, budgets and the proved guarantee."""
@@ -139,6 +139,7 @@ class RenyiFilter(Filter):
             "proved": f"the released outputs are {both}-DP in whole{split}",
             "kind": "bound",
             "conditions": CONDITIONS,
+            "unit": "Rényi divergence at each order, in nats",
             "orders": self.orders,
             "budgets": self.budgets,
             "spent_so_far": [float(s) for s in self._sums],

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.individual.subsampled_gaussian import Array
 
@@ -212,12 +213,9 @@ def larger(first: IndividualResult, second: IndividualResult) -> IndividualResul
     return replace(first, direction="both", **chosen)
 
 
-def check_delta(delta: float) -> float:
+def check_delta(delta: float | str) -> float:
     """Return log δ of a δ that lies strictly between 0 and 1."""
-    try:
-        value = float(delta)
-    except (TypeError, ValueError):
-        raise InputError(f"delta = {delta!r}: it must be a number between 0 and 1") from None
+    value = real(delta, "delta")
     if not 0.0 < value < 1.0:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
     return math.log(value)

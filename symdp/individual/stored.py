@@ -11,7 +11,7 @@ from symdp.individual.filters import Filter, GaussianFilter
 from symdp.individual.individual_filter import IndividualFilter
 from symdp.individual.odometer import Odometer
 from symdp.individual.renyi_filter import RenyiFilter
-from symdp.individual.state import FILTER
+from symdp.individual.state import FILTER, read
 
 
 def create(path: str | Path, made: Filter | IndividualFilter) -> Filter | IndividualFilter:
@@ -57,9 +57,11 @@ def _made(state: dict[str, Any], path: Path) -> Filter | IndividualFilter:
     if kind == "individual":
         return IndividualFilter.from_state(state, path)
     if kind == GaussianFilter.type_name:
-        made = GaussianFilter(float.fromhex(state["budget"]), path=path)
+        made = GaussianFilter(read(state["budget"]), path=path)
+        if "epsilon" in state:
+            made._target = str(state["epsilon"]), str(state["delta"])
     elif kind == Odometer.type_name:
-        made = Odometer([float.fromhex(x) for x in state["increments"]], path=path)
+        made = Odometer([read(x) for x in state["increments"]], path=path)
     elif kind == RenyiFilter.type_name:
         made = RenyiFilter(
             [float.fromhex(x) for x in state["orders"]],

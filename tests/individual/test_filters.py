@@ -23,25 +23,90 @@ from symdp.individual import (
     step_mu,
 )
 from symdp.individual.gaussian import log_profile
-from symdp.individual.state import exact_square
 
 BAD = [math.nan, math.inf, -0.1, "x", None, True]
 
 
 def test_the_sum_of_squares_decides_exactly():
     filter = GaussianFilter(budget=0.5)
-    for _ in range(25):
-        filter.commit(0.1)  # 25 × 0.1² in doubles: 0.1 is a little more than 1/10
-        if not filter.ask(0.1):
-            break
-    assert filter.count == 24
-    spent = 24 * exact_square(0.1)
-    assert exact_square(filter.left()) <= Fraction(1, 4) - spent
-    assert exact_square(math.nextafter(filter.left(), 1.0)) > Fraction(1, 4) - spent
-    filter.commit(filter.left())
+    for _ in range(24):
+        filter.commit(0.1)  # 0.1 means 1/10, not the double above it
+    assert filter.left() == 0.1
+    with pytest.raises(InputError, match=r"at most 0\.1 is left"):
+        filter.commit(0.10000000000000002)
+    filter.commit(0.1)
     with pytest.raises(InputError, match="would exceed the budget"):
         filter.commit(1e-7)
+    assert filter.left() == 0.0
     assert filter.commit(0.0).allowed
+
+
+def test_what_is_left_is_the_largest_double_that_fits():
+    filter = GaussianFilter(budget="1/3")
+    filter.commit("1/7", count=3)
+    rest = Fraction(1, 9) - 3 * Fraction(1, 49)
+    assert Fraction(repr(filter.left())) ** 2 <= rest
+    assert Fraction(repr(math.nextafter(filter.left(), 1.0))) ** 2 > rest
+    filter.commit(filter.left())
+
+
+@pytest.mark.parametrize("word", ["0.1", "1/10", 0.1, Fraction(1, 10)])
+def test_tenths_fill_a_budget_of_one(word, tmp_path):
+    path = tmp_path / "state.json"
+    filter = create(path, GaussianFilter(budget=1))
+    assert filter.commit(word, count=99).left == 0.1
+    assert not filter.ask(word, count=2)
+    assert load_filter(path).commit(word).left == 0.0
+    assert load_filter(path).count == 100
+    renyi = RenyiFilter(2, epsilon=20, delta=1e-5)
+    renyi.budgets = [1.0]
+    for _ in range(10):
+        renyi.commit(word)
+    assert not renyi.ask(1e-300)
+
+
+def test_many_steps_at_once_are_all_or_none():
+    filter = GaussianFilter(budget=1.0)
+    with pytest.raises(InputError, match="101 steps from step 1"):
+        filter.commit(0.1, count=101)
+    assert filter.count == 0
+    odometers = [Odometer(["1/2", 1, "1/10", 2]) for _ in range(2)]
+    odometers[0].commit("3/10", count=30)  # 2 in the first round, 11 in the second, then skipped
+    for _ in range(30):
+        odometers[1].commit("3/10")
+    assert odometers[0].to_json() == odometers[1].to_json()
+    assert odometers[0].left() == odometers[1].left()
+    for count in (0, -1, 1.5, True):
+        with pytest.raises(InputError, match="positive integer"):
+            filter.commit(0.1, count=count)
+
+
+def test_a_file_of_an_earlier_version_goes_on():
+    """Doubles in base 16 keep their exact value."""
+    state = {"filter": "gdp", "budget": (1.0).hex(), "steps": 99, "runs": [[(0.1).hex(), 99]]}
+    filter = GaussianFilter(1)
+    filter._replay(state, "old")
+    assert filter.left() == pytest.approx(0.1, abs=1e-14)
+
+
+def test_status_repeats_what_was_asked(tmp_path):
+    path = tmp_path / "state.json"
+    create(path, GaussianFilter(epsilon=2, delta="1/100000"))
+    status = load_filter(path).status()
+    assert status["proved"].endswith("and (2, 1/100000)-DP")
+    assert status["left"] == pytest.approx(status["budget"], rel=1e-12)
+    assert "mu" in status["unit"]
+
+
+def test_numbers_may_be_written_as_ratios():
+    expected = from_counts([1, 4], [[100, 0], [0, 100]], 0.01).epsilon(1e-5).epsilon
+    found = from_counts(["1", "8/2"], [[100, 0], [0, 100]], rate="1/100").epsilon("1/100000")
+    assert found.epsilon.tolist() == expected.tolist()
+    steps = symdp.compose(symdp.mechanisms.gaussian(sigma="3/2"), "1e1")
+    assert steps.delta("1/2").delta == steps.delta(0.5).delta
+    assert steps.epsilon(["1/10", "0.01"]).epsilon.tolist() == [
+        steps.epsilon(one).epsilon for one in (0.1, 0.01)
+    ]
 
 
 @pytest.mark.parametrize(
