@@ -82,12 +82,15 @@ def test_every_derivation_is_in_the_table_of_contents():
     assert listed == {page.stem for page in (ROOT / "derivations").glob("*.md")}
 
 
-def test_every_method_is_named():
-    from symdp.methods import names
+def test_the_page_of_answers_shows_the_methods_of_the_package():
+    from symdp.methods import METHODS
 
     text = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
-    for name in names():
-        assert f"`{name.split(':')[0]}" in text
+    for method in METHODS:
+        name, kind, what, source, flags = METHODS[method].cells(method)
+        own = f"`{name}`" + (" (default)" if method == "contour" else "")
+        shown = f"`{flags}`" if flags else ""
+        assert f"| {own} | {kind} | {what} | {source} | {shown} |" in text
 
 
 def reference_names():

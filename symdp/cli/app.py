@@ -10,7 +10,7 @@ import typer
 from symdp.cli import options
 from symdp.cli.calibrate import calibrate
 from symdp.cli.card import card
-from symdp.cli.catalogue import list_mechanisms
+from symdp.cli.catalogue import list_mechanisms, list_methods
 from symdp.cli.certify import certify
 from symdp.cli.curve import curve
 from symdp.cli.derivation import derive
@@ -56,6 +56,7 @@ def delta(
     epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="ε in nats.")],
     job: Job,
     method: options.Method = "contour",
+    settings: options.Settings,
     direction: options.Direction = "both",
     time_limit: options.TimeLimit = "60",
     explain: options.Explain = False,
@@ -71,6 +72,7 @@ def epsilon(
     delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
     job: Job,
     method: options.Method = "contour",
+    settings: options.Settings,
     direction: options.Direction = "both",
     time_limit: options.TimeLimit = "60",
     explain: options.Explain = False,
@@ -81,7 +83,8 @@ def epsilon(
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {
-    "list": list_mechanisms, "derive": derive, "delta": delta, "epsilon": epsilon, "curve": curve,
+    "list": list_mechanisms, "methods": list_methods, "derive": derive, "delta": delta,
+    "epsilon": epsilon, "curve": curve,
     "verify": verify, "certify": certify, "calibrate": calibrate, "train": train, "card": card,
     "tradeoff": tradeoff, "report": report, "individual": individual,
 }  # fmt: skip

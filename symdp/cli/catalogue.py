@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from symdp.mechanisms import checked_name, curve_names, names, path_of
+from symdp.method_options import Option
 
 _NOISE = "additive noise"  # the family of a file with a [noise] table
 _RELATIONS = "add_remove"
@@ -31,6 +32,22 @@ def list_mechanisms(
         _print_table()
     else:
         _print_one(checked_name(name))
+
+
+def list_methods() -> None:
+    """Show the methods: what they promise, where they are from, the options that they take."""
+    from symdp.cli.display import print_table, say
+    from symdp.methods import METHODS
+
+    rows = [method.cells(name) for name, method in METHODS.items()]
+    print_table(("method", "promises", "what it does", "source", "options"), rows)
+    takers: dict[Option, list[str]] = {}
+    for name, method in METHODS.items():
+        for option in method.options:
+            takers.setdefault(option, []).append(name)
+    for option, of in takers.items():
+        say(f"{option.flag} of {', '.join(of)}: {option.what}; {option.rule}")
+    say("In Python: steps.delta(1, method='prv', eps_error=1e-3).")
 
 
 def _document(name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -28,7 +29,7 @@ _AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
 
 
-@options.of_steps()
+@options.of_steps("points")
 def curve(
     *,
     job: Job,
@@ -46,6 +47,7 @@ def curve(
         typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .pdf or .png."),
     ] = None,
     method: options.Method = "contour",
+    settings: options.Settings,
     direction: options.Direction = "both",
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
@@ -59,8 +61,13 @@ def curve(
         if not low < high:
             raise InputError("--epsilon-range A B: A must lie below B")
     name, many = words.method(method), words.whole(points, "--points", 2, 10_000)
+    chosen = words.settings(name, settings)
+
+    def ask(steps: Composition, some: list[float]) -> Curve:
+        return cast("Curve", steps.delta(some, name, side, **chosen))
+
     answers, seconds = in_time(
-        time_limit, lambda: job, lambda asked: _computed(asked, name, side, ends, many, plot)
+        time_limit, lambda: job, lambda asked: _computed(asked, ask, side, ends, many, plot)
     )
     if as_json:
         _print_json(answers, side, seconds)
@@ -70,7 +77,7 @@ def curve(
 
 def _computed(
     job: Job,
-    method: str,
+    ask: Callable[[Composition, list[float]], Curve],
     direction: Direction,
     ends: tuple[float, float] | None,
     points: int,
@@ -91,7 +98,7 @@ def _computed(
             # The first alone: it shows whether all others will take long.
             some = epsilons[done : done + (_AT_ONCE if done else 1)]
             work.say(f"δ({some[0]:.6g}) of {job.subject}", done, points)
-            answers += cast("Curve", composition.delta(some, method, direction))
+            answers += ask(composition, some)
         seconds = time.perf_counter() - start
         if plot is not None:
             work.say(f"drawing {plot}")

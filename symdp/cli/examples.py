@@ -9,6 +9,7 @@ _PLAN = f"{_DATA} --target-epsilon 3"
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "list": ("symdp list",),
+    "methods": ("symdp methods",),
     "derive": (
         "symdp derive laplace",
         "symdp derive examples/logistic.toml --format latex",
@@ -17,6 +18,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "delta": (
         "symdp delta laplace b=2 -n 1 --epsilon 0.4",
         "symdp delta examples/logistic.toml s=4 -n 50 --epsilon 2.5 --json",
+        "symdp delta laplace b=20 -n 50 --epsilon 1 --method prv --eps-error 1e-3",
     ),
     "epsilon": (
         f"symdp epsilon {_JOB} --delta 1e-5",

@@ -244,6 +244,15 @@ def method(text: str) -> str:
     return text if text in {"truth", "certified"} else accountant(text).name
 
 
+def settings(name: str, given: Mapping[str, str]) -> dict[str, float]:
+    """Return a method's options as numbers; one that it does not take raises InputError."""
+    if not given:
+        return {}
+    from symdp.methods import options_of
+
+    return options_of(name, given)
+
+
 def _double(exact: Fraction) -> float:
     try:
         return exact.numerator / exact.denominator

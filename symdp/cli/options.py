@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from symdp.cli.job import Job
+from symdp.method_options import OPTIONS, Option
 
 
 def _built_in(typed: str) -> list[str]:
@@ -50,7 +51,8 @@ Method = Annotated[
     typer.Option(
         "--method",
         metavar="METHOD",
-        help="An accountant, such as contour, msd:1, edgeworth:2, clt, moments; or truth.",
+        help="An accountant, such as contour, msd:1, edgeworth:2, clt, moments; or truth. "
+        "'symdp methods' lists them with their options.",
     ),
 ]
 Scheme = Annotated[
@@ -137,6 +139,8 @@ TimeLimit = Annotated[
     ),
 ]
 
+Settings = Mapping[str, str]  # options of methods, by their names
+
 # What says which steps are meant, by the names of a `Job`.
 _OF_STEPS = {
     "mechanism": Mechanism, "values": Values, "count": Count, "composition": CompositionFile,
@@ -145,8 +149,14 @@ _OF_STEPS = {
 }  # fmt: skip
 
 
+def _of_method(one: Option) -> Any:
+    return Annotated[str | None, typer.Option(one.flag, metavar="VALUE", help=f"{one.what}.")]
+
+
 def of_steps(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command all options that say which steps are meant, in place of its argument `job`.
+
+    An argument `settings` becomes the options of methods, as text by their names.
 
     Parameters
     ----------
@@ -156,18 +166,28 @@ def of_steps(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., No
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         parameters: list[inspect.Parameter] = []
+        of_method = {one.name: one for one in OPTIONS if one.name not in left_out}
+        settings: list[str] = []
         for own in inspect.signature(command, eval_str=True).parameters.values():
-            if own.name != "job":
+            if own.name == "job":
+                kinds: dict[str, Any] = _OF_STEPS
+            elif own.name == "settings":
+                kinds = {name: _of_method(one) for name, one in of_method.items()}
+                settings += kinds
+            else:
                 parameters.append(own)
                 continue
             parameters += [
                 own.replace(name=name, annotation=kind, default=None)
-                for name, kind in _OF_STEPS.items()
+                for name, kind in kinds.items()
                 if name not in left_out
             ]
 
         def asked(**given: Any) -> None:
+            chosen = {name: given.pop(name) for name in settings}
             others = {name: word for name, word in given.items() if name not in _OF_STEPS}
+            if settings:
+                others["settings"] = {n: word for n, word in chosen.items() if word is not None}
             command(job=Job.of(given), **others)
 
         asked.__doc__, asked.__name__ = command.__doc__, command.__name__

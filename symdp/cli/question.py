@@ -16,8 +16,10 @@ from symdp.cli.supervise import in_time
 from symdp.cli.working import working
 from symdp.errors import SymdpError
 from symdp.interrupt import limit
+from symdp.method_options import OPTIONS as METHOD_OPTIONS
 
 if TYPE_CHECKING:
+    from symdp.arguments import Direction
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
 
@@ -29,6 +31,7 @@ OPTIONS = {
     "--relation": "relation",
     "--direction": "direction", "--composition": "composition", "--time-limit": "time_limit",
 }  # fmt: skip
+OPTIONS |= {one.flag: one.name for one in METHOD_OPTIONS}
 FLAGS = {"--explain": "explain", "--json": "as_json"}
 USUAL = {"method": "contour", "direction": "both", "time_limit": "60"}  # where not given
 _LARGEST_FILE = 1_000_000  # bytes, as for every mechanism file
@@ -74,6 +77,7 @@ def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
         | {
             "mechanism": others[0] if others else None,
             "values": others[1:],
+            "settings": {one.name: given[one.name] for one in METHOD_OPTIONS if one.name in given},
         }
     )
 
@@ -81,12 +85,12 @@ def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
 def ask_delta(job: Job, given: Mapping[str, Any]) -> None:
     """Print δ at the ε among the words given, which are named as the options of the command."""
     at = words.real(given["epsilon"], "--epsilon")
-    side, name = words.direction(given["direction"]), words.method(given["method"])
+    side, name, chosen = _how(given)
     _answer(
         f"δ({given['epsilon']})",
         job,
         given,
-        lambda steps: steps.delta(at, name, side),
+        lambda steps: steps.delta(at, name, side, **chosen),
         lambda steps: steps.delta(at, "moments", side),
     )
 
@@ -94,14 +98,20 @@ def ask_delta(job: Job, given: Mapping[str, Any]) -> None:
 def ask_epsilon(job: Job, given: Mapping[str, Any]) -> None:
     """Print ε at the δ among the words given."""
     at = words.delta(given["delta"])
-    side, name = words.direction(given["direction"]), words.method(given["method"])
+    side, name, chosen = _how(given)
     _answer(
         f"ε(δ = {given['delta']})",
         job,
         given,
-        lambda steps: steps.epsilon(at, name, side),
+        lambda steps: steps.epsilon(at, name, side, **chosen),
         lambda steps: steps.epsilon(at, "moments", side),
     )
+
+
+def _how(given: Mapping[str, Any]) -> tuple[Direction, str, dict[str, float]]:
+    """Return direction, method and its options among the words given."""
+    name = words.method(given["method"])
+    return words.direction(given["direction"]), name, words.settings(name, given["settings"])
 
 
 def _answer(

@@ -40,11 +40,14 @@ _VANISHED = 30.0  # e-folds below its largest value, at which a density has vani
 class Cells:
     """What lies in each of the cells [(first + j)h, (first + j + 1)h) under the tilted law.
 
-    `mass` is the probability and `moment` the expectation of ℓ less the cell's lower end there.
+    `mass` is the probability and `moment` the expectation of ℓ less the cell's lower end there;
+    `below` and `above` are the probabilities of what lies beyond all cells.
     """
 
     mass: Array
     moment: Array
+    below: float
+    above: float
 
 
 def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int) -> Cells:
@@ -60,15 +63,18 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
         The mesh: `count` cells of width `spacing`, the first one beginning at first·spacing.
     """
     mass, moment = np.zeros(count), np.zeros(count)
+    beyond: Array = np.zeros(2)
     log_total = SumLaw([(law, 1)]).cgf(tilt)
 
     def add(place: Array, loss: Array, weight: Array) -> None:
-        index = np.floor(place / spacing).astype(np.int64) - first
+        # clipped, for a loss may be larger than every whole number of cells
+        index = np.clip(np.floor(place / spacing) - first, -1.0, count).astype(np.int64)
         inside = (index >= 0) & (index < count)
+        beyond[:] += weight[index < 0].sum(), weight[index == count].sum()
         index, weight = index[inside], weight[inside]
-        beyond = loss[inside] - (index + first) * spacing
+        past = loss[inside] - (index + first) * spacing
         mass[:] += np.bincount(index, weight, count)
-        moment[:] += np.bincount(index, weight * beyond, count)
+        moment[:] += np.bincount(index, weight * past, count)
 
     nodes = law.nodes(tilt, 0.0)
     atoms, log_weight = nodes.loss[nodes.atomic], nodes.log_weight[nodes.atomic]
@@ -86,7 +92,7 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
                     index = np.broadcast_to(place[:, None], loss.shape).ravel()
                     add(index, loss.ravel(), weight.ravel())
                 widest = least
-    return Cells(mass, moment)
+    return Cells(mass, moment, float(beyond[0]), float(beyond[1]))
 
 
 def loss_span(law: LossLaw, tilt: float) -> tuple[float, float]:

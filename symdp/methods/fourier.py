@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -16,6 +16,8 @@ from symdp.exact.base import FloatAccountant
 from symdp.law.cells import has_smooth_density, loss_cells, loss_density, loss_span
 from symdp.law.loss import LossLaw
 from symdp.law.total import SumLaw
+from symdp.method_options import POINTS as SHARED_POINTS
+from symdp.method_options import REACH
 from symdp.methods.grid_sum import GridSum, Lumps, grid_sum, log_beyond, reach, step_beyond
 from symdp.methods.moments import Moments, proved_instead
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _WANTED = 1e-6  # relative, by the method's own estimate
 _FIRST_POINTS = 1 << 13  # doubled until two grids agree
 _MOST_POINTS = 1 << 22  # 32 MB a transform
+POINTS = replace(SHARED_POINTS, least=2, most=_MOST_POINTS)
 _HOPELESS = 1.0  # e-folds of mass that the steps' grids gained or lost
 _KEPT = 8  # grids that are remembered with a law
 _FOR_POINT = 26.0  # numbers held for a point of the grid, remembered ones included; measured
@@ -57,19 +60,17 @@ class Fourier(FloatAccountant):
     between the cell's ends so that its mean stays. The error is estimated by 2|I_n − I_2n|
     [FA (7.4)]; what lies beyond the grid is bounded by Chernoff's inequality [FA 7.2].
 
-    Without arguments L follows from the moments and n is doubled until the estimate is 1e-6 of δ.
-
     Parameters
     ----------
     reach
-        L > 0, the grid covers [−L, L).
+        L > 0, the grid covers [−L, L); None takes it from the moments.
     points
-        n, even; to be given together with `reach`.
+        n, even; None doubles it until the estimate is 1e-6 of δ.
 
     Raises
     ------
     InputError
-        If only one of the two is given, or one is out of range.
+        If one of them is out of range.
 
     Examples
     --------
@@ -84,14 +85,12 @@ class Fourier(FloatAccountant):
 
     def __post_init__(self) -> None:
         """Check the grid."""
-        if (self.reach is None) != (self.points is None):
-            raise InputError("fourier: reach and points belong together; give both or neither")
-        if self.reach is not None and not 0 < self.reach < math.inf:
-            raise InputError(f"fourier: reach = {self.reach!r} must be positive and finite")
-        if self.points is not None and (self.points % 2 or not 2 <= self.points <= _MOST_POINTS):
-            raise InputError(
-                f"fourier: points = {self.points!r} must be even, from 2 to {_MOST_POINTS}"
-            )
+        for option in (REACH, POINTS):
+            value = getattr(self, option.name)
+            if value is not None:
+                option.read(self.name, value)
+        if self.points is not None and self.points % 2:
+            raise InputError(f"method 'fourier': points = {self.points} must be even")
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the estimate at one ε with its own error in the bounds, of kind "estimate".
@@ -101,13 +100,12 @@ class Fourier(FloatAccountant):
         AccuracyError
             If the loss has no moments from which a grid could be chosen.
         """
-        if self.reach is not None and self.points is not None:
-            window = _Window(0.0, self.reach)
+        window = _automatic(law, epsilon) if self.reach is None else _Window(0.0, self.reach)
+        if self.points is not None:
             found = _riemann_sum(law, epsilon, window, self.points)
             finer = _riemann_sum(law, epsilon, window, 2 * self.points)
             error = max(2.0 * abs(found.value - finer.value), found.defect)
             return _answer(law, epsilon, window, found, error)
-        window = _automatic(law, epsilon)
         points = _FIRST_POINTS
         found = _riemann_sum(law, epsilon, window, points)
         earlier = math.inf

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, delta_from_strip
+from symdp.method_options import TILT
 from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.interval import proved_answer
 from symdp.methods.standard_moments import summands
@@ -41,17 +42,35 @@ class SpaBounds(FloatAccountant):
     proves an interval. The one of least error is searched for in each strip, and all intervals met
     on the way are intersected, with the moments bound [SPA (43)] and with δ ≥ 0.
 
+    Parameters
+    ----------
+    tilt
+        t > 0, below the end t₊ of the domain of K: the interval of this tilt alone. None searches.
+
+    Raises
+    ------
+    InputError
+        If the tilt is out of range.
+
     Examples
     --------
-    >>> SpaBounds().name
+    >>> SpaBounds(tilt=2).name
     'spa-bounds'
     """
 
+    tilt: float | None = None
     name: str = "spa-bounds"
     citations: tuple[str, ...] = ("SPA Thm 5", "SPA (43)", "Shevtsova2010")
 
+    def __post_init__(self) -> None:
+        """Check the tilt."""
+        if self.tilt is not None:
+            TILT.read(self.name, self.tilt)
+
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the proved interval at one ε; its value is the upper end."""
+        if self.tilt is not None:
+            return self._of_tilt(law, epsilon, self.tilt)
         low, high = -math.inf, 0.0
         for strip in (Strip.RIGHT, Strip.MIDDLE, Strip.LEFT):
             if strip is Strip.LEFT and epsilon >= 0:
@@ -63,6 +82,17 @@ class SpaBounds(FloatAccountant):
             low = max(low, found[0] if found is not None else -math.inf)
             found = delta_from_strip(law, epsilon, strip, most)
             high = min(high, found[0] if found is not None else 0.0)
+        return proved_answer(law, epsilon, low, high, self.name)
+
+    def _of_tilt(self, law: SumLaw, epsilon: float, tilt: float) -> Answer:
+        if not tilt < law.domain[1]:
+            raise InputError(
+                f"method '{self.name}': tilt = {tilt:g} must lie below {law.domain[1]:.6g}, where "
+                "the moments of the loss end"
+            )
+        least, most, _ = log_interval(law, epsilon, Strip.RIGHT, tilt)
+        ends = (delta_from_strip(law, epsilon, Strip.RIGHT, end) for end in (least, most))
+        low, high = (found[0] if found is not None else 0.0 for found in ends)
         return proved_answer(law, epsilon, low, high, self.name)
 
 

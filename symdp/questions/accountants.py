@@ -66,8 +66,10 @@ class Truth:
         return [self.log_delta(law, epsilon) for epsilon in epsilons]
 
 
-def accountant_for(method: str, composition: Composition) -> Accountant:
-    """Return the accountant of a name; `truth` is made for one composition.
+def accountant_for(
+    method: str, composition: Composition, options: Mapping[str, Any] | None = None
+) -> Accountant:
+    """Return the accountant of a name and its options; `truth` is made for one composition.
 
     Steps that are known by a Rényi curve alone leave one: InputError for the name of another.
     """
@@ -80,16 +82,31 @@ def accountant_for(method: str, composition: Composition) -> Accountant:
                 f"{curve.summary} is known by its Rényi curve alone: {method} needs the law of the "
                 "loss; leave the method out, or ask renyi"
             )
+        if options:
+            raise InputError(f"{curve.summary}: the method of a Rényi curve takes no options")
         return RenyiBound()
-    if method == "truth":
+    if method == "truth" and not options:
         return Truth(composition)
-    if method == "contour":  # the default is the table of routes, without what others need
+    if method == "contour" and not options:  # the table of routes, without what others need
         from symdp.exact.route import Contour
 
         return Contour()
-    from symdp.methods import accountant
+    from symdp.methods import accountant, options_of
 
-    return accountant(method)
+    return accountant(method, **options_of(method, options or {}))
+
+
+def certified_digits(options: Mapping[str, Any]) -> int:
+    """Return the digits that the method certified was asked for.
+
+    >>> certified_digits({"digits": "20"})
+    20
+    """
+    if not options:
+        return 15
+    from symdp.methods import options_of
+
+    return int(options_of("certified", options)["digits"])
 
 
 def larger_delta(

@@ -22,7 +22,7 @@ from symdp.arguments import (
 from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
-from symdp.questions.accountants import accountant_for, larger_delta
+from symdp.questions.accountants import accountant_for, certified_digits, larger_delta
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.profile_curve import Curve
 from symdp.questions.shifts import accounted, told_of_shifts
@@ -101,13 +101,15 @@ class Composition(Summed):
         return total_law(self.steps, direction)
 
     @overload
-    def delta(self, epsilon: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
+    def delta(
+        self, epsilon: float, method: str = ..., direction: Direction = ..., **options: Any
+    ) -> Guarantee: ...
     @overload
     def delta(
-        self, epsilon: ArrayLike, method: str = ..., direction: Direction = ...
+        self, epsilon: ArrayLike, method: str = ..., direction: Direction = ..., **options: Any
     ) -> Guarantee | Curve: ...
     def delta(
-        self, epsilon: Any, method: str = "contour", direction: Direction = "both"
+        self, epsilon: Any, method: str = "contour", direction: Direction = "both", **options: Any
     ) -> Guarantee | Curve:
         """Return δ(ε) = E[(1 − e^{ε−L})⁺] of the composition.
 
@@ -119,6 +121,8 @@ class Composition(Summed):
             An accountant's name, see `symdp.methods.names`.
         direction
             "remove" (P, Q), "add" (Q, P), or "both", which returns the larger δ.
+        options
+            The method's own, such as eps_error=1e-3; `symdp methods` lists who takes which.
 
         Returns
         -------
@@ -127,13 +131,13 @@ class Composition(Summed):
         Raises
         ------
         InputError
-            If ε is not finite, or the method or direction is unknown.
+            If ε is not finite, or the method, direction or an option unknown or out of range.
         AccuracyError
             If the method cannot reach its accuracy.
         """
         if method == "certified":
-            return cast("Guarantee | Curve", self.certify(epsilon, direction=direction))
-        accountant = accountant_for(method, self)
+            return cast("Curve", self.certify(epsilon, certified_digits(options), direction))
+        accountant = accountant_for(method, self, options)
         if is_array(epsilon):
             values = [real(e, "epsilon") for e in flat(epsilon)]
             return Curve(self._deltas(accountant, values, direction))
@@ -177,13 +181,15 @@ class Composition(Summed):
         return asked[:1] if self._has_one_law else asked
 
     @overload
-    def epsilon(self, delta: float, method: str = ..., direction: Direction = ...) -> Guarantee: ...
+    def epsilon(
+        self, delta: float, method: str = ..., direction: Direction = ..., **options: Any
+    ) -> Guarantee: ...
     @overload
     def epsilon(
-        self, delta: ArrayLike, method: str = ..., direction: Direction = ...
+        self, delta: ArrayLike, method: str = ..., direction: Direction = ..., **options: Any
     ) -> Guarantee | Curve: ...
     def epsilon(
-        self, delta: Any, method: str = "contour", direction: Direction = "both"
+        self, delta: Any, method: str = "contour", direction: Direction = "both", **options: Any
     ) -> Guarantee | Curve:
         """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta`, the inverse of the privacy profile.
 
@@ -191,26 +197,26 @@ class Composition(Summed):
         ----------
         delta
             A number strictly between 0 and 1, or an array of them.
-        method, direction
+        method, direction, options
             As for `delta`.
 
         Raises
         ------
         InputError
-            If δ is out of range, or not above the composition's mass at infinity.
+            If δ or an option is out of range, or δ not above the composition's mass at infinity.
         AccuracyError
             If the method cannot reach its accuracy.
         """
         from symdp.questions.invert import invert_larger
 
         if method == "certified":
-            return cast("Guarantee | Curve", self.certify_epsilon(delta, direction=direction))
+            return cast("Curve", self.certify_epsilon(delta, certified_digits(options), direction))
         if is_array(delta):
-            return Curve([self.epsilon(float(d), method, direction) for d in flat(delta)])
+            return Curve([self.epsilon(d, method, direction, **options) for d in flat(delta)])
         delta = real(delta, "delta")
         if not 0.0 < delta < 1.0:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-        accountant = accountant_for(method, self)
+        accountant = accountant_for(method, self, options)
         start = time.perf_counter()
         with within_capacity(accountant.name):
             laws = {side: self.law(side) for side in self._sides(direction)}
@@ -256,8 +262,7 @@ class Composition(Summed):
             Any real number in nats, taken exactly, or an array of them.
         digits
             Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
-            any lattice get about six, four at least, unless δ is a short sum of residues: the
-            record's `digits` says how many.
+            any lattice get about six, four at least, unless δ is a short sum of residues.
         direction
             As for `delta`.
 
@@ -309,12 +314,8 @@ class Composition(Summed):
         ----------
         delta
             A number strictly between 0 and 1, taken exactly, or an array of them.
-        digits
-            Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
-            any lattice get about six, four at least, unless δ is a short sum of residues: the
-            record's `digits` says how many.
-        direction
-            As for `delta`.
+        digits, direction
+            As for `certify`.
 
         Returns
         -------

@@ -186,16 +186,16 @@ class Ledger(Filed):
             return self._composition
 
     def epsilon(
-        self, delta: float, method: str = "contour", direction: Direction = "both"
+        self, delta: float, method: str = "contour", direction: Direction = "both", **options: Any
     ) -> Guarantee:
         """Return ε(δ) of all steps so far, see `Composition.epsilon`."""
-        return self.composition().epsilon(delta, method, direction)
+        return self.composition().epsilon(delta, method, direction, **options)
 
     def delta(
-        self, epsilon: float, method: str = "contour", direction: Direction = "both"
+        self, epsilon: float, method: str = "contour", direction: Direction = "both", **options: Any
     ) -> Guarantee:
         """Return δ(ε) of all steps so far, see `Composition.delta`."""
-        return self.composition().delta(epsilon, method, direction)
+        return self.composition().delta(epsilon, method, direction, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON values, every number exact.

@@ -83,7 +83,7 @@ def test_examples_run_one_after_another(shell, name):
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("symdp cer", "certify"), ("symdp delta ga", "gaussian"), ("symdp delta --ep", "--epsilon")],
+    [("symdp cer", "certify"), ("symdp delta ga", "gaussian"), ("symdp delta --epsi", "--epsilon")],
 )
 def test_a_shell_is_told_what_may_follow(words, offered):
     asking = {"_SYMDP_COMPLETE": "complete_bash", "COMP_WORDS": words}

@@ -222,11 +222,9 @@ def test_density_of_the_subsampled_gaussian():
     assert loss_density(part, s) == pytest.approx(expected, rel=1e-11, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("reach", "points"), [(12, None), (None, 100), (-1, 100), (math.inf, 100), (1, 101), (1, 0)]
-)
+@pytest.mark.parametrize(("reach", "points"), [(-1, 100), (math.inf, 100), (1, 101), (1, 0)])
 def test_bad_grids_are_refused(reach, points):
-    with pytest.raises(InputError, match="fourier: "):
+    with pytest.raises(InputError, match="method 'fourier': "):
         Fourier(reach, points)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -198,3 +199,40 @@ def test_they_are_known_by_name():
     assert accountant("tilted-prv") == Prv(tilted=True)
     found = compose(mechanisms.gaussian(sigma=10), 20).delta(1.0, method="prv")
     assert (found.kind, found.method, found.citations) == ("bound", "prv", ("PRV",))
+
+
+def test_losses_without_moments_get_useful_intervals():
+    """The range of a step needs no moment; truths are exact for one step, sampled for five."""
+    x = variable_symbol("x", "interval")
+    normal, cauchy, laplace = (
+        parse(text, {"x": x})
+        for text in ("exp(-x**2/2)/sqrt(2*pi)", "1/(pi*(1 + x**2))", "exp(-Abs(x))/2")
+    )
+    rng = np.random.default_rng(1)
+    draws = {
+        "cauchy": (cauchy, rng.standard_cauchy((5, 200_000))),
+        "laplace": (laplace, rng.laplace(size=(5, 200_000))),
+    }
+    for name, (density, sample) in draws.items():
+        mechanism = Mechanism.from_pair(density, normal, x, name=name)
+        assert compose(mechanism, 1).law("remove").domain[1] == 0.0
+        for steps in (1, 5):
+            law = compose(mechanism, steps).law("remove")
+            for epsilon in (5.0,) if steps == 1 else (1.0, 5.0):
+                answer = Prv(points=1 << 18).log_delta(law, epsilon)
+                low, high = math.exp(answer.log_lower), math.exp(answer.log_upper)
+                assert (answer.kind, answer.advice) == ("bound", "")
+                assert high - low < 5e-3 * high
+                log_p = np.log(np.abs(density_values(name, sample)))
+                loss = (log_p + sample**2 / 2 + math.log(2 * math.pi) / 2)[:steps].sum(axis=0)
+                payoff = -np.expm1(np.minimum(epsilon - loss, 0.0))
+                error = 5 * payoff.std() / math.sqrt(payoff.size)
+                assert low - error < payoff.mean() < high + error
+                if steps == 1:
+                    truth = Contour().log_delta(law, epsilon)
+                    assert answer.log_lower <= truth.log_lower <= truth.log_upper
+                    assert truth.log_upper <= answer.log_upper
+
+
+def density_values(name, x):
+    return 1 / (math.pi * (1 + x * x)) if name == "cauchy" else np.exp(-np.abs(x)) / 2
