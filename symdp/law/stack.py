@@ -15,7 +15,7 @@ from symdp.law.panels import ORDER
 from symdp.law.rows import StepRows, Window
 from symdp.law.stack_tilted import StackTilted, SumNodes, excess_of_rows
 from symdp.law.step import Array
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, square_length
 
 _MOST_TILTED = 4  # tilted laws that are kept, with two arrays of all nodes each
 _FEW_STEPS = 48  # that stand for all where a bound is wanted
@@ -44,6 +44,7 @@ class Stack:
         self.has_atoms = table.has_atoms
         low_sum, high_sum = (float(table.counts @ table.loss_bounds[:, k]) for k in (0, 1))
         self.loss_bounds = (-high_sum, -low_sum) if self._reverse else (low_sum, high_sum)
+        self.square_length = float(table.counts @ np.diff(table.loss_bounds)[:, 0] ** 2)
         self._tilted: dict[float, StackTilted] = {}
 
     @property
@@ -87,6 +88,12 @@ class Stack:
         place = np.arange(_FEW_STEPS) * order.size // _FEW_STEPS
         counts = np.add.reduceat(self.counts[order], place)
         return Stack(self._table.of_steps(order[place], counts), self._direction)
+
+    def some(self, most: int) -> Stack:
+        """Return at most so many of the steps, with their own counts, of all sizes of variance."""
+        order = np.argsort(self.tilted(0.0).variances)
+        place = order[np.arange(min(most, order.size)) * order.size // min(most, order.size)]
+        return Stack(self._table.of_steps(place, self.counts[place]), self._direction)
 
     def member(self, index: int) -> LossLaw:
         """Return the law of one step."""
@@ -184,6 +191,16 @@ class StackedLaw(SumLaw):
             self.kept[StackedLaw] = SumLaw(self.parts)
         found: SumLaw = self.kept[StackedLaw]
         return found
+
+    @cached_property
+    def square_length(self) -> float:
+        """Σ nᵢτᵢ², as for every total."""
+        return square_length(self._others) + sum(stack.square_length for stack in self._stacks)
+
+    def some(self, most: int) -> StackedLaw:
+        """Return the law of at most so many distinct steps, whose |φ| bounds that of all."""
+        stacks = [stack.some(most) for stack in self._stacks]
+        return StackedLaw(stacks, self._others, self._all)
 
     def epsilon_of_top(self, log_delta: float) -> float | None:
         """Return None: to begin a search there is not worth the law of every step."""

@@ -10,10 +10,12 @@ relative to themselves.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symdp.law.decay import DERIVATIVES, log_bound_near, log_decay, near_bound, panel_decay
 from symdp.law.elementary import Complex, exponential_remainder, oscillation_sum
@@ -25,6 +27,7 @@ from symdp.law.step import Array
 from symdp.law.tilted import LARGE, OVERFLOW, tilted_cumulants
 
 _NEAR_PHASE = 32.0  # up to this the series serves, beyond it a transform with an absolute error
+_BOUNDED_PHASE = 128.0  # the same, where nodes beyond are bounded by their weights
 _MOST_PLACES = 1 << 12  # of one sum
 _SERIES_ROOM = 24.0, 8.0  # terms beyond the largest phase x: 24 + 8 x^(1/3) leave 1e-17
 _UNSEEN = 1e-21  # of a step's variance, for a node
@@ -159,14 +162,18 @@ class StackTilted:
         """K(t) − t·E L of the sum, accurate relative to itself."""
         return math.fsum((self.counts * excess_of_rows(self.rows, self.tilt)).tolist())
 
+    @property
+    def places(self) -> int:
+        """How many nodes come before those of the atoms."""
+        return ORDER * (self.rows.joined.size + 1)
+
     @cached_property
     def atomic(self) -> float:
         """Π aᵢ^nᵢ, aᵢ the weight of a step's atoms."""
-        atoms = ORDER * (self.rows.joined.size + 1)
         logs = 0.0
         for some in blocks(*self.rows.loss.shape):
             with np.errstate(divide="ignore"):
-                share = self.block(some)[0][:, atoms:].sum(axis=1)
+                share = self.block(some)[0][:, self.places :].sum(axis=1)
                 logs += float(self.counts[some] @ np.log(share))
         return math.exp(logs)
 
@@ -179,25 +186,63 @@ class StackTilted:
             Places of any shape; of a grid, all of them.
         """
         flat = y.ravel()
-        if flat.size > _MOST_PLACES:
-            return np.concatenate(
-                [
-                    self.log_characteristic(flat[i : i + _MOST_PLACES], step, first + i)
-                    for i in range(0, flat.size, _MOST_PLACES)
-                ]
-            ).reshape(y.shape)
+        total = np.zeros(flat.size, dtype=np.complex128)
+        for start in range(0, flat.size, _MOST_PLACES):
+            places = slice(start, start + _MOST_PLACES)
+            for some, value in self.step_values(flat[places], step, first + start):
+                total[places] += self.counts[some] @ log_one_plus(value)
+        return total.reshape(y.shape)
+
+    def step_values(
+        self, flat: Array, step: float = 0.0, first: int = 0
+    ) -> Iterator[tuple[slice, Complex]]:
+        """Yield some steps with their φ_t(y) e^{−iy E_t L} − 1, steps by y.
+
+        Parameters
+        ----------
+        flat, step, first
+            A few thousand places, and the grid that they are, if any.
+        """
+        places = flat if step == 0.0 else (step, first, first + flat.size)
+        for some, near, weight, deviation, far in self._near(flat, _NEAR_PHASE):
+            where = np.nonzero(far)
+            if where[0].size:
+                own = weight[where], deviation[where]
+                near[:] += _far_sums(*own, where[0], weight.shape[0], places)
+            yield some, near
+
+    def moduli(self, flat: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield some steps with an upper bound on their |φ_t(y)|, steps by y, at a few places.
+
+        Nodes whose phase is large count as if their terms were all of one sign.
+
+        Parameters
+        ----------
+        flat
+            The places.
+        """
+        for some, near, weight, deviation, far in self._near(flat, _BOUNDED_PHASE):
+            lost = np.einsum("ij,ij->i", weight, far)[:, None]
+            first = np.einsum("ij,ij,ij->i", weight, deviation, far)[:, None]
+            yield some, np.abs(near + (1.0 - lost) - 1j * flat * first) + lost
+
+    def _near(
+        self, flat: Array, most: float
+    ) -> Iterator[tuple[slice, Complex, Array, Array, NDArray[np.bool_]]]:
+        """Yield some steps with the sum over nodes of phases up to `most`, and what is left.
+
+        Σ w (e^{iyd} − 1 − iyd), the weights, the deviations, and which nodes are not in the sum.
+        """
         end = float(np.abs(flat).max(initial=0.0))
-        reach = self.longest if end * self.longest <= _NEAR_PHASE else _NEAR_PHASE / end
+        reach = self.longest if end * self.longest <= most else most / end
         phase, (room, slope) = reach * end, _SERIES_ROOM
         terms = 2 * math.ceil(0.5 * (phase + room + slope * phase ** (1.0 / 3.0)))
         real, imaginary = _series(reach * flat, terms)
-        total = np.zeros(flat.size, dtype=np.complex128)
         for some in blocks(*self.rows.loss.shape):
             weight, deviation = self.block(some)
             square = weight * deviation * deviation
             square[square <= _UNSEEN * self.variances[some, None]] = 0.0
             near = np.abs(deviation) <= reach
-            far = np.nonzero((square > 0) & ~near)
             columns = near.any(axis=0)
             moments = _moments(
                 np.where(near, square, 0.0)[:, columns],
@@ -208,11 +253,7 @@ class StackTilted:
             value.real = moments @ real
             value.imag = moments @ imaginary
             value /= reach * reach
-            if far[0].size:
-                places = flat if step == 0.0 else (step, first, first + flat.size)
-                value += _far_sums(weight[far], deviation[far], far[0], weight.shape[0], places)
-            total += self.counts[some] @ log_one_plus(value)
-        return total.reshape(y.shape)
+            yield some, value, weight, deviation, (square > 0) & ~near
 
     def cumulants(self, order: int) -> Array:
         """Return the cumulants of the sum, the first as E_t L − E L: those of the steps add up."""

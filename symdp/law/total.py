@@ -228,6 +228,11 @@ class SumLaw:
         """Σ E L under P, given that L is finite."""
         return float(self._exact_mean)
 
+    @cached_property
+    def square_length(self) -> float:
+        """Σ nᵢτᵢ², τᵢ the length of the interval of a step's loss; ∞ where one has none."""
+        return square_length(self.parts)
+
     def mean_parts(self, tilted: Sequence[Tilted] | None = None) -> tuple[float, float]:
         """Return Σ E L as an unrounded sum of two doubles.
 
@@ -298,6 +303,12 @@ class SumLaw:
             count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
             for tilted, count in self.tilted_parts(tilt)
         )
+
+
+def square_length(parts: Sequence[tuple[LossLaw, int]]) -> float:
+    """Return Σ nᵢτᵢ² of some steps."""
+    ends = ((count, law.loss_bounds) for law, count in parts)
+    return math.fsum(count * (high - low) ** 2 for count, (low, high) in ends)
 
 
 def _parts(total: Fraction) -> tuple[float, float]:

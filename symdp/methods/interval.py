@@ -119,6 +119,5 @@ def log_hoeffding(law: SumLaw, gap: float) -> float:
     gap
         the distance from the mean, under whichever measure it was taken.
     """
-    lengths = ((count, part.loss_bounds) for part, count in law.parts)
-    square = math.fsum(count * (high - low) ** 2 for count, (low, high) in lengths)
+    square = law.square_length
     return -2.0 * gap * gap / square if square > 0 else 0.0

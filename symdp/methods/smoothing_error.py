@@ -16,6 +16,7 @@ Where the loss has atoms |f| returns to one, and T stays before that.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -23,12 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.law.elementary import Complex, oscillation_sum
-from symdp.law.line import DIRECT_WORK, log_characteristic_grid
-from symdp.law.nufft import uniform_sum
+from symdp.law.elementary import Complex
+from symdp.law.line import log_characteristic, log_characteristic_grid
+from symdp.law.stack import StackedLaw
+from symdp.law.stack_tilted import StackTilted
+from symdp.methods.standard_moments import StepRows, step_rows
 
 if TYPE_CHECKING:
-    from symdp.law.tilted import Tilted
     from symdp.law.total import SumLaw
     from symdp.methods.standard_moments import Summands
 
@@ -41,6 +43,8 @@ _CELL = 0.1  # width of cells where y times a step's deviation is one or more; i
 _FARTHEST, _PER_ROOT = 4096.0, 4.0  # largest y of one deviation of a step, and how it grows with √n
 _TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
 _NEARER = 8.0  # where the loss turns too fast to be integrated so far out
+_MOST_PLACES = 1 << 12  # of many steps at once
+_SLOW, _SOME_STEPS = 2.0, 24  # largest yσ at which all of very many steps count; how many beyond
 _LIGHT = 1e-20  # probability: losses less likely do not turn what is summed
 _ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _HALF_NORMAL = math.sqrt(0.5 * math.pi)
@@ -66,9 +70,8 @@ def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
 
 def _least(law: SumLaw, origin: float, steps: Summands) -> float:
     near = _near(law, origin, steps)
-    parts = [part for part, _ in law.tilted_parts(origin)]
-    widest = max(part.widest for part in parts)
-    longest = max(float(np.ptp(part.deviation[part.weight > _LIGHT])) for part in parts)
+    widest = max(part.widest for part in law.tilted(origin))
+    longest = max(float(_length(rows).max()) for rows in step_rows(law, origin))
     turns = 2.0 * math.pi * _TURNS * widest / longest
     farthest = min(_FARTHEST, _PER_ROOT * math.sqrt(steps.count), turns)
     while True:
@@ -127,67 +130,98 @@ def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[
     """Return places T from 12 on, and bounds on (c/π)∫ (|f| + |g|)/u du between them."""
     widest = max(part.widest for part in law.tilted(origin))
     per_turn = math.sqrt(steps.variance) / widest
-    # v = yσ of the widest step: equal ratios below one, where 1 − |φ| grows like v², then equal
-    # steps whose middles are multiples of them
+    # v = yσ of the widest step: equal ratios below one, where 1 − |φ| grows like v², then multiples
     start = _SERIES_END / per_turn
     end = max(farthest, 2.0 * start)
     first = max(math.floor(start / _CELL), round(1.0 / _CELL)) + 1
     last = max(math.ceil(end / _CELL), first) + 1
-    edges = _CELL * (np.arange(first, last + 1) - 0.5)
-    ratio = math.log(edges[0] / start)
-    parts_below = math.ceil(max(ratio, 0.0) / _CELL)
-    below = edges[0] * np.exp(-ratio * np.arange(parts_below, 0, -1) / max(parts_below, 1))
-    edges = np.concatenate([below, edges])
-    half = 0.5 * np.diff(edges) / widest
-    middle = 0.5 * (below + edges[1 : below.size + 1]) / widest
-    log_f = np.zeros(half.size)
-    for tilted, count in law.tilted_parts(origin, float(edges[-1]) / widest):
-        values = zip(
-            _directly(tilted, middle), _on_grid(tilted, _CELL / widest, first, last), strict=True
-        )
-        value, slope = (np.concatenate(both) for both in values)
-        log_f += 0.5 * count * np.log(_largest_square(tilted, half, value, slope))
+    grid = _CELL * np.arange(first, last + 1, dtype=np.float64)
+    ratio = math.log(grid[0] / start)
+    below = grid[0] * np.exp(-ratio * np.linspace(1.0, 0.0, math.ceil(ratio / _CELL) + 1)[:-1])
+    few, split = law, 0
+    if isinstance(law, StackedLaw):  # every step where they turn slowly, some of them beyond
+        few = law.some(_SOME_STEPS)
+        split = min(max(round(_SLOW / _CELL) - first, 0), grid.size - 2)
+    edges = np.concatenate([below, grid])
+    slow = edges[: below.size + split + 1]
+    fast = log_largest(few, origin, grid[split:] / widest, (_CELL / widest, first + split))
+    log_f = np.concatenate([log_largest(law, origin, slow / widest), fast])
     series = 1e-27 * (1.0 + abs(steps.skewness))
     bound = KERNEL / math.pi * np.log(edges[1:] / edges[:-1]) * (np.exp(log_f) + series)
     return np.asarray(edges * per_turn, dtype=np.float64), np.asarray(bound)
 
 
-def _largest_square(tilted: Tilted, half: Array, value: Complex, slope: Complex) -> Array:
-    """Return a bound on |φ|² of one step within `half` of places where φ and −iφ′ are known.
+def _length(rows: StepRows) -> Array:
+    """Return the range of the losses of each row that are not too unlikely to matter."""
+    seen = rows.weight > _LIGHT
+    high = np.where(seen, rows.deviation, -np.inf).max(axis=1)
+    return np.asarray(high - np.where(seen, rows.deviation, np.inf).min(axis=1))
 
-    |φ|² is the characteristic function of the difference of two independent losses, so that its
-    second derivative is at most 2σ².
+
+def log_largest(
+    law: SumLaw, origin: float, y: Array, grid: tuple[float, int] | None = None
+) -> Array:
+    """Return a bound on log |f| between neighbours of rising y, a grid of a step and a first place.
+
+    |φ|² of a step is the characteristic function of the difference of two independent losses, so
+    that its second derivative is at most 2σ². Many steps of one formula are a sum over their rows.
     """
-    square = np.abs(value) ** 2 + 2.0 * half * np.abs(np.imag(value.conj() * slope))
-    square = square + half * half * tilted.variance + _ROUNDING + 8.0 * tilted.error
-    return np.asarray(np.minimum(square, 1.0))
+    total, cell = np.zeros(y.size - 1), np.diff(y)
+    if y.size < 2:
+        return total
+    for tilted, (_, count) in zip(law.tilted(origin, float(y[-1])), law.terms, strict=True):
+        if not isinstance(tilted, StackTilted):
+            log_f = (
+                log_characteristic(tilted, y)
+                if grid is None
+                else log_characteristic_grid(tilted, *grid, grid[1] + y.size)
+            )
+            square = np.exp(2.0 * log_f.real)
+            total += count * _log_between(square, cell, tilted.variance, tilted.error)
+            continue
+        for run in _runs(y, grid is None):
+            some_y, here = y[run], slice(run.start, run.stop - 1)
+            for some, modulus in (
+                tilted.moduli(some_y)
+                if grid is None
+                else _moduli(tilted, some_y, grid[0], grid[1] + run.start)
+            ):
+                variances = tilted.variances[some, None]
+                found = _log_between(modulus**2, cell[here], variances, tilted.error)
+                total[here] += tilted.counts[some] @ found
+    return total
 
 
-def _directly(tilted: Tilted, y: Array) -> tuple[Complex, Complex]:
-    """Return E e^{iyX} and E X e^{iyX}, X = L − E_t L, by plain sums."""
-    weight, deviation = tilted.weight, tilted.deviation
-    value = 1.0 + oscillation_sum(y, deviation, weight)
-    # Σ w X = 0 and Σ w X² = σ² are what the remainder leaves out
-    slope = oscillation_sum(y, deviation, weight * deviation) + 1j * y * tilted.variance
-    return value, slope
+def _moduli(
+    tilted: StackTilted, y: Array, step: float, first: int
+) -> Iterator[tuple[slice, Array]]:
+    for some, value in tilted.step_values(y, step, first):
+        yield some, np.abs(1.0 + value)
 
 
-def _on_grid(tilted: Tilted, step: float, first: int, last: int) -> tuple[Complex, Complex]:
-    """Return the same at step·k for k = first, …, last − 1, by transform where they are many."""
-    weight, deviation = tilted.weight, tilted.deviation
-    if (last - first) * deviation.size <= DIRECT_WORK:
-        return _directly(tilted, step * np.arange(first, last, dtype=np.float64))
-    phase = np.fmod(step * deviation, 2.0 * math.pi)
-    scale = math.sqrt(tilted.variance)
-    slope = scale * uniform_sum(weight * deviation / scale, phase, first, last)
-    return uniform_sum(weight, phase, first, last), slope
+def _runs(y: Array, by_octaves: bool) -> Iterator[slice]:
+    """Yield stretches of y, neighbours sharing an end: each twice as far as before, or by size."""
+    start = 0
+    while start < y.size - 1:
+        stop = start + _MOST_PLACES
+        if by_octaves:
+            stop = int(np.searchsorted(y, 2.0 * y[start], "right"))
+        stop = min(max(stop, start + 2), y.size)
+        yield slice(start, stop)
+        start = stop - 1
+
+
+def _log_between(square: Array, cell: Array, variance: float | Array, error: float) -> Array:
+    larger = np.maximum(square[..., 1:], square[..., :-1])
+    larger = larger + 0.25 * cell * cell * variance + _ROUNDING + 8.0 * error
+    return np.asarray(0.5 * np.log(np.minimum(larger, 1.0)))
 
 
 def _log_sum(law: SumLaw, origin: float, y: Array) -> tuple[Complex, float]:
     """Return log f, the sum's mean taken out, and how far off it may be relative to itself."""
     spacing = float(y[1])
-    parts = law.tilted_parts(origin, float(y[-1]))
+    parts = law.tilted(origin, float(y[-1]))
     total = np.zeros(y.size, dtype=np.complex128)
-    for tilted, count in parts:
+    for tilted, (_, count) in zip(parts, law.terms, strict=True):
         total += count * log_characteristic_grid(tilted, spacing, 0, y.size)
-    return total, _ROUNDING + 4.0 * max(tilted.error for tilted, _ in parts)
+    return total, _ROUNDING + 4.0 * max(tilted.error for tilted in parts)

@@ -8,6 +8,7 @@ by more than the rule can be wrong.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,44 +93,85 @@ def summands(law: SumLaw, tilt: float) -> Summands:
         the total privacy loss, and a tilt of its domain.
     """
     total = np.zeros(7)
-    noise = 0.0
-    for tilted, count in law.tilted_parts(tilt):
-        weight, deviation = tilted.weight, tilted.deviation
+    noise, distinct = 0.0, 0
+    for some in step_rows(law, tilt):
+        weight, deviation, counts = some.weight, some.deviation, some.counts
         square = deviation * deviation
-        second, fourth = tilted.variance, float(weight @ (square * square))
+        second, fourth = some.variances, np.einsum("ij,ij->i", weight, square * square)
         # single values are summed, not integrated: their kinks are exact
-        spread = ~tilted.nodes.atomic
-        smooth = np.sqrt(square + _ROUNDED_KINK**2 * second * spread)
-        first = float(weight[~spread] @ np.abs(deviation[~spread]))
-        first += _blurred_mean(weight[spread], deviation[spread], second)
-        first = min(first, math.sqrt(second))
-        third = min(float(weight @ (smooth * smooth * smooth)), math.sqrt(second * fourth))
-        noise += count * float(np.abs(deviation).max() * _UNIT) ** 2
-        safety = 1.0 + _ROUNDING + 4.0 * tilted.error
-        total += count * np.asarray(
+        smooth = np.sqrt(square + _ROUNDED_KINK**2 * second[:, None] * some.spread)
+        exact = weight * ~some.spread
+        first = np.einsum("ij,ij->i", exact, np.abs(deviation))
+        first += _blurred_mean(weight - exact, deviation, second)
+        first = np.minimum(first, np.sqrt(second))
+        third = np.minimum(np.einsum("ij,ij->i", weight, smooth**3), np.sqrt(second * fourth))
+        noise += float(counts @ (np.abs(deviation).max(axis=1) * _UNIT) ** 2)
+        safety = 1.0 + _ROUNDING + 4.0 * some.error
+        sums = np.asarray(
             [
-                tilted.shift,
-                abs(tilted.shift) * (1e-15 + tilted.error),
+                some.shifts,
+                np.abs(some.shifts) * (1e-15 + some.error),
                 second,
-                float(weight @ (square * deviation)),
+                np.einsum("ij,ij->i", weight, square * deviation),
                 fourth * safety,
                 third * safety,
                 first * second * safety,
             ]
         )
+        total += sums @ counts
+        distinct += counts.size
     if not total[2] > _CLEAR * noise:
         total[2] = 0.0  # a law that has all but collapsed on one loss: nothing is known of it
-    return Summands(law.count, len(law.parts) == 1, *(float(x) for x in total))
+    return Summands(law.count, distinct == 1, *(float(x) for x in total))
 
 
-def _blurred_mean(weight: Array, deviation: Array, variance: float) -> float:
-    """Return E|X + s√v N| = E[x erf(x/√2c) + c√(2/π) e^{−x²/2c²}], c = s√v."""
+@dataclass(frozen=True, slots=True)
+class StepRows:
+    """Some steps under P_t, one a row: weights, ℓ − E_t L, what is no atom, and sums of each."""
+
+    weight: Array
+    deviation: Array
+    spread: NDArray[np.bool_]
+    shifts: Array
+    variances: Array
+    counts: Array
+    error: float
+
+
+def step_rows(law: SumLaw, tilt: float) -> Iterator[StepRows]:
+    """Yield all distinct steps under P_t, many of one formula as one array.
+
+    Parameters
+    ----------
+    law, tilt
+        the total privacy loss, and a tilt of its domain.
+    """
+    from symdp.law.rows import blocks
+    from symdp.law.stack_tilted import StackTilted
+
+    for tilted, (_, count) in zip(law.tilted(tilt), law.terms, strict=True):
+        if not isinstance(tilted, StackTilted):
+            shift, variance, once = np.asarray([[tilted.shift], [tilted.variance], [float(count)]])
+            weight, deviation = tilted.weight[None], tilted.deviation[None]
+            spread = ~tilted.nodes.atomic[None]
+            yield StepRows(weight, deviation, spread, shift, variance, once, tilted.error)
+            continue
+        for some in blocks(*tilted.rows.loss.shape):
+            weight, deviation = tilted.block(some)
+            spread = np.broadcast_to(np.arange(weight.shape[1]) < tilted.places, weight.shape)
+            shift, variance, once = (
+                x[some] for x in (tilted.shifts, tilted.variances, tilted.counts)
+            )
+            yield StepRows(weight, deviation, spread, shift, variance, once, tilted.error)
+
+
+def _blurred_mean(weight: Array, deviation: Array, variances: Array) -> Array:
+    """Return E|X + s√v N| = E[x erf(x/√2c) + c√(2/π) e^{−x²/2c²}], c = s√v, of every row."""
     from scipy.special import erf
 
-    if not variance > _LEAST_VARIANCE:
-        return math.sqrt(variance)
-    blur = _BLUR * math.sqrt(variance)
+    blur = _BLUR * np.sqrt(np.maximum(variances, _LEAST_VARIANCE))[:, None]
     u = deviation / (math.sqrt(2.0) * blur)
     # beyond u = 27 the Gaussian is zero in doubles
     inner = np.exp(-(np.minimum(np.abs(u), 27.0) ** 2))
-    return float(weight @ (deviation * erf(u) + blur * math.sqrt(2.0 / math.pi) * inner))
+    blurred = deviation * erf(u) + blur * math.sqrt(2.0 / math.pi) * inner
+    return np.asarray(np.einsum("ij,ij->i", weight, blurred))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 
 import mpmath as mp
 import numpy as np
@@ -18,11 +19,12 @@ from proved_bounds import (
 
 from symdp import compose, mechanisms
 from symdp.exact.route import Contour
+from symdp.law.stack import StackedLaw
 from symdp.methods.edgeworth_error import edgeworth_error, uniform_error
 from symdp.methods.eeai import EdgeworthInterval, edgeworth_tail
 from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail
 from symdp.methods.moments import Moments
-from symdp.methods.smoothing_error import KERNEL, smoothing_error
+from symdp.methods.smoothing_error import KERNEL, log_largest, smoothing_error
 from symdp.methods.standard_moments import summands
 from symdp.oracle import privacy_profile
 
@@ -234,6 +236,38 @@ def test_different_steps():
             assert answer.log_lower >= least_log_delta(law, epsilon) - 1e-9
     width = math.exp(METHOD.log_delta(law, 0.0).log_upper)
     assert width < 0.9 * math.exp(Moments().log_delta(law, 0.0).log_upper)
+
+
+def test_very_many_different_steps_are_taken_as_arrays():
+    """Moments and |f| of all steps at once are those of each, and the interval holds the truth."""
+    step = mechanisms.gaussian(sigma=2)
+    steps = [(step.subsample("poisson", f"{200 + k}/2000"), 20) for k in range(70)]
+    law = compose(steps).law("remove")
+    assert isinstance(law, StackedLaw)
+    singly = law.singly()
+    for origin in (0.0, -1.0):
+        together, apart = summands(law, origin), summands(singly, origin)
+        assert astuple(together) == pytest.approx(astuple(apart), rel=1e-9)
+        widest = max(tilted.widest for tilted in law.tilted(origin))
+        for y, grid in (
+            (np.geomspace(0.1, 2.0, 40) / widest, None),
+            (np.arange(20, 80) * (0.1 / widest), (0.1 / widest, 20)),
+        ):
+            bound = log_largest(law, origin, y, grid)
+            places = np.random.default_rng(2).uniform(y[:-1], y[1:])
+            shift = singly.cgf_line(origin, places).real
+            assert (shift <= bound + 1e-12).all()
+            assert (bound <= np.maximum(0.25 * shift, -20)).all()
+        found, known = (
+            smoothing_error(law, origin, together),
+            smoothing_error(singly, origin, apart),
+        )
+        assert found == pytest.approx(known, rel=0.2)
+    epsilon = law.mean + math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    exact = Contour().log_delta(law, epsilon)
+    answer = METHOD.log_delta(law, epsilon)
+    assert_contains(answer, exact)
+    assert answer.log_upper - answer.log_lower < 1.0
 
 
 def test_on_the_command_line(shell):
