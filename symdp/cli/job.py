@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -42,6 +42,7 @@ class Job:
     steps: str | None = None
     participations: str | None = None
     released: str | None = None
+    sensitivity: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
@@ -69,7 +70,8 @@ class Job:
         options = {
             "--composition": self.composition, "--sampling": self.sampling, "--rate": self.rate,
             "--batch-size": self.batch, "--records": self.records, "--group": self.group,
-            "--released": self.released, "--relation": self.relation, "-n": self.count,
+            "--released": self.released, "--relation": self.relation,
+            "--sensitivity": self.sensitivity, "-n": self.count,
         }  # fmt: skip
         given = [f"{name} {word}" for name, word in options.items() if word is not None]
         return " ".join([*([self.mechanism] if self.mechanism else []), *self.values, *given])
@@ -92,10 +94,19 @@ class Job:
 
         mechanism = mechanisms.resolve(self.mechanism)
         mechanism = mechanism(**bindings(self.values))
+        times = self._unsampled_group()
+        if self.sensitivity is not None or times > 1:
+            mechanism = _moved(mechanism, self.sensitivity, times)
         if scheme is not None:
             rate = None if self.rate is None else number(self.rate, "--rate")
             mechanism = self.subsampled(mechanism, scheme, rate)
         return mechanism if self.relation is None else mechanism.under(self._relation())
+
+    def _unsampled_group(self) -> int:
+        """Return how many records move the output together where all take part in every step."""
+        if self.group is None or self.sampling is not None:
+            return 1
+        return whole(self.group, "--group")
 
     def subsampled(self, mechanism: Mechanism, scheme: str, rate: Number | None) -> Mechanism:
         """Return the mechanism sampled as the options say, at a rate of its own."""
@@ -130,7 +141,17 @@ class Job:
         from symdp.questions.composition import compose
 
         with self.of_its_file():
-            return compose(mechanism, count)
+            made = compose(mechanism, count)
+        notes, times = "", self._unsampled_group()
+        if self.sensitivity is not None:
+            notes += f"; sensitivity {self.sensitivity}"
+        if times > 1:
+            notes += f"; without sampling a group of {times} is a shift of {times} times as much"
+        if notes:
+            made.protection = replace(made.protection, note=notes)
+        if times > 1:
+            made.protection = replace(made.protection, group=times)
+        return made
 
     @contextmanager
     def of_its_file(self) -> Iterator[None]:
@@ -152,7 +173,8 @@ class Job:
                 f"--composition takes the place of MECHANISM and NAME=VALUE; leave out "
                 f"{self.mechanism!r:.60}"
             )
-        if self.sampling or self.relation or any(getattr(self, o) for o in _SAMPLING_OPTIONS):
+        stated = (*_SAMPLING_OPTIONS, "sampling", "relation", "sensitivity")
+        if any(getattr(self, one) for one in stated):
             raise InputError(
                 "with --composition, sampling and relation stand in the file, step by step"
             )
@@ -169,7 +191,7 @@ class Job:
 
         if self.sampling is None:
             for name, option in _SAMPLING_OPTIONS.items():
-                if getattr(self, name) is not None:
+                if getattr(self, name) is not None and name != "group":
                     raise InputError(f"{option} needs --sampling SCHEME: {', '.join(SCHEMES)}")
             return None
         scheme = self.sampling.replace("-", "_")
@@ -180,6 +202,19 @@ class Job:
         if self.rate is None and scheme in SCHEMES and scheme != ALLOCATION:
             raise InputError("--sampling needs --rate Q, as in --rate 0.01")
         return scheme
+
+
+def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechanism:
+    """Return the same noise on a query that records move by another amount."""
+    size: Any = getattr(mechanism.source, "sensitivity", None)
+    if size is None:
+        what = "--sensitivity" if sensitivity is not None else "--group without --sampling"
+        raise InputError(
+            f"{what} needs noise that is added to a query; {mechanism.name} has no sensitivity"
+        )
+    if sensitivity is not None:
+        size = number(sensitivity, "--sensitivity")
+    return mechanism.moved_by(times * size)
 
 
 def number(text: str, name: str) -> Fraction:

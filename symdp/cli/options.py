@@ -85,7 +85,7 @@ Records = Annotated[
 ]
 Group = Annotated[
     str | None,
-    typer.Option("--group", metavar="K", help="Protect K records together; needs --sampling."),
+    typer.Option("--group", metavar="K", help="Protect K records together."),
 ]
 Steps = Annotated[
     str | None,
@@ -120,6 +120,14 @@ Relation = Annotated[
         help="add_remove (default), substitution (fixed batches: always) or zero_out.",
     ),
 ]
+Sensitivity = Annotated[
+    str | None,
+    typer.Option(
+        "--sensitivity",
+        metavar="S",
+        help="How far one record moves the query that noise is added to; 1 for the built-in ones.",
+    ),
+]
 Direction = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove, add, or both: the larger.")
 ]
@@ -146,6 +154,7 @@ _OF_STEPS = {
     "mechanism": Mechanism, "values": Values, "count": Count, "composition": CompositionFile,
     "sampling": Scheme, "rate": Rate, "batch": Batch, "records": Records, "group": Group,
     "steps": Steps, "participations": Participations, "released": Released, "relation": Relation,
+    "sensitivity": Sensitivity,
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ OPTIONS = {
     "-n": "count", "--count": "count", "--method": "method", "--sampling": "sampling",
     "--rate": "rate", "--batch-size": "batch", "--records": "records", "--group": "group",
     "--steps": "steps", "--participations": "participations", "--released": "released",
-    "--relation": "relation",
+    "--relation": "relation", "--sensitivity": "sensitivity",
     "--direction": "direction", "--composition": "composition", "--time-limit": "time_limit",
 }  # fmt: skip
 OPTIONS |= {one.flag: one.name for one in METHOD_OPTIONS}
@@ -183,6 +183,8 @@ def _asked(job: Job) -> _Asked | None:
 
     if job.mechanism is None or job.composition is not None or job.count is None:
         return None
+    if job.sensitivity is not None or (job.group is not None and job.sampling is None):
+        return None  # the formula is that of the mechanism's own sensitivity
     try:
         file = path_of(job.mechanism)
         if file is None or file.stat().st_size > _LARGEST_FILE:

@@ -68,8 +68,8 @@ def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Frac
         numbers[RATE] = sampling.rate
     if not numbers or not all(value.is_Rational for value in numbers.values()):
         return None
-    if sampling is not None and not 0 < sampling.rate < 1:
-        return None
+    if sampling is not None and (not 0 < sampling.rate < 1 or sampling.group > 1):
+        return None  # of weights q^j (1 − q)^(k − j) the signs are known with the value of q alone
     import sympy as sp
 
     scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(RATE))

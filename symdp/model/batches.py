@@ -16,6 +16,10 @@ FAR = Fraction(1, 10**15)  # less likely numbers of hits are charged an infinite
 _BITS = 70  # probabilities of hits are rounded up to so many, so that formulas stay short
 _LONG = 200  # and those that cannot be rounded to a safe side
 _NOTHING = Fraction(1, 10**60)
+_UNLIKELY = Fraction(
+    1, 10**40
+)  # numbers of hits of a large group that are lost, or counted as more
+_MOST_LIKELY = 160  # numbers of hits of a large group, each with a shift of its own
 
 
 def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
@@ -63,6 +67,29 @@ def hits(sampling: Sampling) -> list[Fraction]:
         )
     places = [_hypergeometric(records, group, int(size), j) for j in range(group + 1)]
     return [*(sum(places[j:], Fraction(0)) for j in range(group + 1)), Fraction(0)]
+
+
+def likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
+    """Return j₀ and the tails Pr[Bin(k, q) ≥ j], j = j₀, j₀ + 1, …, the first of them 1.
+
+    Fewer hits than j₀ are counted as j₀, which only enlarges the loss; the last tail is below
+    `_UNLIKELY`.
+
+    >>> least, tails = likely_hits(Sampling("poisson", sp.Rational(1, 1000), group=200))
+    >>> least, len(tails), float(tails[1])
+    (0, 23, 0.18135119687318226)
+    """
+    rate, group = fraction(sampling), sampling.group
+    least = 0
+    while least < group and 1 - _binomial_tail(group, rate, least + 1) < _UNLIKELY:
+        least += 1
+    tails = [Fraction(1)]
+    while tails[-1] > _UNLIKELY:
+        tail = _binomial_tail(group, rate, least + len(tails))
+        tails.append(Fraction(rounded_up(tail, _LONG)))
+        if len(tails) > _MOST_LIKELY:
+            raise InputError(too_many(f"more than {_MOST_LIKELY} likely numbers"))
+    return least, tails
 
 
 def _hypergeometric(records: int, group: int, size: int, j: int) -> Fraction:

@@ -57,6 +57,7 @@ from symdp.model.batches import (
     displacement,
     fraction,
     hits,
+    likely_hits,
     rounded_up,
     too_many,
 )
@@ -105,6 +106,8 @@ def dominating_pair(
         return _truncated(noise, sampling, keeps_its_place=relation == ZERO_OUT)
     if sampling.group > 1:
         noise.require_log_concave(f"a group of {sampling.group} records")
+        if sampling.group > MOST_HITS:
+            return _large_group(noise, sampling)
     weights = binomial_weights(sampling.group, sampling.rate)
     rest = (sp.Integer(1), *(sp.Integer(0) for _ in weights[1:]))
     return noise.mixture(dict(enumerate(zip(weights, rest, strict=True))))
@@ -120,6 +123,8 @@ def is_attained(mechanism: Mechanism) -> bool:
     if sampling is None or isinstance(source, Laws):
         return True
     if sampling.scheme != "poisson" or sampling.released == AVERAGE:
+        return False
+    if sampling.group > MOST_HITS:
         return False
     if mechanism.neighbours != SUBSTITUTION:
         return True
@@ -240,6 +245,25 @@ class _Shifts:
         if own.kind == "naturals" and least != 0:
             return Support("integers", -sp.oo, sp.oo), sp.Symbol(x.name, integer=True)
         return own, x
+
+
+def _large_group(noise: _Shifts, sampling: Sampling) -> Pair:
+    """Return the mixture of the likely numbers of hits; what is less likely is lost, or made more.
+
+    By joint convexity δ is at most that of the likely part, times its probability, and the rest.
+    """
+    noise.require_symmetric(f"a group of {sampling.group} records")
+    least, tails = likely_hits(sampling)
+    kept = 1 - tails[-1]
+    masses = [this - further for this, further in pairwise(tails)]
+    one, none = sp.Integer(1), sp.Integer(0)
+    shifted = {least + j: (sp.Rational(mass / kept), none) for j, mass in enumerate(masses)}
+    at_rest = shifted.get(0, (none, none))[0]
+    likely = noise.mixture({**shifted, 0: (at_rest, one)})
+    lost = sp.Rational(tails[-1])
+    if lost == 0:
+        return likely
+    return Pair.choice([(1 - lost, likely), (lost, noise.infinite_loss())])
 
 
 def _substituted(noise: _Shifts, sampling: Sampling | None) -> Pair:

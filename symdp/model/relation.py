@@ -144,6 +144,8 @@ class Protection:
         Whether the pair bounds noise of several modes at every shift.
     by_curve
         Whether a step is known by its Rényi curve alone.
+    note
+        What else was asked, in words: another sensitivity, a group without sampling.
     """
 
     relation: str = PAIR
@@ -154,6 +156,7 @@ class Protection:
     shift: str = ""
     is_of_all_shifts: bool = False
     by_curve: bool = False
+    note: str = ""
 
     @property
     def sentence(self) -> str:
@@ -166,7 +169,7 @@ class Protection:
         >>> Protection("add_remove", shift="exactly").sentence  # doctest: +ELLIPSIS
         'one record added to or removed from the data that moves the output by exactly ...'
         """
-        text = protects(self.relation, self.group) + _SHIFTS.get(self.shift, "")
+        text = protects(self.relation, self.group) + _SHIFTS.get(self.shift, "") + self.note
         if self.relation == ZERO_OUT and "truncated" in self.sampling:
             text += ", its place in the batch kept"
         if self.has_random_batches and self.released == SUM:
@@ -186,6 +189,7 @@ class Protection:
             what = "truncated batches"
         else:
             what = "fixed batches" if "replacement" in self.sampling else "a dominating pair"
+            what = "a large group" if self.group > 1 and self.sampling == "poisson" else what
         return f"{text}; {what}: an upper bound that no known data attain"
 
     @property

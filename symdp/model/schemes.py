@@ -37,7 +37,7 @@ _OTHER_NAMES = {
     "wr": "with_replacement", "bernoulli": "poisson",
 }  # fmt: skip
 LARGEST_BATCH = 10**12
-LARGEST_GROUP = 64
+LARGEST_GROUP = 100_000
 _BATCH = {
     "poisson": "",
     "without_replacement": "",
