@@ -101,6 +101,13 @@ _ALL = (
         ),
     ),
     Reference(
+        "Meiser2018", "inproceedings", "meiser2018tight",
+        "Tight on Budget? Tight Bounds for r-Fold Approximate Differential Privacy",
+        ("Meiser, Sebastian", "Mohammadi, Esfandiar"),
+        2018, "CCS 2018",
+        (("booktitle", "ACM SIGSAC Conference on Computer and Communications Security"),),
+    ),
+    Reference(
         "Daniels", "article", "daniels1987tail", "Tail Probability Approximations",
         ("Daniels, Henry E.",),
         1987, "International Statistical Review 55, 1987",

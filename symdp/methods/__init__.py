@@ -22,6 +22,8 @@ from symdp.method_options import (
     read_options,
 )
 from symdp.methods import fourier
+from symdp.methods.berry_esseen import BerryEsseen
+from symdp.methods.buckets import Buckets
 from symdp.methods.central_limit import CentralLimit, TiltedEdgeworth
 from symdp.methods.edgeworth import Edgeworth
 from symdp.methods.eeai import EdgeworthInterval
@@ -121,6 +123,14 @@ METHODS: dict[str, Method] = {
     ),
     "lugannani-rice": Method(
         "estimate", "tail probabilities of the loss under P and Q", "Daniels", LugannaniRice
+    ),
+    "berry-esseen": Method(
+        "bound", "an interval around the untilted Gaussian approximation: a baseline", "SPA",
+        BerryEsseen,
+    ),
+    "buckets": Method(
+        "bound", "losses rounded up and down to a mesh: a baseline", "Meiser2018",
+        Buckets, (POINTS,),
     ),
     "fourier": Method(
         "estimate", "FFT of the loss's density on a grid", "FA", Fourier, (fourier.POINTS, REACH)

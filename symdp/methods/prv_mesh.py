@@ -33,7 +33,8 @@ class Mesh:
 
     `log_kept` is the log of the probability that no step is cut, `above` the probability that the
     loss of a step lies above its range under P and `above_q` a bound on it under Q; `below` is the
-    probability that the loss of a step lies below its range.
+    probability that the loss of a step lies below its range. With every step rounded down to its
+    cell, the sum is `rounded_down` from that on the mesh, and `all_up` less than rounded up.
     """
 
     tilt: float
@@ -44,6 +45,8 @@ class Mesh:
     above: float
     above_q: float
     below: float
+    rounded_down: float
+    all_up: float
 
 
 _meshes: WeakKeyDictionary[SumLaw, dict[tuple[float, ...], Mesh]] = WeakKeyDictionary()
@@ -110,22 +113,26 @@ def mesh_of(
     spacing = spacing or _FINEST
     steps: list[tuple[Lumps, int]] = []
     held, scale = _FOR_SUM * points, 0.0
-    log_kept = log_below_top = above_q = below = 0.0
+    log_kept = log_below_top = above_q = below = offset = 0.0
     for (part, count), ends in zip(law.parts, ranges, strict=True):
         one = _discretised(part, tilt, spacing, points, ends, held)
         steps.append((one.lumps, count))
         held += one.lumps.mass.size
         scale = max(scale, *map(abs, ends))
+        offset += count * one.lumps.offset
         log_below_top += count * math.log1p(-one.above) if one.above < 1.0 else -math.inf
         log_kept += count * math.log(one.inside) if one.inside > 0 else -math.inf
         above_q += count * one.above * math.exp(-one.end)
         below += count * one.below
-    e = factor * spacing + _LOSS_ROUNDING * law.count * scale
+    unsure = _LOSS_ROUNDING * law.count * scale
+    e = factor * spacing + unsure
     total = grid_sum(steps, spacing, points, low - factor * spacing - spacing)
     while len(kept) >= _KEPT:
         kept.pop(next(iter(kept)))
     above = -math.expm1(log_below_top)
-    kept[key] = Mesh(tilt, share, e, total, min(log_kept, 0.0), above, above_q, below)
+    down, up = -offset - unsure, law.count * spacing + 2.0 * unsure
+    log_kept = min(log_kept, 0.0)
+    kept[key] = Mesh(tilt, share, e, total, log_kept, above, above_q, below, down, up)
     return kept[key]
 
 

@@ -20,6 +20,7 @@ JOB = ["gaussian", "sigma=20", "-n", "300", "--epsilon", "1", "--json"]
 CHOSEN = {
     "fourier": {"points": "1048576", "reach": "12"},
     "prv": {"eps_error": "1e-3", "delta_error": "1/10000000000"},
+    "buckets": {"points": "65536"},
     "tilted-prv": {"points": "65536"},
     "spa-bounds": {"tilt": "2"},
     "certified": {"digits": "20"},
