@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
+import sys
+import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,26 +12,26 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import columns, one_line
+from symdp.cli.display import columns
 from symdp.cli.job import Job
 from symdp.cli.supervise import end_after_work
 from symdp.cli.working import working
+from symdp.emit.plain_text import WIDTH
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation, EpochDerivation
+    from symdp.derive.present import Presented
     from symdp.model.mechanism import Mechanism
 
 _PROGRAMS = ("python", "c")
+_SECTIONED = ("text", "latex", "mathml")
 FORMATS = ("text", "latex", "mathml", "python", "c", "json")
 _LONGEST = 1e6  # seconds
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
 _TABLE = 40.0  # seconds more for a program, which may hold a table of the loss
-WIDTH = 100  # columns of a text, which fit a terminal and a page
-_INDENT = "      "  # of the lines that go on
-_FIRST_BREAK = 0.4  # of the width: a line is not broken before, lest it be all indent
-# Before a sum's next term or a factor, or after a comma.
-_BREAKS = re.compile(r" (?=[+-] )|(?<!\*)(?=\*(?!\*))(?<=[\w)])|(?<=,) |(?= if )")
+_LEAST_WIDTH = 40  # columns; narrower formulas are all indent
+_SAMPLE = "ρ₃ K″ √ ≤ − ℓ"  # what a stream must be able to print for Unicode formulas
 
 
 @options.of_steps("count", "composition")
@@ -44,6 +45,15 @@ def derive(
         str,
         typer.Option("--format", metavar="FORMAT", help="text, latex, mathml, python, c or json."),
     ] = "text",
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="KEYS",
+            help="These sections alone: mechanism, loss, cumulants, series, asymptotics, tails, "
+            "composed, several with commas.",
+        ),
+    ] = None,
     time_limit: Annotated[
         str,
         typer.Option(
@@ -63,6 +73,9 @@ def derive(
     if form not in FORMATS:
         hint = suggestion(form, FORMATS) or f"; there are {', '.join(FORMATS)}"
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
+    keys = tuple(key.strip() for key in only.split(",")) if only else ()
+    if keys and form not in _SECTIONED:
+        raise InputError(f"--only needs --format {', '.join(_SECTIONED)}, not {form}")
     if exact and form not in _PROGRAMS:
         raise InputError(f"--exact needs --format {' or '.join(_PROGRAMS)}, not {form}")
     if not 0 <= limit <= _LONGEST:
@@ -71,13 +84,14 @@ def derive(
         mechanism = job.build_mechanism()
         end_after_work(limit + _GRACE + (_TABLE if form in _PROGRAMS else 0.0))
         with job.of_its_file():
-            text = _derived(mechanism, side, terms, form, limit, exact)
+            text = _derived(mechanism, side, terms, form, keys, limit, exact)
     print(text, end="")
 
 
 def _derived(
-    mechanism: Mechanism, side: str, order: int, form: str, time_limit: float, exact: bool
-) -> str:
+    mechanism: Mechanism, side: str, order: int, form: str, only: tuple[str, ...],
+    time_limit: float, exact: bool,
+) -> str:  # fmt: skip
     from symdp.derive import derive, derive_cases, derive_epoch
     from symdp.model.allocation import has_no_single_pair
 
@@ -87,7 +101,7 @@ def _derived(
                 f"--format {form}: an epoch of random allocation has no density in closed form, "
                 "and no program; text, latex, mathml and json show what it is made of"
             )
-        return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order)
+        return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order, only)
     if form in _PROGRAMS:
         derivation = derive(mechanism, side, time_limit)
         from symdp.law.standalone import to_c, to_python
@@ -95,65 +109,41 @@ def _derived(
         return (to_c if form == "c" else to_python)(derivation, order, exact=exact)
     found = derive_cases(mechanism, side, time_limit)
     if len(found) == 1:
-        return _WRITERS[form](found[0], order)
+        return _WRITERS[form](found[0], order, only)
     end_after_work(len(found) * (time_limit / 2 + _GRACE))
     if form == "json":
         cases = {"name": mechanism.name, "cases": [d.to_json(order) for d in found]}
         return json.dumps(cases, allow_nan=False, ensure_ascii=False) + "\n"
-    return "\n".join(_WRITERS[form](d, order) for d in found)
+    return "\n".join(_WRITERS[form](d, order, only) for d in found)
 
 
-def _text(derivation: Derivation | EpochDerivation, order: int) -> str:
-    lines = derivation.to_text(order).splitlines()
-    shown = (f"{'  ' * line.startswith('  ')}{one_line(line)}" for line in lines)
-    width = min(WIDTH, columns(WIDTH))
-    return "".join(f"{wrapped(line, width)}\n" for line in shown)
+def _text(derivation: Presented, order: int, only: tuple[str, ...]) -> str:
+    width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
+    lines = derivation.to_text(order, only, width, not _prints_unicode()).splitlines()
+    return "".join(f"{_printable(line)}\n" for line in lines)
+
+
+def _prints_unicode() -> bool:
+    """Whether the output can print the signs of formulas."""
+    try:
+        _SAMPLE.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _printable(line: str) -> str:
+    """Return a line without control characters, so that no terminal obeys it."""
+    return "".join(c for c in line if unicodedata.category(c)[0] != "C")
 
 
 def _json(derivation: Derivation | EpochDerivation, order: int) -> str:
     return json.dumps(derivation.to_json(order), allow_nan=False, ensure_ascii=False) + "\n"
 
 
-_WRITERS: dict[str, Callable[[Derivation | EpochDerivation, int], str]] = {
+_WRITERS: dict[str, Callable[[Derivation | EpochDerivation, int, tuple[str, ...]], str]] = {
     "text": _text,
-    "latex": lambda d, order: d.to_latex(order) + "\n",
-    "mathml": lambda d, order: d.to_mathml(order) + "\n",
-    "json": _json,
+    "latex": lambda d, order, only: d.to_latex(order, only) + "\n",
+    "mathml": lambda d, order, only: d.to_mathml(order, only) + "\n",
+    "json": lambda d, order, _: _json(d, order),
 }
-
-
-def wrapped(line: str, width: int = WIDTH) -> str:
-    """Return a line on as many lines as it needs; joined again it is the same formula.
-
-    Examples
-    --------
-    >>> print(wrapped("  f = a*(b + c) + d*(e + f)", 18))
-      f = a*(b + c)
-          + d*(e + f)
-    """
-    found: list[str] = []
-    rest = line
-    while len(rest) > width:
-        place = _best_break(rest, width)
-        if place is None:
-            break
-        found.append(rest[:place].rstrip())
-        rest = _INDENT + rest[place:].lstrip()
-    return "\n".join([*found, rest])
-
-
-def _best_break(line: str, width: int) -> int | None:
-    """Return the last place within the width at which the fewest brackets are open."""
-    depths, depth = [], 0
-    for sign in line:
-        depth += (sign == "(") - (sign == ")")
-        depths.append(depth)
-    least = max(int(_FIRST_BREAK * width), len(_INDENT) + 1)
-    places = [m.start() for m in _BREAKS.finditer(line) if least <= m.start() <= width]
-    if not places:  # of a sentence, between words
-        words = [k for k in range(least, width + 1) if line[k] == " "]
-        if words:
-            return words[-1]
-        after = (m.start() for m in _BREAKS.finditer(line) if m.start() > len(_INDENT) + 1)
-        return next((p for p in after), None)
-    return min(places, key=lambda place: (depths[place - 1], -place))

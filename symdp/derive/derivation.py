@@ -9,9 +9,20 @@ from typing import Any
 from symdp.citation import bibtex
 from symdp.derive import document, present, series
 from symdp.derive.cases import derived_cases
+from symdp.derive.legend import explained
+from symdp.derive.loss_sections import cgf_section, loss_section, mechanism_section
 from symdp.derive.pieces import pieces, points
 from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
+from symdp.derive.section import Section, token
+from symdp.derive.series_sections import (
+    asymptotics_section,
+    composed_section,
+    corrections,
+    own_section,
+    tails_section,
+)
 from symdp.derive.tails import Tails, derive_tails
+from symdp.emit.layout import layout
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock
 from symdp.model.mechanism import Mechanism
@@ -38,13 +49,27 @@ class Derivation(PrivacyLoss, present.Presented):
         """Tail constants: Chernoff, Hoeffding, sub-Gaussian, Berry-Esseen, van der Corput."""
         return derive_tails(self)
 
-    def sections(self, order: int = 2) -> list[tuple[str, list[present.Row]]]:
-        """Return titles with their formulas, for people."""
-        return present.sections(self, self.tails, order)
+    def sections(self, order: int = 2) -> list[Section]:
+        """Return the sections, expansions up to `order`, each with its legend."""
+        found = [
+            mechanism_section(self),
+            loss_section(self),
+            cgf_section(self, order),
+            *corrections(self, order),
+            own_section(self),
+            asymptotics_section(self),
+            tails_section(self, self.tails),
+            composed_section(self),
+        ]
+        extra = {
+            token(layout(self.variable)): "the output of the mechanism",
+            token(layout(self.pld_density.loss)): "a loss",
+        }
+        return explained(self, found, extra)
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data, which `derive.document.from_json` reads."""
-        return document.to_json(self, self.tails, order)
+        return document.to_json(self, self.tails, self.sections(order), order)
 
     def citation(self) -> str:
         """Return BibTeX entries of what the derivation rests on.

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp.derive import series, tails
-from symdp.derive.present import many_steps, plain
+from symdp.derive.present import plain
+from symdp.derive.section import Section
+from symdp.derive.series_sections import many_steps
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 SCHEMA = "symdp/derivation/1"
 
 
-def to_json(d: PrivacyLoss, constants: tails.Tails, order: int) -> dict[str, Any]:
+def to_json(
+    d: PrivacyLoss, constants: tails.Tails, sections: list[Section], order: int
+) -> dict[str, Any]:
     """Return everything that was derived as dicts, lists, strings and None.
 
     The texts are for people. "expressions" holds the same formulas for programs, each under the
@@ -43,7 +47,19 @@ def to_json(d: PrivacyLoss, constants: tails.Tails, order: int) -> dict[str, Any
         "many_steps": str(many_steps(d)),
         "tails": tails.to_json(constants),
         **_texts(derived),
+        "sections": [sentences(section) for section in sections],
         "expressions": write_expressions(expressions),
+    }
+
+
+def sentences(section: Section) -> dict[str, Any]:
+    """Return a section as the lines that people read."""
+    lines = [text for line in section.lines for text in line.text()]
+    return {
+        "key": section.key,
+        "title": section.title,
+        "lines": lines,
+        "legend": section.legend_text(),
     }
 
 

@@ -25,10 +25,17 @@ import sympy as sp
 from symdp.derive import present, series, tidy
 from symdp.derive.check import agrees, parameters_of, with_values
 from symdp.derive.derivation import Derivation, derive
+from symdp.derive.document import sentences
+from symdp.derive.legend import explained
+from symdp.derive.loss_sections import range_ends
 from symdp.derive.orders import check_order, cumulants_of
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, TURNED, Piece
+from symdp.derive.section import Section, equation, sentence, token
+from symdp.derive.series_sections import corrections
 from symdp.derive.signs import random_values
+from symdp.emit.layout import layout
+from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model.allocation import allocated_steps
@@ -234,35 +241,39 @@ class EpochDerivation(present.Presented):
         check_order(order, 2)
         return self.cgf_at(order - 1) / (order - 1)
 
-    def sections(self, order: int = 2) -> list[tuple[str, list[present.Row]]]:
-        """Return titles with their formulas, for people."""
+    def sections(self, order: int = 2) -> list[Section]:
+        """Return the sections: one step, one epoch, its moments, the series."""
         d, sign = self.one_step, 1 if self.direction == "remove" else -1
-        x, z = sp.latex(d.variable), self.cgf.tilt
-        step: list[present.Row] = [(rf"W({x})", self.ratio)]
-        step += [((r"Q(W =", value, ")"), mass) for value, mass in self.atoms]
-        step.append((rf"\varphi({self.rate})", self.transform))
-        y = sp.Symbol("Y", positive=True)
-        own: list[present.Row] = [
-            ("Y", f"the sum of {self.steps} independent copies of W under Q"),
-            (r"\ell", sign * sp.log(y / self.steps)),
+        x, z = layout(d.variable), layout(self.cgf.tilt)
+        step = [equation(read("W({})", x), self.ratio)]
+        step += [equation(read("Q(W = {})", value), mass) for value, mass in self.atoms]
+        step.append(equation(read("φ({})", self.rate), self.transform))
+        own = [
+            sentence(f"Y is the sum of {self.steps} independent copies of W under Q"),
+            equation("ℓ", sign * sp.log(sp.Symbol("Y", positive=True) / self.steps)),
         ]
-        ends = present.range_ends(d)
+        ends = range_ends(d)
         if d.loss_range is not None and sign < 0:
             ends = (-d.loss_range[1], -d.loss_range[0])
         if d.loss_range is not None or sign > 0:
-            own += zip((r"\inf \ell", r"\sup \ell"), ends, strict=True)
-        transform: list[present.Row] = [(rf"\exp K({z})", self.moment)]
+            own += [equation(name, end) for name, end in zip(("inf ℓ", "sup ℓ"), ends, strict=True)]
+        transform = [equation(read("e^{K({})}", z), self.moment)]
         for tilt in range(1, _WHOLE_TILTS + 1) if sign > 0 else ():
             try:
-                transform.append((f"K({tilt})", self.cgf_at(tilt)))
+                transform.append(equation(read("K({})", sp.Integer(tilt)), self.cgf_at(tilt)))
             except InputError:
                 break
-        return [
-            ("One step", step),
-            (f"One epoch of {self.steps} steps", own),
-            ("Moment generating function", transform),
-            ("Series", present.series_rows(self, order)),
+        found = [
+            Section("epoch", "One step", tuple(step)),
+            Section("epoch", f"One epoch of {self.steps} steps", tuple(own)),
+            Section("epoch", "Moment generating function", tuple(transform)),
+            *corrections(self, order),
         ]
+        extra = {
+            token(layout(d.variable)): "the output of one step",
+            token(layout(self.rate)): "the argument of the transform φ of W under Q",
+        }
+        return explained(self, found, extra)
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data."""
@@ -276,6 +287,7 @@ class EpochDerivation(present.Presented):
             "transform": str(self.transform),
             "transform_is_closed": self.is_closed,
             "moment": str(self.moment),
+            "sections": [sentences(section) for section in self.sections(order)],
             "one_step": self.one_step.to_json(order),
         }
 

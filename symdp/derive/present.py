@@ -1,218 +1,179 @@
-"""A derivation for people: text, LaTeX, MathML, HTML, and its sources."""
+"""A derivation for people: text, LaTeX, MathML and HTML of its sections, and its sources."""
 
 from __future__ import annotations
 
-import re
-from functools import partial
+from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, TypeAlias
+from textwrap import fill
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive import series, tails
-from symdp.derive.asymptotics import kappa
-from symdp.errors import InputError
+from symdp.derive.section import Line, Section, rounded
+from symdp.emit.latex import PAGE, latex, latex_words, measure
+from symdp.emit.mathml import mathml
+from symdp.emit.plain_text import WIDTH, transliterated, wrapped
+from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
-    from symdp.derive.records import HasCGF
     from symdp.model.mechanism import Mechanism
 
-_DIGITS = 12  # shown of a long number
-_LONG = 60  # characters of a ratio that nobody reads
-_SHARE, _LEAST = 0.3, 0.5  # of the clock, and seconds, for ε of many steps
 _BRIEF = 98  # columns of a line of three that stand for a derivation
-
-# SymPy takes K^{(2)}(t), which is one name here, for a power.
-_DERIVATIVE = re.compile(r"<mi>\{\((\d+)\)\}\((\w+)\)</mi></msup>")
-_DERIVATIVE_NAME = (
-    r"<mrow><mo>(</mo><mn>\1</mn><mo>)</mo></mrow></msup>"
-    r"<mrow><mo>(</mo><mi>\2</mi><mo>)</mo></mrow>"
-)
-
-# The left side of a formula in LaTeX, or in parts of which some are expressions; and the right.
-Left: TypeAlias = str | tuple[str | sp.Basic, ...]
-Row: TypeAlias = tuple[Left, sp.Basic | str]
+_WIDE = 'style="overflow-x: auto; overflow-y: hidden"'
 
 
-def plain(expression: sp.Expr) -> str:
-    """Return an expression as text; rationals that stand for irrational places are rounded.
+class Presented:
+    """What has sections of formulas, and so a text, LaTeX, MathML and HTML."""
 
-    Examples
-    --------
-    >>> plain(sp.Rational(1, 3)), plain(sp.Rational(10**40 + 1, 3 * 10**40))
-    ('1/3', '0.333333333333')
-    """
-    return str(rounded(expression))
+    mechanism: Mechanism
+    direction: str
 
+    def sections(self, order: int = 2) -> list[Section]:
+        """Return the sections, expansions up to `order`, each with its legend."""
+        raise NotImplementedError
 
-def rounded(expression: sp.Basic) -> sp.Basic:
-    """Return an expression with short decimals for the long rationals of irrational places."""
-    return expression.xreplace(
-        {
-            number: sp.Float(number, _DIGITS)
-            for number in expression.atoms(sp.Rational)
-            if len(str(number)) > _LONG
-        }
-    )
+    def chosen(self, order: int, only: tuple[str, ...] = ()) -> list[Section]:
+        """Return the sections of some keys, all where none is given.
 
+        Raises
+        ------
+        InputError
+            For a key that no section has.
+        """
+        found = [section for section in self.sections(order) if section.lines]
+        keys = list(dict.fromkeys(section.key for section in found))
+        for key in only:
+            if key not in keys:
+                hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"
+                raise InputError(f"no section is called {key!r:.40}{hint}")
+        return [section for section in found if not only or section.key in only]
 
-def sections(d: PrivacyLoss, constants: tails.Tails, order: int) -> list[tuple[str, list[Row]]]:
-    """Return titles with their formulas: left side as LaTeX, right side as expression or words."""
-    cgf = d.cgf
-    assumed: list[Row] = [(r"\mathrm{assumed}", text) for text in d.mechanism.assumptions]
-    larger = d.dominating_direction
-    transform: Row = (
-        f"K({sp.latex(cgf.tilt)})",
-        f"numerically: {cgf.reason}" if cgf.expression is None else cgf.expression,
-    )
-    return [
-        ("Privacy loss", assumed + loss_rows(d)),
-        (
-            "Law of the loss",
-            [*law_rows(d), (r"\mathrm{larger}", f"{larger.value}: {larger.proof}")],
-        ),
-        (
-            "Cumulant generating function",
-            [transform, *domain_rows(d), *cumulant_rows(d, order + 1)],
-        ),
-        ("Series", [*series_rows(d, order), (r"\varepsilon(n, z_\delta)", many_steps(d))]),
-        ("Tails", list(tails.rows(constants))),
-    ]
+    @property
+    def headline(self) -> str:
+        """What was derived, in one line."""
+        return f"{self.mechanism!r}, {self.direction} direction"
 
+    def show(self, *only: str, order: int = 2) -> str:
+        """Return sections as text, such as "series" or "cumulants".
 
-def loss_rows(d: PrivacyLoss) -> list[Row]:
-    """Return the privacy loss, its range, its atoms and the mass at infinity."""
-    rows: list[Row] = [(rf"\ell({sp.latex(d.variable)})", d.loss)]
-    rows += range_rows(d)
-    rows += [((r"P(\ell =", atom.loss, ")"), atom.mass) for atom in d.atoms]
-    if d.mass_at_infinity != 0:
-        rows.append((r"\delta_\infty = P(Q = 0)", d.mass_at_infinity))
-    return rows
+        Examples
+        --------
+        >>> import symdp
+        >>> shown = symdp.derive(symdp.mechanisms.gaussian).show("composed")
+        >>> print(shown.splitlines()[1])
+          δ(ε) = Φ((n − 2εσ²)/(2σ√n)) − e^εΦ(−(2εσ² + n)/(2σ√n))
+        """
+        return "\n\n".join(_text(s, WIDTH, False) for s in self.chosen(order, only))
 
+    def to_text(
+        self,
+        order: int = 2,
+        only: tuple[str, ...] = (),
+        width: int = WIDTH,
+        ascii_only: bool = False,
+    ) -> str:
+        """Return the derivation as text of `width` columns, expansions up to `order`."""
+        first = transliterated(self.headline) if ascii_only else self.headline
+        parts = [first, *(_text(s, width, ascii_only) for s in self.chosen(order, only))]
+        return "\n\n".join(parts)
 
-def range_rows(d: PrivacyLoss) -> list[Row]:
-    """Return the infimum and the supremum of the loss, of each case where there are several."""
-    names = r"\inf \ell", r"\sup \ell"
-    if not d.range_cases:
-        return list(zip(names, range_ends(d), strict=True))
-    rows: list[Row] = []
-    for case in d.range_cases:
-        held = [part for condition in case.conditions for part in (",", *condition)][1:]
-        ends = case.ends or (f"not found: {case.reason}",) * 2
-        rows += [((f"{name} (", *held, ")"), end) for name, end in zip(names, ends, strict=True)]
-    return rows
+    def to_latex(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
+        """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
+        parts = [f"% {transliterated(self.headline)}", r"\allowdisplaybreaks"]
+        return "\n".join([*parts, *(_latex(s) for s in self.chosen(order, only))])
 
-
-def domain_rows(d: PrivacyLoss) -> list[Row]:
-    """Return the ends of the interval on which K is finite, nothing where they were not found."""
-    if d.cgf.domain is None:
-        return []
-    t, numeric = sp.latex(d.cgf.tilt), d.cgf.domain_is_numeric
-    return [
-        (f"{t}_{sign}", numeric_end(end) if numeric else end)
-        for sign, end in zip("-+", d.cgf.domain, strict=True)
-    ]
-
-
-def cumulant_rows(d: PrivacyLoss, highest: int) -> list[Row]:
-    """Return the tilted cumulants up to an order."""
-    t = sp.latex(d.cgf.tilt)
-    return [(f"K^{{({j})}}({t})", series.cumulant(d, j)) for j in range(1, highest + 1)]
-
-
-def series_rows(d: HasCGF, order: int) -> list[Row]:
-    """Return the terms of steepest descent and of Edgeworth, in K^(j)(t)."""
-    t = sp.latex(d.cgf.tilt)
-    rows: list[Row] = [(rf"\mathrm{{MSD}}_{k}", series.msd(d, k)) for k in range(order + 1)]
-    rows += [
-        (sp.latex(f), own.xreplace(_named(t, order)))
-        for f, own in series.saddle_terms(d, order, substitute=False)
-    ]
-    return rows + [(f"E_{k}(x)", series.edgeworth(d, k)) for k in range(1, order + 1)]
-
-
-def _named(tilt: str, order: int) -> dict[sp.Basic, sp.Basic]:
-    """κ_j as K^(j)(t), the name that its own row has."""
-    names = [f"K({tilt})", *(f"K^{{({j})}}({tilt})" for j in range(1, 2 * order + 3))]
-    return {
-        sp.Symbol(f"kappa_{j}", real=True): sp.Symbol(name, real=True)
-        for j, name in enumerate(names)
-    }
-
-
-def many_steps(d: PrivacyLoss) -> sp.Expr | str:
-    """Return ε of many steps in n and z_delta = Φ̄⁻¹(δ), the terms down to n⁰, or why there is none.
-
-    A loss on a lattice has no more than the first two; cumulants without a formula are K^(j)(0).
-    """
-    reason = "it was not found within the time limit"
-    names = {kappa(j): sp.Symbol(f"K^{{({j})}}(0)", real=True) for j in (1, 2, 3)}
-    # Series in a sampling rate hold for small rates alone: no formula for people.
-    for substitute in (True, False) if d.cgf.expression is not None else (False,):
-        try:
-            found = d.clock.attempt(
-                partial(series.epsilon_asymptotics, d, int(not d.pair.is_discrete), substitute),
-                None, _SHARE, _LEAST,
-            )  # fmt: skip
-        except InputError as error:
-            reason = str(error)
-        else:
-            if found is not None:
-                return found.epsilon.xreplace(names)
-    return reason
-
-
-def numeric_end(end: sp.Expr) -> str:
-    """Return an end that numbers show, in words.
-
-    Examples
-    --------
-    >>> numeric_end(sp.Rational(3, 2)), numeric_end(-sp.oo)
-    ('1.50000, as numbers show it', '-∞, as numbers show it')
-    """
-    number = end if end.is_infinite else sp.Float(end, 6)
-    return f"{str(number).replace('oo', '∞')}, as numbers show it"
-
-
-def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
-    """Return the infimum and the supremum of the loss: formulas, what numbers show, or why not."""
-    if d.loss_range is not None:
-        return d.loss_range
-    if d.numeric_range is not None:
-        low, high = map(numeric_end, d.numeric_range)
-        return low, high
-    return (f"not found: {d.range_reason}",) * 2
-
-
-def law_rows(d: PrivacyLoss) -> list[Row]:
-    """Return the inverse of the loss on its pieces, its density and distribution function."""
-    s = sp.latex(d.pld_density.loss)
-    moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
-    rows: list[Row] = []
-    for piece, back in moving:
-        left: Left = rf"\ell^{{-1}}({s})"
-        if len(moving) > 1:
-            ends = (piece.lower, ",", piece.upper, ")")
-            left = (rf"{left}, {sp.latex(d.variable)} \in (", *ends)
-        rows.append((left, "no closed form" if back is None else back))
-    for name, law in ((r"\omega", d.pld_density), (r"F", d.pld_cdf)):
-        rows.append((f"{name}({s})", law.reason if law.expression is None else law.expression))
-    for rule in d.mass_rules:
-        place: tuple[str | sp.Basic, ...] = (
-            rf"), {sp.latex(d.variable)} \in [",
-            rule.lower,
-            ",",
-            rule.upper,
-            "]",
+    def to_mathml(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
+        """Return the formulas as MathML elements, one a line."""
+        lines = (
+            line for s in self.chosen(order, only) for line in s.lines if line.left is not None
         )
-        rows.append(((r"P(\ell =", rule.loss, *place), rule.mass))
-        if rule.at_most is not None:
-            rows.append(((r"P(\ell \leq", rule.loss, *place), rule.at_most))
-    return rows
+        return "\n".join(_math(line) for line in lines)
+
+    def _repr_latex_(self) -> str:
+        rows = [row for s in self.chosen(1) for line in s.lines for row in line.latex_rows()]
+        return "$$\n\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n$$"
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{escape(self.headline)}</b></p>"]
+        for section in self.chosen(1):
+            lines = "".join(
+                f'<div style="overflow-x: auto">{_html(n)}</div>' for n in section.lines
+            )
+            legend = "; ".join(
+                f"<math>{mathml(name)}</math> {escape(meaning)}" for name, meaning in section.legend
+            )
+            end = f"<p><small>{legend}</small></p>" if legend else ""
+            parts.append(f"<h4>{escape(section.title)}</h4>{lines}{end}")
+        return f'<div class="symdp-derivation">{"".join(parts)}</div>'
 
 
-_WORDS = str.maketrans("", "", "{}\\$")
+def _text(section: Section, width: int, ascii_only: bool) -> str:
+    lines = [transliterated(section.title) if ascii_only else section.title]
+    for line in section.lines:
+        for own in line.text(ascii_only):
+            is_formula = line.right is not None and not own.startswith("  (")
+            lines.append(wrapped(f"  {own}", width) if is_formula else _filled(own, width))
+    if legend := section.legend_text(ascii_only):
+        lines.append(_filled(f"where {legend}", width))
+    return "\n".join(lines)
+
+
+def _filled(words: str, width: int) -> str:
+    """Break a sentence between words."""
+    return fill(
+        words.strip(), width, initial_indent="  ", subsequent_indent="      ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _latex(section: Section) -> str:
+    found = [rf"\paragraph{{{latex_words(section.title)}}}"]
+    rows: list[str] = []
+    for said, own in _blocks(section):
+        if said and (rows or own):
+            rows += [rf"\intertext{{{said}}}"] if rows else []
+            found += [] if rows else [said]
+        elif said:
+            found.append(said)
+        rows += [f"{row} \\\\" for row in own]
+    if rows:
+        while rows and rows[-1].startswith(r"\intertext"):
+            rows.pop()
+        rows[-1] = rows[-1].removesuffix(r" \\")
+        found += [r"\begin{align*}", *rows, r"\end{align*}"]
+    if section.legend:
+        legend = "; ".join(f"${latex(name)}$ {latex_words(said)}" for name, said in section.legend)
+        found.append(f"Here {legend}.")
+    return "\n".join([*found, ""])
+
+
+def _blocks(section: Section) -> Iterator[tuple[str, list[str]]]:
+    """Yield words that come first, and rows of formulas below them."""
+    lefts = [measure(s.left) for s in section.lines if s.left is not None and s.right is not None]
+    width = PAGE - max(lefts, default=0) - 3
+    for line in section.lines:
+        rows = list(line.latex_rows(width))
+        words = latex_words(line.words)
+        if not rows:
+            name = f"${latex(line.left)}$: " if line.left is not None else ""
+            yield f"{name}{words}", []
+        elif len(rows) > 1 or (line.right and measure(line.right) + len(line.words) > width):
+            yield words, rows
+        else:
+            yield "", [rf"{rows[0]} \quad \text{{{words}}}" if words else rows[0]]
+
+
+def _math(line: Line) -> str:
+    if line.right is None:
+        words = f"<mo>:</mo><mspace width='0.4em'/><mtext>{escape(line.words)}</mtext>"
+        return line.name().replace("</mrow></math>", f"{words}</mrow></math>")
+    return line.mathml()
+
+
+def _html(line: Line) -> str:
+    words = f" <span>{escape(line.words)}</span>" if line.words else ""
+    return words.strip() if line.left is None else f"{line.mathml()}{words}"
 
 
 def in_brief(d: PrivacyLoss) -> str:
@@ -235,102 +196,19 @@ def in_brief(d: PrivacyLoss) -> str:
     return "\n".join([first, *(_cut(line) for line in (loss, last))]) + ">"
 
 
+def plain(expression: sp.Basic) -> str:
+    """Return an expression as SymPy's text; long rationals are rounded.
+
+    Examples
+    --------
+    >>> plain(sp.Rational(1, 3)), plain(sp.Rational(10**70 + 1, 3 * 10**70))
+    ('1/3', '0.333333333333')
+    """
+    return str(rounded(expression))
+
+
 def _cut(line: str) -> str:
     return line if len(line) < _BRIEF else f"{line[: _BRIEF - 1]}…"
-
-
-def _text_value(right: sp.Basic) -> str:
-    return plain(right).replace("^{(", "(").replace(")}", ")")  # K^{(2)}(t) as on the left
-
-
-def _text_name(left: Left) -> str:
-    parts = (left,) if isinstance(left, str) else left
-    words = []
-    for part in parts:
-        if isinstance(part, str):
-            plain_letters = part.replace(r"\mathrm", "").replace(r"\ell^{-1}", "inverse")
-            plain_letters = (
-                plain_letters.replace("varepsilon", "epsilon")
-                .replace("varphi", "phi")
-                .replace(r"\leq", "<=")
-            )  # as in the formulas
-            words.append(plain_letters.replace("^", "").translate(_WORDS))
-        else:
-            words.append(plain(part))
-    return _closed_up(words)
-
-
-def _closed_up(parts: list[str]) -> str:
-    return " ".join(parts).replace(" )", ")").replace(" ,", ",").replace("( ", "(")
-
-
-def latex_name(left: Left) -> str:
-    """Return a left side in LaTeX."""
-    parts = (left,) if isinstance(left, str) else left
-    return _closed_up([p if isinstance(p, str) else sp.latex(p) for p in parts])
-
-
-def _mathml(row: Row) -> str:
-    from symdp.emit.mathml import mathml
-
-    left, right = row
-    value = f"<mtext>{escape(right)}</mtext>" if isinstance(right, str) else mathml(rounded(right))
-    value = _DERIVATIVE.sub(_DERIVATIVE_NAME, value)
-    name = mathml_name(left)
-    return f'<math displaystyle="true"><mrow>{name}<mo>=</mo>{value}</mrow></math>'
-
-
-def mathml_name(left: Left) -> str:
-    """Return a left side in MathML."""
-    from symdp.emit.mathml import mathml, mathml_of_name
-
-    parts = (left,) if isinstance(left, str) else left
-    return "".join(mathml_of_name(p) if isinstance(p, str) else mathml(rounded(p)) for p in parts)
-
-
-class Presented:
-    """What has sections of formulas, and so a text, LaTeX, MathML and HTML."""
-
-    mechanism: Mechanism
-    direction: str
-
-    def sections(self, order: int = 2) -> list[tuple[str, list[Row]]]:
-        """Return titles with their formulas, for people."""
-        raise NotImplementedError
-
-    def to_text(self, order: int = 2) -> str:
-        """Return the derivation as plain text, expansions up to `order`."""
-        lines = [f"{self.mechanism!r}, {self.direction} direction"]
-        for title, rows in self.sections(order):
-            lines += ["", title]
-            for left, right in rows:
-                value = right if isinstance(right, str) else _text_value(right)
-                lines.append(f"  {_text_name(left)} = {value}")
-        return "\n".join(lines)
-
-    def to_latex(self, order: int = 2) -> str:
-        """Return the derivation as LaTeX, an aligned display."""
-        lines = []
-        for _, rows in self.sections(order):
-            for left, right in rows:
-                formula = rf"\text{{{right}}}" if isinstance(right, str) else sp.latex(right)
-                lines.append(f"{latex_name(left)} &= {formula}")
-        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
-
-    def to_mathml(self, order: int = 2) -> str:
-        """Return the derivation as MathML, one formula a line."""
-        return "\n".join(_mathml(row) for _, rows in self.sections(order) for row in rows)
-
-    def _repr_latex_(self) -> str:
-        return f"$$\n{self.to_latex(order=1)}\n$$"
-
-    def _repr_html_(self) -> str:
-        title = escape(f"{self.mechanism!r}, {self.direction} direction")
-        parts = [f"<p><b>{title}</b></p>"]
-        for heading, rows in self.sections(1):
-            lines = "".join(f"<div>{_mathml(row)}</div>" for row in rows)
-            parts.append(f"<p>{escape(heading)}</p>{lines}" if rows else "")
-        return f'<div class="symdp-derivation">{"".join(parts)}</div>'
 
 
 # What the dominating pair of a sampling scheme rests on.

@@ -31,8 +31,9 @@ from symdp.errors import InputError
 from symdp.expansion import F, edgeworth_polynomials, saddlepoint_series, standardised_cumulant
 
 if TYPE_CHECKING:
+    from symdp.derive.orders import Sampled
     from symdp.derive.privacy_loss import PrivacyLoss
-    from symdp.derive.records import HasCGF
+    from symdp.derive.records import CGF, HasCGF
 
 _SECONDS_OF_A_LIMIT = 5.0  # where a cumulant is 0/0
 _SHARE = 0.4  # of the clock, for one derivative
@@ -279,20 +280,20 @@ def epsilon_asymptotics(
     found = in_cumulants(order, d.pair.is_discrete)
     if not substitute:
         return found
-    values, power = _cumulants(d, order + 2, rate_order)
+    values, power = cumulants(d, order + 2, rate_order)
     rules = {kappa(j): value for j, value in enumerate(values, start=1)}
     terms = tuple(replace(t, expression=t.expression.subs(rules)) for t in found.terms)
     more = sp.S.Zero
     if power is not None:
         with suppress(InputError):  # of a moment that is infinite
-            first, second = _cumulants(d, 2, power + 1)[0]
+            first, second = cumulants(d, 2, power + 1)[0]
             root = sp.sqrt(COUNT) * (sp.sqrt(second) - sp.sqrt(values[1]))
             more = COUNT * (first - values[0]) + QUANTILE * root
     terms = tuple(t for t in terms if t.expression != 0)
     return replace(found, terms=terms, rate_order=power, next_rate_term=more)
 
 
-def _cumulants(
+def cumulants(
     d: PrivacyLoss, highest: int, rate_order: int
 ) -> tuple[tuple[sp.Expr, ...], int | None]:
     """Return κ₁, …, and the power of the rate that they are series up to, if they are."""
@@ -300,7 +301,7 @@ def _cumulants(
     if d.cgf.expression is not None:
         return tuple(cumulant_at(d, j, 0) for j in range(1, highest + 1)), None
     sampled = sampled_pair(d.pair)
-    base = None if sampled is None else derive_cgf(sampled.base, d.time_limit, d.below_one)
+    base = None if sampled is None else base_cgf(d, sampled)
     if sampled is None or base is None or base.expression is None:
         closed_form(d)  # raises, and says why there is none
     assert sampled is not None
@@ -314,6 +315,11 @@ def _cumulants(
 
     own = sampled_cumulants(highest, sampled.rate, likelihood, sampled.is_reversed, rate_order)
     return own, rate_order
+
+
+def base_cgf(d: PrivacyLoss, sampled: Sampled) -> CGF:
+    """Return the CGF of the pair that a Poisson-sampled one is made of."""
+    return derive_cgf(sampled.base, d.time_limit, d.below_one)
 
 
 def closed_form(d: HasCGF) -> sp.Expr:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from symdp.report.formulas import Formula
+from symdp.derive.section import Line
 from symdp.report.plot import Series
 
 
@@ -30,7 +30,7 @@ class Paragraph:
 class Formulas:
     """Equations, one below the other; long ones are folded."""
 
-    formulas: Sequence[Formula]
+    formulas: Sequence[Line]
 
 
 @dataclass(frozen=True)

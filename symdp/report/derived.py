@@ -9,7 +9,15 @@ import sympy as sp
 
 from symdp.balls.tail_values import tail_value
 from symdp.decimal_text import Side, rounded
-from symdp.derive import present
+from symdp.derive.loss_sections import (
+    cumulant_lines,
+    density_lines,
+    domain_lines,
+    law_lines,
+    loss_lines,
+)
+from symdp.derive.section import Line, equation
+from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
 from symdp.model.protection import protection_of
 from symdp.questions.shifts import proved_shift
@@ -44,7 +52,7 @@ def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
         *described,
         Paragraph(f"Protects {protection_of([mechanism], [proved_shift(mechanism)]).sentence}."),
         Heading(4, _DENSITIES[mechanism.is_mirrored]),
-        Formulas(formulas.densities(derive(mechanism))),
+        Formulas(density_lines(derive(mechanism))),
     ]
 
 
@@ -98,9 +106,9 @@ def _direction(
     against = f" ({_OTHER[derivation.direction]})" if suffix else ""
     blocks: list[Block] = [
         Heading(3, f"Privacy loss{suffix}{against}"),
-        Formulas(formulas.of_rows(present.loss_rows(derivation))),
+        Formulas(loss_lines(derivation)),
         Heading(4, "The law of the loss: its inverse, density and distribution function"),
-        Formulas(_without_repetition(formulas.of_rows(present.law_rows(derivation)))),
+        Formulas(_without_repetition(law_lines(derivation))),
     ]
     if derivation.atoms:
         text = "ω and F are those of the continuous part; the atoms above are apart."
@@ -110,7 +118,7 @@ def _direction(
     return blocks
 
 
-def _without_repetition(rows: list[formulas.Formula]) -> list[formulas.Formula]:
+def _without_repetition(rows: list[Line]) -> list[Line]:
     """Leave out the second of two lines that give the same reason."""
     if len(rows) > 1 and rows[-1].right is None and rows[-1].words == rows[-2].words:
         return rows[:-1]
@@ -125,15 +133,15 @@ def _transform(derivation: Derivation) -> list[Block]:
     else:
         tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in cgf.checked_at)
         text = f"In closed form, compared with numerical integrals at t = {tilts}."
-        equation = formulas.Formula(f"K({sp.latex(cgf.tilt)})", cgf.expression)
-        blocks += [Paragraph(text), Formulas([equation])]
-    if ends := formulas.of_rows(present.domain_rows(derivation)):
+        own = equation(read("K({})", cgf.tilt), cgf.expression)
+        blocks += [Paragraph(text), Formulas([own])]
+    if ends := domain_lines(derivation):
         blocks += [Paragraph("K is finite between"), Formulas(ends)]
     text = "The tilted cumulants of one step"
     if cgf.expression is None:
         text += ", in the moments m_j(t) of the loss under the tilted law"
-    rows = present.cumulant_rows(derivation, _SHOWN_CUMULANTS)
-    return [*blocks, Paragraph(f"{text}:"), Formulas(formulas.of_rows(rows))]
+    rows = cumulant_lines(derivation, _SHOWN_CUMULANTS)
+    return [*blocks, Paragraph(f"{text}:"), Formulas(rows)]
 
 
 def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:

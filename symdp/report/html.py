@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
+from symdp.derive.section import Line
 from symdp.report.blocks import (
     Block,
     Code,
@@ -18,7 +19,6 @@ from symdp.report.blocks import (
     Plot,
     Table,
 )
-from symdp.report.formulas import Formula
 from symdp.report.plot import embedded
 from symdp.version import __version__
 
@@ -89,7 +89,7 @@ def _block(block: Block) -> str:
             return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
 
 
-def _formula(formula: Formula) -> str:
+def _formula(formula: Line) -> str:
     shown = formula.mathml()
     if formula.right is None:
         shown += f' <span class="words">{escape(formula.words)}</span>'

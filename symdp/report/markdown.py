@@ -6,6 +6,7 @@ import re
 from html import escape
 from pathlib import Path
 
+from symdp.derive.section import Line
 from symdp.report.blocks import (
     Block,
     Code,
@@ -18,7 +19,6 @@ from symdp.report.blocks import (
     Plot,
     Table,
 )
-from symdp.report.formulas import Formula
 from symdp.report.plot import save
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|$])")
@@ -60,7 +60,7 @@ def _block(block: Block, path: Path) -> str:
             return _folded(summary, inside)
 
 
-def _formula(formula: Formula) -> str:
+def _formula(formula: Line) -> str:
     shown = f"$${formula.latex()}$$"
     if formula.is_long:
         shown = _folded(f"{formula.operations} operations", shown)

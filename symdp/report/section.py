@@ -64,7 +64,6 @@ def section(
         Why there are no figures; the page says so in their place, and what they alone would
         need is not computed.
     """
-    from symdp.derive import derive
     from symdp.derive.present import citations
 
     blocks: list[Block] = [Heading(2, title), Paragraph(_summary(delta, results))]
@@ -97,8 +96,7 @@ def section(
     blocks += [Heading(3, "Cumulants and correction terms")]
     blocks += cumulant_table(composition, different_sides(composition))
     blocks.append(Paragraph(text))
-    for mechanism, _ in composition.steps[:1]:
-        blocks.append(Formulas(formulas.series(derive(mechanism), order)))
+    blocks.append(Formulas(formulas.series(order)))
     sources += [c for answer in results.answers for c in answer.citations]
     listed: list[Block] = [Listing(full(sources)), Folded("BibTeX", [Code(bibtex(sources))])]
     return [*blocks, Heading(3, "Sources"), *listed]

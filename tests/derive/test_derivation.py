@@ -55,21 +55,20 @@ def test_json_holds_everything_and_survives_a_round_trip(
     assert (data["cgf"]["reason"] is None) == (data["cgf"]["form"] == "closed")
 
 
-@pytest.mark.slow_cases("student_t-(z_delta - 1)*(z_delta + 1)/(6*K(2)(0))")
+@pytest.mark.slow_cases("student_t")
 @pytest.mark.parametrize(
     ("name", "formula"),
     [
-        ("gaussian", "sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1"),
-        ("student_t", "(z_delta - 1)*(z_delta + 1)/(6*K(2)(0))"),
-        ("randomized_response", "n*epsilon_0*tanh(epsilon_0/2)"),
+        ("gaussian", "z_δ√n/σ + n/(2σ²) − 1"),
+        ("student_t", "κ₃·(z_δ + 1)(z_δ − 1)/(6κ₂)"),
+        ("randomized_response", "nε₀·tanh(ε₀/2)"),
         ("approximate_dp", "epsilon does not exist for large n"),
     ],
+    ids=("gaussian", "student_t", "randomized_response", "approximate_dp"),
 )
 def test_many_steps_are_told(name: str, formula: str) -> None:
     d = derive(getattr(symdp.mechanisms, name))
-    (line,) = (k for k in d.to_text(0).splitlines() if k.startswith("  epsilon(n, z_delta) = "))
-    factors = set(formula.split("*")) - {"n"}
-    assert all(factor in line for factor in factors)
+    assert formula in " ".join(d.show("asymptotics").split())
 
 
 @pytest.mark.slow_cases("discrete_laplace", "student_t", "logistic")
@@ -79,7 +78,7 @@ def test_text_and_latex_are_complete(name: str, derivations: dict[str, Derivatio
     text, latex = found.to_text(1), found.to_latex(1)
     assert "Privacy loss" in text
     assert "K(t) = " in text
-    assert latex.startswith(r"\begin{aligned}")
+    assert latex.startswith("% ")
     assert latex.count("{") == latex.count("}")
     assert found._repr_latex_().startswith("$$")
     assert found.cgf._repr_latex_().startswith("$")

@@ -15,7 +15,6 @@ from shell import Shell
 import symdp
 from symdp.balls.tail_values import tail_value
 from symdp.derive import Derivation, derive
-from symdp.emit.mathml import mathml_of_name
 from symdp.errors import AccuracyError
 
 derivation = import_module("symdp.derive.derivation")
@@ -202,10 +201,6 @@ def test_terms_of_the_series_stay_short() -> None:
     for name, term in whole.items():
         named = terms[name].xreplace(own)
         assert abs(value(named, **places) - value(term, **places)) < 1e-25
-
-
-def test_greek_variants_are_letters() -> None:
-    assert mathml_of_name(r"P(\varepsilon)") == mathml_of_name(r"P(\epsilon)")
 
 
 def test_the_command_line_takes_a_time_limit(capsys: pytest.CaptureFixture[str]) -> None:

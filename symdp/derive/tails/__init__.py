@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from symdp.derive.tails.constants import derive_tails
-from symdp.derive.tails.records import TailConstant, Tails, rows, to_json
+from symdp.derive.tails.records import TailConstant, Tails, to_json
 
-__all__ = ["TailConstant", "Tails", "derive_tails", "rows", "to_json"]
+__all__ = ["TailConstant", "Tails", "derive_tails", "to_json"]

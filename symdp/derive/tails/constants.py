@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
 
 ORDERS = (1, 2, 3)  # of the tail constants
+_POWERS = {1: "", 2: "²", 3: "³"}
 _FEW_POINTS = 4  # whose third moment is written out
 _CERTAIN = "the loss takes one value alone"
 _NO_CLOSED = "the CGF has no closed form"
@@ -66,18 +67,16 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
     means = {under: _tried(d, partial(_mean, d, under), None) for under in ("P", "Q")}
     drift = means["Q"]
     yield TailConstant(
-        "loss_width", r"\tau", "sup ℓ − inf ℓ of the finite loss", *tau, (),
+        "loss_width", "τ", "sup ℓ − inf ℓ of the finite loss", *tau, (),
         Rule("formula"), d,
     )  # fmt: skip
     eta = (None if drift is None else -drift, "" if drift is not None else _NO_CLOSED)
-    yield TailConstant(
-        "loss_drift", r"\eta", "−E_Q ℓ of the finite loss", *eta, (), Rule("drift"), d
-    )
+    yield TailConstant("loss_drift", "η", "−E_Q ℓ of the finite loss", *eta, (), Rule("drift"), d)
     bounded = width is not None and not width.is_infinite
     for under in ("P", "Q"):
         yield TailConstant(
             f"chernoff_{under.lower()}",
-            rf"\log {under}_{{\mathrm{{Chernoff}}}}(\varepsilon)",
+            f"log {under}_“Chernoff”(ε)",
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ min_s nK(s) − sε, ε above the mean",
             *_tried(d, partial(_legendre, d, under), _LATE),
             ("epsilon", "count"),
@@ -87,7 +86,7 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
         square = width**2 / 4 if bounded and width is not None else None
         yield TailConstant(
             f"hoeffding_{under.lower()}",
-            rf"\log {under}_{{\mathrm{{Hoeffding}}}}(\varepsilon)",
+            f"log {under}_“Hoeffding”(ε)",
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ −2(ε − n E_{under} ℓ)²/(nτ²), ε above the mean",
             *_quadratic(square, means[under], under, "the loss is unbounded"),
             ("epsilon", "count"),
@@ -106,7 +105,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         square, reason = squares[under]
         yield TailConstant(
             f"sub_gaussian_{low}",
-            rf"s^2_{under}",
+            f"s²_{under}",
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for every real u",
             square, reason, (), Rule("formula"), d,
         )  # fmt: skip
@@ -118,7 +117,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
             formula += EPSILON
         yield TailConstant(
             f"sub_gaussian_tail_{low}",
-            rf"\log {under}_{{\mathrm{{sub}}}}(\varepsilon)",
+            f"log {under}_“sub”(ε)",
             f"log {under}(L₁ + … + L_n ≥ ε) from s² under {known}; E_{known} is the mean",
             formula,
             why,
@@ -128,7 +127,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         )
         yield TailConstant(
             f"sub_gaussian_within_{low}",
-            rf"s^2_{under}[a, b]",
+            f"s²_{under}[a, b]",
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]",
             *_everywhere(variance),
             ("low", "high"),
@@ -149,14 +148,14 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
         scale, reason = _tried(d, partial(_scale, d, 0 if under == "P" else -1), _LATE)
         yield TailConstant(
             f"sub_exponential_scale_{under.lower()}",
-            rf"\alpha_{under}",
+            f"α_{under}",
             "twice the inverse distance from the base tilt to the nearer end of the CGF's domain, "
             "1 where there is no end",
             scale, reason, (), Rule("formula"), d,
         )  # fmt: skip
         yield TailConstant(
             f"sub_exponential_{under.lower()}",
-            rf"\nu^2_{under}",
+            f"ν²_{under}",
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α",
             *(_everywhere(variance) if scale is not None else (None, reason)),
             (),
@@ -191,14 +190,14 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
         Rule("third moment"), d,
     )  # fmt: skip
     yield TailConstant(
-        "berry_esseen", r"P_t/K''(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, why,
+        "berry_esseen", "P_t/K″(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, why,
         ("t",), Rule("berry-esseen"), d,
     )  # fmt: skip
     for order in ORDERS:
         yield TailConstant(
             f"van_der_corput_{order}",
             f"V_{order}",
-            f"|φ_t(y) − Σ atoms| ≤ V/|y|^{order}; values are proved for 0 < |y| ≤ 2⁴⁰",
+            f"|φ_t(y) − Σ atoms| ≤ V/|y|{_POWERS[order]}; values are proved for 0 < |y| ≤ 2⁴⁰",
             *_tried(d, partial(van_der_corput_formula, d, order), _LATE),
             ("t",),
             Rule("van der corput", order=order),
@@ -206,7 +205,7 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
         )
     why = DISCRETE if d.pair.is_discrete else "what is left out around turning points depends on y"
     yield TailConstant(
-        "van_der_corput_split", r"V_{\mathrm{split}}(y)",
+        "van_der_corput_split", "V_“split”(y)",
         "|φ_t(y) − Σ atoms| at one frequency y, also where the loss turns", None, why,
         ("t", "frequency"), Rule("split"), d,
     )  # fmt: skip

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from symdp.emit.latex import latex
+from symdp.emit.notation import read
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -50,8 +52,8 @@ class TailConstant:
     ----------
     name
         How it is asked for, as in ``tails["sub_gaussian_p"]``.
-    symbol
-        Its symbol as LaTeX.
+    notation
+        Its symbol, in the notation of `symdp.emit.notation`.
     bounds
         What it is or bounds, one line of text.
     expression
@@ -67,13 +69,18 @@ class TailConstant:
     """
 
     name: str
-    symbol: str
+    notation: str
     bounds: str
     expression: sp.Expr | None
     reason: str
     arguments: tuple[str, ...]
     rule: Rule = field(repr=False)
     derivation: PrivacyLoss = field(repr=False, compare=False)
+
+    @property
+    def symbol(self) -> str:
+        """Its symbol as LaTeX."""
+        return latex(read(self.notation))
 
 
 @dataclass(frozen=True)
@@ -120,27 +127,4 @@ def to_json(tails: Tails) -> list[dict[str, Any]]:
             "arguments": list(constant.arguments),
         }
         for constant in tails
-    ]
-
-
-def rows(tails: Tails) -> list[tuple[str, sp.Expr | str]]:
-    """Return the constants as symbols with their formulas, then those without with the reason.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> found = rows(derive(symdp.mechanisms.gaussian).tails)
-    >>> found[-3]
-    ('V_3', sqrt(2)*sigma**3*(4 + exp(3/2))*exp(-3/2)/sqrt(pi))
-    >>> print(*found[-1], sep=" = ")
-    V_{\\mathrm{split}}(y) = no formula: what is left out around turning points depends on y
-    """
-    reasons: dict[str, list[str]] = {}
-    for constant in tails:
-        if constant.expression is None:
-            reasons.setdefault(constant.reason, []).append(constant.symbol)
-    return [
-        *((c.symbol, c.expression) for c in tails if c.expression is not None),
-        *((", ".join(symbols), f"no formula: {reason}") for reason, symbols in reasons.items()),
     ]
