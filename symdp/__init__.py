@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from symdp.law.standalone import to_c, to_python
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
-    from symdp.questions.calibrate import Calibration, calibrate
+    from symdp.questions.calibrate import Calibration
+    from symdp.questions.calibration_targets import calibrate
     from symdp.questions.composition import Composition, compose
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Guarantee
@@ -79,7 +80,7 @@ _HOMES = {
     "Mechanism": "symdp.model.mechanism",
     "Sweep": "symdp.questions.sweep",
     "SymdpError": "symdp.errors",
-    "calibrate": "symdp.questions.calibrate",
+    "calibrate": "symdp.questions.calibration_targets",
     "compose": "symdp.questions.composition",
     "derive": "symdp.derive",
     "derive_cases": "symdp.derive",
@@ -96,6 +97,9 @@ _HOMES = {
 }
 
 
+_ROOMS = ("certify", "individual", "matrix", "mechanisms", "methods", "oracle")  # modules
+
+
 class _Package(ModuleType):
     """This module: `symdp.derive` is the function, although a folder has the same name."""
 
@@ -110,7 +114,7 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"mechanisms", "individual"}:
+    if name in _ROOMS:
         return import_module(f"symdp.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'symdp' has no attribute {name!r}")

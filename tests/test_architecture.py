@@ -175,7 +175,7 @@ def test_formulas_know_no_arrays():
 
 def test_only_the_shell_knows_people():
     def rule(path):
-        if not name_of(path).startswith(("cli/", "report/", "__main__")):
+        if not name_of(path).startswith(("cli/", "report/", "__main__", "axes.py")):
             wrong = (m for m in imports(path) if within(m, LIBRARY_HIDES_FROM))
             yield from (f" must not import {m}" for m in wrong)
 

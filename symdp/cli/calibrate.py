@@ -55,9 +55,9 @@ class Target:
         return cls(
             None if epsilon is None else words.real(epsilon, "--epsilon"),
             None if delta is None else words.delta(delta),
-            None if advantage is None else words.delta(advantage, "--advantage"),
-            None if tpr is None else words.delta(tpr, "--tpr"),
-            None if fpr is None else words.delta(fpr, "--fpr"),
+            None if advantage is None else words.share(advantage, "--advantage"),
+            None if tpr is None else words.share(tpr, "--tpr"),
+            None if fpr is None else words.share(fpr, "--fpr"),
         )
 
 

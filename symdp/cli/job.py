@@ -240,9 +240,14 @@ def real(text: str, name: str) -> float:
 
 def delta(text: str, name: str = "--delta") -> float:
     """Return a δ strictly between 0 and 1."""
+    return share(text, name, "δ")
+
+
+def share(text: str, name: str, what: str = "it") -> float:
+    """Return a probability strictly between 0 and 1."""
     exact = number(text, name)
     if not 0 < exact < 1:
-        raise InputError(f"{name} {text:.40}: δ must lie strictly between 0 and 1")
+        raise InputError(f"{name} {text:.40}: {what} must lie strictly between 0 and 1")
     value = _double(exact)
     if not _SMALLEST <= value < 1:
         raise InputError(f"{name} {text:.40}: no double lies there; take one from 1e-307 to 0.999")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -13,10 +13,9 @@ import typer
 from symdp.cli import job as words
 from symdp.cli import options
 from symdp.errors import InputError, SymdpError
+from symdp.interrupt import limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import sympy as sp
 
     from symdp.questions.composition import Composition
@@ -29,6 +28,12 @@ _COLUMNS = (
     "sampling", "protects", "noise", "steps", "rate", "delta", "epsilon", "lower", "upper",
     PEERS_METHOD, "error",
 )  # fmt: skip
+
+_LONGEST_ROW = 60.0  # seconds for one row of a comparison where nothing else is said
+_WARNINGS = {
+    "random_allocation": "; holds only where the step of every record is drawn at random for it "
+    "alone: a shuffled pass is another thing, of which no such bound is known",
+}
 
 TrainSampling = Annotated[
     str | None,
@@ -86,9 +91,13 @@ def train(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print one line for each sampling, with a header.")
     ] = False,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Also ε of the same run, its batches drawn in other ways."),
+    ] = False,
 ) -> None:
     """Print ε of a training run with noisy gradients, or the noise that it needs for an ε."""
-    from symdp.cli.supervise import in_time
+    from symdp.cli.supervise import in_time, seconds_of
     from symdp.cli.working import working
 
     if (noise is None) == (target_epsilon is None):
@@ -99,10 +108,22 @@ def train(
     at = words.delta(delta)
     goal = None if target_epsilon is None else words.real(target_epsilon, "--target-epsilon")
     given = None if noise is None else words.number(noise, "--noise")
+    if given is not None and given <= 0:
+        raise InputError(f"--noise {noise}: the noise multiplier must be above 0")
+    if goal is not None and goal <= 0:
+        raise InputError(f"--target-epsilon {target_epsilon}: ε must be above 0")
     with working(f"ε(δ = {delta}) of {job.subject}") as work:
         plan = in_time(time_limit, job.build, lambda run: _planned(run, given, goal, at, work.say))
-    show = _print_json if as_json else _print_csv if as_csv else _print
-    show(plan)
+    as_text = not (as_json or as_csv)
+    if as_text:
+        _print(plan)
+    if compare:
+        for row in _others(plan, seconds_of(time_limit) or _LONGEST_ROW):
+            plan.rows.append(row)
+            if as_text:
+                _print_row(row)
+    if not as_text:
+        (_print_json if as_json else _print_csv)(plan)
 
 
 @dataclass(frozen=True)
@@ -141,21 +162,28 @@ def _planned(
     delta: float,
     say: Callable[[str], None],
 ) -> _Plan:
-    from symdp.questions.training import samplings
-
     if noise is None:
         assert goal is not None
         say("looking for the noise")
         noise = run.calibrated(goal, delta).value
     rows = [_row(run.sampling, run.composition(noise), delta)]
-    for other in samplings(run.largest_batch):
-        if other != run.sampling:
-            say(f"the same run, {other}")
-            try:
-                rows.append(_row(other, run.drawn(other).composition(noise), delta))
-            except SymdpError as error:
-                rows.append(_Row(other, "", None, None, str(error)))
     return _Plan(run, noise, goal, delta, rows)
+
+
+def _others(plan: _Plan, seconds: float) -> Iterator[_Row]:
+    """Yield the same run under the other samplings; a row that fails, or takes long, says so."""
+    from symdp.questions.training import samplings
+
+    for other in samplings(plan.run.largest_batch):
+        if other == plan.run.sampling:
+            continue
+        row = _Row(other, "", None, None, f"no answer within {seconds:g} s")
+        with limit(seconds):
+            try:
+                row = _row(other, plan.run.drawn(other).composition(plan.noise), plan.delta)
+            except SymdpError as error:
+                row = _Row(other, "", None, None, str(error))
+        yield row
 
 
 def _row(sampling: str, composition: Composition, delta: float) -> _Row:
@@ -164,7 +192,8 @@ def _row(sampling: str, composition: Composition, delta: float) -> _Row:
         peers = composition.epsilon(delta, PEERS_METHOD)
     except SymdpError:  # no Rényi bound where large losses count as infinite
         peers = None
-    return _Row(sampling, composition.protection.sentence, answer, peers)
+    told = composition.protection.sentence + _WARNINGS.get(sampling, "")
+    return _Row(sampling, told, answer, peers)
 
 
 def _records(plan: _Plan) -> list[dict[str, Any]]:
@@ -209,7 +238,7 @@ def _print_csv(plan: _Plan) -> None:
 
 
 def _print(plan: _Plan) -> None:
-    from symdp.cli.display import print_answer, print_table, say, steps_of, styled
+    from symdp.cli.display import print_answer, say, steps_of, styled
     from symdp.decimal_text import rounded
     from symdp.questions.calibration_grid import decimal
 
@@ -221,18 +250,23 @@ def _print(plan: _Plan) -> None:
         f"  {steps_of(run.steps)}, batches of {run.batch} out of {run.examples} examples (rate "
         f"{float(run.rate):.6g}), noise multiplier {rounded(plan.noise, 10, 'up')}"
     )
-    say("the same run, by how its batches are drawn:")
-    rows = []
-    for row in plan.rows:
-        if row.answer is None:
-            rows.append((row.sampling, "–", "", "", "", "", row.error))
-            continue
-        low, high = row.answer.bound_texts(10)
-        shown = row.answer.epsilon_text(8), row.answer.kind, low or "", high or ""
-        theirs = "–" if row.peers is None else row.peers.epsilon_text(8)
-        rows.append((row.sampling, *shown, theirs, row.protects))
-    head = ("sampling", "ε", "kind", "from", "to", "Rényi", "protects")
-    print_table(head, rows, (1, 3, 4, 5))
+    row = plan.rows[0]
+    if row.peers is not None:
+        say(f"  by Rényi orders, as other accountants have it: ε = {row.peers.epsilon_text(8)}")
+    if run.sampling in _WARNINGS:
+        say(f"  warning: {_WARNINGS[run.sampling][2:]}", "yellow")
+
+
+def _print_row(row: _Row) -> None:
+    """Print the same run under another sampling."""
+    from symdp.cli.display import say
+
+    if row.answer is None:
+        say(f"{row.sampling}: {row.error}")
+        return
+    theirs = "" if row.peers is None else f"; by Rényi orders {row.peers.epsilon_text(8)}"
+    say(f"{row.sampling}: ε = {row.answer.epsilon_text(8)}, {row.answer.kind}{theirs}")
+    say(f"  protects {row.protects}", "dim")
 
 
 @dataclass(frozen=True)
@@ -283,13 +317,20 @@ class TrainingJob:
         return training_run(
             _read(self.examples, "--examples", words.whole) or 0,
             _read(self.batch, "--batch", words.whole) or 0,
-            _read(self.epochs, "--epochs", words.number),
+            _read(self.epochs, "--epochs", _positive),
             steps=_read(self.steps, "--steps", words.whole),
             sampling=sampling or DEFAULT_SAMPLING,
             largest_batch=_read(self.largest_batch, "--largest-batch", words.whole),
             relation=relation,
             released=self.released or SUM,
         )
+
+
+def _positive(text: str, option: str) -> Any:
+    value = words.number(text, option)
+    if value <= 0:
+        raise InputError(f"{option} {text}: it must be above 0")
+    return value
 
 
 def _read(text: str | None, option: str, reader: Callable[[str, str], T]) -> T | None:

@@ -26,6 +26,7 @@ from symdp.emit.layout import layout
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock
 from symdp.model.mechanism import Mechanism
+from symdp.model.taken import a_mechanism
 
 _LEAST_FOR_PIECES = 5.0  # seconds; without the pieces there is nothing to say at all
 
@@ -116,6 +117,7 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     >>> derive(symdp.mechanisms.gaussian).cumulant(2)
     sigma**(-2)
     """
+    mechanism = a_mechanism(mechanism)
     if not 0 <= time_limit < float("inf"):
         raise InputError(f"time_limit must be a number of seconds from 0 up, not {time_limit}")
     pair = mechanism.pair(direction)

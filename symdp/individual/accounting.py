@@ -364,6 +364,10 @@ def _levels(value: ArrayLike, name: str, records: int, kinds: int, positive: boo
     except (TypeError, ValueError):
         raise InputError(f"{name}: numbers are needed") from None
     if levels.ndim <= 1:
+        if kinds > 1 and positive and levels.size == 1 and np.isfinite(levels).all():
+            raise InputError(
+                f"{name}: one level for {kinds} kinds of steps, the columns of counts; give {kinds}"
+            )
         if levels.ndim == 1 and levels.size not in {1, kinds}:
             raise InputError(f"{name} of shape {levels.shape} for {kinds} kinds of steps")
         levels = np.broadcast_to(levels, (kinds,)).copy()

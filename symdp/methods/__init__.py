@@ -201,6 +201,8 @@ def accountant(name: str, **options: Any) -> Accountant:
     >>> accountant("fourier", reach=12, points=50_000).reach
     12.0
     """
+    if not isinstance(name, str):
+        raise InputError(f"method = {name!r:.40}: it is a name such as 'contour' or 'msd:1'")
     found = METHODS.get(name)
     if found is not None and found.make is not None and not found.orders:
         return found.make(**options_of(name, options))

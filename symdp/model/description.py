@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.errors import InputError
 from symdp.model.relation import AT_MOST
 from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Noise
@@ -46,6 +47,14 @@ def values(bound: Sequence[tuple[str, sp.Expr]]) -> str:
     texts = {name: str(value) for name, value in bound}
     texts |= {n: str(v.evalf(3)) for n, v in bound if len(texts[n]) > _LONGEST_VALUE}
     return ", ".join(f"{name}={text}" for name, text in texts.items())
+
+
+def require_names(mechanism: Mechanism, unnamed: Sequence[object]) -> None:
+    """Raise InputError where values were given without the names of parameters."""
+    if unnamed:
+        names = list(mechanism.parameters) or ["NAME"]
+        shown = ", ".join(f"{n}={v!r:.20}" for n, v in zip(names, unnamed, strict=False))
+        raise InputError(f"values need names: write {mechanism.name}({shown})")
 
 
 def latex(mechanism: Mechanism) -> str:

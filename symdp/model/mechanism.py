@@ -165,15 +165,14 @@ class Mechanism:
         wanted = ", ".join(f"{p.name} ({p.rule})" for p in missing)
         raise InputError(f"{self.name} needs a value for {wanted}, as in {missing[0].name}=VALUE")
 
-    def __call__(self, /, **values: Number) -> Mechanism:
+    def __call__(self, /, *unnamed: object, **values: Number) -> Mechanism:
         """Return the mechanism with values bound to some of its parameters, exactly (see `exact`).
 
         Raises
         ------
         InputError : an unknown name, a value outside the domain, or a bound parameter.
         """
-        if not values:
-            return self
+        description.require_names(self, unnamed)
         known = {parameter.name: parameter for parameter in self.declared}
         new = readings(values, known, self.values, self.name)
         symbols = {known[name].symbol: value for name, value in new}

@@ -310,6 +310,8 @@ def _refuse_unused(mechanism: Mechanism) -> None:
 
 def read_text(path: str | Path) -> str:
     """Return the text of a file of reasonable size; InputError where there is none."""
+    if not isinstance(path, str | Path):
+        raise InputError("give the path of a TOML file, as in 'mechanism.toml'")
     try:
         file = Path(path)
         if file.is_dir():
@@ -327,6 +329,8 @@ def read_text(path: str | Path) -> str:
 
 def document_of(text: str) -> dict[str, Any]:
     """Return TOML as a dictionary, its numbers exact decimals."""
+    if not isinstance(text, str):
+        raise InputError(f"TOML text is needed, not {text!r:.40}")
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except RecursionError:

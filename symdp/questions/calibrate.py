@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from symdp.errors import InputError, suggestion
+from symdp.model.taken import a_mechanism
 from symdp.questions.calibration_grid import Grid, decimal, grid_of, search
 from symdp.questions.composition import Composition, Direction
 
@@ -71,6 +72,11 @@ class Calibration:
             **self.guarantee.to_json(),
             "seconds": round(self.seconds, 6),
         }
+
+    def _repr_html_(self) -> str:
+        from symdp.questions.notebook import calibration_html
+
+        return calibration_html(self.parameter, decimal(self.value), self.guarantee)
 
     def __str__(self) -> str:
         return f"{self.parameter} = {decimal(self.value)}: {self.guarantee}"
@@ -201,7 +207,7 @@ class _Task:
 
 def task_of(mechanism: Mechanism, parameter: str, count: int | None) -> _Task:
     """Return the task; raise InputError where the mechanism leaves too much or nothing free."""
-    free = mechanism.parameters
+    free = a_mechanism(mechanism).parameters
     if parameter not in free:
         if parameter == COUNT:
             if count is not None:

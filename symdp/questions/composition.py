@@ -391,10 +391,10 @@ def compose(
     >>> compose([noise, noise]).steps == compose(noise, 2.0).steps
     True
     """
-    from symdp.model.mechanism import Mechanism
+    from symdp.model.taken import Mechanism, a_mechanism
 
-    if isinstance(steps, Mechanism):
-        return Composition([(steps, checked_count(1 if count is None else count))])
+    if isinstance(steps, Mechanism | str):
+        return Composition([(a_mechanism(steps), checked_count(1 if count is None else count))])
     if count is not None:
         raise InputError("a list of steps carries its own counts; leave `count` out")
     return Composition(listed_steps(steps))

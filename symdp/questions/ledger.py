@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count
 from symdp.errors import InputError
+from symdp.model.taken import a_mechanism
 from symdp.questions.composition import Composition
 from symdp.questions.ledger_file import Filed
 from symdp.questions.ledger_steps import read_step, written
@@ -102,7 +103,7 @@ class Ledger(Filed):
         if type(count) is not int or count != 1:
             count = checked_count(count)
         if mechanism not in self._counts:
-            mechanism.require_concrete()
+            a_mechanism(mechanism).require_concrete()
         with self._lock:
             self._counts[mechanism] = self._counts.get(mechanism, 0) + count
             self._composition = None
@@ -149,7 +150,7 @@ class Ledger(Filed):
         >>> ledger.steps
         ((<Mechanism gaussian(sigma=2), poisson sampling at rate 1/100>, 1000),)
         """
-        names = list(mechanism.parameters)
+        names = list(a_mechanism(mechanism).parameters)
         if len(names) != 1:
             raise InputError(
                 f"{mechanism.name} has {len(names)} free parameters; a history needs exactly one, "

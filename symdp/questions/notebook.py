@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,6 +49,23 @@ def curve_html(curve: Curve) -> str:
             (answer.epsilon_text(), answer.delta_text(), low or "", high or "", answer.kind)
         )
     return _table(("ε", "δ", "lower", "upper", "kind"), rows)
+
+
+def sweep_html(
+    parameters: Mapping[str, Sequence[object]], counts: Sequence[int], answers: Curve
+) -> str:
+    """Return a table of a sweep: parameters, steps and what was answered."""
+    rows = []
+    for place, (count, answer) in enumerate(zip(counts, answers, strict=True)):
+        own = [str(values[place]) for values in parameters.values()]
+        said = (answer.epsilon_text(), answer.delta_text(), answer.kind)
+        rows.append((*own, str(count), *said))
+    return _table((*parameters, "n", "ε", "δ", "kind"), rows)
+
+
+def calibration_html(parameter: str, value: str, answer: Guarantee) -> str:
+    """Return a calibrated value above what holds there."""
+    return f"<div>{html.escape(parameter)} = <b>{html.escape(value)}</b></div>{answer_html(answer)}"
 
 
 def steps_html(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:

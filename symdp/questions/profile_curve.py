@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from symdp.axes import axes_or_new
 from symdp.durable import replace_text
 from symdp.questions.guarantee import Guarantee
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_FEW_POINTS = 20  # of a drawn curve, from which on its points need no marks
 _COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
 
 
@@ -112,16 +114,19 @@ class Curve(Sequence[Guarantee]):
             replace_text(path, text)
         return text
 
-    def plot(self, ax: Any, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw δ over ε into Matplotlib axes, log δ upwards and bounds shaded; return the axes.
 
         Parameters
         ----------
         ax
-            The axes, as `matplotlib.pyplot.subplots` returns them.
+            The axes, as `matplotlib.pyplot.subplots` returns them; of a new figure if left out.
         style
             What `Axes.plot` takes, such as a label or a colour.
         """
+        ax = axes_or_new(ax)
+        if len(self) <= _FEW_POINTS:
+            style = {"marker": "o", "markersize": 4} | style
         (line,) = ax.plot(self.epsilon, self.delta, **style)
         lower, upper = self.lower, self.upper
         if lower is not None and upper is not None and self[0].asked == "delta":

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from symdp.errors import InputError
+from symdp.model.taken import a_mechanism
 from symdp.questions.composition import Composition
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def sensitivities(
     >>> print(f"{found['sigma'].derivative:.6f} {found['count'].derivative:.6f}")
     -23.069741 0.230438
     """
-    own = Composition([(mechanism.require_concrete(), count)])
+    own = Composition([(a_mechanism(mechanism).require_concrete(), count)])
     here = own.epsilon(delta, direction=direction)
     if not here.epsilon > 0:
         raise InputError(f"epsilon is 0 at delta = {delta!r:.30}: nothing moves it")

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count
 from symdp.errors import InputError
+from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+
+
+_DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
 
 
 def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
@@ -39,7 +43,7 @@ def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]
     """
     merged: dict[Mechanism, int] = {}
     for mechanism, count in steps:
-        concrete = mechanism.require_concrete()
+        concrete = a_mechanism(mechanism).require_concrete()
         merged[concrete] = merged.get(concrete, 0) + checked_count(count)
     if not merged:
         raise InputError("a composition needs at least one step")
@@ -88,6 +92,37 @@ class Summed:
         return self._of([(mechanism, many * count) for mechanism, count in self.given_steps()])
 
     __rmul__ = __mul__
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        method: str | Sequence[str] = "contour",
+        epsilons: Any = None,
+        **style: Any,
+    ) -> Any:
+        """Draw the privacy profile δ(ε) by one method or several into Matplotlib axes; return them.
+
+        Parameters
+        ----------
+        ax
+            The axes; those of a new figure if left out.
+        method
+            The name of an accountant, or several, each a line with its name.
+        epsilons
+            Where δ is asked; from 0 to ε(1e-10) if left out.
+        style
+            What `Axes.plot` takes.
+        """
+        asked: Any = self
+        if epsilons is None:
+            last = max(float(asked.epsilon(_DRAWN_TO).epsilon), 1.0)
+            epsilons = [last * place / (_DRAWN - 1) for place in range(_DRAWN)]
+        for name in [method] if isinstance(method, str) else method:
+            ax = asked.delta(epsilons, name).plot(ax, **{"label": name, **style})
+        if not isinstance(method, str):
+            ax.legend()
+        return ax
 
     def _of(self, steps: list[tuple[Mechanism, int]]) -> Self:
         return type(self)(steps)  # type: ignore[call-arg]

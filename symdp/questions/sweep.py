@@ -16,6 +16,7 @@ import numpy as np
 from symdp.arguments import checked_count, real
 from symdp.durable import replace_text
 from symdp.errors import InputError
+from symdp.model.taken import a_mechanism
 from symdp.questions.composition import Direction, compose
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.profile_curve import Curve
@@ -113,6 +114,11 @@ class Sweep:
             raise InputError("a DataFrame needs pandas: pip install pandas") from None
         return pandas.DataFrame(self.columns())
 
+    def _repr_html_(self) -> str:
+        from symdp.questions.notebook import sweep_html
+
+        return sweep_html(self.parameters, self.count.tolist(), self.answers)
+
     def __repr__(self) -> str:
         return f"Sweep({len(self)} rows: {', '.join([*self.parameters, 'n'])})"
 
@@ -169,6 +175,7 @@ def sweep(
     >>> table.to_csv().splitlines()[0]
     'sigma,n,epsilon,delta,lower,upper,kind,method,direction'
     """
+    mechanism = a_mechanism(mechanism)
     if (epsilon is None) == (delta is None):
         raise InputError("a sweep needs either epsilon or delta")
     asked = "delta" if delta is None else "epsilon"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.arguments import checked_count
+from symdp.arguments import checked_count, real
 from symdp.errors import InputError, suggestion
 from symdp.model.average import SUM
 from symdp.model.sampling import Number, exact
@@ -200,7 +200,9 @@ def training(
     batch: int,
     epochs: Number | None = None,
     *,
-    noise: Number,
+    noise: Number | None = None,
+    target_epsilon: float | None = None,
+    delta: float | None = None,
     steps: int | None = None,
     sampling: str = DEFAULT_SAMPLING,
     largest_batch: int | None = None,
@@ -224,6 +226,8 @@ def training(
         is begun counts.
     noise
         The noise multiplier, the standard deviation of the noise over C.
+    target_epsilon, delta
+        Instead of it: the least multiplier that meets (ε, δ) is taken.
     sampling
         "poisson", "without_replacement", "with_replacement" or "truncated_poisson". Shuffled
         passes have no known pair; they are none of these.
@@ -259,4 +263,8 @@ def training(
         relation=relation,
         released=released,
     )
+    if (noise is None) == (target_epsilon is None) or (target_epsilon is None) != (delta is None):
+        raise InputError("give noise, or target_epsilon and delta")
+    if noise is None:
+        noise = run.calibrated(real(target_epsilon, "target_epsilon"), real(delta, "delta")).value
     return run.composition(noise)

@@ -7,6 +7,7 @@ import pytest
 from shell import Shell
 
 import symdp
+from symdp.errors import AccuracyError
 
 RUN = "train --examples 100 --batch 1 --epochs 5 --delta 1e-5"
 
@@ -17,7 +18,7 @@ def shell(capsys):
 
 
 def test_json_is_what_the_library_says(shell):
-    answer = shell(f"{RUN} --noise 2 --json").json
+    answer = shell(f"{RUN} --noise 2 --json --compare").json
     run = symdp.training(100, 1, 5, noise=2)
     assert answer["epsilon"] == run.epsilon(1e-5).epsilon
     assert answer["lower"] <= answer["epsilon"] <= answer["upper"]
@@ -41,11 +42,40 @@ def test_text_says_what_is_protected(shell):
     assert ran.code == 0
     assert "protects one record's value changed" in ran.out
     assert "500 steps, batches of 1 out of 100 examples (rate 0.01), noise multiplier 2" in ran.out
-    assert "Rényi" in ran.out
+    assert "by Rényi orders" in ran.out
+    assert "with_replacement:" not in ran.out  # the comparison is on request
+
+
+def test_a_comparison_comes_row_by_row_and_is_never_fatal(shell, monkeypatch):
+    from symdp.cli import train
+
+    def fails(sampling, composition, delta, row=train._row):
+        if sampling == "with_replacement":
+            raise AccuracyError("too hard")
+        return row(sampling, composition, delta)
+
+    monkeypatch.setattr(train, "_row", fails)
+    ran = shell(f"{RUN} --noise 2 --compare")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("ε(δ = 1e-05) = ")
+    assert "with_replacement: too hard" in lines
+    assert any(line.startswith("without_replacement: ε = ") for line in lines)
+    assert "a shuffled pass is another thing" in ran.out  # of random allocation
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--n 100 --batch_size 1 --num-epochs 5 --sigma 2 --target-delta 1e-5",
+     "--dataset-size 100 --bs 1 --epochs 5 --noise-multiplier=2 --delta 1e-5"],
+)  # fmt: skip
+def test_the_options_of_other_libraries(shell, words):
+    mine, theirs = shell(f"{RUN} --noise 2 --json").json, shell(f"train {words} --json").json
+    assert (mine["epsilon"], mine["training"]) == (theirs["epsilon"], theirs["training"])
 
 
 def test_csv_has_a_line_for_each_sampling(shell):
-    ran = shell(f"{RUN} --noise 2 --csv --largest-batch 4")
+    ran = shell(f"{RUN} --noise 2 --csv --largest-batch 4 --compare")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
     assert len(rows) == 5
     assert float(rows[0]["epsilon"]) == symdp.training(100, 1, 5, noise=2).epsilon(1e-5).epsilon
@@ -53,7 +83,8 @@ def test_csv_has_a_line_for_each_sampling(shell):
 
 
 def test_every_row_speaks_of_the_relation_asked_for(shell):
-    line = "train --examples 4 --batch 4 --steps 2 --noise 3 --delta 1e-3 --largest-batch 2 --json"
+    line = "train --examples 4 --batch 4 --steps 2 --noise 3 --delta 1e-3 --largest-batch 2"
+    line += " --json --compare"
     plain = {row["sampling"]: row for row in shell(line).json["samplings"]}
     assert plain["with_replacement"]["epsilon"] > 2 * plain["poisson"]["epsilon"]
     assert plain["truncated_poisson"]["epsilon"] > 1.05 * plain["poisson"]["epsilon"]
@@ -97,6 +128,12 @@ def test_the_noise_for_an_epsilon(shell):
             "did you mean 'poisson'",
         ),
         ("train --examples 10 --batch 5 --epochs 1 --noise 1", "--delta"),
+        ("train --examples 10 --batch 5 --epochs 1 --noise 0 --delta 1e-5", "--noise 0"),
+        ("train --examples 10 --batch 5 --epochs 0 --noise 1 --delta 1e-5", "--epochs 0"),
+        ("train --examples 10 --sample-rate 0.1 --noise 1 --delta 1e-5", "whose ratio is the rate"),
+        ("train --examples 10 --max_grad_norm 1 --noise 1 --delta 1e-5", "changes no ε"),
+        ("epsilon gaussian --sigma 4 -n 3 --delta 1e-5", "NAME=VALUE"),
+        ("calibrate gaussian --parameter sigma -n 3 --advantage 2", "--advantage 2: it must"),
     ],
 )
 def test_one_line_and_code_two(shell, line, words):
