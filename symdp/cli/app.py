@@ -11,7 +11,7 @@ from symdp.cli import options
 from symdp.cli.calibrate import calibrate
 from symdp.cli.card import card
 from symdp.cli.catalogue import list_mechanisms, list_methods
-from symdp.cli.certify import certify
+from symdp.cli.certify import certify, check
 from symdp.cli.curve import curve
 from symdp.cli.derivation import derive
 from symdp.cli.examples import epilog
@@ -84,9 +84,9 @@ def epsilon(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_mechanisms, "methods": list_methods, "derive": derive, "delta": delta,
-    "epsilon": epsilon, "curve": curve,
-    "verify": verify, "certify": certify, "calibrate": calibrate, "train": train, "card": card,
-    "tradeoff": tradeoff, "report": report, "individual": individual,
+    "epsilon": epsilon, "curve": curve, "verify": verify, "certify": certify, "check": check,
+    "calibrate": calibrate, "train": train, "card": card, "tradeoff": tradeoff, "report": report,
+    "individual": individual,
 }  # fmt: skip
 for name, command in _COMMANDS.items():
     app.command(name, epilog=epilog(name))(command)

@@ -26,7 +26,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "curve": ("symdp curve gaussian sigma=2 -n 10 --epsilon-range 0 5 --plot curve.svg",),
     "verify": ("symdp verify gaussian sigma=2 -n 10 --method moments",),
-    "certify": ("symdp certify gaussian sigma=2 -n 10 --epsilon 3 --digits 8",),
+    "certify": (
+        "symdp certify gaussian sigma=2 -n 10 --epsilon 3 --digits 8",
+        "symdp certify gaussian sigma=2 -n 30 --epsilon 3 --digits 8 --certificate proof.json",
+    ),
+    "check": ("symdp check proof.json",),
     "calibrate": (
         "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",
         "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",

@@ -16,7 +16,7 @@ from pages import ROOT
 from symdp.cli.app import app
 from symdp.cli.examples import EXAMPLES
 
-IN_ORDER = ("filter", "ledger", "card")  # whose examples go on with the file of the one before
+IN_ORDER = ("filter", "ledger", "card", "check")  # whose examples go on with a file made before
 SLOW = (
     "symdp calibrate",
     "symdp report",
@@ -35,6 +35,7 @@ SERIES = {
     "filter": [EXAMPLES[f"filter {name}"][0] for name in ("new", "ask", "commit", "status")],
     "ledger": [EXAMPLES[f"ledger {name}"][0] for name in ("add", "epsilon", "show")],
     "card": EXAMPLES["card"],
+    "check": (EXAMPLES["certify"][1], *EXAMPLES["check"]),
 }
 
 

@@ -1,0 +1,272 @@
+"""A certificate of δ(ε) that a checker of its own proves: where its integrals and its sum look.
+
+The checker (`check_certificate`) believes nothing that stands here, so that a choice costs width or
+time and never truth.  A saddle point of the numeric law gives the tilt; panels are laid outwards
+from where the mass is, each as wide as the checker's own bound allows; layers below the density of
+the tilted loss show that |M| falls; and the checker's own sum gives the two ends that are claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.certify import check_certificate
+from symdp.certify.estimate import exponent, log_modulus, right_saddle
+from symdp.certify.layout import Layout
+from symdp.certify.work import LN10
+from symdp.decimal_text import scientific
+from symdp.errors import AccuracyError
+from symdp.model.allocation import AllocatedPair, OneStep
+from symdp.model.pair import Pair
+
+FORMAT, VERSION = "symdp certificate", "1"  # of the files
+REACH = 4  # half widths of a panel to which the series of its integrand converges
+_SPARE = 3  # digits of an integral beyond those of the sum
+_CONSTANT_DIGITS = 50  # of a constant that the checker's grammar lacks
+_MOST_TERMS = 20_000  # of the sum, half a minute of checking
+_TILTS = 16  # tried on the way to the tilt, to bound aliases
+SLOW = "no certificate: |M| falls too slowly, as of few steps or where atoms weigh much"  # refusal
+_SLOWEST = 1e4  # of deviations, a frequency by which |φ|ⁿ should have fallen
+
+checker: Any = check_certificate
+
+
+class Told(NamedTuple):
+    """The steps of a composition, and how a certificate tells them."""
+
+    pairs: tuple[tuple[Pair, int], ...]
+    steps: list[dict[str, Any]]
+
+
+def make(
+    steps: Sequence[tuple[OneStep, int]], sides: Sequence[str], epsilon: Fraction, digits: int
+) -> dict[str, Any]:
+    """Return a certificate of δ(ε) as JSON values, its ends from the checker's own sum.
+
+    Parameters
+    ----------
+    steps : pairs in the direction "remove", and how often each is used
+    sides : the directions to prove, "remove", "add" or both
+    epsilon : any exact number
+    digits : about so many of δ
+
+    Raises
+    ------
+    AccuracyError
+        If the checker's mathematics does not reach the mechanism, or not so many digits.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 30)]
+    >>> made = make(steps, ["remove"], Fraction(3, 2), 6)
+    >>> made["claim"]["upper"][:6], checker.check(made)[:6]
+    ('6.7057', '6.7057')
+    """
+    try:
+        return _made(_told(steps), sides, epsilon, digits)
+    except checker.Refused as refusal:
+        raise AccuracyError(f"no certificate: its checker says, {refusal}") from None
+
+
+def _made(told: Told, sides: Sequence[str], epsilon: Fraction, digits: int) -> dict[str, Any]:
+    witness: dict[str, Any] = {"reach": str(REACH)}
+    found = {side: _witness(told, side == "add", epsilon, digits) for side in sides}
+    bits = max(own for own, _ in found.values())
+    witness |= {"bits": str(bits)} | {side: hint for side, (_, hint) in found.items()}
+    checker.set_units(bits, REACH)
+    lower, upper = Fraction(0), Fraction(0)
+    for side in sides:
+        unit, low, high = checker.enclose(
+            {"steps": told.steps}, witness[side], side == "add", epsilon
+        )
+        lower = max(lower, Fraction(low.lo, unit.hi))
+        upper = max(upper, Fraction(high.hi, unit.lo))
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "claim": {
+            "direction": sides[0] if len(sides) == 1 else "both",
+            "epsilon": str(epsilon),
+            "lower": scientific(lower, digits + 2, up=False),
+            "upper": scientific(min(upper, Fraction(1)), digits + 2, up=True),
+        },
+        "steps": told.steps,
+        "witness": witness,
+    }
+
+
+def _told(steps: Sequence[tuple[OneStep, int]]) -> Told:
+    pairs: list[tuple[Pair, int]] = []
+    for pair, count in steps:
+        if isinstance(pair, AllocatedPair) or pair.alternatives or pair.support.kind != "interval":
+            raise AccuracyError(
+                "no certificate file is known for this kind of step yet: use certify"
+            )
+        pairs.append((pair, count))
+    return Told(tuple(pairs), [_told_step(pair, count) for pair, count in pairs])
+
+
+def _told_step(pair: Pair, count: int) -> dict[str, Any]:
+    """Return the laws of a step as text, exactly."""
+    return {
+        "laws": [_law_text(law, pair.variable) for law in pair.components],
+        "p": [str(w) for w in pair.p_weights],
+        "q": [str(w) for w in pair.q_weights],
+        "support": [str(pair.support.lower), str(pair.support.upper)],
+        "count": str(count),
+    }
+
+
+def _law_text(law: Any, variable: sp.Symbol) -> str:
+    """Return a density as text; a constant factor that the grammar lacks is rounded down.
+
+    Then the density as told is no larger than the true one: the upper end holds for that as well.
+    """
+    renamed = law.xreplace({variable: sp.Symbol("x", real=True)})
+    text = sp.sstr(renamed)
+    factor, rest = renamed.as_independent(sp.Symbol("x", real=True), as_Add=False)
+    if _is_readable(text):
+        return str(text)
+    value = sp.Rational(str(sp.N(factor, _CONSTANT_DIGITS + 5)))
+    power = sp.Integer(10) ** (_CONSTANT_DIGITS - sp.floor(sp.log(value, 10)))
+    text = f"{sp.floor(value * power) - 1}/{power}*({sp.sstr(rest)})"
+    if not _is_readable(text):
+        raise AccuracyError(
+            "no certificate file for this density yet: its checker knows numbers, exp, log, powers,"
+            " erf, Abs, Min and Max"
+        )
+    return str(text)
+
+
+def _is_readable(text: str) -> bool:
+    checker.set_units(64, REACH)
+    try:
+        checker.log_value(checker.formula(text), x=checker.real(Fraction(1, 3)))
+    except checker.Refused as refusal:
+        return not str(refusal).startswith("a formula")
+    return True
+
+
+def _witness(
+    told: Told, swapped: bool, epsilon: Fraction, digits: int
+) -> tuple[int, dict[str, Any]]:
+    """Return the bits of numbers and the witness of one direction."""
+    pairs = tuple((pair.reversed() if swapped else pair, n) for pair, n in told.pairs)
+    saddle = right_saddle(pairs, float(epsilon))
+    if saddle is None:
+        raise AccuracyError("no certificate: K is finite at no t > 0 of use")
+    count = sum(n for _, n in pairs)
+    tilt = _short(saddle.tilt)
+    log_width = -(digits + 1) * LN10
+    below, above, period = _period(pairs, epsilon, tilt, saddle.log_size + log_width)
+    y = 1 / math.sqrt(saddle.curvature)
+    slowest = _SLOWEST * y
+    while log_modulus(pairs, float(tilt), y) > log_width:
+        y *= 1.25
+        if y > slowest:
+            raise AccuracyError(SLOW)
+    # An error of one integral counts n times; that of a mass beside δ.
+    log_each = -(digits + _SPARE) * LN10 - math.log(count)
+    log_mass = log_each + min(saddle.log_size, 0.0)
+    nodes = math.ceil((6 - log_mass) / (2 * math.log(REACH)))
+    bits = 64 + 32 * math.ceil(-log_mass / math.log(2) / 32)
+    checker.set_units(bits, REACH)
+    rule = _rule(nodes, bits)
+    layouts: list[Layout] = []
+    for (pair, _), one in zip(pairs, told.steps, strict=True):
+        log_scale = exponent(((pair, 1),), 0.0, float(tilt))
+        scale = Fraction(round((log_scale or 0.0) * 256), 256)
+        each, mass = (_exp(size) for size in (log_each, log_mass - float(scale)))
+        asked = [(Fraction(0), 0.0, mass), (Fraction(-1), 0.0, mass), (tilt, y, each)]
+        asked += [(b, 0.0, Fraction(1, 10**6 * count)) for b in (below, above)]
+        layout = Layout(one, swapped, _kinks(pair), {"scale": str(scale), "rule": rule}, asked)
+        layout.lay_panels(log_mass - LN10)
+        layout.lay_layers(tilt, math.exp(log_width / count) / 2)
+        layouts.append(layout)
+    first = 2 * math.pi / float(period)
+    scales = sum(layout.step.count * layout.step.scale for layout in layouts)
+    log_sum = saddle.log_size + math.log(float(period)) + float(tilt * epsilon - scales)
+    terms = 1.0
+    while _log_beyond(layouts, tilt, first, terms) > log_sum + log_width:
+        terms = math.ceil(terms * 1.1)
+        if terms > _MOST_TERMS:
+            raise AccuracyError(SLOW)
+    if first * terms > y:
+        for layout in layouts:
+            layout.reach_to(tilt, first * terms)
+            layout.lay_panels(log_mass - LN10)
+    return bits, {
+        "tilt": str(tilt),
+        "period": str(period),
+        "terms": str(int(terms)),
+        "below": str(below),
+        "above": str(above),
+        "steps": [layout.hint for layout in layouts],
+    }
+
+
+def _log_beyond(layouts: Sequence[Layout], tilt: Fraction, first: float, terms: float) -> float:
+    """Return about the log of what the sum leaves out."""
+    moduli = (l.step.count * math.log(l.modulus(tilt, first * (terms + 1))) for l in layouts)
+    return float(math.log(2 / (first**2 * terms)) + sum(moduli))
+
+
+def _period(
+    pairs: tuple[tuple[Pair, int], ...], epsilon: Fraction, tilt: Fraction, log_goal: float
+) -> tuple[Fraction, Fraction, Fraction]:
+    """Return tilts below and above, and the least period whose aliases these bound as asked."""
+
+    def best(tilts: Sequence[Fraction]) -> tuple[float, Fraction]:
+        found = [(exponent(pairs, float(epsilon), float(s)), s) for s in tilts]
+        kept = [(e, s) for e, s in found if e is not None]
+        least = [(max(e - log_goal, 1.0) / abs(float(tilt - s)), s) for e, s in kept]
+        if not least:
+            raise AccuracyError("no certificate: K is infinite just above its saddle point")
+        return min(least)
+
+    left, below = best([tilt * j / _TILTS for j in range(_TILTS)])
+    right, above = best([tilt * (1 + Fraction(j, _TILTS)) for j in range(1, 5 * _TILTS)])
+    return below, above, _short(1.01 * max(left, right))
+
+
+def _rule(nodes: int, bits: int) -> list[list[str]]:
+    """Return nodes and weights of Gauss and Legendre as decimals, good to the last bit or so."""
+    digits = math.ceil(bits * math.log10(2)) + 2
+    with ctx.workprec(bits + 64):
+        pairs = [arb.legendre_p_root(nodes, k, weight=True) for k in range(nodes)]
+        return [
+            [f"{(u * arb(10) ** digits).floor().unique_fmpz()}e-{digits}" for u in pair]
+            for pair in pairs
+        ]
+
+
+def _kinks(pair: Pair) -> list[Fraction]:
+    """Return about where an absolute value in the densities has its kinks."""
+    found: set[Fraction] = set()
+    for law in pair.components:
+        for one in sp.sympify(law, strict=True).atoms(sp.Abs, sp.Max, sp.Min, sp.sign):
+            args = [u - v for u, v in pairwise(one.args)] if len(one.args) > 1 else [one.args[0]]
+            for arg in args:
+                if arg.is_polynomial(pair.variable) and arg.has(pair.variable):
+                    roots = sp.Poly(arg, pair.variable).real_roots()
+                    found |= {Fraction(str(sp.Rational(str(sp.N(r, 80))))) for r in roots}
+    return sorted(found)
+
+
+def _short(x: float) -> Fraction:
+    return Fraction(f"{x:.3g}")
+
+
+def _exp(log_size: float) -> Fraction:
+    """Return e^x, which may be below all doubles."""
+    return Fraction(math.exp(log_size % 1.0)) * Fraction(
+        int(math.e * 10**15), 10**15
+    ) ** math.floor(log_size)
