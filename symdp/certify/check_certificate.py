@@ -12,17 +12,14 @@ proof stand as comments where they are computed: numbers, series, formulas, one 
 """
 
 # fmt: off
-import ast
-import json
-import re
-import sys
+import ast, json, re, sys
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
 
-MOST_BYTES, MOST_TEXT, MOST_DIGITS = 200000, 4000, 300  # of a file, a formula, a number
-MOST_BITS, MOST_COUNT = 2048, 10**12  # of numbers, of steps
-MOST_WORK = 4 * 10**6  # nodes times terms
+# Most bytes of a file; signs of a formula and a number; bits; steps; nodes; nodes times terms.
+MOST_BYTES, MOST_TEXT, MOST_DIGITS, MOST_BITS = 200000, 4000, 300, 2048
+MOST_COUNT, MOST_NODES, MOST_WORK = 10**12, 30000, 4 * 10**6
 GUARD, PARTS = 64, 4  # bits carried inside a function beyond its result's; listed parts of a series
 
 class Refused(Exception):
@@ -41,17 +38,13 @@ def set_units(bits, reach):
     P, W, ONE, REACH, unit = bits, bits + GUARD, 1 << bits, reach, 1 << (bits + GUARD + 16)
 
     def series(inverse, sign):  # 1/inverse + sign/(3 inverse^3) + ...: a term loses < 3 units
-        result, power, odd, factor = 0, unit // inverse, 1, 1
-        while power:
-            result, power = result + factor * (power // odd), power // inverse**2
-            odd, factor = odd + 2, sign * factor
-        return result
+        terms = range((W + 20) // (inverse.bit_length() - 1))
+        return sum(sign**i * (unit // inverse ** (2 * i + 1) // (2 * i + 1)) for i in terms)
 
     LN2 = 2 * series(3, 1) >> 16  # artanh, and Machin's arctan: to 2 units of 2^-W
     HALF_TURN = 4 * (4 * series(5, -1) - series(239, -1)) >> 16
     PI = Real((HALF_TURN >> GUARD) - 1, (HALF_TURN >> GUARD) + 2)
-    for cached in (exp_of, log_of, formula):
-        cached.cache_clear()
+    exp_of.cache_clear(), log_of.cache_clear(), formula.cache_clear()
 
 def powers(r):
     """Sum r^i/i! over i = 0, 1, 2, 3 mod 4; for 0 <= r < 2^-5 < 2^8 terms, which lose < 3 units."""
@@ -64,17 +57,14 @@ def powers(r):
 @lru_cache(maxsize=10000)
 def exp_of(x):
     """Return integers below and above 2^P exp(x/2^P)."""
-    if x < -(P + 2) * ONE:  # exp(x) < 2^x
-        return 0, 1
     need(x < ONE << 16, "a number is too large")
+    x = max(x, -(2 * P + 200) * ONE)  # there the ends are 0 and 1 unit
     k, r = divmod(x << GUARD, LN2)  # x = k log 2 + r, r to 2|k| + 1 < 2^19 units
-    result, shift = sum(powers(r >> 8)), GUARD - k
+    result, left, right = sum(powers(r >> 8)), max(k - GUARD, 0), max(GUARD - k, 0)
     for _ in range(8):  # squaring makes the error of a number below 2 at most fourfold
         result = result * result >> W
     low, high = result - (1 << 32), result + (1 << 32)  # (2^11 + 2^10) 4^8 < 2^32
-    if shift <= 0:
-        return low << -shift, high << -shift
-    return max(0, low >> shift), (high >> shift) + 1
+    return max(0, low << left >> right), (high << left >> right) + 1
 
 @lru_cache(maxsize=10000)
 def log_of(x):
@@ -108,15 +98,11 @@ def times(a, b):
     return re, im, (((size + a[2]) * b[2] + other * a[2]) >> P) + 3
 
 def raised(a, n):
-    result = (ONE, 0, 0)
-    for bit in bin(n)[2:]:
-        result = times(result, result)
-        result = times(result, a) if bit == "1" else result
-    return result
+    half = raised(a, n // 2) if n > 1 else (ONE, 0, 0)
+    return times(times(half, half), a) if n % 2 else times(half, half)
 
 class Real:
     """All numbers between lo/2^P and hi/2^P."""
-    __slots__ = ("hi", "lo")
     def __init__(self, lo, hi): self.lo, self.hi = lo, hi
     def __neg__(self): return Real(-self.hi, -self.lo)
     def exp(self): return Real(exp_of(self.lo)[0], exp_of(self.hi)[1])
@@ -124,12 +110,8 @@ class Real:
     def erf(self): return Real(erf_of(self.lo).lo, erf_of(self.hi).hi)
     def size(self): return max(-self.lo, self.hi)
     def abs(self): return self if self.lo >= 0 else -self if self.hi <= 0 else Real(0, self.size())
-    def __add__(self, other):
-        other = real(other)
-        return NotImplemented if other is None else Real(self.lo + other.lo, self.hi + other.hi)
-    def __mul__(self, other):
-        other = real(other)
-        return NotImplemented if other is None else dot([self], [other])
+    def __add__(self, v): return v + self if isinstance(v, Jet) else joined(self, real(v))
+    def __mul__(self, v): return v * self if isinstance(v, Jet) else dot([self], [real(v)])
     def inverse(self):
         need(self.lo > 0 or self.hi < 0, "a division by what may be 0")
         return Real(ONE**2 // self.hi, -(-(ONE**2) // self.lo))
@@ -137,8 +119,8 @@ class Real:
 
 def real(x):
     """Return a rational number as the interval around it."""
-    if isinstance(x, (Real, Jet)):
-        return x if isinstance(x, Real) else None
+    if isinstance(x, Real):
+        return x
     n, d = x.numerator << P, x.denominator
     return Real(n // d, -(-n // d))
 
@@ -149,8 +131,8 @@ def dot(us, vs):
         low, high = low + min(ends), high + max(ends)
     return Real(low >> P, -(-high >> P))
 
+def joined(u, v): return Real(u.lo + v.lo, u.hi + v.hi)
 def point(n): return Real(n, n)
-def top(u): return Real(u.hi, u.hi)
 def slope_of_erf(): return (PI.log() * Fraction(-1, 2)).exp() * 2  # 2/sqrt(pi)
 
 def erf_of(x):
@@ -178,16 +160,13 @@ class Jet:
         """Bound |u - u_0| on the panel; with k as a weight, |t du/dt| at its ends."""
         sizes = [u.size() for u in self.parts] + [self.tail]
         return int(sum(Fraction(weigh(k) * sizes[k], REACH**k) for k in range(1, len(sizes)))) + 1
-    def __add__(self, other):
-        if not isinstance(other, Jet):
-            return Jet([self.parts[0] + other, *self.parts[1:]], self.tail)
-        return Jet([u + v for u, v in zip(self.parts, other.parts)], self.tail + other.tail)
-    def __mul__(self, other):
-        a, s = self.parts, self.tail
-        if not isinstance(other, Jet):
-            return Jet([u * other for u in a], (s * real(other).size() >> P) + 1)
-        b, t, beyond = other.parts, other.tail, 0
-        tail = s * (other.rise() + b[0].size()) + t * sum(u.size() for u in a)
+    def __add__(self, v):
+        v = v if isinstance(v, Jet) else constant(v)
+        return Jet([joined(*both) for both in zip(self.parts, v.parts)], self.tail + v.tail)
+    def __mul__(self, v):
+        v = v if isinstance(v, Jet) else constant(v)
+        a, b, beyond = self.parts, v.parts, 0
+        tail = self.tail * (v.rise() + b[0].size()) + v.tail * sum(u.size() for u in a)
         for j in range(1, PARTS):  # products of degrees from PARTS on
             beyond += b[PARTS - j].size()
             tail += a[j].size() * beyond
@@ -214,6 +193,8 @@ class Jet:
         return self if self.parts[0].lo > 0 else -self
     __radd__, __rmul__ = __add__, __mul__
 
+def constant(u): return Jet([real(u), *[point(0)] * (PARTS - 1)])
+
 def inverse_parts(u):  # u v = 1
     v = [u[0].inverse()]
     for k in range(1, PARTS):
@@ -227,16 +208,12 @@ def chained(u, slope, first):  # v' = slope u'; without a slope, v' = v u'
     return v
 
 # ---- Formulas. Python's own parser reads them; the tree is walked here, and nothing is ever run.
-NUMBER = re.compile(r"[-+]?[0-9]+(/[0-9]+|(\.[0-9]+)?([eE][-+]?[0-9]{1,4})?)")
-OTHERS = {  # functions in terms of exp, log, erf and Abs
-    "sqrt": "x**(1/2)", "erfc": "1 - erf(x)", "sinh": "(exp(x) - exp(-x))/2", "abs": "Abs(x)",
-    "cosh": "(exp(x) + exp(-x))/2", "tanh": "1 - 2/(exp(2*x) + 1)", "sech": "2/(exp(x) + exp(-x))",
-    "Max": "(x + y + Abs(x - y))/2", "Min": "(x + y - Abs(x - y))/2"}
+NUMBER = re.compile(r"[-+]?[0-9]+(/0*[1-9][0-9]*|(\.[0-9]+)?([eE][-+]?[0-9]{1,4})?)")
 
 def number(text, what):
     """Read a decimal or a ratio exactly."""
-    fine = isinstance(text, str) and len(text) <= MOST_DIGITS and NUMBER.fullmatch(text)
-    need(fine and not re.fullmatch(r".*/0+", text), f"{what}: no exact number", Malformed)
+    short = isinstance(text, str) and len(text) <= MOST_DIGITS
+    need(short and NUMBER.fullmatch(text), f"{what}: no exact number", Malformed)
     return Fraction(text)
 
 @lru_cache(maxsize=1000)
@@ -244,76 +221,63 @@ def formula(text):
     need(isinstance(text, str) and len(text) <= MOST_TEXT, "a formula is missing or too long")
     fine = re.fullmatch(r"[A-Za-z0-9_ .+*/(),-]+", text) and not re.search(r"([-+(] *){40}", text)
     need(fine, "a formula: a sign that is not allowed, or nested too deeply")
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, MemoryError, ValueError):
-        raise Refused("a formula cannot be read") from None
-    for node in ast.walk(tree):
-        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        node.known = None if names & {"x", "y"} else {}  # values of what is free of x
+    tree = ast.parse(text.strip(), mode="eval").body
+    for node in reversed(list(ast.walk(tree))):  # the inner ones first
         if isinstance(node, ast.Constant):  # its text, of which Python has made a float
-            node.value = number(text.strip()[node.col_offset : node.end_col_offset], "a formula")
+            node.known = number(text.strip()[node.col_offset : node.end_col_offset], "a formula")
+        elif isinstance(node, ast.BinOp) and "id='x'" not in ast.dump(node):
+            node.known = value(node, None)
     return tree
 
-def once(evaluate):
-    def evaluated(tree, **names):
-        if tree.known is None:
-            return evaluate(tree, **names)
-        if evaluate not in tree.known:
-            tree.known[evaluate] = evaluate(tree, **names)
-        return tree.known[evaluate]
-    return evaluated
-
-def inverted(u): return 1 / u if isinstance(u, Fraction) and u != 0 else lifted(u).inverse()
+def inverted(u): return 1 / u if isinstance(u, Fraction) and u else lifted(u).inverse()
 def lifted(u): return real(u) if isinstance(u, Fraction) else u
-def size(u): return max(u.numerator.bit_length(), u.denominator.bit_length())
 
-@once
-def value(tree, **names):
-    """Evaluate a formula: rational numbers stay exact as long as they are short."""
-    if isinstance(tree, (ast.Constant, ast.Name)):
-        known = names.get(getattr(tree, "id", ""), PI if getattr(tree, "id", "") == "pi" else None)
-        need(known is not None or isinstance(tree, ast.Constant), "a formula: an unknown name")
-        return tree.value if known is None else known
-    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, (ast.USub, ast.UAdd)):
-        return value(tree.operand, **names) * (-1 if isinstance(tree.op, ast.USub) else 1)
-    if isinstance(tree, ast.Call):
-        name, inner = getattr(tree.func, "id", ""), [value(t, **names) for t in tree.args]
-        need(name in ("exp", "log", "erf", "Abs", *OTHERS), f"a formula: {name[:20]} is unknown")
-        need(len(inner) == 1 + (name in ("Max", "Min")) and not tree.keywords, f"{name}: arguments")
-        if name in OTHERS:
-            return value(formula(OTHERS[name]), **dict(zip("xy", inner)))
-        log = name == "log" and log_value(tree.args[0], **names)
-        return log or getattr(lifted(inner[0]), name.lower())()
+def value(tree, x):
+    """Evaluate a formula at x: rational numbers stay exact as long as they are short."""
     op = type(getattr(tree, "op", None))
-    need(op in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow), "a formula: what is not allowed")
-    a, b, result = value(tree.left, **names), value(tree.right, **names), Fraction(1)
+    if hasattr(tree, "known"):
+        return tree.known
+    if isinstance(tree, ast.Name) and tree.id in ("x", "pi"):
+        return x if tree.id == "x" else PI
+    if op in (ast.USub, ast.UAdd):
+        return value(tree.operand, x) * (-1 if op is ast.USub else 1)
+    if isinstance(tree, ast.Call):
+        name = getattr(tree.func, "id", "")
+        fine = name in ("exp", "log", "erf", "Abs") and len(tree.args) == 1 and not tree.keywords
+        need(fine, f"a formula: {name[:20]} is unknown, or has not one argument")
+        u = log_value(tree.args[0], x) if name == "log" else lifted(value(tree.args[0], x))
+        return u if name == "log" else getattr(u, name.lower())()
+    need(op in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow), "a formula: what is unknown")
+    a, b, result = value(tree.left, x), value(tree.right, x), Fraction(1)
     if op is ast.Pow:
         if not isinstance(b, Fraction) or b.denominator > 1 or abs(b) > 64:
-            return lifted(b * log_value(tree.left, **names)).exp()
-        for bit in bin(abs(int(b)))[2:]:
-            result = result * result * a if bit == "1" else result * result
+            return lifted(b * log_value(tree.left, x)).exp()
+        for _ in range(abs(int(b))):
+            result = result * a
+        result = inverted(result) if b < 0 else result
+    elif op in (ast.Mult, ast.Div):
+        result = a * (b if op is ast.Mult else inverted(b))
     else:
-        b = inverted(b) if op is ast.Div else -b if op is ast.Sub else b
-        result = a * b if op in (ast.Mult, ast.Div) else a + b
-    result = inverted(result) if op is ast.Pow and b < 0 else result
-    return real(result) if isinstance(result, Fraction) and size(result) > 2000 else result
+        result = a + (b if op is ast.Add else -b)
+    long = isinstance(result, Fraction) and result.numerator**2 + result.denominator**2 > 1 << 4000
+    return real(result) if long else result
 
-@once
-def log_value(tree, **names):
+def log_value(tree, x):
     """Evaluate the logarithm of a formula, so that a density may be small beyond all units."""
-    op = type(getattr(tree, "op", None))
+    op, known = type(getattr(tree, "op", None)), lifted(getattr(tree, "known", Fraction(0)))
     try:
+        if known.lo > ONE >> 8:
+            return known.log()
         if op in (ast.Mult, ast.Div, ast.Add):
-            u, v = log_value(tree.left, **names), log_value(tree.right, **names)
+            u, v = log_value(tree.left, x), log_value(tree.right, x)
             return log_sum([u, v]) if op is ast.Add else u + (v if op is ast.Mult else -v)
         if op is ast.Pow:
-            return value(tree.right, **names) * log_value(tree.left, **names)
+            return value(tree.right, x) * log_value(tree.left, x)
         if isinstance(tree, ast.Call) and tree.func.id == "exp":
-            return value(tree.args[0], **names)
+            return value(tree.args[0], x)
     except Refused:  # a part may be 0, or negative
         pass
-    return lifted(value(tree, **names)).log()
+    return lifted(value(tree, x)).log()
 
 def log_sum(us):
     """Return log(exp(u) + exp(v) + ...), the largest term taken out."""
@@ -323,60 +287,67 @@ def log_sum(us):
 # ---- One step.
 def listed(told, key, length=None):
     found = told.get(key)
-    fine = isinstance(found, list) and length in (None, len(found))
-    need(fine, f"{key}: no list, or not as many as needed", Malformed)
+    need(isinstance(found, list) and length in (None, len(found)), f"{key}: no list", Malformed)
     return found
 
 def whole(told, key, least, most):
     found = number(told.get(key), key)
-    fine = found.denominator == 1 and least <= found <= most
-    need(fine, f"{key}: not from {least} to {most}", Malformed)
+    need(found in range(least, most + 1), f"{key}: not from {least} to {most}", Malformed)
     return int(found)
 
 class Step:
     """Laws P = sum p_i f_i and Q = sum q_i f_i of a step, and the nodes of its integrals."""
     def __init__(self, told, hint, swapped):
         self.count = whole(told, "count", 1, MOST_COUNT)
-        self.scale = number(hint.get("scale"), "scale")
-        laws = listed(told, "laws")
+        self.scale, laws = number(hint.get("scale"), "scale"), listed(told, "laws")
         p, q = ([number(w, "a weight") for w in listed(told, key, len(laws))] for key in "pq")
         need(min(p + q) >= 0 and sum(p) == sum(q) == 1, "weights are not >= 0 with sum 1")
-        self.weights, self.laws = (q, p) if swapped else (p, q), [formula(text) for text in laws]
+        self.weights, support = (q, p) if swapped else (p, q), told.get("support")
+        self.nodes, self.panels, self.cells, self.layers, self.gap = [], [], [], [], 0
+        if support in ("points", "integers"):  # a node is a point
+            first, last = (int(number(k, "range")) for k in listed(hint, "range", 2))
+            for k in range(first, min(last, first + MOST_NODES) + 1):
+                self.laws = [formula(law if support == "integers" else law[k]) for law in laws]
+                logs = self.logs(real(Fraction(k)))
+                self.nodes += [(point(ONE), *logs)] if logs else []
+            return
+        self.laws = [formula(text) for text in laws]
         ends = zip(listed(told, "support", 2), ("-oo", "oo"))
-        self.low, self.high = (None if e == i else number(e, "an end") for e, i in ends)
-        rule = [(number(t, "a node"), number(w, "a weight")) for t, w in listed(hint, "rule")]
+        ends = [None if e == i else number(e, "an end") for e, i in ends]
         # Nodes and positive weights on [-1, 1] that integrate degrees below 2N, but for an error.
+        rule = [(number(t, "a node"), number(w, "a weight")) for t, w in listed(hint, "rule")]
         need(all(abs(t) <= 1 and w > 0 for t, w in rule), "rule: a node outside, or a weight <= 0")
-        self.order, terms, gaps = 2 * len(rule), [real(w) for _, w in rule], []
+        self.order, terms = 2 * len(rule), [real(w) for _, w in rule]
         for m in range(self.order):
-            gaps.append(sum(terms, real(Fraction(-2, m + 1) if m % 2 == 0 else Fraction(0))).size())
-            terms = [v * t for v, (t, _) in zip(terms, rule)]
-        self.gap, self.nodes, self.panels = max(gaps, default=0), [], self.pieces(hint, "panels")
+            gap = sum(terms, real(Fraction(-2, m + 1) if m % 2 == 0 else Fraction(0)))
+            self.gap, terms = max(self.gap, gap.size()), [v * t for v, (t, _) in zip(terms, rule)]
+        self.panels, spans = self.pieces(hint, "panels", [ends])
+        self.cells, self.layers = self.pieces(hint, "cells", spans)[0], listed(hint, "layers")
+        need(len(self.panels) * len(rule) <= MOST_NODES, "too many panels")
         for middle, radius, _, _ in self.panels:
             for t, w in rule:
                 self.nodes.append((real(w * radius), *self.logs(real(middle + radius * t))))
-        self.cells, self.layers = self.pieces(hint, "cells"), listed(hint, "layers")
 
-    def pieces(self, hint, key):
-        """Return intervals between neighbours of rising lists, each list above the last one."""
-        found, last = [], self.low
-        for group in listed(hint, key):
-            xs = [number(x, key) for x in group]
-            need(len(xs) > 1 and all(x < y for x, y in zip(xs, xs[1:])), f"{key} that do not rise")
-            need(last is None or last <= xs[0], f"{key} that overlap, or lie outside the support")
-            need(self.high is None or xs[-1] <= self.high, f"{key} outside the support")
-            last = xs[-1]
+    def pieces(self, hint, key, spans):
+        """Return intervals between neighbours of rising lists within spans, and the lists."""
+        found, lists = [], [[number(x, key) for x in group] for group in listed(hint, key)]
+        for xs, before in zip(lists, [None, *lists]):
+            inside = (all(e is None or sign * (x - e) >= 0 for e, x, sign in zip(
+                (span[0], span[-1]), (xs[0], xs[-1]), (1, -1))) for span in spans)
+            need(any(inside), f"{key} outside of the support or of panels")
+            need(before is None or before[-1] <= xs[0], f"{key} that overlap")
             for x, y in zip(xs, xs[1:]):
+                need(x < y, f"{key} that do not rise")
                 middle, radius = (x + y) / 2, (y - x) / 2
                 parts = [real(middle), real(radius * REACH), *[point(0)] * (PARTS - 2)]
                 found.append((middle, radius, *self.logs(Jet(parts))))
-        return found
+        return found, lists
 
     def logs(self, x):
-        """Return log p and the loss."""
-        logs = [x * 0 + log_value(law, x=x) for law in self.laws]
-        p, q = (log_sum([real(w).log() + u for w, u in zip(ws, logs) if w]) for ws in self.weights)
-        return p, p + -q
+        """Return log p and the loss; None where one of the laws is 0."""
+        p, q = ([real(w).log() + log_value(law, x) + x * 0 for w, law in zip(weights, self.laws)
+                 if w and getattr(law, "known", 1) != 0] for weights in self.weights)
+        return (log_sum(p), log_sum(p) + -log_sum(q)) if p and q else None
 
     def measure(self, tilt, height):
         """Return W_j and an error: |e^-scale M(tilt + iy) - sum W_j e^(iy loss_j)|, |y| <= height.
@@ -397,6 +368,14 @@ class Step:
         weights, error = self.measure(tilt, point(0))
         return sum(weights, Real(-error, error))
 
+    def snap(self, spacing, offset):
+        """Put losses on a lattice, and return by how much those of all steps move at most."""
+        moved = 0
+        for i, (w, log_p, loss) in enumerate(self.nodes):
+            near = offset + round((Fraction(loss.lo, ONE) - offset) / spacing) * spacing
+            self.nodes[i], moved = (w, log_p, real(near)), max(moved, (loss + -near).size())
+        return point(moved) * self.count
+
     def density(self, cell, tilt):
         """Return a lower bound of p e^(tilt loss - scale)/|loss'| on a cell."""
         u = cell[2] + cell[3] * tilt
@@ -415,9 +394,8 @@ class Step:
         for one in self.layers:
             i, j = (whole({"layer": k}, "layer", 0, len(used)) for k in one[:2])
             c, cells = number(one[2], "layer"), self.cells[i:j]
-            need(i < j and c >= 0, "a layer that is empty")
-            joined = all(a[0] + a[1] == b[0] - b[1] for a, b in zip(cells, cells[1:]))
-            need(joined, "a layer with a gap")
+            whole_one = all(a[0] + a[1] == b[0] - b[1] for a, b in zip(cells, cells[1:]))
+            need(i < j and c >= 0 and whole_one, "a layer that is empty, or has a gap")
             x, y = cells[0][0] - cells[0][1], cells[-1][0] + cells[-1][1]
             width = point((self.logs(real(y))[1] + -self.logs(real(x))[1]).abs().lo)
             v = point((height * width).lo // 2)
@@ -440,74 +418,89 @@ def enclose(told, hint, swapped, epsilon):
     # loss counts as infinite above and is left out below. Nothing of the tails has to be known.
     outside = point(0)
     for step in steps:
-        unit = real(step.scale).exp()
-        missing = 1 + -(step.total(Fraction(0)) * unit)
-        need(missing.hi >= 0, "P has a mass above 1")
-        need((step.total(Fraction(-1)) * unit).lo <= ONE, "Q has a mass above 1")
-        outside = outside + Real(0, missing.hi) * step.count
+        p, q = (step.total(Fraction(t)) * real(step.scale).exp() for t in (0, -1))
+        need(p.lo <= ONE and q.lo <= ONE, "a law has a mass above 1")
+        outside = outside + Real(0, (1 + -p).hi) * step.count
+    # On a lattice, offset + spacing times whole numbers, all losses move there; g rises by no more.
+    base, moved, spacing = epsilon, point(0), number(hint.get("spacing", "0"), "spacing")
+    if spacing:
+        need(spacing > 0 and period == spacing * terms, "spacing: not period over terms")
+        base = Fraction(0)
+        for step, own in zip(steps, hints):
+            need(not step.panels, "spacing: a law has a density")
+            moved = moved + step.snap(spacing, number(own.get("offset"), "offset"))
+            base += step.count * number(own["offset"], "offset")
+        base += spacing * ((epsilon - base) // spacing + 1)  # the first possible sum above epsilon
     # Fact 1. By Poisson's formula for s -> e^(-as) E g(S - epsilon + s), a > 0, whose transform is
     # M(z) e^(-epsilon z)/(z (z + 1)) on Re z = a: with z_k = a + 2 pi i k/period,
     #   1/period sum_k M(z_k) e^(-epsilon z_k)/(z_k (z_k + 1))
     #     = sum_m e^(-a m period) E g(S - epsilon + m period).
     # No term on the right is negative, and the one of m = 0 is delta: the sum is an upper bound.
+    # On a lattice M is periodic; the sum over z + 2 pi i l/spacing of e^(-epsilon z)/(z (z + 1)) is
+    # spacing e^(-bz) (A(z) - e^(epsilon - b) A(z + 1)), b = base, A(z) = 1/(1 - e^(-spacing z)).
     first, bound, lines = PI * (2 / period), point(ONE), []
     for step in steps:
         weights, error = step.measure(tilt, first * terms)
-        rest = top(sum(weights, point(error)) + -step.gain(tilt, first * (terms + 1)))
-        bound = bound * (rest.log() * step.count).exp()
+        rest = sum(weights, point(error)) + -step.gain(tilt, first * (terms + 1))
+        bound = bound * (point(rest.hi).log() * step.count).exp()
         values = [((w.lo + w.hi) // 2, 0, (w.hi - w.lo) // 2 + 1) for w in weights]
         lines.append((step.count, error, values, [turn(first * loss) for _, _, loss in step.nodes]))
-    result, shift, place = point(0), turn(first * -epsilon), (ONE, 0, 0)
-    for k in range(terms + 1):
-        y = first * k
-        re, im = tilt * (tilt + 1) + -(y * y), y * (2 * tilt + 1)
-        square = (re * re + im * im).inverse()
-        re, im = re * square, -(im * square)
+    result, shift, place = point(0), turn(first * -base), (ONE, 0, 0)
+    for k in range(terms // 2 + 1 if spacing else terms + 1):
+        re, im = (on_lattice if spacing else on_line)(tilt, first * k, spacing, epsilon - base)
         term = times(place, (re.lo, im.lo, re.hi - re.lo + im.hi - im.lo))
         for count, error, values, turns in lines:
             a, b, radius = map(sum, zip(*values))
             term = times(term, raised((a, b, radius + error), count))
             values[:] = map(times, values, turns)
-        result = result + Real(term[0] - term[2], term[0] + term[2]) * (2 if k else 1)
+        twice = 1 if k == 0 or (spacing and 2 * k == terms) else 2
+        result = result + Real(term[0] - term[2], term[0] + term[2]) * twice
         place = times(place, shift)
+    # All of it is in units of e^(scales - a base)/period.
+    unit = real(tilt * base - sum(step.count * step.scale for step in steps)).exp() * period
     # Fact 2. Beyond, |M| is at most the bound, and the sum at most that times 2/(first^2 terms).
-    beyond = bound * (first * first).inverse() * Fraction(2, terms)
+    beyond = moved * unit if spacing else bound * (first * first).inverse() * Fraction(2, terms)
     # The terms of m != 0: g(s) <= e^(bs) for b >= 0 makes them two geometric series.
     others = point(0)
     for key, sign in (("below", 1), ("above", -1)):
         b = number(hint.get(key), key)
         need(b >= 0 and (tilt - b) * sign > 0, f"{key}: on the wrong side of the tilt")
-        fall, log_size = real(-abs(tilt - b) * period).exp(), real((tilt - b) * epsilon)
+        fall, log_size = real(-abs(tilt - b) * period).exp(), real(tilt * base - b * epsilon)
         for step in steps:
-            log_size = log_size + top(step.total(b)).log() * step.count
+            log_size = log_size + point(step.total(b).hi).log() * step.count
         others = others + log_size.exp() * fall * (1 + -fall).inverse()
-    # All of it in units of e^(scales - a epsilon)/period.
-    unit = real(tilt * epsilon - sum(step.count * step.scale for step in steps)).exp() * period
     return unit, result + -beyond + -(others * period), result + beyond + outside * unit
+
+def inverse_of(re, im):
+    square = (re * re + im * im).inverse()
+    return re * square, -(im * square)
+
+def on_line(a, y, _, gap):  # 1/(z (z + 1))
+    return inverse_of(a * (a + 1) + -(y * y), y * (2 * a + 1))
+
+def on_lattice(a, y, spacing, gap):  # spacing (A(z) - e^gap A(z + 1))
+    re, im, radius = turn(y * spacing)
+    re, im = Real(re - radius, re + radius), Real(im - radius, im + radius)
+    falls = real(-a * spacing).exp(), real(-(a + 1) * spacing).exp()
+    parts = [inverse_of(1 + -(c * re), c * im) for c in falls]
+    return [(u + -(real(gap).exp() * v)) * spacing for u, v in zip(*parts)]
 
 def check(told):
     """Prove the claim, or raise Refused."""
-    fine = (told.get("format"), told.get("version")) == ("symdp certificate", "1")
-    need(fine, "format and version are not those of a certificate of version 1", Malformed)
-    claim, witness = told.get("claim"), told.get("witness")
-    fine = isinstance(claim, dict) and isinstance(witness, dict)
-    need(fine, "claim or witness: missing", Malformed)
+    need(told.get("format") == "symdp certificate 1", "not a certificate of version 1", Malformed)
+    claim, witness = told["claim"], told["witness"]
     set_units(whole(witness, "bits", 64, MOST_BITS), whole(witness, "reach", 2, 64))
     epsilon, lower, upper = (number(claim.get(key), key) for key in ("epsilon", "lower", "upper"))
-    need(0 <= lower <= upper <= 1, "the claim is no interval within [0, 1]")
+    whom = {"remove": "P against Q", "add": "Q against P", "both": "P against Q and Q against P"}
     direction, reached = claim.get("direction"), lower == 0
-    need(direction in ("remove", "add", "both"), "direction: remove, add or both")
+    need(0 <= lower <= upper <= 1 and direction in whom, "no interval in [0, 1], or direction")
     for side in ("remove", "add") if direction == "both" else (direction,):
-        unit, low, high = enclose(told, witness.get(side), side == "add", epsilon)
+        unit, low, high = enclose(told, witness[side], side == "add", epsilon)
         need(high.hi <= (upper * unit).lo, f"{side}: the upper end is not proved")
         reached = reached or low.lo >= (lower * unit).hi
     need(reached, "the lower end is not proved")
-    laws = "; ".join(f"{one['count']} x (" + ", ".join(key.upper() + " = " + " + ".join(
-        f"{w} [{law}]" for w, law in zip(one[key], one["laws"]) if w != "0")
-        for key in "pq") + ")" for one in told["steps"])
-    whom = {"remove": "P against Q", "add": "Q against P", "both": "P against Q, and Q against P"}
-    return (f"{claim['lower']} <= delta({claim['epsilon']}) <= {claim['upper']} for {laws}, "
-            f"{whom[direction]}, whatever such a pair of laws dominates")
+    return (f"{claim['lower']} <= delta({claim['epsilon']}) <= {claim['upper']} for the laws of "
+            f"{whom[direction]}, and all that they dominate: {json.dumps(told['steps'])}")
 
 def main(path):
     try:
@@ -515,16 +508,13 @@ def main(path):
             data = file.read(MOST_BYTES + 1)
         need(len(data) <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes", Malformed)
         told = json.loads(data.decode(), parse_int=str, parse_float=str, parse_constant=str)
-        sentence = check(told)
-    except (Malformed, OSError, ValueError, RecursionError, LookupError, TypeError,
-            AttributeError, MemoryError) as error:
-        print("not a certificate:", " ".join(str(error).split())[:200], file=sys.stderr)
-        return 2
-    except Refused as refusal:
-        print(f"refused: {refusal}", file=sys.stderr)
-        return 1
-    print(f"proved: {sentence}")
-    return 0
+        print("proved:", check(told))
+    except (Refused, OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError,
+            SyntaxError, MemoryError) as error:
+        refused = isinstance(error, Refused) and not isinstance(error, Malformed)
+        text = " ".join(str(error).split())[:200] or type(error).__name__
+        print("refused:" if refused else "not a certificate:", text, file=sys.stderr)
+        sys.exit(1 if refused else 2)
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    main(sys.argv[1])

@@ -50,6 +50,8 @@ class Layout:
         self.told, self.swapped, self.kinks, self.asked = told, swapped, kinks, asked
         self.hint = hint | {"panels": [], "cells": [], "layers": []}
         self.step = checker.Step(told, self.hint, swapped)
+        ends = zip(told["support"], ("-oo", "oo"), strict=True)
+        self.ends = [None if e == infinite else Fraction(e) for e, infinite in ends]
         self.gap = Fraction(2**_GAP_BITS, checker.ONE)
         self._tried = 0
         self._mass: dict[Fraction, float] = {}
@@ -126,7 +128,7 @@ class Layout:
         if self._tried > _MOST_PANELS:
             raise AccuracyError("no certificate: its integrals need too many panels")
         try:
-            self.step.panels = self.step.pieces({"panels": [[str(low), str(high)]]}, "panels")
+            self.step.panels = self._piece(low, high)
             return all(
                 self.step.measure(tilt, checker.real(Fraction(y)))[1] <= most * checker.ONE + 2
                 for tilt, y, most in self.asked
@@ -136,7 +138,7 @@ class Layout:
 
     def _start(self) -> Fraction:
         """Return a place where the density is large."""
-        low, high = self.step.low, self.step.high
+        low, high = self.ends
         near = [Fraction(0), *self.kinks, *(e for e in (low, high) if e is not None)]
         sizes = [s * Fraction(2) ** k for s in (-1, 1) for k in range(-_SCAN, _SCAN)]
         inside: list[Fraction] = [
@@ -149,7 +151,7 @@ class Layout:
 
     def _march(self, start: Fraction, sign: int, log_least: float) -> list[list[Fraction]]:
         """Return the ends of panels on one side, a list between any two kinks."""
-        end = self.step.high if sign > 0 else self.step.low
+        end = self.ends[1 if sign > 0 else 0]
         kinks = sorted((k for k in self.kinks if sign * (k - start) > 0), key=lambda k: sign * k)
         groups, width, x = [[start]], Fraction(1), start
         while True:
@@ -198,10 +200,12 @@ class Layout:
 
     def _density(self, x: Fraction, y: Fraction, tilt: Fraction) -> Fraction | None:
         try:
-            cell = self.step.pieces({"cells": [[str(x), str(y)]]}, "cells")[0]
-            return Fraction(self.step.density(cell, tilt))
+            return Fraction(self.step.density(self._piece(x, y)[0], tilt))
         except checker.Refused:
             return None
+
+    def _piece(self, x: Fraction, y: Fraction) -> Any:
+        return self.step.pieces({"": [[str(x), str(y)]]}, "", [self.ends])[0]
 
 
 def _rounded_down(x: Fraction) -> Fraction:

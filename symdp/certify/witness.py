@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import sympy as sp
 from flint import arb, ctx
+from sympy.printing.str import StrPrinter
 
 from symdp.certify import check_certificate
 from symdp.certify.estimate import exponent, log_modulus, right_saddle
@@ -26,7 +28,7 @@ from symdp.errors import AccuracyError
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.model.pair import Pair
 
-FORMAT, VERSION = "symdp certificate", "1"  # of the files
+FORMAT = "symdp certificate 1"  # of the files
 REACH = 4  # half widths of a panel to which the series of its integrand converges
 _SPARE = 3  # digits of an integral beyond those of the sum
 _CONSTANT_DIGITS = 50  # of a constant that the checker's grammar lacks
@@ -91,7 +93,6 @@ def _made(told: Told, sides: Sequence[str], epsilon: Fraction, digits: int) -> d
         upper = max(upper, Fraction(high.hi, unit.lo))
     return {
         "format": FORMAT,
-        "version": VERSION,
         "claim": {
             "direction": sides[0] if len(sides) == 1 else "both",
             "epsilon": str(epsilon),
@@ -130,20 +131,37 @@ def _law_text(law: Any, variable: sp.Symbol) -> str:
 
     Then the density as told is no larger than the true one: the upper end holds for that as well.
     """
-    renamed = law.xreplace({variable: sp.Symbol("x", real=True)})
-    text = sp.sstr(renamed)
-    factor, rest = renamed.as_independent(sp.Symbol("x", real=True), as_Add=False)
+    x = sp.Symbol("x", real=True)
+    written = _in_grammar(law.xreplace({variable: x}))
+    text = _Printer().doprint(written)
     if _is_readable(text):
         return str(text)
+    factor, rest = written.as_independent(x, as_Add=False)
     value = sp.Rational(str(sp.N(factor, _CONSTANT_DIGITS + 5)))
     power = sp.Integer(10) ** (_CONSTANT_DIGITS - sp.floor(sp.log(value, 10)))
-    text = f"{sp.floor(value * power) - 1}/{power}*({sp.sstr(rest)})"
+    text = f"{sp.floor(value * power) - 1}/{power}*({_Printer().doprint(rest)})"
     if not _is_readable(text):
         raise AccuracyError(
             "no certificate file for this density yet: its checker knows numbers, exp, log, powers,"
             " erf, Abs, Min and Max"
         )
     return str(text)
+
+
+class _Printer(StrPrinter):  # type: ignore[misc]
+    """SymPy's text with x**(1/2) for a root."""
+
+    def _print_Pow(self, expr: sp.Pow, rational: bool = True) -> str:
+        return str(super()._print_Pow(expr, rational=True))
+
+
+def _in_grammar(law: sp.Expr) -> sp.Expr:
+    """Return a density in terms of exp, log, erf and Abs where it has other functions."""
+    law = law.replace(sp.erfc, lambda u: 1 - sp.erf(u))
+    law = law.replace(sp.Max, lambda *u: reduce(lambda a, b: (a + b + sp.Abs(a - b)) / 2, u))
+    law = law.replace(sp.Min, lambda *u: reduce(lambda a, b: (a + b - sp.Abs(a - b)) / 2, u))
+    hyperbolic = (sp.sinh, sp.cosh, sp.tanh, sp.sech, sp.csch, sp.coth)
+    return law.replace(lambda e: isinstance(e, hyperbolic), lambda e: e.rewrite(sp.exp))
 
 
 def _is_readable(text: str) -> bool:

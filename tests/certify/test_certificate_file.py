@@ -171,7 +171,7 @@ def test_bad_questions_are_told():
         "",
         "[1, 2]",
         "{}",
-        '{"format": "symdp certificate", "version": "2"}',
+        '{"format": "symdp certificate 2"}',
         '{"format": "symdp privacy card", "version": 1}',
         "[" * 100_000,
         '{"format": ' + "9" * 100_000 + "}",
