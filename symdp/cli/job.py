@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from symdp.cli import symbols
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.exact_number import exact_number
 
@@ -93,13 +94,20 @@ class Job:
         from symdp import mechanisms
 
         mechanism = mechanisms.resolve(self.mechanism)
-        mechanism = mechanism(**bindings(self.values))
+        values = bindings(self.values)
+        mechanism = symbols.declared(mechanism, self.rate, self.sensitivity)
+        of_rate = symbols.names_in(self.rate)
+        mechanism = mechanism(**{name: own for name, own in values.items() if name not in of_rate})
         times = self._unsampled_group()
-        if self.sensitivity is not None or times > 1:
+        if symbols.names_in(self.sensitivity):
+            mechanism = symbols.moved(mechanism, str(self.sensitivity))
+        elif self.sensitivity is not None or times > 1:
             mechanism = _moved(mechanism, self.sensitivity, times)
         if scheme is not None:
-            rate = None if self.rate is None else number(self.rate, "--rate")
+            rate = self.rate if of_rate or self.rate is None else number(self.rate, "--rate")
             mechanism = self.subsampled(mechanism, scheme, rate)
+            mechanism = mechanism(**{name: values[name] for name in of_rate if name in values})
+            mechanism = symbols.below_one(mechanism, self.rate)
         return mechanism if self.relation is None else mechanism.under(self._relation())
 
     def _unsampled_group(self) -> int:
