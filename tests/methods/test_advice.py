@@ -62,3 +62,16 @@ def test_series_in_their_regime_do_not_warn():
         found = steps.delta(1, method=method)
         assert found.advice == ""
         assert found.log_delta == pytest.approx(steps.delta(1).log_delta, abs=OFF)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "epsilon"),
+    [("3/2", "1/100", 0.0352), ("3/2", "1/100", 0.0498), ("28/25", "256/60000", 0.0209)],
+)
+def test_next_to_the_largest_loss_tails_nearly_cancel(sigma, rate, epsilon):
+    """The tilted loss is nearly normal there, and the two tails' own errors are not alike."""
+    steps = compose(sampled(sigma, rate), 5)
+    exact = steps.delta(epsilon, direction="add").log_delta
+    found = steps.delta(epsilon, method="lugannani-rice", direction="add")
+    assert abs(math.expm1(found.log_delta - exact)) > OFF
+    assert "out of its regime" in found.advice
