@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _BRIEF = 98  # columns of a line of three that stand for a derivation
-_WIDE = 'style="overflow-x: auto; overflow-y: hidden"'
+_WIDE = 'style="overflow-x: auto; overflow-y: hidden; margin: 0.4em 0"'
 
 
 class Presented:
@@ -101,7 +101,8 @@ class Presented:
                 f'<div style="overflow-x: auto">{_html(n)}</div>' for n in section.lines
             )
             legend = "; ".join(
-                f"<math>{mathml(name)}</math> {escape(meaning)}" for name, meaning in section.legend
+                f"<math>{mathml(name)}</math>, {escape(meaning)}"
+                for name, meaning in section.legend
             )
             end = f"<p><small>{legend}</small></p>" if legend else ""
             parts.append(f"<h4>{escape(section.title)}</h4>{lines}{end}")
@@ -143,7 +144,7 @@ def _latex(section: Section) -> str:
         rows[-1] = rows[-1].removesuffix(r" \\")
         found += [r"\begin{align*}", *rows, r"\end{align*}"]
     if section.legend:
-        legend = "; ".join(f"${latex(name)}$ {latex_words(said)}" for name, said in section.legend)
+        legend = "; ".join(f"${latex(name)}$, {latex_words(said)}" for name, said in section.legend)
         found.append(f"Here {legend}.")
     return "\n".join([*found, ""])
 

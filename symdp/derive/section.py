@@ -147,7 +147,7 @@ class Line:
                 f'<mtr><mtd style="text-align: left"><mrow>{line}</mrow></mtd></mtr>'
                 for line in inner
             )
-            first = f"<mtable>{cells}</mtable>"
+            first = f'<mtable displaystyle="true">{cells}</mtable>'
         return f'<math displaystyle="true"><mrow>{first}</mrow></math>'
 
     def name(self) -> str:

@@ -74,6 +74,9 @@ def _parts(parts: tuple[Node, ...], is_small: bool) -> str:
         before = parts[place - 1] if place else None
         if before is not None and "words" in (before.kind, part.kind):
             found.append('<mspace width="0.4em"/>')
+        word = before.text if before is not None and before.kind == "name" else ""
+        if len(word) > 1 and "̄" not in word and part.kind not in {"fence", "operator"}:
+            found.append('<mspace width="0.17em"/>')
         is_argument = before is not None and before.kind in {"name", "script"}
         if part.kind == "fence" and is_argument:
             found.append("<mo>\N{FUNCTION APPLICATION}</mo>")
@@ -95,7 +98,7 @@ def _script(node: Node, is_small: bool) -> str:
 def _operator(text: str, kind: str = "") -> str:
     text = text.replace(r"\bigl", "").replace(r"\bigr", "")
     if kind == "fence":
-        return f'<mo stretchy="true">{escape(text)}</mo>'
+        return f'<mo stretchy="true" lspace="0" rspace="0">{escape(text)}</mo>'
     if text == "d":
         return '<mspace width="0.2em"/><mi mathvariant="normal">d</mi>'
     if text in ("(", ")", "[", "]", "|"):
