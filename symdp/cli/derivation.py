@@ -16,7 +16,7 @@ from symdp.cli.display import columns
 from symdp.cli.job import Job
 from symdp.cli.supervise import end_after_work
 from symdp.cli.working import working
-from symdp.emit.plain_text import WIDTH
+from symdp.emit.plain_text import WIDTH, transliterated
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ _SECTIONED = ("text", "latex", "mathml")
 FORMATS = ("text", "latex", "mathml", "python", "c", "json")
 _LONGEST = 1e6  # seconds
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
+_FOR_NUMBERS = 60.0  # seconds for the law in numbers and the tail constants
 _TABLE = 40.0  # seconds more for a program, which may hold a table of the loss
 _LEAST_WIDTH = 40  # columns; narrower formulas are all indent
 _SAMPLE = "ρ₃ K″ √ ≤ − ℓ"  # what a stream must be able to print for Unicode formulas
 
 
-@options.of_steps("count", "composition")
+@options.of_steps("composition")
 def derive(
     *,
     job: Job,
@@ -52,6 +53,15 @@ def derive(
             metavar="KEYS",
             help="These sections alone: mechanism, loss, cumulants, series, asymptotics, tails, "
             "composed, several with commas.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(
+            "--epsilon",
+            metavar="E",
+            help="With -n and a value for every parameter: formula, numbers and result of each "
+            "term, beside the exact δ.",
         ),
     ] = None,
     time_limit: Annotated[
@@ -80,11 +90,18 @@ def derive(
         raise InputError(f"--exact needs --format {' or '.join(_PROGRAMS)}, not {form}")
     if not 0 <= limit <= _LONGEST:
         raise InputError(f"--time-limit {limit:g}: it must be from 0 to {_LONGEST:g} seconds")
+    at = None if epsilon is None else words.real(epsilon, "--epsilon")
+    if at is not None and form not in ("text", "json"):
+        raise InputError(f"--epsilon needs --format text or json, not {form}")
+    if at is None and job.count is not None:
+        raise InputError("-n puts numbers in: give --epsilon E as well")
     with working(f"derivation of {job.subject}"):
         mechanism = job.build_mechanism()
         end_after_work(limit + _GRACE + (_TABLE if form in _PROGRAMS else 0.0))
         with job.of_its_file():
             text = _derived(mechanism, side, terms, form, keys, limit, exact)
+            if at is not None:
+                text = _with_values(text, job, mechanism, side, terms, at, form)
     print(text, end="")
 
 
@@ -115,6 +132,31 @@ def _derived(
         cases = {"name": mechanism.name, "cases": [d.to_json(order) for d in found]}
         return json.dumps(cases, allow_nan=False, ensure_ascii=False) + "\n"
     return "\n".join(_WRITERS[form](d, order, only) for d in found)
+
+
+def _with_values(
+    text: str, job: Job, mechanism: Mechanism, side: str, order: int, epsilon: float, form: str
+) -> str:
+    """Append the calculation in numbers."""
+    from symdp.derive import derive
+    from symdp.model.allocation import has_no_single_pair
+    from symdp.report.worked import in_columns, sheets
+
+    composition = job.build()
+    end_after_work(_FOR_NUMBERS)
+    derivation = None if has_no_single_pair(mechanism) else derive(mechanism, side)
+    found = sheets(composition, derivation, epsilon, order, words.direction(side))
+    if form == "json":
+        own = [{"title": title, "rows": [list(row) for row in rows]} for title, rows in found]
+        document = json.loads(text) | {"values": own}
+        return json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n"
+    width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
+    parts = [
+        f"{title} at ε = {epsilon:g}, n = {composition.count}\n{in_columns(rows, width)}\n"
+        for title, rows in found
+    ]
+    shown = "\n".join([text, *parts])
+    return shown if _prints_unicode() else transliterated(shown)
 
 
 def _text(derivation: Presented, order: int, only: tuple[str, ...]) -> str:

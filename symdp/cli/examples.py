@@ -12,6 +12,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "methods": ("symdp methods",),
     "derive": (
         "symdp derive laplace",
+        "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
         "symdp derive examples/logistic.toml --format latex",
         "symdp derive gaussian --format c --exact",
     ),
