@@ -8,6 +8,7 @@ import sympy as sp
 from flint import arb
 
 from symdp.balls.bessel import without_bessel
+from symdp.balls.gammas import without_gammas
 from symdp.balls.leading import outward_slope
 from symdp.balls.majorants import majorants
 from symdp.emit.arb import ArbFunction, compile_arb
@@ -126,7 +127,7 @@ class _Tail:
             )
             if found is not None:
                 return self._direction * found[0], found[1]
-        bounds = self._without_bessel(exponent)
+        bounds = self._without_special(exponent)
         if bounds is not None:
             return self.by_parts(bounds)
         try:
@@ -140,13 +141,14 @@ class _Tail:
             return self.by_parts(parts)
         return self._direction * place, mass
 
-    def _without_bessel(self, exponent: sp.Expr) -> list[sp.Expr] | None:
+    def _without_special(self, exponent: sp.Expr) -> list[sp.Expr] | None:
         """Return exponents of which balls are narrow, None where that is not needed or known."""
-        if not self._whole or not exponent.has(sp.besseli):
+        if not self._whole or not exponent.has(sp.besseli, sp.gamma, sp.factorial, sp.binomial):
             return None
+        without = without_bessel if exponent.has(sp.besseli) else without_gammas
         found: list[sp.Expr] = []
         for part in majorants(exponent, self._x, self._direction) or [exponent]:
-            bound = without_bessel(part, self._x, self._direction)
+            bound = without(part, self._x, self._direction)
             if bound is None:
                 return None
             found.append(bound.exponent)

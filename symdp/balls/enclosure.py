@@ -144,10 +144,8 @@ def _enclose(
     turn: sp.Expr | None,
     deadline: Deadline | None = None,
 ) -> Any:
-    size = compile_arb(exponent, [x])
+    size, whole = compile_arb(exponent, [x]), bool(x.is_integer)
     ends = [None if e.is_infinite else compile_arb(e, [])().real for e in (lower, upper)]
-    if x.is_integer:
-        return _sum(size, turn, x, ends)
     angle = None if turn is None else compile_arb(turn, [x])
 
     def density(place: Any, analytic: bool = False) -> Any:
@@ -161,8 +159,11 @@ def _enclose(
             deadline.check()
         return arb(size(place).exp())
 
-    (left, right), tails = cut_tails(exponent, magnitude, x, ends, tolerance)
+    (left, right), tails = cut_tails(exponent, magnitude, x, ends, tolerance, whole=whole)
     spread = acb(between(arb(0), tails)) if angle is None else acb(arb(0, tails), arb(0, tails))
+    if whole:
+        result = _sum(size, angle, left, right, deadline) + spread
+        return result if angle is not None else result.real
     for candidate in (density, _multiplied(exponent, turn, x)):
         result = integral(candidate, left, right, tolerance, _EVALUATIONS, deadline)
         # Where a factor of the density vanishes its logarithm is no use: multiply it out instead.
@@ -182,18 +183,28 @@ def _multiplied(exponent: sp.Expr, turn: sp.Expr | None, x: sp.Symbol) -> _Densi
     return product
 
 
-def _sum(size: ArbFunction, turn: sp.Expr | None, x: sp.Symbol, ends: list[arb | None]) -> Any:
+def _sum(
+    size: ArbFunction,
+    angle: ArbFunction | None,
+    left: arb,
+    right: arb,
+    deadline: Deadline | None,
+) -> acb:
+    """Enclose the sum of e^{g(k) + iθ(k)} over the integers between two."""
+
     def height(k: Any, analytic: bool = False) -> Any:
+        if deadline is not None:
+            deadline.check()
         return size(k, analytic=analytic).exp()
 
-    if turn is None:
-        return enclose_sum(height, *ends)
-    angle = compile_arb(turn, [x])
+    if angle is None:
+        return acb(enclose_sum(height, left, right))
+    turn = angle
 
     def real(k: Any, analytic: bool = False) -> Any:
-        return height(k, analytic) * angle(k, analytic=analytic).cos()
+        return height(k, analytic) * turn(k, analytic=analytic).cos()
 
     def imaginary(k: Any, analytic: bool = False) -> Any:
-        return height(k, analytic) * angle(k, analytic=analytic).sin()
+        return height(k, analytic) * turn(k, analytic=analytic).sin()
 
-    return acb(enclose_sum(real, *ends), enclose_sum(imaginary, *ends))
+    return acb(enclose_sum(real, left, right), enclose_sum(imaginary, left, right))

@@ -61,6 +61,9 @@ def _share(part: Stretch, cut: Cut, epsilon: arb, bits: int) -> arb:
         mass = (base + shift * loss).exp()
         return mass * -(epsilon - loss).expm1()
 
+    if part.x.is_integer and part.is_flat:
+        nodes = part.nodes(cut, arb(0), arb(0), tolerance=arb(2) ** -bits)
+        return nodes.total() * excess(nodes.losses[0], epsilon)
     if part.x.is_integer:
         first, last = whole_ends(cut)
         total = arb(0)

@@ -9,6 +9,7 @@ import sympy as sp
 from symdp.derive import tidy
 from symdp.derive.records import Piece
 from symdp.derive.signs import compare, is_nearly_zero, sign_of
+from symdp.emit.log_sum_exp import erf_difference
 
 _SECONDS = 3.0  # for one limit of SymPy's
 _FEW = 6  # summands of a log
@@ -64,6 +65,12 @@ def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
 
     def in_log(log: sp.Expr) -> sp.Expr:
         """log(c ± c·erf z) is log c + log erfc(∓z), which has an expansion where erf z → ∓1."""
+        found = erf_difference(log.args[0]) if isinstance(log.args[0], sp.Add) else None
+        if found is not None and found[2].is_positive:  # the erfc nearer to 0 leads
+            c, middle, half = found
+            for z in (middle - half, -middle - half):
+                if _extended(z, x, end) is sp.oo:
+                    return sp.log(c / (z * sp.sqrt(sp.pi))) - sp.expand(z**2)
         constant, moving = sp.expand(log.args[0]).as_independent(x, as_Add=True)
         factor, function = moving.as_independent(x, as_Add=False)
         if isinstance(function, sp.erf) and abs(factor) == abs(constant):

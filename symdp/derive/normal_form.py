@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from symdp.derive import tidy
+from symdp.derive.gammas import COUNTING, has_many_factors
 from symdp.derive.shapes import exponential_polynomial, log_of_product, moebius, tidy_polynomial
 
-_COUNTING = (sp.factorial, sp.binomial, sp.gamma, sp.RisingFactorial, sp.FallingFactorial)
 Coefficients = Mapping[sp.Expr, sp.Expr]
 
 
@@ -121,7 +121,9 @@ def _logs_expression(logs: dict[sp.Expr, sp.Expr], x: sp.Symbol) -> sp.Expr:
 
 def _quotient(top: sp.Expr, bottom: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, int] | None:
     """Return top/bottom (or its inverse and −1) in a short form where both are of one kind."""
-    if isinstance(top, _COUNTING) and isinstance(bottom, _COUNTING):
+    if isinstance(top, COUNTING) and isinstance(bottom, COUNTING):
+        if has_many_factors(top / bottom, x):
+            return None
         ratio = sp.combsimp(top / bottom)
         return (ratio, 1) if ratio.is_rational_function(x) else None
     if top.is_polynomial(x) and bottom.is_polynomial(x):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import sympy as sp
-from sympy.utilities.iterables import sift
 
 from symdp.derive import tidy
 from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
+from symdp.derive.gammas import with_fewer_gammas
 from symdp.derive.log_form import log_form
 from symdp.derive.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.derive.normal_form import LogForm
@@ -188,7 +188,7 @@ def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
         lower, upper = lower - sp.S.Half, upper + sp.S.Half
     components = tuple(_expression(component) for component in pair.components)
     if is_integer:
-        components = tuple(_with_fewer_gammas(component, x) for component in components)
+        components = tuple(with_fewer_gammas(component, x) for component in components)
     for stretch in smooth_stretches(components, x, lower, upper):
         for part in _without_zeros(stretch, x, is_integer):
             smooth = _smooth_pair(pair, part)
@@ -200,29 +200,6 @@ def _expression(component: sp.Expr | tuple[sp.Expr, ...]) -> sp.Expr:
     if isinstance(component, tuple):
         raise InputError("only a finite list may have components given point by point")
     return component
-
-
-def _with_fewer_gammas(component: sp.Expr, k: sp.Symbol) -> sp.Expr:
-    """Return a mass function whose quotients of gamma functions are polynomials where they can be.
-
-    Those of binomial(k + 4, k) or Γ(k + 1)/Γ(k + 4) are: no two large logarithms cancel then.
-    """
-
-    def is_quotient(node: sp.Basic) -> bool:
-        return isinstance(node, sp.Mul | sp.binomial) and _gammas(node, k) > 0
-
-    def simplified(node: sp.Expr) -> sp.Expr:
-        special, rest = sift(sp.Mul.make_args(node), lambda part: _gammas(part, k) > 0, binary=True)
-        product = sp.Mul(*special)
-        found = sp.gammasimp(product)
-        return sp.Mul(found, *rest) if _gammas(found, k) < _gammas(product, k) else node
-
-    return component.replace(is_quotient, simplified)
-
-
-def _gammas(expression: sp.Expr, k: sp.Symbol) -> int:
-    kinds = (sp.gamma, sp.binomial, sp.factorial, sp.RisingFactorial, sp.FallingFactorial)
-    return sum(node.has(k) for node in expression.atoms(*kinds))
 
 
 def _without_zeros(stretch: Stretch, x: sp.Symbol, is_integer: bool) -> list[Stretch]:

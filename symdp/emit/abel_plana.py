@@ -17,8 +17,12 @@ from typing import Any
 
 from flint import acb, arb, ctx
 
+from symdp.errors import AccuracyError
+
 _MOST_CELLS = 1_000  # on which f is looked at: each takes some ten microseconds
-_SPARE_BITS = 14  # carried: for rounding, and for what bounds of |f| exceed |∫f| by
+_SPARE_BITS = 64  # carried: large logarithms cancel in masses
+_LARGER = 2**16  # than |∫f| may be what bounds ∫|f|
+_UNKNOWN = acb(arb.nan(), arb.nan())
 _EVALUATIONS = 20_000  # of an integrand: less than a second
 
 
@@ -51,7 +55,7 @@ def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | Non
 
 def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb) -> arb | None:
     low, high = arb(first) - 0.5, arb(last) + 0.5
-    height = (arb(ctx.prec) * arb(2).log() / (2 * arb.pi())).ceil()
+    height = ((_LARGER / small).log() / (2 * arb.pi())).ceil()
     inside = _integral(function, low, high, arb(0), small)
     size = abs(inside.real).upper()
     if not (size.is_finite() and size > 0):
@@ -76,14 +80,26 @@ def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb)
 def _integral(
     function: Callable[..., Any], low: arb, high: arb, absolute: arb, relative: arb
 ) -> acb:
-    return acb.integral(
-        lambda x, analytic: function(x, analytic=analytic),
+    refusal: list[AccuracyError] = []
+
+    def values(place: acb, analytic: bool = False) -> Any:
+        try:
+            return _UNKNOWN if refusal else function(place, analytic=analytic)
+        except AccuracyError as error:  # raised here, it would not stop Arb
+            refusal.append(error)
+            return _UNKNOWN
+
+    found = acb.integral(
+        values,
         acb(low),
         acb(high),
         abs_tol=absolute,
         rel_tol=relative,
         eval_limit=_EVALUATIONS,
     )
+    if refusal:
+        raise refusal[0]
+    return found
 
 
 def _bound(function: Callable[..., Any], low: arb, high: arb, height: arb, size: arb) -> arb | None:

@@ -13,6 +13,7 @@ from symdp.emit.arb_operations import (
     UNKNOWN,
     all_of,
     any_of,
+    asinh,
     bessel_k_ball,
     comparison,
     integer_power,
@@ -20,11 +21,13 @@ from symdp.emit.arb_operations import (
     log_one_plus,
     log_ratio,
     log_sum_exp,
+    on_cut_left_of,
     piecewise,
     power,
     unit_log_sum_exp,
 )
 from symdp.emit.enclose import enclose_integral, enclose_sum
+from symdp.emit.erf_difference import log_erf_difference_ball
 from symdp.emit.steps import Program
 from symdp.errors import InputError
 
@@ -203,13 +206,8 @@ def _mul(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
     return first
 
 
-def _on_cut_left_of(value: acb, edge: int) -> bool:
-    """Whether the ball may meet the real half-line left of `edge`."""
-    return bool(value.imag.contains(0)) and not bool(value.real > edge)
-
-
 def _log_gamma(_detail: object, analytic: bool, value: acb) -> acb:
-    if analytic and _on_cut_left_of(value, 0):
+    if analytic and on_cut_left_of(value, 0):
         return UNKNOWN
     x = value.real
     if value.imag == 0 and x > 2 and x.rad() > _WIDE_GAMMA:  # where it rises, ends say all
@@ -222,32 +220,20 @@ def _with_real_cuts(name: str) -> _Operation:
 
     def operation(_detail: object, analytic: bool, value: acb) -> acb:
         turned = value * acb(0, 1) if name == "atan" else value
-        if analytic and (_on_cut_left_of(turned, -1) or _on_cut_left_of(-turned, -1)):
+        if analytic and (on_cut_left_of(turned, -1) or on_cut_left_of(-turned, -1)):
             return UNKNOWN
         return acb(getattr(value, name)())
 
     return operation
 
 
-def _asinh(_detail: object, analytic: bool, value: acb) -> acb:
-    """Return asinh on a ball, where z + √(1 + z²) may vanish, as it may not for any one z."""
-    turned = value * acb(0, 1)
-    if analytic and (_on_cut_left_of(turned, -1) or _on_cut_left_of(-turned, -1)):
-        return UNKNOWN
-    if value.imag == 0:  # it rises, so that ends say all
-        return acb(value.real.lower().asinh().union(value.real.upper().asinh()))
-    found, inside = -((-value).asinh()) if value.real < 0 else value.asinh(), 1 + value * value
-    kept = found.is_finite() or not inside.real > 0
-    return found if kept else value.mid().asinh() + (value - value.mid()) / inside.sqrt()
-
-
 def _acosh(_detail: object, analytic: bool, value: acb) -> acb:
-    return UNKNOWN if analytic and _on_cut_left_of(value, 1) else value.acosh()
+    return UNKNOWN if analytic and on_cut_left_of(value, 1) else value.acosh()
 
 
 def _bessel(name: str) -> _Operation:
     def operation(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
-        if analytic and _on_cut_left_of(value, 0):
+        if analytic and on_cut_left_of(value, 0):
             entire = name in ("bessel_i", "bessel_j") and order.unique_fmpz() is not None
             if not entire:
                 return UNKNOWN
@@ -260,14 +246,14 @@ def _bessel(name: str) -> _Operation:
 
 def _log_bessel_k(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
     # The scaled function does not vanish at large x.
-    if analytic and _on_cut_left_of(value, 0):
+    if analytic and on_cut_left_of(value, 0):
         return UNKNOWN
     scaled = bessel_k_ball(fmpq(*detail) if detail else order, value, scaled=True)
     return scaled.log(analytic=analytic) - value
 
 
 def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
-    if analytic and _on_cut_left_of(value, 0):
+    if analytic and on_cut_left_of(value, 0):
         return UNKNOWN
     wide = None if order.is_exact() else log_bessel_i_ball(order, value)
     return wide or acb(value.bessel_i(order, scaled=True).log(analytic=analytic) + value)
@@ -275,7 +261,7 @@ def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> ac
 
 def _incomplete_gamma(name: str) -> _Operation:
     def operation(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
-        if analytic and _on_cut_left_of(value, 0):
+        if analytic and on_cut_left_of(value, 0):
             return UNKNOWN
         return acb(getattr(value, name)(order))
 
@@ -370,7 +356,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "acos": _with_real_cuts("acos"),
     "atanh": _with_real_cuts("atanh"),
     "atan": _with_real_cuts("atan"),
-    "asinh": _asinh,
+    "asinh": asinh,
     "acosh": _acosh,
     "besseli": _bessel("bessel_i"),
     "besselk": _bessel("bessel_k"),
@@ -378,6 +364,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "bessely": _bessel("bessel_y"),
     "log_besselk": _log_bessel_k,
     "log_besseli": _log_bessel_i,
+    "log_erf_difference": log_erf_difference_ball,
     "uppergamma": _incomplete_gamma("gamma_upper"),
     "lowergamma": _incomplete_gamma("gamma_lower"),
     "hyper_0f1": lambda _detail, _analytic, order, value: value.hypgeom_0f1(order),

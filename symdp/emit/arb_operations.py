@@ -236,3 +236,20 @@ def log_bessel_i_ball(order: acb, value: acb) -> acb | None:
     ends = [nu * (x / 2).log() - (nu + 1).lgamma() for nu in (low, high)]
     top = ends[0] + x * x / (4 * (low + 1))
     return acb(arb(ends[1].lower()).union(arb(top.upper())))
+
+
+def on_cut_left_of(value: acb, edge: int) -> bool:
+    """Return whether the ball may meet the real half-line left of `edge`."""
+    return bool(value.imag.contains(0)) and not bool(value.real > edge)
+
+
+def asinh(_detail: object, analytic: bool, value: acb) -> acb:
+    """Return asinh on a ball, where z + √(1 + z²) may vanish, as it may not for any one z."""
+    turned = value * acb(0, 1)
+    if analytic and (on_cut_left_of(turned, -1) or on_cut_left_of(-turned, -1)):
+        return UNKNOWN
+    if value.imag == 0:  # it rises, so that ends say all
+        return acb(value.real.lower().asinh().union(value.real.upper().asinh()))
+    found, inside = -((-value).asinh()) if value.real < 0 else value.asinh(), 1 + value * value
+    kept = found.is_finite() or not inside.real > 0
+    return found if kept else value.mid().asinh() + (value - value.mid()) / inside.sqrt()

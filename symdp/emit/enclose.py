@@ -13,7 +13,8 @@ from symdp.errors import AccuracyError, InputError
 _END = arb(2) ** 1024
 _RATIOS = (4096.0, 256.0, 16.0, 4.0, 2.0, 1.25, 1.0625)
 _MOST_TERMS = 400_000
-_MANY_TERMS = 512  # from which on an integral costs less than a sum
+_MANY_TERMS = 4096  # from which on an integral costs less than a sum
+_FIRST_TERMS = 512  # of an endless sum: they tell its scale
 _SINGLE_TERMS = 24  # at each end: more than half a strip of the smooth sum is high
 _MOST_EVALUATIONS = 400_000  # of an integrand
 _MOST_SHELLS = 40_000
@@ -123,7 +124,7 @@ def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
     # The scale of the sum is unknown, so the cut grows until the tail is negligible beside it.
     total, summed, cut = arb(0), first, max(first, 0) + 16
     while cut < _END:
-        if cut - first < _MANY_TERMS or not total > 0:
+        if cut - first < _FIRST_TERMS or not total > 0:
             total += _partial(signed, summed, cut - 1)
             summed = cut
         scale = abs(total).lower() * arb(2) ** (-precision)

@@ -97,6 +97,15 @@ class LogBesselI(sp.Function):  # type: ignore[misc]
         return sp.log(sp.besseli(order, x))
 
 
+class LogErfDifference(sp.Function):  # type: ignore[misc]
+    """log(erf(m + h) − erf(m − h)), where both values of erf may be 1 in doubles."""
+
+    nargs = 2
+
+    def _eval_rewrite_as_log(self, middle: sp.Expr, half: sp.Expr, **_hints: object) -> sp.Expr:
+        return sp.log(sp.erf(middle + half) - sp.erf(middle - half))
+
+
 def recognise_log_sum_exp(expression: sp.Expr) -> sp.Expr:
     """Return `expression` with every log Σ cᵢ exp(aᵢ) as a LogSumExp node.
 
@@ -248,11 +257,37 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     if isinstance(argument, sp.beta) and all(part.is_positive for part in argument.args[:2]):
         a, b = argument.args[:2]
         return lg(a) + lg(b) - lg(a + b)
+    if isinstance(argument, sp.Add) and len(argument.args) == 2:
+        found = erf_difference(argument)
+        return None if found is None else LogErfDifference(*found[1:]) + sp.log(found[0])
     if isinstance(argument, sp.binomial):
         n, k = argument.args
         if (n + 1).is_positive and (k + 1).is_positive and (n - k + 1).is_positive:
             return lg(n + 1) - lg(k + 1) - lg(n - k + 1)
     return None
+
+
+def erf_difference(difference: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
+    """Return c, m and h of c·erf(m + h) − c·erf(m − h), c > 0, None for anything else.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> erf_difference(sp.erf(x + 2) / 4 - sp.erf(x) / 4)
+    (1/4, x + 1, 1)
+    """
+    ends: dict[bool, sp.Expr] = {}
+    scales: set[sp.Expr] = set()
+    for term in difference.args:
+        scale, function = term.as_coeff_Mul()
+        if not isinstance(function, sp.erf | sp.erfc):
+            return None
+        ends[bool(scale > 0) == isinstance(function, sp.erf)] = function.args[0]
+        scales.add(abs(scale))
+    if len(ends) < 2 or len(scales) > 1:
+        return None
+    middle, half = (sp.expand((ends[True] + sign * ends[False]) / 2) for sign in (1, -1))
+    return scales.pop(), middle, half
 
 
 def _exponential_terms(argument: sp.Expr) -> list[_Term] | None:

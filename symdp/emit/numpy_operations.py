@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from symdp.emit.erf_difference import log_erf_difference
+
 _UNDERFLOW = -660.0  # of e^{−x} I_ν(x)
 _MOST_TERMS = 256.0
 _ROUNDING = 1e-17
@@ -178,6 +180,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "polygamma": _of_scipy("polygamma"),
     "log_besselk": _log_bessel_k,
     "log_besseli": _plain(_log_bessel_i),
+    "log_erf_difference": _plain(log_erf_difference),
     "besseli": _of_scipy("iv"),
     "besselk": _of_scipy("kv"),
     "besselj": _of_scipy("jv"),
@@ -201,5 +204,5 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 DOUBLES_ONLY = {
     "erf", "erfc", "erfi", "gamma", "loggamma", "polygamma", "log_besselk", "log_besseli",
-    "besseli", "besselk", "besselj", "bessely", "uppergamma", "lowergamma",
+    "log_erf_difference", "besseli", "besselk", "besselj", "bessely", "uppergamma", "lowergamma",
 }  # fmt: skip

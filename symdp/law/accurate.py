@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from symdp.law.step import Array, Extended, ExtendedFunction, RealFunction
 _BITS, _MOST_BITS = 110, 4_000
 MOST_ROUNDED = 6_000  # nodes at most whose values are rounded by balls, one by one
 _MANY = 400_000  # nodes at most whose values have 64-bit mantissas first: half a second
+_SAMPLED = 64  # of many places, at which doubles are compared with balls
+_SEEN = 1e-10  # relative: where doubles are off by more, they are not used
 _CANCELLED = 2.0**-43  # relative: where doubles are off by more, 64-bit mantissas may be, too
 
 
@@ -52,13 +55,28 @@ class Accurate:
 
     def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
         """Return log P and ℓ − origin, rounded."""
-        if x.size > (MOST_ROUNDED if self._extended_log_p is None else _MANY):
+        if x.size > (MOST_ROUNDED if self._extended_log_p is None else _MANY) and (
+            self._extended_log_p is not None or self._is_seen_right(x)
+        ):
             loss = np.full(x.shape, math.inf) if self._fast_loss is None else self._fast_loss(x)
             return self._fast_log_p(x), loss - origin
         log_p = _rounded(self._log_p, self._fast_log_p, self._extended_log_p, x)
         if self._loss is None or self._fast_loss is None:
             return log_p, np.full(x.shape, math.inf)
         return log_p, _rounded(self._loss, self._fast_loss, self._extended_loss, x, origin)
+
+    def _is_seen_right(self, x: Array) -> bool:
+        """Return whether doubles are near to balls at some places of many."""
+        places = x[np.linspace(0, x.size - 1, _SAMPLED).astype(np.intp)]
+        functions = [(self._log_p, self._fast_log_p)]
+        if self._loss is not None and self._fast_loss is not None:
+            functions.append((self._loss, self._fast_loss))
+        for ball, fast in functions:
+            exact = np.asarray([_rounded_ball(ball, place, 0.0) for place in places.tolist()])
+            with np.errstate(all="ignore"):
+                if not (np.abs(fast(places) - exact) <= _SEEN * (1.0 + np.abs(exact))).all():
+                    return False
+        return True
 
 
 def _rounded(
@@ -79,14 +97,15 @@ def _rounded(
     # Of very many, mantissas of 64 bits are near enough, which have cancelled 2¹¹ times less.
     for i in (
         places.tolist()
-        if places.size <= MOST_ROUNDED
+        if places.size <= MOST_ROUNDED or extended is None
         else np.flatnonzero(np.isnan(values)).tolist()
     ):
         values[i] = _rounded_ball(ball, float(x[i]), origin)
     return values
 
 
-def _rounded_ball(function: Callable[[arb], arb], place: float, origin: float) -> float:
+@lru_cache(maxsize=1 << 15)  # node sets of several tilts share integers, whose balls are slow
+def _rounded_ball(function: Callable[..., Any], place: float, origin: float) -> float:
     """Return the function less `origin`, from a ball no wider than its rounding."""
     bits = _BITS
     while bits <= _MOST_BITS:

@@ -29,7 +29,8 @@ _LARGEST_FACTORIAL = 1_000
 _LARGEST_PRODUCT = 50  # SymPy writes out binomial(pi, 50)
 _LARGEST_UNSIGNED_POWER = 1_000
 _LARGEST_ARGUMENT = 1_000_000  # SymPy writes out 10**n for the integer part of exp(n)
-_FACTORIALS = (sp.factorial, sp.gamma, sp.loggamma, sp.binomial, sp.besseli, sp.besselk)
+_FACTORIALS = (sp.factorial, sp.gamma, sp.loggamma, sp.binomial)
+_BESSEL = (sp.besseli, sp.besselk)
 _TAME = (sp.Add, sp.Mul, sp.exp, sp.Abs, sp.Rational, sp.NumberSymbol)  # finite for finite parts
 _SMALL_POWER, _SHORT = 4, 256  # a power, and bits of a value, that no product of some makes large
 _TRIGONOMETRIC = (sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.erf, sp.erfc)
@@ -169,7 +170,10 @@ def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
         if any(size > (_LARGEST_FACTORIAL if whole else _LARGEST_PRODUCT) for size in sizes):
             _refuse(head, parts)
         bits += sum(int(4 * size * math.log2(size + 2)) for size in sizes)
-    elif head in _BOUNDED and any(size > _LARGEST_ARGUMENT for size in _magnitudes(parts[0])):
+    elif (
+        head in _BESSEL
+        and any(size > _LARGEST_ARGUMENT for part in parts for size in _magnitudes(part))
+    ) or (head in _BOUNDED and any(size > _LARGEST_ARGUMENT for size in _magnitudes(parts[0]))):
         _refuse(head, parts)
     if bits > _MOST_BITS:
         _refuse(head, parts)

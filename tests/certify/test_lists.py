@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 import pytest
 import sympy as sp
@@ -144,3 +146,17 @@ def test_too_many_sums_are_left_to_the_mesh():
     assert proved.digits >= 6
     assert answer.log_lower <= proved.log_upper
     assert proved.log_lower <= answer.log_upper
+
+
+def test_integers_of_one_loss_are_one_atom_however_many():
+    b, n, epsilon = 4000, 3, Fraction(1, 5000)
+    ball = compose(mechanisms.discrete_laplace(b=b), n).certify(epsilon, digits=15)
+    with mpmath.workdps(40):
+        r = mpmath.exp(-mpmath.mpf(1) / b)
+        truth = sum(
+            mpmath.binomial(n, j) / (1 + r) ** n * r ** (n - j)
+            * max(0, -mpmath.expm1(mpmath.mpf(1) / 5000 - mpmath.mpf(2 * j - n) / b))
+            for j in range(n + 1)
+        )  # fmt: skip
+        assert ball.lower <= truth <= ball.upper
+    assert ball.upper - ball.lower < 1e-14 * ball.upper

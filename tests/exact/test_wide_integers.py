@@ -2,9 +2,11 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from scipy import fft, special
 
 from symdp import Mechanism, compose, mechanisms
 
@@ -62,3 +64,80 @@ def test_wide_discrete_gaussian_noise():
     found = compose(mechanisms.discrete_gaussian(sigma=sigma), n).delta(epsilon)
     assert found.lower <= truth <= found.upper
     assert found.upper - found.lower < 1e-7 * truth
+
+
+def on_a_grid(losses, masses, count, epsilon, spacing):
+    """Return δ with each loss moved down to a grid, and up."""
+    found = []
+    for rounded in (np.floor, np.ceil):
+        place = rounded(losses / spacing).astype(int)
+        first = place.min()
+        law = np.zeros(place.max() - first + 1)
+        np.add.at(law, place - first, masses)
+        size = fft.next_fast_len(count * (law.size - 1) + 1, real=True)
+        total = np.maximum(np.fft.irfft(np.fft.rfft(law, size) ** count, size), 0.0)
+        found.append(payoff(spacing * (count * first + np.arange(size)), total, epsilon))
+    return found
+
+
+def skellam(mu):
+    k = np.arange(-600, 601)
+    logs = [np.log(special.ive(np.abs(j), 2 * mu)) for j in (k - 1, k)]
+    return mechanisms.skellam(mu=mu), 3, logs, 2e-6
+
+
+def negative_binomial(r, p):
+    k = np.arange(400, 1800)  # less than 1e-20 lies beyond
+
+    def log_mass(j):
+        ways = special.gammaln(j + r) - special.gammaln(r) - special.gammaln(j + 1)
+        return ways + r * math.log1p(-p) + j * math.log(p)
+
+    return mechanisms.negative_binomial(r=r, p="1/2"), 10, [log_mass(k), log_mass(k - 1)], 1e-5
+
+
+def rounded_normal(s):
+    k = np.arange(-11 * s, 11 * s + 1)
+    x = sp.Symbol("k", integer=True)
+    upper, lower = ((2 * x + sign) / (2 * sp.sqrt(2) * s) for sign in (1, -1))
+    noise = Mechanism.additive((sp.erf(upper) - sp.erf(lower)) / 2, x, support="integers")
+
+    def log_mass(j):
+        near, far = (special.erfc((np.abs(j) + sign) / (math.sqrt(2) * s)) for sign in (-0.5, 0.5))
+        return np.log((near - far) / 2)
+
+    return noise, 30, [log_mass(k - 1), log_mass(k)], 1e-4 if s < 10 else 1e-6
+
+
+@pytest.mark.parametrize(
+    ("case", "epsilon"),
+    [
+        (skellam(600), 0.189122011332),
+        (negative_binomial(1000, 0.5), 0.282598518681),
+        (rounded_normal(3), 9.79755959071),
+        (rounded_normal(200), 0.0993837282725),
+    ],
+)
+def test_masses_that_are_no_doubles(case, epsilon):
+    noise, count, (log_p, log_q), spacing = case
+    low, high = on_a_grid(log_p - log_q, np.exp(log_p), count, epsilon, spacing)
+    found = compose(noise, count).delta(epsilon)
+    assert found.kind == "exact"
+    assert low <= found.upper
+    assert found.lower <= high
+    assert high < 1.02 * low
+
+
+def test_one_step_far_out_of_rounded_noise():
+    """Where both values of erf are 1 in doubles."""
+    noise, *_ = rounded_normal(3)
+    with mpmath.workdps(130):
+
+        def mass(k):
+            edges = [mpmath.erf((k + half) / (3 * mpmath.sqrt(2))) for half in (0.5, -0.5)]
+            return (edges[0] - edges[1]) / 2
+
+        gains = [mass(k - 1) - mpmath.exp(5) * mass(k) for k in range(120)]
+        truth = float(sum(gain for gain in gains if gain > 0))
+    found = compose(noise, 1).delta(5.0)
+    assert found.delta == pytest.approx(truth, rel=1e-11)
