@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from symdp.capacity import within_capacity
+from symdp.cli.encoding import write_anything
 from symdp.cli.supervise import INTERRUPTED, supervised
 from symdp.errors import SymdpError
 from symdp.interrupt import is_interrupt, quiet_when_interrupted
@@ -41,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     debugging = os.environ.get("SYMDP_DEBUG") == "1"
+    if sys.stdout is None or sys.stderr is None:  # closed by whoever started this process
+        return _nowhere_to_write()
+    write_anything()
     if arguments is not None:
         return _finished(list(arguments), debugging)
     words = sys.argv[1:]
@@ -68,6 +72,12 @@ def _finished(words: list[str], debugging: bool) -> int:
     except BrokenPipeError:
         _silence()
         code = _PIPE_CLOSED
+    except OSError as error:
+        if debugging:
+            raise
+        where = f"{error.filename}" if error.filename else "the standard output"
+        code = _complain(f"{where} cannot be written or read: {error.strerror}", 1)
+        _silence()
     except Exception as error:  # the one place where every failure must become a line
         if is_interrupt(error):
             return INTERRUPTED
@@ -133,9 +143,16 @@ def _complain(message: str, code: int) -> int:
 
     try:
         print(f"symdp: {one_line(message)}", file=sys.stderr, flush=True)
-    except BrokenPipeError:
+    except OSError:
         _silence()
     return code
+
+
+def _nowhere_to_write() -> int:
+    """Say on what is left of the standard streams that one of them is closed."""
+    if sys.stderr is not None:
+        _complain("the standard output is closed: there is nowhere to print an answer", 1)
+    return 1
 
 
 def _silence() -> None:

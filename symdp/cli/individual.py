@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,9 @@ def individual(
     *,
     source: Annotated[
         Path,
-        typer.Argument(metavar="RUN|NORMS", help="A run's folder, or a .npy or .parquet file."),
+        typer.Argument(
+            metavar="RUN|NORMS", help="A run's folder, or a .npy, .csv or .parquet file."
+        ),
     ],
     delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
     multiplier: Annotated[
@@ -77,7 +80,9 @@ def individual(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="One row a record: .parquet or .npz."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="One row a record: .csv, .npz or .parquet."
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw a histogram.")
@@ -166,16 +171,24 @@ def _of_norms(
 ) -> IndividualAccountant:
     import tempfile
 
-    from symdp.individual.norms import LAYOUTS, open_norms
+    from symdp.individual.norms import LAYOUTS, open_norms, record_chunks
     from symdp.individual.recorder import Recorder
 
     array = open_norms(path)
+    if array.ndim == 1:  # one step, a norm for every record
+        array, layout = array[None, :], "steps-records"
     if path.suffix.lower() == ".parquet" and layout is None:
         layout = "records-steps"
     if layout not in LAYOUTS:
         raise InputError(f"{path}: state --layout steps-records or records-steps")
     if array.ndim != 2:
         raise InputError(f"{path}: norms of shape {array.shape}; two dimensions are needed")
+    if choices["above"] == "clip":
+        most = numbers[1] ** 2 if choices["squared"] else numbers[1]
+        over = sum(int((norms > most).sum()) for _, norms in record_chunks(array, layout))
+        if over:
+            told = f"{over} of {array.size} norms lie above the clip, and count as the clip"
+            print(f"symdp: note: {told}", file=sys.stderr)
     records = array.shape[0 if layout == "records-steps" else 1]
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder) / "run" if keep is None else keep

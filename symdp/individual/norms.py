@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,12 @@ def open_norms(source: Any) -> NDArray[Any]:
         path = Path(source)
         if path.suffix.lower() == ".parquet":
             return _wide_parquet(path)
+        if path.suffix.lower() == ".csv":
+            return _table_of_text(path)
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            reason = getattr(error, "strerror", None) or "it is no .npy file of numbers"
+            reason = getattr(error, "strerror", None) or "it is no .npy, .csv or .parquet"
             raise InputError(f"{path}: cannot be read ({reason})") from None
     else:
         array = np.asarray(source)
@@ -41,6 +44,25 @@ def open_norms(source: Any) -> NDArray[Any]:
     if array.size == 0:
         raise InputError("norms: there are none; an empty array or file accounts for nothing")
     return array
+
+
+def _table_of_text(path: Path) -> NDArray[Any]:
+    """Return the numbers of a CSV file, whose first line may be names."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read as CSV ({str(error)[:80]})") from None
+    found: list[list[float]] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append([float(cell) for cell in line])
+        except ValueError:
+            if number > 1:
+                raise InputError(f"{path}: row {number} holds what is no number") from None
+        if len(line) != len(lines[0]):
+            raise InputError(f"{path}: row {number} has {len(line)} cells, not {len(lines[0])}")
+    return np.asarray(found, dtype=np.float64)
 
 
 def _wide_parquet(path: Path) -> NDArray[Any]:

@@ -1,7 +1,9 @@
-"""Results as files of columns: Parquet or npz."""
+"""Results as files of columns: Parquet, npz or CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import IO, Any
@@ -12,11 +14,11 @@ from numpy.typing import NDArray
 from symdp.durable import replace_file
 from symdp.errors import InputError, suggestion
 
-FORMATS = ("parquet", "npz")
+FORMATS = ("parquet", "npz", "csv")
 
 
 def format_of(path: Path) -> str:
-    """Return "parquet" or "npz" by a file's name; InputError for any other.
+    """Return "parquet", "npz" or "csv" by a file's name; InputError for any other.
 
     Examples
     --------
@@ -26,7 +28,7 @@ def format_of(path: Path) -> str:
     name = path.suffix.lower().removeprefix(".")
     if name not in FORMATS:
         hint = suggestion(name, FORMATS) if name else ""
-        raise InputError(f"{path}: the name must end in .parquet or .npz{hint}")
+        raise InputError(f"{path}: the name must end in .csv, .npz or .parquet{hint}")
     if name == "parquet":
         pyarrow()
     return name
@@ -45,8 +47,20 @@ def pyarrow() -> Any:
 
 
 def write_columns(columns: dict[str, NDArray[Any]], meta: dict[str, str], path: Path) -> None:
-    """Write columns of equal length as Parquet or npz."""
-    if format_of(path) == "npz":
+    """Write columns of equal length as Parquet, npz or CSV, every number a full double."""
+    kind = format_of(path)
+    if kind == "csv":
+        values = [column.tolist() for column in columns.values()]
+
+        def write(part: IO[bytes]) -> None:
+            text = io.TextIOWrapper(part, encoding="utf-8", newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(zip(*values, strict=True))
+            text.flush()
+            text.detach()
+
+    elif kind == "npz":
         extra = np.asarray(json.dumps(meta))
 
         def write(part: IO[bytes]) -> None:

@@ -161,7 +161,7 @@ class IndividualResult:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write one row a record to a .parquet or .npz file, complete or not at all.
+        """Write one row a record to a .csv, .npz or .parquet file, complete or not at all.
 
         Raises
         ------

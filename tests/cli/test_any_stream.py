@@ -1,0 +1,76 @@
+"""Answers survive any encoding, and a stream that cannot be written is one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from symdp.cli import main
+from symdp.cli.encoding import in_words
+
+ASK = ("epsilon", "gaussian", "sigma=4", "-n", "3", "--delta", "1e-5")
+
+
+def run(*words, encoding="utf-8", **streams):
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "symdp", *words]
+    return subprocess.run(command, check=False, env=environment, timeout=100, **streams)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_every_encoding_has_an_answer(encoding):
+    ran = run(*ASK, encoding=encoding, capture_output=True)
+    assert ran.returncode == 0
+    assert ran.stdout.decode("ascii").startswith("epsilon(delta = 1e-05) = 1.69803520477\n")
+    wrong = run(*ASK[:-1], "2", encoding=encoding, capture_output=True)
+    assert wrong.returncode == 2
+    assert wrong.stderr == b"symdp: --delta 2: delta must lie strictly between 0 and 1\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("words", [ASK, ("list",)])
+def test_a_full_disk_is_one_sentence(words):
+    with open("/dev/full", "wb") as full:
+        ran = run(*words, stdout=full, stderr=subprocess.PIPE)
+    assert ran.returncode == 1
+    assert b"standard output cannot be written" in ran.stderr
+    assert ran.stderr.count(b"\n") == 1
+
+
+def test_a_closed_output_is_one_sentence():
+    words = " ".join(ASK)
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f"'{sys.executable}' -m symdp {words} >&-"],
+        check=False, stderr=subprocess.PIPE, timeout=100,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(b"symdp: the standard output is closed")
+    assert ran.stderr.count(b"\n") == 1
+
+
+def test_words_for_letters():
+    assert in_words("Σ μ² ≤ ρ·∞ → λ₁ café „x“") == 'Sigma mu^2 <= rho*oo -> lambda1 cafe ?x"'
+    assert in_words("plain") == "plain"
+
+
+def test_norms_and_results_as_csv(tmp_path, capsys):
+    norms, found = tmp_path / "norms.csv", tmp_path / "out.csv"
+    norms.write_text("first,second\n0.5,1.5\n1,0\n", encoding="utf-8")
+    words = ["--multiplier", "2", "--clip", "1", "--rate", "1", "--delta", "1e-5"]
+    words += ["--layout", "records-steps", "--grid", "norm:4", "--fixed"]
+    assert main(["individual", str(norms), *words, "-o", str(found)]) == 0
+    assert "1 of 4 norms lie above the clip" in capsys.readouterr().err
+    head, *rows = found.read_text(encoding="utf-8").splitlines()
+    assert head.split(",")[0] in ("record", "id", "value", "epsilon")
+    assert len(rows) == 2
+    np.save(tmp_path / "one.npy", np.array([0.5, 1.0, 0.0]))
+    assert main(["individual", str(tmp_path / "one.npy"), *words]) == 0
+    assert "ε of 3 records" in capsys.readouterr().out
+    norms.write_text("1,2\n3,x\n", encoding="utf-8")
+    assert main(["individual", str(norms), *words]) == 2
+    assert "row 2 holds what is no number" in capsys.readouterr().err
