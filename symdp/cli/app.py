@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from symdp.cli import options
+from symdp.cli.audit import audit
 from symdp.cli.calibrate import calibrate
 from symdp.cli.card import card
 from symdp.cli.catalogue import list_mechanisms, list_methods
@@ -85,8 +86,8 @@ def epsilon(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_mechanisms, "methods": list_methods, "derive": derive, "delta": delta,
     "epsilon": epsilon, "curve": curve, "verify": verify, "certify": certify, "check": check,
-    "calibrate": calibrate, "train": train, "card": card, "tradeoff": tradeoff, "report": report,
-    "individual": individual,
+    "calibrate": calibrate, "train": train, "card": card, "tradeoff": tradeoff, "audit": audit,
+    "report": report, "individual": individual,
 }  # fmt: skip
 for name, command in _COMMANDS.items():
     app.command(name, epilog=epilog(name))(command)

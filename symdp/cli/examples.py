@@ -38,6 +38,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
     ),
     "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
+    "audit": (
+        "symdp audit --tp 90/100 --fp 5/100 --delta 1e-5",
+        "symdp audit gaussian sigma=5 -n 1 --tp 200/400 --fp 40/400",
+    ),
     "train": (f"symdp train {_RUN} --delta 1e-5", f"symdp train {_PLAN} --delta 1e-5"),
     "card": (f"symdp card {_RUN} -o card.json", "symdp card --check card.json"),
     "ledger": (
