@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation, derive, derive_cases
     from symdp.derive.epoch import derive_epoch
     from symdp.errors import AccuracyError, InputError, SymdpError
-    from symdp.law.standalone import to_c, to_python
+    from symdp.law.standalone import to_c, to_javascript, to_python
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
     from symdp.questions.calibrate import Calibration
@@ -62,6 +62,7 @@ __all__ = [
     "sweep",
     "tail_value",
     "to_c",
+    "to_javascript",
     "to_python",
     "training",
 ]
@@ -92,6 +93,7 @@ _HOMES = {
     "sweep": "symdp.questions.sweep",
     "tail_value": "symdp.balls.tail_values",
     "to_c": "symdp.law.standalone",
+    "to_javascript": "symdp.law.standalone",
     "to_python": "symdp.law.standalone",
     "training": "symdp.questions.training",
 }

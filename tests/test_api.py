@@ -37,6 +37,7 @@ PUBLIC = [
     "sweep",
     "tail_value",
     "to_c",
+    "to_javascript",
     "to_python",
     "training",
 ]

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from symdp.derive.present import Presented
     from symdp.model.mechanism import Mechanism
 
-_PROGRAMS = ("python", "c")
+_PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
-FORMATS = ("text", "latex", "mathml", "python", "c", "json")
+FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json")
 _LONGEST = 1e6  # seconds
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
 _FOR_NUMBERS = 60.0  # seconds for the law in numbers and the tail constants
-_TABLE = 40.0  # seconds more for a program, which may hold a table of the loss
 _LEAST_WIDTH = 40  # columns; narrower formulas are all indent
 _SAMPLE = "ρ₃ K″ √ ≤ − ℓ"  # what a stream must be able to print for Unicode formulas
 
@@ -44,7 +43,11 @@ def derive(
     ] = "2",
     form: Annotated[
         str,
-        typer.Option("--format", metavar="FORMAT", help="text, latex, mathml, python, c or json."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="text, latex, mathml, json, or a program: python, c, javascript.",
+        ),
     ] = "text",
     only: Annotated[
         str | None,
@@ -73,7 +76,7 @@ def derive(
     direction: options.OneDirection = "remove",
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="With c or python: the exact accountant, not the estimate."),
+        typer.Option("--exact", help="Accepted as before; every program is the exact accountant."),
     ] = False,
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
@@ -87,7 +90,7 @@ def derive(
     if keys and form not in _SECTIONED:
         raise InputError(f"--only needs --format {', '.join(_SECTIONED)}, not {form}")
     if exact and form not in _PROGRAMS:
-        raise InputError(f"--exact needs --format {' or '.join(_PROGRAMS)}, not {form}")
+        raise InputError(f"--exact needs --format {', '.join(_PROGRAMS)}, not {form}")
     if not 0 <= limit <= _LONGEST:
         raise InputError(f"--time-limit {limit:g}: it must be from 0 to {_LONGEST:g} seconds")
     at = None if epsilon is None else words.real(epsilon, "--epsilon")
@@ -97,9 +100,9 @@ def derive(
         raise InputError("-n puts numbers in: give --epsilon E as well")
     with working(f"derivation of {job.subject}"):
         mechanism = job.build_mechanism()
-        end_after_work(limit + _GRACE + (_TABLE if form in _PROGRAMS else 0.0))
+        end_after_work(limit + _GRACE)
         with job.of_its_file():
-            text = _derived(mechanism, side, terms, form, keys, limit, exact)
+            text = _derived(mechanism, side, terms, form, keys, limit)
             if at is not None:
                 text = _with_values(text, job, mechanism, side, terms, at, form)
     print(text, end="")
@@ -107,7 +110,7 @@ def derive(
 
 def _derived(
     mechanism: Mechanism, side: str, order: int, form: str, only: tuple[str, ...],
-    time_limit: float, exact: bool,
+    time_limit: float,
 ) -> str:  # fmt: skip
     from symdp.derive import derive, derive_cases, derive_epoch
     from symdp.model.allocation import has_no_single_pair
@@ -121,9 +124,9 @@ def _derived(
         return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order, only)
     if form in _PROGRAMS:
         derivation = derive(mechanism, side, time_limit)
-        from symdp.law.standalone import to_c, to_python
+        from symdp.law.standalone import to_program
 
-        return (to_c if form == "c" else to_python)(derivation, order, exact=exact)
+        return to_program(derivation, form)
     found = derive_cases(mechanism, side, time_limit)
     if len(found) == 1:
         return _WRITERS[form](found[0], order, only)

@@ -14,7 +14,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp derive laplace",
         "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
         "symdp derive examples/logistic.toml --format latex",
-        "symdp derive gaussian --format c --exact",
+        "symdp derive gaussian --format javascript",
     ),
     "delta": (
         "symdp delta laplace b=2 -n 1 --epsilon 0.4",

@@ -1,23 +1,9 @@
-"""Accountants that stand alone: one mechanism written out in Python or C."""
+"""Accountants that stand alone: one mechanism written out in Python, C or JavaScript."""
 
 from __future__ import annotations
 
-from symdp.emit.standalone.c import to_c
-from symdp.emit.standalone.exact import ExactModel, ExactPiece, to_exact_c, to_exact_python
-from symdp.emit.standalone.model import Argument, ClosedForm, Model, Points
-from symdp.emit.standalone.python import to_python
-from symdp.emit.standalone.tape import NoTapeError
+from symdp.emit.standalone.lines import NoLinesError
+from symdp.emit.standalone.model import Argument, Model, Piece
+from symdp.emit.standalone.write import LANGUAGES, to_code
 
-__all__ = [
-    "Argument",
-    "ClosedForm",
-    "ExactModel",
-    "ExactPiece",
-    "Model",
-    "NoTapeError",
-    "Points",
-    "to_c",
-    "to_exact_c",
-    "to_exact_python",
-    "to_python",
-]
+__all__ = ["LANGUAGES", "Argument", "Model", "NoLinesError", "Piece", "to_code"]

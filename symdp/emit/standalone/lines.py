@@ -1,7 +1,8 @@
-"""Straight-line programs as lines of C or of Python."""
+"""Straight-line programs as lines of C, JavaScript or Python."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,8 +48,8 @@ def _compared(sign: str) -> _Rule:
     return lambda a, _: f"{a[0]} {sign} {a[1]}"
 
 
-def _branches_in_c(a: Sequence[str], _: Any) -> str:
-    chosen = "NAN"
+def _branches(a: Sequence[str], _: Any) -> str:
+    chosen = "(0.0 / 0.0)"
     for value, condition in reversed(list(zip(a[::2], a[1::2], strict=True))):
         chosen = f"({condition} ? {value} : {chosen})"
     return chosen
@@ -90,42 +91,51 @@ _SAME = (
     "cosh",
     "tanh",
 )
-_C: dict[str, _Rule] = {
+_JAVASCRIPT: dict[str, _Rule] = {
     **_SHARED,
     **{name: _call(name) for name in (*_SAME, "log_ratio", "asin", "acos", "atan")},
     **{name: _call(name) for name in ("asinh", "acosh", "atanh", "erf", "erfc")},
     "integer_power": _power("pow"),
     "power": _call("pow"),
-    "abs": _call("fabs"),
+    "abs": _call("absolute"),
     "sign": lambda a, _: f"({a[0]} > 0.0) - ({a[0]} < 0.0)",
     "ceiling": _call("ceil"),
-    "gamma": _call("tgamma"),
+    "gamma": _call("gamma"),
     "loggamma": _call("lgamma"),
-    "max": _nested("fmax"),
-    "min": _nested("fmin"),
+    "max": _nested("maximum"),
+    "min": _nested("minimum"),
     "and": _joined("&&"),
     "or": _joined("||"),
     "not": lambda a, _: f"!{a[0]}",
-    "piecewise": _branches_in_c,
-    **{
-        name: lambda a, _, name=name: (  # type: ignore[misc]
-            f"{name}({len(a) // 2}, (const double[]) {{{', '.join(a)}}})"
-        )
-        for name in ("log_sum_exp", "unit_log_sum_exp")
-    },
+    "piecewise": _branches,
+    **{name: _call(name) for name in ("log_sum_exp", "unit_log_sum_exp", "careful")},
+}
+
+
+def _listed(name: str, each: int) -> _Rule:
+    """Return a call in C that passes its numbers as an array."""
+    return lambda a, _: f"{name}({len(a) // each}, (const double[]) {{{', '.join(a)}}})"
+
+
+_C: dict[str, _Rule] = {
+    **_JAVASCRIPT,
+    "gamma": _call("tgamma"),
+    "log_sum_exp": _listed("log_sum_exp", 2),
+    "unit_log_sum_exp": _listed("unit_log_sum_exp", 2),
+    "careful": _listed("careful", 1),
 }
 _PYTHON: dict[str, _Rule] = {
     **_SHARED,
     **{name: _call(f"np.{name}") for name in (*_SAME, "sign")},
     **{name: _call(f"np.arc{name[1:]}") for name in ("asin", "acos", "atan")},
     **{name: _call(f"np.arc{name[1:]}") for name in ("asinh", "acosh", "atanh")},
-    **{name: _call(f"_{name}") for name in ("erf", "erfc", "gamma", "log_ratio")},
-    **{name: _call(f"_{name}") for name in ("log_sum_exp", "unit_log_sum_exp")},
+    **{name: _call(name) for name in ("erf", "erfc", "gamma", "log_ratio")},
+    **{name: _call(name) for name in ("log_sum_exp", "unit_log_sum_exp", "careful")},
     "integer_power": _power("np.power"),
     "power": _call("np.power"),
     "abs": _call("np.abs"),
     "ceiling": _call("np.ceil"),
-    "loggamma": _call("_lgamma"),
+    "loggamma": _call("lgamma"),
     "max": _nested("np.maximum"),
     "min": _nested("np.minimum"),
     "and": _joined("&"),
@@ -133,19 +143,32 @@ _PYTHON: dict[str, _Rule] = {
     "not": _call("np.logical_not"),
     "piecewise": _branches_in_python,
 }
-RULES: Mapping[str, Mapping[str, _Rule]] = {"c": _C, "python": _PYTHON}
+RULES: Mapping[str, Mapping[str, _Rule]] = {
+    "c": _C,
+    "javascript": _JAVASCRIPT,
+    "python": _PYTHON,
+}
+_DECLARED = {"c": "double {} = {};", "javascript": "const {} = {};", "python": "{} = {}"}
+INFINITY = {"c": "INFINITY", "javascript": "INFINITY", "python": "np.inf"}
+_PLAIN = ("add", "mul", "integer_power")  # of inputs: rounded once or twice, whatever cancels
 
 
 def lines(
-    program: Program, language: str, arguments: Sequence[str], constants: Sequence[str]
+    program: Program,
+    language: str,
+    arguments: Sequence[str],
+    constants: Sequence[str],
+    relative: Sequence[int] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Return the assignments of a program, and what holds each of its results.
 
     Parameters
     ----------
     program : what to write
-    language : "c" or "python"
+    language : "c", "javascript" or "python"
     arguments, constants : what stands for the program's symbols and constants
+    relative : of numbers: the results whose relative accuracy counts; where rounded numbers cancel
+        in one of these or under a logarithm, the code refuses
 
     Raises
     ------
@@ -161,16 +184,26 @@ def lines(
     (['double v2 = exp(x);', 'double v3 = (2.0) * (v2);'], ['v3'])
     """
     named = [*arguments, *constants]
+    plain = set(range(len(named)))
+    guarded: set[int] = set()
+    if relative is not None:
+        guarded = {k for step in program.steps if step.operation == "log" for k in step.operands}
+        guarded |= {program.results[i] for i in relative}
     written = []
     for step in program.steps:
-        rule = RULES[language].get(step.operation)
+        operation, slot = step.operation, len(named)
+        if operation in _PLAIN and plain.issuperset(step.operands):
+            plain.add(slot)
+        elif operation == "add" and slot in guarded:
+            operation = "careful"
+        rule = RULES[language].get(operation)
         if rule is None:
             raise NoLinesError(
-                f"the function '{step.operation}' is not in standalone code; the package has it"
+                f"no program has the function '{operation}' of this density; the package has it"
             )
-        name = f"v{len(named)}"
-        text = rule([named[slot] for slot in step.operands], step.detail)
-        written.append(f"double {name} = {text};" if language == "c" else f"{name} = {text}")
+        name = f"v{slot}"
+        text = rule([named[k] for k in step.operands], step.detail)
+        written.append(_DECLARED[language].format(name, text))
         named.append(name)
     return written, [named[slot] for slot in program.results]
 
@@ -183,6 +216,6 @@ def literal(constant: Any, language: str) -> str:
     ('0.3333333333333333', '-np.inf')
     """
     value = float(compile_numpy(constant, [])())
-    if value in (float("inf"), float("-inf")):
-        return ("-" if value < 0 else "") + ("INFINITY" if language == "c" else "np.inf")
+    if math.isinf(value):
+        return ("-" if value < 0 else "") + INFINITY[language]
     return f"({value!r})" if value < 0 else repr(value)

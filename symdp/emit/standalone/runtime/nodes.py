@@ -1,84 +1,231 @@
-"""A privacy loss as weighted points, in NumPy: for mechanisms whose K has no closed form."""
+"""The law of one step as nodes: of panels that are halved until they agree, or outcomes."""
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-from typing import Any
-
-import numpy as np
-
-from symdp.emit.standalone.runtime.saddlepoint import _TooFar
+from symdp.emit.standalone.runtime.mechanism import (
+    FLAT,
+    INTEGERS,
+    KIND,
+    LOSS,
+    LOWER,
+    PIECES,
+    PLACES,
+    POINTS,
+    UPPER,
+    WEIGHTS,
+    loss_at,
+)
+from symdp.emit.standalone.runtime.outline import (
+    CLOSE,
+    DEEPEST,
+    GAUSS,
+    HEAVY,
+    MOST_NODES,
+    MOST_TURN,
+    NEGLIGIBLE,
+    ROUGH,
+    Law,
+    Panels,
+    height,
+    outline,
+)
+from symdp.emit.standalone.runtime.primitives import (
+    INFINITY,
+    Vector,
+    absolute,
+    exp,
+    fail,
+    filled,
+    gathered,
+    isfinite,
+    joined,
+    kept,
+    largest,
+    largest_of,
+    log,
+    maximum,
+    minimum,
+    repeated,
+    size,
+    steps,
+    sums_of,
+    tiled,
+    total,
+    where,
+)
 
 # ---- emitted from here on ----
 
 
-class _NodeLaw:
-    """K(t) = log sum_j p_j exp(t l_j), the l_j given as distances from their mean.
-
-    n steps multiply every rounding error, so n mean - epsilon is formed exactly and K - t mean is
-    built from e^x - 1 - x, which is accurate relative to itself.
-    """
-
-    def __init__(
-        self,
-        count: int,
-        centred: Any,
-        log_weight: Any,
-        mean: tuple[float, float],
-        facts: tuple[float, tuple[float, float], tuple[float, float], tuple[float, float]],
-    ) -> None:
-        self.count = count
-        self._centred, self._log_weight = centred, log_weight
-        self._weight = np.exp(log_weight)
-        self._mean = Fraction(mean[0]) + Fraction(mean[1])
-        self.log_finite_mass, self.domain, self.loss_range, self._tilts = facts
-
-    def exponent(self, tilt: float, order: int, epsilon: float) -> list[float]:
-        if not self._tilts[0] <= tilt <= self._tilts[1]:
-            raise _TooFar
-        height = self._log_weight + tilt * self._centred
-        weight = np.exp(height - height.max())
-        weight /= weight.sum()
-        shift = float(weight @ self._centred)
-        deviation = self._centred - shift
-        residue = float(weight @ deviation)
-        deviation = deviation - residue
-        moments, power = [1.0, 0.0], weight * deviation
-        for _ in range(2, order + 1):
-            power = power * deviation
-            moments.append(float(power.sum()))
-        cumulants = [0.0, shift + residue]
-        for j in range(2, order + 1):
-            lower = math.fsum(
-                math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
-            )
-            cumulants.append(moments[j] - lower)
-        drift = float(self.count * self._mean - Fraction(epsilon))
-        values = [self.count * cumulant for cumulant in cumulants]
-        values[0] = tilt * drift + self.count * self._excess(tilt, height)
-        values[1] += drift
-        return values[: order + 1]
-
-    def _excess(self, tilt: float, height: Any) -> float:
-        """Return K(t) - t mean."""
-        top = float(height.max())
-        if top > 30.0:
-            return top + math.log(float(np.exp(height - top).sum()))
-        x = tilt * self._centred
-        near = self._weight * _exponential_remainder(np.minimum(x, 1.0))
-        far = np.exp(height) - self._weight * (1.0 + x)
-        ratio = math.fsum(np.where(x < 1.0, near, far).tolist())
-        return math.log1p(ratio / math.exp(self.log_finite_mass)) + self.log_finite_mass
+def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Panels:
+    """Look at panels from a to b."""
+    panels = Panels()
+    number = size(a)
+    half = repeated(0.5 * (b - a), GAUSS)
+    x = repeated(0.5 * (a + b), GAUSS) + half * tiled(PLACES, number)
+    density = height(piece, x, law.c, law.side, 0.0)
+    loss = law.side * loss_at(piece, x, law.c)
+    weight = half * tiled(WEIGHTS, number)
+    panels.density, panels.loss, panels.weight = density, loss, weight
+    panels.low = sums_of(weight * exp(density - peaks[0]), GAUSS)
+    halfway, full = 0.5 * law.reach, law.reach
+    if size(peaks) > 1:
+        seen = where(density > -INFINITY, density + halfway * loss, -INFINITY)
+        panels.middle = sums_of(weight * exp(seen - peaks[1]), GAUSS)
+        seen = where(density > -INFINITY, density + full * loss, -INFINITY)
+        panels.high = sums_of(weight * exp(seen - peaks[2]), GAUSS)
+    else:
+        panels.middle, panels.high = panels.low, panels.low
+    most = largest_of(where(density > -INFINITY, loss, -INFINITY), GAUSS)
+    least = -largest_of(where(density > -INFINITY, -loss, -INFINITY), GAUSS)
+    panels.turn = where(most > least, most - least, 0.0)
+    return panels
 
 
-def _exponential_remainder(x: Any) -> Any:
-    """Return e^x - 1 - x = 2 sinh(x/2)^2 + (sinh x - x), the last part by its series near 0."""
-    small = np.clip(x, -0.5, 0.5)
-    square = small * small
-    series = 1.0 + square / 210.0
-    for divisor in (156.0, 110.0, 72.0, 42.0, 20.0):
-        series = 1.0 + series * (square / divisor)
-    half = np.sinh(0.5 * small)
-    near = 2.0 * half * half + small * square * series / 6.0
-    return np.where(np.abs(x) < 0.5, near, np.expm1(x) - x)
+def share_of(panels: Panels, sums: Vector) -> Vector:
+    """Return the largest part that a panel has of the three integrals."""
+    return maximum(panels.low / sums[0], maximum(panels.middle / sums[1], panels.high / sums[2]))
+
+
+def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
+    """Add nodes to a law; return how many there are."""
+    law.loss = joined(law.loss, loss)
+    law.log_weight = joined(law.log_weight, log_weight)
+    law.atomic = joined(law.atomic, filled(size(loss), flat))
+    if size(law.loss) > MOST_NODES:
+        fail("too few steps for this program: the loss needs too many nodes")
+    return size(law.loss)
+
+
+def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
+    """Add the nodes of a piece of the real line: panels are halved until they agree."""
+    places = outline(piece, law.c, low, high)
+    number = size(places) - 1
+    if number < 1:
+        fail("no mass is seen on a piece of the support")
+    a, b = gathered(places, 0, number), gathered(places, 1, number)
+    a, b = kept(a, b > a), kept(b, b > a)
+    number = size(a)
+    half = repeated(0.5 * (b - a), GAUSS)
+    x = repeated(0.5 * (a + b), GAUSS) + half * tiled(PLACES, number)
+    peaks = filled(1, largest(height(piece, x, law.c, law.side, 0.0)))
+    if peaks[0] == -INFINITY:
+        return 0.0
+    if is_lost == 0.0:
+        top = largest(height(piece, x, law.c, law.side, 0.5 * law.reach))
+        peaks = joined(peaks, filled(1, top))
+        top = largest(height(piece, x, law.c, law.side, law.reach))
+        peaks = joined(peaks, filled(1, top))
+    whole = measured(law, piece, a, b, peaks)
+    sums = joined(
+        filled(1, total(whole.low)),
+        joined(filled(1, total(whole.middle)), filled(1, total(whole.high))),
+    )
+    if not isfinite(sums[0] + sums[1] + sums[2]):
+        law.far = 1.0
+        return 0.0
+    sums = maximum(sums, 1e-300)
+    share = share_of(whole, sums)
+    if (not isfinite(low) and share[0] > 1e-9) or (
+        not isfinite(high) and share[size(share) - 1] > 1e-9
+    ):
+        law.far = 1.0
+        return 0.0
+    inner = 0.0 if FLAT[piece] > 0.0 else law.frequency
+    outer = 0.0 if FLAT[piece] > 0.0 else law.outer
+    low_sum, middle_sum, high_sum = whole.low, whole.middle, whole.high
+    for depth in range(DEEPEST + 1):
+        middle = 0.5 * (a + b)
+        left = measured(law, piece, a, middle, peaks)
+        right = measured(law, piece, middle, b, peaks)
+        off = maximum(
+            absolute(left.low + right.low - low_sum) / sums[0],
+            maximum(
+                absolute(left.middle + right.middle - middle_sum) / sums[1],
+                absolute(left.high + right.high - high_sum) / sums[2],
+            ),
+        )
+        if largest(where(off >= 0.0, 0.0, 1.0)) > 0.0:  # no number
+            law.far = 1.0
+            return 0.0
+        share = maximum(share_of(left, sums), share_of(right, sums))
+        turn = maximum(left.turn, right.turn)
+        turns = (share > NEGLIGIBLE) & (turn * inner > MOST_TURN)
+        turns = turns | ((share > HEAVY / law.count) & (turn * outer > MOST_TURN))
+        again = ((off > CLOSE) | turns) & (middle > a) & (middle < b)
+        if depth == DEEPEST:
+            again = again & (a > b)
+        if largest(where(again, 0.0, off)) > ROUGH:
+            fail("the density is too rough for this program")
+        seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
+        every = repeated(seen, GAUSS)
+        flat = FLAT[piece]
+        add_nodes(law, kept(left.loss, every), kept(log(left.weight) + left.density, every), flat)
+        add_nodes(
+            law, kept(right.loss, every), kept(log(right.weight) + right.density, every), flat
+        )
+        low_sum = joined(kept(left.low, again), kept(right.low, again))
+        middle_sum = joined(kept(left.middle, again), kept(right.middle, again))
+        high_sum = joined(kept(left.high, again), kept(right.high, again))
+        halves = joined(kept(middle, again), kept(b, again))
+        a = joined(kept(a, again), kept(middle, again))
+        b = halves
+        if size(a) == 0:
+            return 1.0
+    return 0.0
+
+
+def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
+    """Add the outcomes of a law on integers, as far as three tilts see them."""
+    start = low if isfinite(low) else (high if isfinite(high) else 0.0)
+    reach = 256.0
+    tilt = 0.0 if is_lost > 0.0 else law.reach
+    while reach < 2e6:
+        first, last = maximum(low, start - reach), minimum(high, start + reach)
+        x = first + steps(last - first + 1.0)
+        plain = height(piece, x, law.c, law.side, 0.0)
+        half = height(piece, x, law.c, law.side, 0.5 * tilt)
+        tilted = height(piece, x, law.c, law.side, tilt)
+        nearest = maximum(
+            plain - largest(plain), maximum(half - largest(half), tilted - largest(tilted))
+        )
+        count = size(x)
+        if (first == low or nearest[0] < -60.0) and (last == high or nearest[count - 1] < -60.0):
+            seen = nearest > -60.0
+            loss = law.side * loss_at(piece, x, law.c)
+            return add_nodes(law, kept(loss, seen), kept(plain, seen), 1.0)
+        reach = 4.0 * reach
+    law.far = 1.0
+    return 0.0
+
+
+def build(law: Law) -> float:
+    """Lay the nodes of one step; `far` says that there is no M(reach)."""
+    law.loss, law.log_weight, law.atomic = filled(0, 0.0), filled(0, 0.0), filled(0, 0.0)
+    law.far, law.ready = 0.0, 0.0
+    for piece in range(PIECES):
+        sign = law.side * KIND[piece]
+        low, high = law.c[LOWER[piece]], law.c[UPPER[piece]]
+        lost = 1.0 if sign > 0.0 else 0.0
+        if sign >= 0.0 and law.far == 0.0:
+            if POINTS > 0.0:
+                loss = law.side * law.c[LOSS[piece]]
+                add_nodes(
+                    law, filled(1, loss), log(filled(1, low if law.side > 0.0 else high)), 1.0
+                )
+            elif INTEGERS > 0.0:
+                add_integers(law, piece, low, high, lost)
+            else:
+                add_interval(law, piece, low, high, lost)
+    if law.far > 0.0:
+        return 0.0
+    mass = total(exp(law.log_weight))
+    if not absolute(mass - 1.0) < 1e-9:
+        fail("the density does not add up to one at these values")
+    log_weight = law.log_weight - log(mass)
+    law.escaped = total(where(law.loss == INFINITY, exp(log_weight), 0.0))
+    finite = (absolute(law.loss) < INFINITY) & (log_weight > -INFINITY)
+    law.loss, law.atomic = kept(law.loss, finite), kept(law.atomic, finite)
+    law.log_weight = kept(log_weight, finite)
+    law.ready = 1.0
+    return 1.0

@@ -1,0 +1,54 @@
+#ifdef ACCOUNTANT_MAIN
+static int read_number(const char *text, double *value)
+{
+    char *rest;
+    *value = strtod(text, &rest);
+    if (rest != text && *rest == '/') {
+        const char *below = rest + 1;
+        double divisor = strtod(below, &rest);
+        if (rest == below) return 0;
+        *value /= divisor;
+    }
+    return rest != text && *rest == '\0' && isfinite(*value);
+}
+
+static int complain(const char *what, const char *name)
+{
+    fprintf(stderr, "%s%s\n", what, name);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    double p[ARGUMENTS + 3] = { 0 }, found = 0.0;
+    char given[ARGUMENTS + 3] = { 0 };
+    const char *direction = "both";
+    for (int i = 1; i < argc; i++) {
+        const char *equals = strchr(argv[i], '=');
+        int place = -1;
+        if (!strcmp(argv[i], "remove") || !strcmp(argv[i], "add") || !strcmp(argv[i], "both")) {
+            direction = argv[i];
+            continue;
+        }
+        for (int k = 0; equals && k < ARGUMENTS + 3; k++)
+            if (strlen(NAMES[k]) == (size_t) (equals - argv[i])
+                && !strncmp(NAMES[k], argv[i], (size_t) (equals - argv[i])))
+                place = k;
+        if (place < 0) return complain("unknown: ", argv[i]);
+        if (!read_number(equals + 1, &p[place])) return complain("no finite number: ", argv[i]);
+        given[place] = 1;
+    }
+    int asked = given[1] ? 1 : 0;
+    for (int k = 0; k < ARGUMENTS + 3; k++)
+        if (!given[k] && k != 1 - asked) return complain("a value is missing: ", NAMES[k]);
+    const char *wrong = answer(asked ? 'e' : 'l', &p[asked], 1, p[2], p + 3, direction, &found);
+    if (wrong) {
+        fprintf(stderr, "no answer: %s\n", wrong);
+        return 1;
+    }
+    if (asked) printf("epsilon = %.15g\n", found);
+    else if (found > -700.0 || found == -INFINITY) printf("delta = %.15g\n", exp(found));
+    else printf("delta = exp(%.15g)\n", found);
+    return 0;
+}
+#endif

@@ -1,0 +1,20 @@
+"""What each emitted file puts before the accountant: the tables and functions of one mechanism."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PIECES, POINTS, INTEGERS, LEAST, LARGEST = 0, 0, 0, 0, 0
+KIND: Any = None  # 1: P alone, −1: Q alone
+FLAT: Any = None  # whether the loss is constant
+LOWER: Any = None  # places of a piece's ends among the constants
+UPPER: Any = None
+LOSS: Any = None
+SERIES_LOW: Any = None
+SERIES_HIGH: Any = None
+PLACES: Any = None
+WEIGHTS: Any = None
+log_p: Any = None
+log_q: Any = None
+loss_at: Any = None
+term: Any = None

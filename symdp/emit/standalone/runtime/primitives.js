@@ -1,0 +1,104 @@
+const INFINITY = Infinity, PI = Math.PI;
+const { exp, expm1, log, log1p, sqrt, sin, cos, tan, sinh, cosh, tanh, asin, acos, atan, asinh,
+  acosh, atanh, atan2, floor, ceil, pow, sign } = Math;
+const absolute = Math.abs, power = Math.pow, isfinite = Number.isFinite;
+const hypot = (a, b) => Math.sqrt(a * a + b * b);
+const maximum = (a, b) => (a > b || a !== a ? a : b);
+const minimum = (a, b) => (a < b || a !== a ? a : b);
+const fail = (message) => { throw new Error(message); };
+const size = (v) => v.length;
+const filled = (count, value) => new Float64Array(count).fill(value);
+function steps(count) {
+  const r = new Float64Array(count);
+  for (let i = 0; i < count; i++) r[i] = i;
+  return r;
+}
+const ordered = (v) => Float64Array.from(v).sort();
+const gathered = (v, start, count) => v.slice(start, start + count);
+const ranking = (v) => steps(v.length).sort((i, j) => v[i] - v[j]);
+function taken(v, places) {
+  const r = new Float64Array(places.length);
+  for (let i = 0; i < r.length; i++) r[i] = v[places[i]];
+  return r;
+}
+function repeated(v, n) {
+  const r = new Float64Array(v.length * n);
+  for (let i = 0; i < v.length; i++) r.fill(v[i], i * n, (i + 1) * n);
+  return r;
+}
+function tiled(v, n) {
+  const r = new Float64Array(v.length * n);
+  for (let i = 0; i < n; i++) r.set(v, i * v.length);
+  return r;
+}
+function joined(a, b) {
+  const r = new Float64Array(a.length + b.length);
+  r.set(a);
+  r.set(b, a.length);
+  return r;
+}
+function kept(v, mask) {
+  const r = new Float64Array(v.length);
+  let n = 0;
+  for (let i = 0; i < v.length; i++) if (mask[i] !== 0) r[n++] = v[i];
+  return r.slice(0, n);
+}
+function sums_of(v, n) {
+  const r = new Float64Array(v.length / n);
+  for (let i = 0; i < v.length; i++) r[floor(i / n)] += v[i];
+  return r;
+}
+function largest_of(v, n) {
+  const r = new Float64Array(v.length / n).fill(-Infinity);
+  for (let i = 0; i < v.length; i++) r[floor(i / n)] = maximum(v[i], r[floor(i / n)]);
+  return r;
+}
+const log_ratio = (d, a, b) => (absolute(d) < 0.5 * absolute(b) ? log1p(d / b) : log(a) - log(b));
+function log_sum_exp(...pairs) {
+  let best = 0, peak = -Infinity, rest = 0;
+  for (let k = 0; k < pairs.length; k += 2) {
+    const height = pairs[k] > 0 ? log(pairs[k]) + pairs[k + 1] : -Infinity;
+    if (height > peak) [peak, best] = [height, k];
+  }
+  const top = pairs[best], at = pairs[best + 1];
+  if (!isfinite(at)) return at;
+  for (let k = 0; k < pairs.length; k += 2)
+    if (k !== best) rest += pairs[k] * exp(pairs[k + 1] - at) / top;
+  return at + log(top) + log1p(rest);
+}
+function unit_log_sum_exp(...pairs) {
+  let sum = 0;
+  for (let k = 0; k < pairs.length; k += 2) if (pairs[k + 1] !== 0) sum += pairs[k] * expm1(pairs[k + 1]);
+  return sum > -0.5 && isfinite(sum) ? log1p(sum) : log_sum_exp(...pairs);
+}
+function careful(...parts) {
+  let sum = 0, most = 0;
+  for (const part of parts) { sum += part; most = maximum(most, absolute(part)); }
+  if (absolute(sum) < 1e-3 * most) fail("digits cancel in double precision at these values; the package answers");
+  return sum;
+}
+/* Stirling's series beyond 16; below, the recurrence multiplies up. */
+function lgamma(x) {
+  if (!(x > 0)) return NaN;
+  if (x === 1 || x === 2) return 0;
+  let shift = 1;
+  while (x < 16) { shift *= x; x += 1; }
+  const y = 1 / (x * x);
+  const tail = (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y * (1 / 1188 - y * (691 / 360360 - y / 156)))))) / x;
+  return (x - 0.5) * log(x) - x + 0.9189385332046727418 + tail - log(shift);
+}
+const gamma = (x) => exp(lgamma(x));
+/* the series of erf, and the continued fraction of erfc */
+function erf(x) {
+  const z = absolute(x);
+  if (z > 2) return sign(x) * (1 - erfc(z));
+  let part = x, sum = x;
+  for (let k = 1; absolute(part) > 1e-18 * absolute(sum); k++) { part *= (2 * x * x) / (2 * k + 1); sum += part; }
+  return (2 / sqrt(PI)) * exp(-x * x) * sum;
+}
+function erfc(x) {
+  if (x < 2) return 1 - erf(x);
+  let f = 0;
+  for (let k = 120; k > 0; k--) f = (0.5 * k) / (x + f);
+  return exp(-x * x) / (sqrt(PI) * (x + f));
+}

@@ -1,0 +1,136 @@
+"""What the accountant is written in, for NumPy: its names say what each does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+# ---- emitted from here on ----
+
+Number = Any
+Vector = Any
+INFINITY, PI = math.inf, math.pi
+exp, expm1, log, log1p, sqrt, sin, cos = np.exp, np.expm1, np.log, np.log1p, np.sqrt, np.sin, np.cos
+power, atan2, hypot, floor, absolute = np.power, np.arctan2, np.hypot, np.floor, np.abs
+where, maximum, minimum, isfinite, ordered = np.where, np.maximum, np.minimum, np.isfinite, np.sort
+repeated, tiled = np.repeat, np.tile
+
+
+class NoAnswerError(ArithmeticError):
+    """No number can be given; the message says why."""
+
+
+def fail(message: str) -> None:
+    """Give no answer, and say why."""
+    raise NoAnswerError(message)
+
+
+def size(v: Any) -> int:
+    """Return how many numbers a vector holds."""
+    return int(v.size)
+
+
+def filled(count: int, value: float) -> Any:
+    """Return a vector of one number."""
+    return np.full(count, float(value))
+
+
+def steps(count: float) -> Any:
+    """Return 0, 1, 2, ..."""
+    return np.arange(float(count))
+
+
+def joined(a: Any, b: Any) -> Any:
+    """Return one vector after another."""
+    return np.concatenate([a, b])
+
+
+def kept(v: Any, mask: Any) -> Any:
+    """Return the numbers where a mask holds."""
+    return v[mask != 0]
+
+
+def gathered(v: Any, start: int, count: int) -> Any:
+    """Return a stretch of a vector."""
+    return v[start : start + count]
+
+
+def ranking(v: Any) -> Any:
+    """Return the places of a vector in the order of its numbers."""
+    return v.argsort()
+
+
+def taken(v: Any, places: Any) -> Any:
+    """Return the numbers at places."""
+    return v[places.astype(int)]
+
+
+def largest(v: Any) -> float:
+    """Return the largest number, or minus infinity."""
+    return float(v.max()) if v.size else -INFINITY
+
+
+def total(v: Any) -> float:
+    """Return a sum with one rounding."""
+    try:
+        return math.fsum(v.tolist())
+    except (OverflowError, ValueError):  # infinite terms
+        return float(v.sum())
+
+
+def summed(v: Any) -> float:
+    """Return a plain sum."""
+    return float(v.sum())
+
+
+def sums_of(v: Any, count: int) -> Any:
+    """Return the sums of equal stretches."""
+    return v.reshape(-1, count).sum(axis=1)
+
+
+def largest_of(v: Any, count: int) -> Any:
+    """Return the largest numbers of equal stretches."""
+    return v.reshape(-1, count).max(axis=1)
+
+
+def _mapped(function: Any) -> Any:
+    return lambda x: np.asarray(np.frompyfunc(function, 1, 1)(x), dtype=float)
+
+
+erf, erfc, gamma, lgamma = map(_mapped, (math.erf, math.erfc, math.gamma, math.lgamma))
+
+
+def log_ratio(difference: Any, a: Any, b: Any) -> Any:
+    """Return log(a/b), the difference given."""
+    near = np.abs(difference) < np.abs(b) / 2
+    return np.where(near, np.log1p(difference / b), np.log(a) - np.log(b))
+
+
+def log_sum_exp(*pairs: Any) -> Any:
+    """Return log of the sum of c exp(a), pairs (c, a), around its largest term."""
+    c, a = (np.stack(np.broadcast_arrays(*pairs)[k::2]).astype(float) for k in (0, 1))
+    pivot = np.where(c > 0, np.log(np.abs(c)) + a, -np.inf).argmax(axis=0)[None]
+    top, peak = np.take_along_axis(c, pivot, 0), np.take_along_axis(a, pivot, 0)
+    shares = c * np.exp(a - peak) / top
+    np.put_along_axis(shares, pivot, 0.0, 0)
+    value = (peak + np.log(top))[0] + np.log1p(shares.sum(axis=0))
+    return np.where(np.isfinite(peak[0]), value, peak[0])
+
+
+def unit_log_sum_exp(*pairs: Any) -> Any:
+    """Return the same where the c add up to 1, accurate where it is small."""
+    sum_: Any = 0.0
+    for c, a in zip(pairs[::2], pairs[1::2], strict=True):
+        sum_ = sum_ + c * np.expm1(a)
+    near = (sum_ > -0.5) & np.isfinite(sum_)
+    return np.where(near, np.log1p(np.where(near, sum_, 0.0)), log_sum_exp(*pairs))
+
+
+def careful(*parts: float) -> float:
+    """Add rounded numbers, unless their digits cancel."""
+    value = math.fsum(parts)
+    if abs(value) < 1e-3 * max(map(abs, parts)):
+        fail("digits cancel in double precision at these values; the package answers")
+    return value

@@ -1,0 +1,48 @@
+const SIDES = { remove: [1], add: [-1], both: [1, -1] };
+
+function laws(n, values, direction) {
+  if (!Object.hasOwn(SIDES, direction)) throw new RangeError("direction must be remove, add or both");
+  if (!(n >= 1 && n < 1e15 && n === floor(n))) throw new RangeError("n must be a whole number from 1 to 1e15");
+  for (const name of Object.keys(values))
+    if (!NAMES.includes(name)) throw new RangeError(`unknown: ${name}`);
+  for (const name of NAMES) {
+    if (!(name in values)) throw new RangeError(`a value is missing: ${name}`);
+    if (!isfinite(values[name])) throw new RangeError(`${name} must be a finite number`);
+  }
+  const p = Float64Array.from(NAMES, (name) => values[name]);
+  const wrong = check(p);
+  if (wrong) throw new RangeError(wrong);
+  const c = constants(p);
+  return SIDES[direction].map((side) => law_of(c, REMOVE * side, n));
+}
+
+function worst(found, ask) {
+  return Math.max(...found.map(ask));
+}
+
+function log_delta_at(found, epsilon) {
+  if (!isfinite(epsilon)) throw new RangeError("epsilon must be a finite number");
+  return worst(found, (law) => log_delta_of(law, epsilon));
+}
+
+/** log δ(ε) of n steps; values: { parameter: number }. */
+export function log_delta(epsilon, n, values = {}, direction = "both") {
+  return log_delta_at(laws(n, values, direction), epsilon);
+}
+
+/** δ(ε) of n steps. */
+export function delta(epsilon, n, values = {}, direction = "both") {
+  return exp(log_delta(epsilon, n, values, direction));
+}
+
+/** The least ε ≥ 0 with δ(ε) at most delta. */
+export function epsilon(delta, n, values = {}, direction = "both") {
+  if (!(delta > 0 && delta < 1)) throw new RangeError("delta must be above 0 and below 1");
+  return worst(laws(n, values, direction), (law) => epsilon_of(law, log(delta)));
+}
+
+/** δ at each ε. */
+export function curve(epsilons, n, values = {}, direction = "both") {
+  const found = laws(n, values, direction);
+  return Array.from(epsilons, (epsilon) => exp(log_delta_at(found, epsilon)));
+}

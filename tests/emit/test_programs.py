@@ -1,0 +1,193 @@
+"""Emitted accountants, run in three languages: δ and ε of the package, or one clear sentence."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import sympy as sp
+from emitted import (
+    CASES,
+    COMPILER,
+    NODE,
+    by_command,
+    by_node,
+    compiled,
+    package,
+    python_command,
+    write,
+)
+from shell import Shell
+
+import symdp
+from symdp import mechanisms
+from symdp.emit.standalone import NoLinesError
+from symdp.emit.standalone.model import CONDITIONS
+from symdp.errors import InputError
+from symdp.model.sampling import _DOMAINS
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+needs_node = pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
+# δ relative, so log δ absolute; more where ε or log δ is large and doubles hold no more of it
+ACCURATE, ROUNDING = 2e-12, 4e-15
+SLOW = ("gaussian", "sampled gaussian", "student", "adaptive clipping", "sampled laplace")
+
+
+def agree(found: float, expected: float, epsilon: float) -> None:
+    if expected == -math.inf:
+        assert found == -math.inf
+    else:
+        size = abs(expected) + abs(epsilon)
+        assert found == pytest.approx(expected, rel=0, abs=ACCURATE + ROUNDING * size)
+
+
+@needs_node
+@pytest.mark.slow_cases(*SLOW)
+@pytest.mark.parametrize("name", CASES)
+def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
+    asked = CASES[name].asked
+    questions = [("log_delta", e, n, values, side) for values, n, e, side in asked]
+    found = by_node(write(name, "javascript", tmp_path), questions)
+    for one, question in zip(found, asked, strict=True):
+        assert isinstance(one, float | int), (question, one)
+        agree(one, package(name, question), question[2])
+
+
+@needs_compiler
+@pytest.mark.slow_cases(*SLOW, "logistic")
+@pytest.mark.parametrize("name", CASES)
+def test_c_gives_the_package_s_delta(name, tmp_path: Path):
+    command = compiled(write(name, "c", tmp_path))
+    for question in CASES[name].asked:
+        agree(by_command(command, question), package(name, question), question[2])
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_c_is_clean_under_the_sanitizers(name, tmp_path: Path):
+    command = compiled(write(name, "c", tmp_path), "-fsanitize=address,undefined", "-g")
+    for question in CASES[name].asked[:4]:
+        by_command(command, question)
+
+
+@pytest.mark.slow_cases(*SLOW, "logistic", "laplace")
+@pytest.mark.parametrize("name", CASES)
+def test_python_gives_the_package_s_delta(name, tmp_path: Path):
+    command = python_command(write(name, "python", tmp_path))
+    for question in CASES[name].asked[:3]:
+        agree(by_command(command, question), package(name, question), question[2])
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("name", "values", "count", "delta"),
+    [
+        ("gaussian", {"sigma": 20.0}, 100, 1e-5),
+        ("gaussian", {"sigma": 20.0}, 100, 0.9),
+        ("gaussian", {"sigma": 3.0}, 50, 1e-300),
+        ("randomized response", {"epsilon_0": 0.2}, 60, 1e-6),
+        ("approximate", {"epsilon_0": 0.5, "delta_0": 1e-6}, 20, 1e-3),
+        ("exponential", {"epsilon_0": 0.1}, 60, 1e-9),
+    ],
+)
+def test_epsilon_is_the_package_s(name, values, count, delta, tmp_path: Path):
+    source = write(name, "javascript", tmp_path)
+    (found,) = by_node(source, [("epsilon", delta, count, values, "both")])
+    expected = symdp.compose(CASES[name].mechanism(**values), count).epsilon(delta).epsilon
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+@needs_node
+def test_a_spike_s_recurrence_is_not_missed(tmp_path: Path):
+    """Far out logistic noise has the losses ±1/s almost alone: |φ| is near 1 again and again."""
+    source = write("logistic", "javascript", tmp_path)
+    asked = [({"s": s}, n, e, "remove") for s, n, e in ((0.05, 60, 1100.0), (0.1, 40, 350.0))]
+    found = by_node(source, [("log_delta", e, n, v, d) for v, n, e, d in asked])
+    for one, question in zip(found, asked, strict=True):
+        if isinstance(one, str):
+            assert "too few steps" in one
+        else:
+            agree(one, package("logistic", question), question[2])
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        (("delta", 1.0, 5, {"sigma": 0}, "both"), "sigma must be above 0"),
+        (("delta", 1.0, 5, {"sigma": -1}, "both"), "sigma must be above 0"),
+        (("delta", 1.0, 5, {}, "both"), "a value is missing: sigma"),
+        (("delta", 1.0, 5, {"sigma": "x"}, "both"), "sigma must be a finite number"),
+        (("delta", 1.0, 5, {"sigma": 1, "tau": 2}, "both"), "unknown: tau"),
+        (("delta", 1.0, 2.5, {"sigma": 1}, "both"), "n must be a whole number from 1 to 1e15"),
+        (("delta", 1.0, 0, {"sigma": 1}, "both"), "n must be a whole number from 1 to 1e15"),
+        (("delta", None, 3, {"sigma": 1}, "both"), "epsilon must be a finite number"),
+        (("delta", 1.0, 3, {"sigma": 1}, "sideways"), "direction must be remove, add or both"),
+        (("epsilon", 0, 3, {"sigma": 1}, "both"), "delta must be above 0 and below 1"),
+    ],
+)
+def test_javascript_refuses_bad_input(question, told, tmp_path: Path):
+    assert by_node(write("gaussian", "javascript", tmp_path), [question]) == [told]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("epsilon=1 n=5", "a value is missing: sigma"),
+        ("epsilon=1 n=5 sigma=0", "sigma must be above 0"),
+        ("epsilon=1 n=5 sigma=1/0", "no finite number: sigma=1/0"),
+        ("epsilon=1 n=5 sigma=nan", "no finite number: sigma=nan"),
+        ("epsilon=1 n=0 sigma=1", "n must be a whole number from 1 to 1e15"),
+        ("delta=2 n=5 sigma=1", "delta must be above 0 and below 1"),
+        ("epsilon=1 n=5 sigma=1 tau=2", "unknown: tau=2"),
+        ("epsilon=1 n=5 sigma=1 sideways", "unknown: sideways"),
+    ],
+)
+def test_wrong_words_are_one_line(words, told, tmp_path: Path):
+    python = python_command(write("gaussian", "python", tmp_path))
+    for command in (compiled(write("gaussian", "c", tmp_path)), python):
+        line = [*command, *words.split()]
+        ran = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert ran.returncode in (1, 2)
+        assert (ran.stdout, ran.stderr.removeprefix("no answer: ")) == ("", f"{told}\n")
+
+
+@needs_node
+def test_what_no_sum_tells_is_refused(tmp_path: Path):
+    source = write("laplace", "javascript", tmp_path)
+    (few,) = by_node(source, [("delta", 0.1, 3, {"b": 6}, "remove")])
+    assert re.search("too few steps", few)
+    source = write("approximate", "javascript", tmp_path)
+    values = {"epsilon_0": 0.5, "delta_0": 0.01}
+    assert by_node(source, [("epsilon", 1e-5, 9, values, "both")]) == [
+        "no epsilon is finite: delta is below the probability of an infinite loss"
+    ]
+
+
+def test_what_no_program_has_is_said():
+    with pytest.raises(NoLinesError, match=r"no program has the function 'log_besseli'"):
+        symdp.to_c(symdp.derive(mechanisms.skellam))
+    x, y, b = sp.Symbol("x"), sp.Symbol("y"), sp.Symbol("b", positive=True)
+    shape = sp.exp(-((x**2 + b) ** sp.Rational(3, 4)))
+    mass = sp.Integral(shape.subs(x, y), (y, -sp.oo, sp.oo))
+    noise = symdp.Mechanism.additive(shape / mass, x)
+    with pytest.raises(InputError, match="give values to b"):
+        symdp.to_javascript(symdp.derive(noise))
+
+
+def test_every_domain_has_a_condition_in_code():
+    assert set(CONDITIONS) == set(_DOMAINS)
+
+
+def test_exact_is_accepted_and_changes_nothing(shell: Shell):
+    plain = shell("derive gaussian --format c").out
+    assert plain == shell("derive gaussian --format c --exact").out
+    assert "accurate to about 1e-12" in plain
+    assert "estimate" not in plain
+    assert shell("derive gaussian sigma=2 --exact").code == 2
+    assert "export function epsilon" in shell("derive gaussian --format javascript").out
