@@ -303,7 +303,7 @@ class Step:
         p, q = ([number(w, "a weight") for w in listed(told, key, len(laws))] for key in "pq")
         need(min(p + q) >= 0 and sum(p) == sum(q) == 1, "weights are not >= 0 with sum 1")
         self.weights, support = (q, p) if swapped else (p, q), told.get("support")
-        self.nodes, self.panels, self.cells, self.layers, self.gap = [], [], [], [], 0
+        self.nodes, self.panels, self.cells, self.layers, self.gap, self.order = [], [], [], [], 0, 0
         if support in ("points", "integers"):  # a node is a point
             first, last = (int(number(k, "range")) for k in listed(hint, "range", 2))
             for k in range(first, min(last, first + MOST_NODES) + 1):

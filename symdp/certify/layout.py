@@ -23,6 +23,7 @@ _PER_SHARE = 24  # of cells: the inverse of the share of the mass that no layer 
 _GAP_BITS = 24  # above the last bit, beside a kink
 _SCAN = 12  # powers of two up and down, at which mass is looked for
 _MOST_PANELS = 1000  # in all
+_MOST_INTEGERS = 5000  # on one side
 
 Asked = Sequence[tuple[Fraction, float, Fraction]]
 
@@ -206,6 +207,20 @@ class Layout:
 
     def _piece(self, x: Fraction, y: Fraction) -> Any:
         return self.step.pieces({"": [[str(x), str(y)]]}, "", [self.ends])[0]
+
+
+def integers_with_mass(told: dict[str, Any], swapped: bool, log_least: float) -> list[str]:
+    """Return the ends of the integers around 0 at which a law has masses above e^least."""
+    hint = {"scale": "0", "range": ["0", "0"]}
+    step, ends = checker.Step(told, hint, swapped), []
+    for sign in (-1, 1):
+        k = 0
+        while step.logs(checker.real(Fraction(sign * k)))[0].hi > log_least * checker.ONE:
+            k += 1
+            if k > _MOST_INTEGERS:
+                raise AccuracyError("no certificate: too many integers have a mass")
+        ends.append(str(sign * k))
+    return ends
 
 
 def _rounded_down(x: Fraction) -> Fraction:

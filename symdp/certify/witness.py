@@ -17,13 +17,16 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 from flint import arb, ctx
+from mpmath import workdps
 from sympy.printing.str import StrPrinter
 
 from symdp.certify import check_certificate
-from symdp.certify.estimate import exponent, log_modulus, right_saddle
-from symdp.certify.layout import Layout
+from symdp.certify.estimate import Saddle, exponent, log_modulus, right_saddle
+from symdp.certify.lattice import find_lattice
+from symdp.certify.layout import Layout, integers_with_mass
 from symdp.certify.work import LN10
 from symdp.decimal_text import scientific
+from symdp.emit.constants import constant_value
 from symdp.errors import AccuracyError
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.model.pair import Pair
@@ -80,9 +83,10 @@ def make(
 
 def _made(told: Told, sides: Sequence[str], epsilon: Fraction, digits: int) -> dict[str, Any]:
     witness: dict[str, Any] = {"reach": str(REACH)}
-    found = {side: _witness(told, side == "add", epsilon, digits) for side in sides}
-    bits = max(own for own, _ in found.values())
-    witness |= {"bits": str(bits)} | {side: hint for side, (_, hint) in found.items()}
+    plans = {side: _plan(told, side == "add", epsilon, digits) for side in sides}
+    witness |= {side: _witness(told, side == "add", plan) for side, plan in plans.items()}
+    bits = max(plan.bits for plan in plans.values())
+    witness["bits"] = str(bits)
     checker.set_units(bits, REACH)
     lower, upper = Fraction(0), Fraction(0)
     for side in sides:
@@ -107,7 +111,7 @@ def _made(told: Told, sides: Sequence[str], epsilon: Fraction, digits: int) -> d
 def _told(steps: Sequence[tuple[OneStep, int]]) -> Told:
     pairs: list[tuple[Pair, int]] = []
     for pair, count in steps:
-        if isinstance(pair, AllocatedPair) or pair.alternatives or pair.support.kind != "interval":
+        if isinstance(pair, AllocatedPair) or pair.alternatives or pair.support.kind == "naturals":
             raise AccuracyError(
                 "no certificate file is known for this kind of step yet: use certify"
             )
@@ -117,11 +121,18 @@ def _told(steps: Sequence[tuple[OneStep, int]]) -> Told:
 
 def _told_step(pair: Pair, count: int) -> dict[str, Any]:
     """Return the laws of a step as text, exactly."""
+    support = pair.support
+    laws = [
+        [_law_text(mass, pair.variable) for mass in law]
+        if isinstance(law, tuple)
+        else _law_text(law, pair.variable)
+        for law in pair.components
+    ]
     return {
-        "laws": [_law_text(law, pair.variable) for law in pair.components],
+        "laws": laws,
         "p": [str(w) for w in pair.p_weights],
         "q": [str(w) for w in pair.q_weights],
-        "support": [str(pair.support.lower), str(pair.support.upper)],
+        "support": support.kind if pair.is_discrete else [str(support.lower), str(support.upper)],
         "count": str(count),
     }
 
@@ -137,7 +148,8 @@ def _law_text(law: Any, variable: sp.Symbol) -> str:
     if _is_readable(text):
         return str(text)
     factor, rest = written.as_independent(x, as_Add=False)
-    value = sp.Rational(str(sp.N(factor, _CONSTANT_DIGITS + 5)))
+    with workdps(_CONSTANT_DIGITS + 10):
+        value = sp.Rational(str(constant_value(factor, 4 * _CONSTANT_DIGITS)))
     power = sp.Integer(10) ** (_CONSTANT_DIGITS - sp.floor(sp.log(value, 10)))
     text = f"{sp.floor(value * power) - 1}/{power}*({_Printer().doprint(rest)})"
     if not _is_readable(text):
@@ -173,62 +185,117 @@ def _is_readable(text: str) -> bool:
     return True
 
 
-def _witness(
-    told: Told, swapped: bool, epsilon: Fraction, digits: int
-) -> tuple[int, dict[str, Any]]:
-    """Return the bits of numbers and the witness of one direction."""
+class _Plan(NamedTuple):
+    """Where the sum looks in one direction, and how small errors have to be."""
+
+    pairs: tuple[tuple[Pair, int], ...]
+    epsilon: Fraction
+    saddle: Saddle
+    tilt: Fraction
+    below: Fraction
+    above: Fraction
+    period: Fraction
+    log_width: float  # of the sum, relative
+    log_each: float  # of one integral
+    log_mass: float  # of what is left out of a law
+
+    @property
+    def bits(self) -> int:
+        """The bits that numbers carry, a few words beyond the errors."""
+        return 64 + 32 * math.ceil(-self.log_mass / math.log(2) / 32)
+
+    def scale(self, pair: Pair) -> Fraction:
+        """Return a number near K of one step."""
+        return Fraction(round((exponent(((pair, 1),), 0.0, float(self.tilt)) or 0.0) * 256), 256)
+
+
+def _plan(told: Told, swapped: bool, epsilon: Fraction, digits: int) -> _Plan:
     pairs = tuple((pair.reversed() if swapped else pair, n) for pair, n in told.pairs)
     saddle = right_saddle(pairs, float(epsilon))
     if saddle is None:
         raise AccuracyError("no certificate: K is finite at no t > 0 of use")
+    tilt, log_width = _short(saddle.tilt), -(digits + 1) * LN10
+    ends = _period(pairs, epsilon, tilt, saddle.log_size + log_width)
+    # An error of one integral counts n times; that of a mass beside δ.
+    log_each = -(digits + _SPARE) * LN10 - math.log(sum(n for _, n in pairs))
+    log_mass = log_each + min(saddle.log_size, 0.0)
+    return _Plan(pairs, epsilon, saddle, tilt, *ends, log_width, log_each, log_mass)
+
+
+def _witness(told: Told, swapped: bool, plan: _Plan) -> dict[str, Any]:
+    """Return the witness of one direction, each step's part made by its kind."""
+    checker.set_units(plan.bits, REACH)
+    if all(pair.is_discrete for pair, _ in plan.pairs):
+        return _on_lattice(told, swapped, plan)
+    if any(pair.is_discrete for pair, _ in plan.pairs):
+        raise AccuracyError("no certificate: some steps have a density and some have none")
+    return _on_line(told, swapped, plan)
+
+
+def _on_lattice(told: Told, swapped: bool, plan: _Plan) -> dict[str, Any]:
+    lattice = find_lattice(plan.pairs)
+    if lattice is None:
+        raise AccuracyError("no certificate: the losses lie on no lattice")
+    digits = math.ceil(plan.bits * math.log10(2))
+    spacing = _decimal(lattice.spacing, digits)
+    terms = math.ceil(plan.period / spacing)
+    hints = []
+    for (pair, _), one in zip(plan.pairs, told.steps, strict=True):
+        hint = {"scale": str(plan.scale(pair)), "range": ["0", str(len(one["laws"][0]) - 1)]}
+        if pair.support.kind == "integers":
+            hint["range"] = integers_with_mass(one, swapped, plan.log_mass - LN10)
+        origin = find_lattice([(pair, 1)])
+        assert origin is not None
+        hints.append(hint | {"offset": str(_decimal(origin.origin, digits))})
+    return _hint(plan, terms, hints) | {"spacing": str(spacing), "period": str(spacing * terms)}
+
+
+def _hint(plan: _Plan, terms: int, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    names = ("tilt", "period", "below", "above")
+    own = {name: str(getattr(plan, name)) for name in names}
+    return own | {"terms": str(terms), "steps": steps}
+
+
+def _on_line(told: Told, swapped: bool, plan: _Plan) -> dict[str, Any]:
+    pairs, saddle, tilt, log_width = plan.pairs, plan.saddle, plan.tilt, plan.log_width
     count = sum(n for _, n in pairs)
-    tilt = _short(saddle.tilt)
-    log_width = -(digits + 1) * LN10
-    below, above, period = _period(pairs, epsilon, tilt, saddle.log_size + log_width)
     y = 1 / math.sqrt(saddle.curvature)
     slowest = _SLOWEST * y
     while log_modulus(pairs, float(tilt), y) > log_width:
         y *= 1.25
         if y > slowest:
             raise AccuracyError(SLOW)
-    # An error of one integral counts n times; that of a mass beside δ.
-    log_each = -(digits + _SPARE) * LN10 - math.log(count)
-    log_mass = log_each + min(saddle.log_size, 0.0)
-    nodes = math.ceil((6 - log_mass) / (2 * math.log(REACH)))
-    bits = 64 + 32 * math.ceil(-log_mass / math.log(2) / 32)
-    checker.set_units(bits, REACH)
-    rule = _rule(nodes, bits)
+    rule = _rule(math.ceil((6 - plan.log_mass) / (2 * math.log(REACH))), plan.bits)
     layouts: list[Layout] = []
     for (pair, _), one in zip(pairs, told.steps, strict=True):
-        log_scale = exponent(((pair, 1),), 0.0, float(tilt))
-        scale = Fraction(round((log_scale or 0.0) * 256), 256)
-        each, mass = (_exp(size) for size in (log_each, log_mass - float(scale)))
+        scale = plan.scale(pair)
+        each, mass = (_exp(size) for size in (plan.log_each, plan.log_mass - float(scale)))
         asked = [(Fraction(0), 0.0, mass), (Fraction(-1), 0.0, mass), (tilt, y, each)]
-        asked += [(b, 0.0, Fraction(1, 10**6 * count)) for b in (below, above)]
+        asked += [(b, 0.0, Fraction(1, 10**6 * count)) for b in (plan.below, plan.above)]
         layout = Layout(one, swapped, _kinks(pair), {"scale": str(scale), "rule": rule}, asked)
-        layout.lay_panels(log_mass - LN10)
+        layout.lay_panels(plan.log_mass - LN10)
         layout.lay_layers(tilt, math.exp(log_width / count) / 2)
         layouts.append(layout)
-    first = 2 * math.pi / float(period)
+    first = 2 * math.pi / float(plan.period)
     scales = sum(layout.step.count * layout.step.scale for layout in layouts)
-    log_sum = saddle.log_size + math.log(float(period)) + float(tilt * epsilon - scales)
-    terms = 1.0
-    while _log_beyond(layouts, tilt, first, terms) > log_sum + log_width:
+    log_sum = saddle.log_size + math.log(float(plan.period))
+    log_sum += float(tilt * plan.epsilon - scales) + log_width
+    terms = 1
+    while _log_beyond(layouts, tilt, first, terms) > log_sum:
         terms = math.ceil(terms * 1.1)
         if terms > _MOST_TERMS:
             raise AccuracyError(SLOW)
     if first * terms > y:
         for layout in layouts:
             layout.reach_to(tilt, first * terms)
-            layout.lay_panels(log_mass - LN10)
-    return bits, {
-        "tilt": str(tilt),
-        "period": str(period),
-        "terms": str(int(terms)),
-        "below": str(below),
-        "above": str(above),
-        "steps": [layout.hint for layout in layouts],
-    }
+            layout.lay_panels(plan.log_mass - LN10)
+    return _hint(plan, terms, [layout.hint for layout in layouts])
+
+
+def _decimal(constant: Any, digits: int) -> Fraction:
+    with workdps(digits + 10):
+        near = Fraction(str(constant_value(constant, 4 * digits)))
+    return Fraction(round(near * 10**digits), 10**digits)
 
 
 def _log_beyond(layouts: Sequence[Layout], tilt: Fraction, first: float, terms: float) -> float:
