@@ -19,7 +19,7 @@ from math import isqrt
 
 # Most bytes of a file; signs of a formula and a number; bits; steps; nodes; nodes times terms.
 MOST_BYTES, MOST_TEXT, MOST_DIGITS, MOST_BITS = 200000, 4000, 300, 2048
-MOST_COUNT, MOST_NODES, MOST_WORK = 10**12, 30000, 4 * 10**6
+MOST_COUNT, MOST_NODES, MOST_WORK = 10**12, 10000, 4 * 10**6
 GUARD, PARTS = 64, 4  # bits carried inside a function beyond its result's; listed parts of a series
 
 class Refused(Exception):
@@ -245,8 +245,7 @@ def value(tree, x):
         name = getattr(tree.func, "id", "")
         fine = name in ("exp", "log", "erf", "Abs") and len(tree.args) == 1 and not tree.keywords
         need(fine, f"a formula: {name[:20]} is unknown, or has not one argument")
-        u = log_value(tree.args[0], x) if name == "log" else lifted(value(tree.args[0], x))
-        return u if name == "log" else getattr(u, name.lower())()
+        return getattr(lifted(value(tree.args[0], x)), name.lower())()
     need(op in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow), "a formula: what is unknown")
     a, b, result = value(tree.left, x), value(tree.right, x), Fraction(1)
     if op is ast.Pow:
@@ -292,7 +291,7 @@ def listed(told, key, length=None):
 
 def whole(told, key, least, most):
     found = number(told.get(key), key)
-    need(found in range(least, most + 1), f"{key}: not from {least} to {most}", Malformed)
+    need(int(found) == found and least <= found <= most, f"{key}: out of range", Malformed)
     return int(found)
 
 class Step:
@@ -303,7 +302,8 @@ class Step:
         p, q = ([number(w, "a weight") for w in listed(told, key, len(laws))] for key in "pq")
         need(min(p + q) >= 0 and sum(p) == sum(q) == 1, "weights are not >= 0 with sum 1")
         self.weights, support = (q, p) if swapped else (p, q), told.get("support")
-        self.nodes, self.panels, self.cells, self.layers, self.gap, self.order = [], [], [], [], 0, 0
+        self.gap = self.order = 0
+        self.nodes, self.panels, self.cells, self.layers = [], [], [], []
         if support in ("points", "integers"):  # a node is a point
             first, last = (int(number(k, "range")) for k in listed(hint, "range", 2))
             for k in range(first, min(last, first + MOST_NODES) + 1):

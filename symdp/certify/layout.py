@@ -22,8 +22,7 @@ _CELLS = 48, 400  # fewest and most below the density of the tilted loss
 _PER_SHARE = 24  # of cells: the inverse of the share of the mass that no layer need cover
 _GAP_BITS = 24  # above the last bit, beside a kink
 _SCAN = 12  # powers of two up and down, at which mass is looked for
-_MOST_PANELS = 1000  # in all
-_MOST_INTEGERS = 5000  # on one side
+_MOST_PANELS = 1000  # tried in all
 
 Asked = Sequence[tuple[Fraction, float, Fraction]]
 
@@ -217,7 +216,7 @@ def integers_with_mass(told: dict[str, Any], swapped: bool, log_least: float) ->
         k = 0
         while step.logs(checker.real(Fraction(sign * k)))[0].hi > log_least * checker.ONE:
             k += 1
-            if k > _MOST_INTEGERS:
+            if k > checker.MOST_NODES:
                 raise AccuracyError("no certificate: too many integers have a mass")
         ends.append(str(sign * k))
     return ends

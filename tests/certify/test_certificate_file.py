@@ -75,6 +75,19 @@ COVERED = {
         8,
         "remove",
     ),
+    "coin": (
+        lambda: symdp.compose(mechanisms.randomized_response(epsilon_0="1/10"), 10_000),
+        "10",
+        12,
+        "both",
+    ),
+    "whole numbers": (lambda: symdp.compose(mechanisms.discrete_laplace(b=5), 100), "3", 10, "add"),
+    "normal whole numbers": (
+        lambda: symdp.compose(mechanisms.discrete_gaussian(sigma=4), 50),
+        "2",
+        10,
+        "remove",
+    ),
     "negative": (
         lambda: symdp.compose(mechanisms.gaussian(sigma=10).subsample("poisson", "1/10"), 1000),
         "-1/2",
@@ -111,7 +124,7 @@ def test_the_program_alone_checks_a_file(tmp_path):
         check=False,
     )
     assert done.returncode == 0
-    assert "P against Q, and Q against P" in done.stdout
+    assert "P against Q and Q against P" in done.stdout
     assert check(file).code == 0
 
 
