@@ -12,6 +12,7 @@ import math
 import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
+from numbers import Rational
 from typing import Literal
 
 Side = Literal["down", "nearest", "up"]
@@ -26,7 +27,7 @@ _SPECIFICATION = re.compile(r"(?P<layout>.*?)(?:\.(?P<digits>\d+))?(?P<kind>[eEf
 _LARGE = 10**15  # exponents that no arithmetic of this module leaves
 
 
-def rounded(value: float | Fraction | Decimal, digits: int = 12, side: Side = "nearest") -> str:
+def rounded(value: float | Rational | Decimal, digits: int = 12, side: Side = "nearest") -> str:
     """Return a number to some significant digits, rounded to a side; no zeros at its end.
 
     Examples
@@ -185,10 +186,10 @@ def formatted(value: float | Decimal, specification: str, side: Side) -> str:
         return format(number, f"{layout}.{digits}{kind}")
 
 
-def _to_digits(value: float | Fraction | Decimal, digits: int, side: Side) -> Decimal:
+def _to_digits(value: float | Rational | Decimal, digits: int, side: Side) -> Decimal:
     context = _context(digits, side)
-    if isinstance(value, Fraction):
-        return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    if isinstance(value, Rational):  # of Python's own, or of SymPy
+        return context.divide(Decimal(int(value.numerator)), Decimal(int(value.denominator)))
     return context.plus(Decimal(value))
 
 
