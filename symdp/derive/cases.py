@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.check import with_values
 from symdp.derive.limits import end_limits, range_or_reason
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import Case, Comparison, Piece
 from symdp.derive.signs import OpenSignError, sign_of
 from symdp.errors import InputError
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

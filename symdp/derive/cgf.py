@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import sympy as sp
 
-from symdp.derive import store, tidy
+from symdp.derive import store
 from symdp.derive.check import (
     NoClosedForm,
     at_values,
@@ -31,6 +31,7 @@ from symdp.derive.signs import compare, interior_point
 from symdp.derive.simplify import log_of_total
 from symdp.errors import InputError
 from symdp.interrupt import attempt, worked
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

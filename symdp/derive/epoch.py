@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symdp.derive import present, series, tidy
+from symdp.derive import present, series
 from symdp.derive.check import agrees, parameters_of, with_values
 from symdp.derive.derivation import Derivation, derive
 from symdp.derive.document import sentences
@@ -38,6 +38,7 @@ from symdp.emit.layout import layout
 from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
+from symdp.model import tidy
 from symdp.model.allocation import allocated_steps
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from dataclasses import replace
 
 import sympy as sp
 
-from symdp.derive import rules_exponential, rules_power, rules_sum, tidy
+from symdp.derive import rules_exponential, rules_power, rules_sum
 from symdp.derive.log_form import log_form
 from symdp.derive.normal_form import Integrand
 from symdp.derive.signs import interior_point
+from symdp.model import tidy
 
 __all__ = ["Integrand", "definite"]
 

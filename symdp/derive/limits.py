@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.records import Piece
 from symdp.derive.signs import compare, is_nearly_zero, sign_of
 from symdp.emit.log_sum_exp import erf_difference
+from symdp.model import tidy
 
 _SECONDS = 3.0  # for one limit of SymPy's
 _FEW = 6  # summands of a log

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.normal_form import (
     Coefficients,
     LogForm,

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.child import compute
 from symdp.derive.integrate import Integrand, definite
 from symdp.derive.log_form import log_form
@@ -18,6 +17,7 @@ from symdp.derive.records import Atom, Piece, Point
 from symdp.derive.signs import compare, interior_point, random_values, sorted_points
 from symdp.errors import InputError
 from symdp.interrupt import attempt
+from symdp.model import tidy
 
 _SECONDS = 4.0  # for one integral
 _DIGITS = 20  # to which two forms of a mass are compared

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.log_form import log_form
 from symdp.derive.normal_form import LogForm
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import interior_point, random_values, sign_of
+from symdp.model import tidy
 
 _FAR = sp.Float(2) ** 200  # a float, of which no factorial is taken
 _CANCELLED = sp.Float(2) ** -40  # of a log-density

@@ -21,6 +21,7 @@ from symdp.derive.turning import monotone_cuts, trend
 from symdp.emit import compile_arb
 from symdp.errors import InputError
 from symdp.interrupt import attempt
+from symdp.model import tidy
 from symdp.model.pair import Support
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _slopes(stretch: Stretch, x: sp.Symbol, *, is_alone: bool) -> list[int]:
     slope = sp.diff(height, x)
     _refuse_poles(slope, x, stretch)
     if is_alone and height.has(sp.log) and height is not moving:
-        bend = attempt(lambda: sp.factor(sp.expand(sp.diff(slope, x))), sp.S.NaN, _SECONDS / 3)
+        bend = attempt(lambda: tidy.factor(sp.expand(sp.diff(slope, x))), sp.S.NaN, _SECONDS / 3)
         if bend.is_nonpositive:  # concave: it rises, then it falls
             return [1, -1]
     cuts = monotone_cuts(height, x, stretch.lower, stretch.upper)
@@ -158,7 +159,7 @@ def _slopes(stretch: Stretch, x: sp.Symbol, *, is_alone: bool) -> list[int]:
 
 def _refuse_poles(slope: sp.Expr, x: sp.Symbol, stretch: Stretch) -> None:
     """Raise _UnknownError where the slope may change its sign without a zero."""
-    below = sp.fraction(sp.together(slope))[1]
+    below = sp.fraction(tidy.together(slope))[1]
     for factor in sp.Mul.make_args(below):
         base = factor.as_base_exp()[0]
         known = x not in base.free_symbols or base.is_positive or isinstance(factor, sp.exp)
@@ -220,6 +221,6 @@ def _step(low: sp.Expr, high: sp.Expr) -> int:
         return int(infinite[1]) - int(infinite[0])
     gap = high - low
     sign = 0 if gap == 0 else sign_of(gap)
-    if sign is None and sp.simplify(gap) != 0:
+    if sign is None and tidy.simplify(gap) != 0:
         raise _UnknownError
     return sign or 0

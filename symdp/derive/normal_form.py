@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.gammas import COUNTING, has_many_factors
 from symdp.derive.shapes import exponential_polynomial, log_of_product, moebius, tidy_polynomial
+from symdp.model import tidy
 
 Coefficients = Mapping[sp.Expr, sp.Expr]
 

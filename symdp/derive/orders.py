@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
 from symdp.derive.records import CGF
 from symdp.derive.signs import compare
 from symdp.errors import InputError
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
 from symdp.derive.gammas import with_fewer_gammas
 from symdp.derive.log_form import log_form
@@ -21,6 +20,7 @@ from symdp.derive.shapes import occurrences
 from symdp.derive.signs import random_values, sign_of
 from symdp.derive.turning import monotone_cuts
 from symdp.errors import InputError
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

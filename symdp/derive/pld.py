@@ -9,7 +9,6 @@ from functools import lru_cache
 import mpmath
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.child import compute
 from symdp.derive.integrate import Integrand, definite
 from symdp.derive.limits import limit_at
@@ -18,6 +17,7 @@ from symdp.derive.normal_form import exponential_terms
 from symdp.derive.records import Piece
 from symdp.derive.shapes import exponential_polynomial
 from symdp.derive.signs import interior_point, random_values
+from symdp.model import tidy
 
 _INVERSE_DIGITS = 30  # to which an inverse is tried
 _ROUNDS = 3  # random values of parameters

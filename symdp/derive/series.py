@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.asymptotics import LEVEL, Expansion, expansions, kappa, substituted
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
@@ -29,6 +28,7 @@ from symdp.derive.orders import (
 from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import InputError
 from symdp.expansion import F, edgeworth_polynomials, saddlepoint_series, standardised_cumulant
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.derive.orders import Sampled

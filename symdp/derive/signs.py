@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.errors import InputError
+from symdp.model import tidy
 from symdp.model.assumption import AssumedSymbol, released
 
 _DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.child import compute
 from symdp.derive.shapes import log_of_product
 from symdp.derive.signs import sign_of
-from symdp.derive.tidy import Generators
 from symdp.interrupt import worked
+from symdp.model import tidy
+from symdp.model.tidy import Generators
 
 _QUICK = 150  # operations that are factored here and now; more go to a child process
 _SECONDS = 5.0  # for one factorisation

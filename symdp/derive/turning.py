@@ -8,11 +8,11 @@ from itertools import pairwise
 import sympy as sp
 from sympy.core.evalf import PrecisionExhausted
 
-from symdp.derive import tidy
 from symdp.derive.records import Slope
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
 from symdp.errors import InputError
+from symdp.model import tidy
 
 
 def trend(

@@ -14,6 +14,7 @@ from typing import Any
 import sympy as sp
 
 from symdp.interrupt import attempt
+from symdp.model import tidy
 from symdp.model.pair import Support
 
 _SECONDS = 2.0  # for each question put to SymPy
@@ -87,7 +88,7 @@ def centre_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> sp.Exp
     density = density.as_independent(variable, as_Add=False)[1]
     for centre in _centres(density, variable, support):
         right, left = (density.subs(variable, centre + side * y) for side in (1, -1))
-        if _tried(_ratio, (right, left)) == 1 or _is_zero(right - left, y):
+        if _are_equal(right, left, y):
             return centre
     return None
 
@@ -105,7 +106,7 @@ def _centres(density: sp.Expr, x: sp.Symbol, support: Support) -> Iterator[sp.Ex
     """Yield candidates: 0 or the middle of the support, and the zeros of linear terms."""
     lower, upper = support.lower, support.upper
     if lower.is_infinite is not True and upper.is_infinite is not True:
-        yield sp.simplify((lower + upper) / 2)
+        yield tidy.simplify((lower + upper) / 2)
         return
     if lower != -upper:
         return
@@ -113,13 +114,15 @@ def _centres(density: sp.Expr, x: sp.Symbol, support: Support) -> Iterator[sp.Ex
     seen = {sp.S.Zero}
     for node in density.atoms(sp.Add):
         if node.is_polynomial(x) and sp.degree(node, x) == 1:
-            centre = sp.cancel(-node.subs(x, 0) / sp.diff(node, x))
+            centre = tidy.cancel(-node.subs(x, 0) / sp.diff(node, x))
             if centre not in seen and (not x.is_integer or (2 * centre).is_integer):
                 seen.add(centre)
                 yield centre
 
 
-def _is_zero(gap: sp.Expr, y: sp.Symbol) -> bool:
+def _are_equal(right: sp.Expr, left: sp.Expr, y: sp.Symbol) -> bool:
+    """Whether two functions are one; numbers tell most of those that are not, in no time."""
+    gap = right - left
     if gap == 0:
         return True
     symbols = sorted(gap.free_symbols - {y}, key=str)
@@ -128,12 +131,16 @@ def _is_zero(gap: sp.Expr, y: sp.Symbol) -> bool:
         size = gap.subs(values).subs(y, place).evalf(20, maxn=200)
         if size.is_number and abs(size) > sp.Float("1e-12"):
             return False
-    return any(_tried(way, gap) == 0 for way in (sp.expand, _canonical, sp.simplify))
+    return (
+        _tried(sp.expand, gap) == 0
+        or _tried(_ratio, (right, left)) == 1
+        or any(_tried(way, gap) == 0 for way in (_canonical, tidy.simplify))
+    )
 
 
 def _ratio(sides: tuple[sp.Expr, sp.Expr]) -> sp.Expr | None:
     try:
-        return sp.cancel(sides[0] / sides[1])
+        return tidy.cancel(sides[0] / sides[1])
     except (sp.PolynomialError, NotImplementedError):  # a Piecewise is no rational function
         return None
 
@@ -143,7 +150,7 @@ def _tried(way: Callable[[Any], sp.Expr | None], expression: Any) -> sp.Expr | N
 
 
 def _canonical(gap: sp.Expr) -> sp.Expr:
-    return sp.simplify(sp.expand(sp.powsimp(sp.expand(gap.rewrite(sp.exp)))))
+    return tidy.simplify(sp.expand(sp.powsimp(sp.expand(gap.rewrite(sp.exp)))))
 
 
 def _is_nonpositive(expression: sp.Expr, y: sp.Symbol, half: sp.Expr) -> bool:
@@ -155,5 +162,5 @@ def _is_nonpositive(expression: sp.Expr, y: sp.Symbol, half: sp.Expr) -> bool:
         expression = expression.subs(y, half * w / (1 + w))
     if expression.is_nonpositive:
         return True
-    found = (_tried(way, expression) for way in (sp.factor, sp.simplify, sp.together))
+    found = (_tried(way, expression) for way in (tidy.factor, tidy.simplify, tidy.together))
     return any(one is not None and bool(one.is_nonpositive) for one in found)

@@ -20,9 +20,9 @@ from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.shapes import exponential_polynomial, occurrences, tidy_polynomial
 from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
 from symdp.derive.simplify import log_of_total
-from symdp.derive.tidy import Generators
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
+from symdp.model.tidy import Generators
 
 BUILT_IN = (
     "gaussian",

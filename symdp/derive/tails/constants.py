@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.series import cumulant, cumulant_at, invert_slope
 from symdp.derive.signs import compare
@@ -16,6 +15,7 @@ from symdp.derive.tails.records import Rule, TailConstant, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
 from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula
 from symdp.errors import InputError
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss

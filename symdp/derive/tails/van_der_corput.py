@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive import tidy
 from symdp.derive.limits import limit_at
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import sign_of
 from symdp.derive.tails.sub_gaussian import normal_variance
 from symdp.derive.turning import slope_numerator
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
