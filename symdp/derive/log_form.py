@@ -14,6 +14,7 @@ from symdp.derive.normal_form import (
     exponential_terms,
 )
 from symdp.derive.signs import sign_of
+from symdp.model import tidy
 
 
 def log_form(expression: sp.Expr, x: sp.Symbol, at: sp.Expr) -> LogForm:
@@ -284,12 +285,18 @@ def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
 
 def _dominating(exponents: list[sp.Expr], x: sp.Symbol) -> sp.Expr:
-    """Return the exponent that is largest as x → ∞, as far as that is certain."""
+    """Return the exponent that is largest as x → ∞, as far as that is certain, or seen far out.
+
+    Any choice is right; with a smaller one, little is left of the sum's logarithm in doubles.
+    """
     leader = exponents[0]
     for exponent in exponents[1:]:
         gap = sp.expand(exponent - leader)
-        if not gap.is_polynomial(x):
-            continue
-        if sign_of(sp.Poly(gap, x).LC()) == 1:
+        if gap.is_polynomial(x):
+            larger = sign_of(sp.Poly(gap, x).LC()) == 1
+        else:
+            far = [gap.subs(x, sp.Integer(10) ** power).evalf(15) for power in (6, 9, 12)]
+            larger = all(value.is_comparable and value > 0 for value in far)
+        if larger:
             leader = exponent
     return leader
