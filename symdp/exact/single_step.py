@@ -28,9 +28,8 @@ from symdp.law.monotone import MonotoneGrid, monotone_grid
 from symdp.law.nodes import escapes, integer_nodes
 from symdp.law.outline import Outline, tilted_log_density
 from symdp.law.panels import build_rule, gauss_legendre
-from symdp.law.saddle_point import saddle_point
 from symdp.law.step import Array, SmoothPiece
-from symdp.law.tilts import Strip, log_add_exp
+from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
 _LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
@@ -151,16 +150,40 @@ def _tilted_masses(law: LossLaw, outlines: Sequence[Outline], epsilon: float) ->
 
     Below 0, the laws under P and Q; above, the saddle point's tilt, whose law makes ε typical.
     """
-    tilts = [-1.0, 0.0]
-    with suppress(AccuracyError):  # no tilt makes an ε typical beyond all losses that doubles tell
-        saddle = saddle_point(SumLaw([(law, 1)]), epsilon, Strip.RIGHT, settled=0.1)
-        tilts += [] if saddle is None else [saddle.tilt]
     finite = [o for o in outlines if not (o.piece.integer or o.piece.flat or escapes(o.piece))]
     if not finite:
         return {}
+    tilts = [-1.0, 0.0, *_typical_tilt(finite, epsilon, law.domain[1])]
     logs = np.logaddexp.reduce([o.log_masses(tilts) for o in finite], axis=0)
     known = zip(tilts, logs.tolist(), strict=True)
     return {tilt: log_mass for tilt, log_mass in known if math.isfinite(log_mass)}
+
+
+def _typical_tilt(outlines: Sequence[Outline], epsilon: float, end: float) -> list[float]:
+    """Return about where K′(t) = ε + 1/t + 1/(1+t), as grids tell; none far beyond doubles."""
+
+    def too_far(tilt: float) -> bool:
+        shells = np.concatenate([o.shells([tilt])[0] for o in outlines])
+        loss = np.concatenate([o.loss for o in outlines])
+        held = np.isfinite(shells) & np.isfinite(loss)
+        if not held.any():
+            return True
+        weight = np.exp(shells[held] - shells[held].max())
+        mean = float(weight @ loss[held] / weight.sum())
+        return mean > epsilon + 1.0 / tilt + 1.0 / (1.0 + tilt)
+
+    farthest = 2.0**40  # from there on a loss is told within its rounding
+    low, high = 0.0, min(1.0, 0.5 * end)
+    while high < farthest and not too_far(high):
+        low, high = high, min(2.0 * high, 0.5 * (high + end))
+        if high == low:
+            return [low]
+    if high >= farthest:
+        return []
+    for _ in range(12):  # far closer than a standard deviation needs
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if too_far(middle) else (middle, high)
+    return [0.5 * (low + high)]
 
 
 def _cuts(outline: Outline, masses: Mapping[float, float], epsilon: float) -> Array:
