@@ -18,8 +18,8 @@ from symdp.derive import pieces
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
+from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
-from symdp.model.pair import MassIntegral
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

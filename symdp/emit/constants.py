@@ -11,6 +11,7 @@ from symdp.emit.arb import constant
 from symdp.errors import AccuracyError
 
 _MORE_BITS = (20, 200, 1200)  # carried beside those that are asked for, until they suffice
+_TINY = arb(2) ** -250  # far below the rounding of what it is added to
 _SMALLEST = arb(2) ** -1080  # below every double: a ball that lies within it about 0 stands for 0
 
 
@@ -31,9 +32,15 @@ def constant_value(node: Any, bits: int) -> Any:
     ...     print(constant_value(sp.log(sp.Rational(1, 3)), 110))
     -1.09861228866810969139524523692
     """
+    value: Any = None
     for more in _MORE_BITS:
-        with ctx.workprec(bits + more):
-            value = constant(node)
+        try:
+            with ctx.workprec(bits + more):
+                value = constant(node)
+        except AccuracyError:  # log of a mass that is exactly 1, whose slow tail allows no more
+            if value is not None and abs(value) < _TINY:
+                return mpmath.mpf(0)
+            raise
         if isinstance(value, bool):
             return value
         parts = [_midpoint(part, abs(value), bits) for part in (value.real, value.imag)]

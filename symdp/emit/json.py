@@ -17,6 +17,7 @@ from sympy.core.assumptions import _assume_defined
 from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError, suggestion
 
 _MOST_NODES = 200_000
@@ -28,7 +29,10 @@ _CONSTANTS: dict[str, sp.Basic] = {
 }  # fmt: skip
 _NAMES = {constant: name for name, constant in _CONSTANTS.items()}
 _EXACT_ORDER = (sp.Add, sp.Mul)  # keep the order of their operands
-_UNEVALUATED = (sp.Sum, sp.Integral, sp.Product, sp.Tuple, sp.hyper, sp.meijerg, ExprCondPair)
+_UNEVALUATED = (
+    sp.Sum, sp.Integral, sp.Product, sp.Tuple, sp.hyper, sp.meijerg, ExprCondPair,
+    MassIntegral,
+)  # fmt: skip
 _RELATIONS = (
     sp.Eq, sp.Ne, sp.Lt, sp.Le, sp.Gt, sp.Ge, sp.And, sp.Or, sp.Not, sp.Pow, sp.Piecewise,
     sp.Max, sp.Min,
@@ -122,7 +126,9 @@ def _assumptions(symbol: sp.Symbol) -> dict[str, bool]:
 
 def _operands(node: sp.Basic) -> tuple[sp.Basic, ...]:
     is_leaf = isinstance(node, sp.Number | sp.NumberSymbol | sp.Symbol) or node in _NAMES
-    return () if is_leaf else node.args
+    if is_leaf:
+        return ()
+    return node.parts if isinstance(node, MassIntegral) else node.args
 
 
 def _digits(number: int) -> str:

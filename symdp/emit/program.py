@@ -7,6 +7,7 @@ the variables become constants, which a backend evaluates once per precision.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import sympy as sp
 
@@ -168,7 +169,7 @@ class _Builder:
         if isinstance(node, sp.Piecewise):
             flat = [self.visit(part) for branch in node.args for part in branch.args]
             return self._step("piecewise", flat)
-        if isinstance(node, sp.Sum | sp.Integral):
+        if hasattr(node, "limits"):  # a Sum, an Integral or a MassIntegral
             return self._sum_or_integral(node)
         if isinstance(node, sp.hyper) and (len(node.ap), len(node.bq)) == (0, 1):
             return self._step("hyper_0f1", [self.visit(node.bq[0]), self.visit(node.argument)])
@@ -211,7 +212,7 @@ class _Builder:
             return self._step("integer_power", (self._step("sqrt", (base,)),), -1)
         return self._step("power", (base, self.visit(exponent)))
 
-    def _sum_or_integral(self, node: sp.Sum | sp.Integral) -> int:
+    def _sum_or_integral(self, node: Any) -> int:
         """A constant one goes to the backend; a short sum over x-dependent terms is spelled out."""
         if self._is_free(node):
             if len(node.limits) != 1 or len(node.limits[0]) != 3:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import sympy as sp
 
+from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError, suggestion
 from symdp.model.guarded import sign_of, substitute
 
@@ -153,38 +153,6 @@ class Pair:
         return masses if self.support.kind == "points" else masses[0]
 
 
-_MASS_BITS = (128, 192)  # of the value of a mass: 57 digits at the most
-
-
-class MassIntegral(sp.Integral):  # type: ignore[misc]
-    """The mass of a density: an integral that stays as it is, and whose value is enclosed.
-
-    SymPy evaluates an Integral by a quadrature of its own whenever it sorts terms, for seconds.
-    """
-
-    is_positive = True
-    is_finite = True
-
-    def doit(self, **_hints: object) -> MassIntegral:
-        """Return the integral as it is."""
-        return self
-
-    def _eval_evalf(self, prec: int) -> sp.Expr | None:
-        if self.free_symbols:
-            return None
-        # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1: it gets no
-        # more than numbers here need, and is told how many they are.
-        bits = next((b for b in _MASS_BITS if prec <= b), _MASS_BITS[-1])
-        return sp.Float(_evaluated(self, bits), precision=min(prec, bits))
-
-
-@lru_cache(maxsize=64)
-def _evaluated(integral: MassIntegral, bits: int) -> sp.Expr:
-    from symdp.emit.constants import constant_value
-
-    return sp.Float(constant_value(integral, bits), precision=bits)
-
-
 def normalized(law: Component, variable: sp.Symbol, support: Support) -> Component:
     """Return a law divided by its mass, which stays an unevaluated exact sum or integral."""
     if isinstance(law, tuple):
@@ -198,7 +166,8 @@ def normalized(law: Component, variable: sp.Symbol, support: Support) -> Compone
     # Not a Dummy: two loads of one file must give equal mechanisms.
     dummy = sp.Symbol(name, **variable.assumptions0)
     head = MassIntegral if support.kind == "interval" else sp.Sum
-    return law / head(law.xreplace({variable: dummy}), (dummy, support.lower, support.upper))
+    limits = sp.Tuple(dummy, support.lower, support.upper)
+    return law / head(law.xreplace({variable: dummy}), limits)
 
 
 def kind_of(support: object) -> Literal["interval", "points", "integers", "naturals"]:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from symdp import mechanisms
+from symdp.emit.mass import MassIntegral
 from symdp.model.mechanism import Mechanism, Pair, Support, declare, exact
-from symdp.model.pair import MassIntegral
 
 X = sp.Symbol("x", real=True)
 B = sp.Symbol("b", positive=True)
@@ -345,7 +345,7 @@ def test_normalizer_is_an_exact_unevaluated_sum_or_integral() -> None:
     assert quartic.pair().Q == sp.exp(-(X**4)) / total
     assert abs(sp.N(quartic.pair().Q.subs(X, 0)) - 1 / (2 * math.gamma(1.25))) < 1e-12
     taken = Mechanism.additive(sp.exp(-(X**4) * sp.Symbol("x_")), X, normalize=True)
-    assert taken.source.density.atoms(sp.Integral).pop().bound_symbols[0].name == "x__"
+    assert taken.source.density.atoms(MassIntegral).pop().limits[0][0].name == "x__"
 
 
 def test_equality_hash_pickle_and_text() -> None:

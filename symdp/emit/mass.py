@@ -1,0 +1,107 @@
+"""The mass of a density as one symbol: what a normalised density is divided by."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from symdp.emit.constants import constant_value
+
+_BITS = (128, 192)  # of the value of a mass: 57 digits at the most
+
+
+class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
+    """∫ f(x) dx of a density f: a constant whose integrand no rule of SymPy gets to see.
+
+    An Integral would be rewritten with the density around it, and evaluated by a quadrature of
+    SymPy's own whenever terms are sorted, for seconds. This one only takes values for the
+    parameters of f; its own value is enclosed in balls.
+
+    Examples
+    --------
+    >>> x, s = sp.Symbol("x", real=True), sp.Symbol("s", positive=True)
+    >>> mass = MassIntegral(sp.exp(-(x**2) / s), sp.Tuple(x, -sp.oo, sp.oo))
+    >>> mass.free_symbols, mass.is_positive, mass.subs(s, 2).evalf(12)
+    ({s}, True, 2.50662827463)
+    >>> sp.expand(mass * (1 + 1 / mass))
+    Integral(exp(-x**2/s), (x, -oo, oo)) + 1
+    """
+
+    is_positive = True
+    is_finite = True
+    is_commutative = True
+
+    def __new__(cls, function: sp.Expr, limits: sp.Tuple) -> MassIntegral:
+        """Keep a density and (variable, lower, upper) as they are."""
+        node: MassIntegral = super().__new__(cls)
+        node.function, node.limits = function, (sp.Tuple(*limits),)
+        return node
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what makes it anew, for pickle."""
+        return self.function, self.limits[0]
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return self.function, self.limits[0]
+
+    @property
+    def parts(self) -> tuple[sp.Expr, sp.Tuple]:
+        """The density, and its variable with the ends of its support."""
+        return self.function, self.limits[0]
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """The parameters that it depends on."""
+        variable, *ends = self.limits[0]
+        own: set[sp.Symbol] = self.function.free_symbols - {variable}
+        return own.union(*(end.free_symbols for end in ends))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number."""
+        return not self.free_symbols
+
+    def _with(self, function: sp.Expr, limits: sp.Tuple) -> tuple[sp.Expr, bool]:
+        if (function, limits) == self.parts:
+            return self, False
+        return MassIntegral(function, limits), True
+
+    def _eval_subs(self, old: sp.Basic, new: sp.Basic) -> sp.Expr:
+        if old not in self.free_symbols:
+            return self
+        return self._with(*(part.subs(old, new) for part in self.parts))[0]
+
+    def _xreplace(self, rule: Any) -> tuple[sp.Expr, bool]:
+        if self in rule:
+            return rule[self], True
+        return self._with(*(part.xreplace(rule) for part in self.parts))
+
+    def _eval_derivative(self, s: sp.Symbol) -> sp.Expr:
+        return sp.Derivative(self, s, evaluate=False) if s in self.free_symbols else sp.S.Zero
+
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        if self.free_symbols:
+            return None
+        # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1: it gets no
+        # more than numbers here need, and is told how many they are.
+        bits = next((b for b in _BITS if prec <= b), _BITS[-1])
+        return sp.Float(_evaluated(self, bits), precision=min(prec, bits))
+
+    def as_integral(self) -> sp.Integral:
+        """Return it as SymPy's own integral, to be printed."""
+        return sp.Integral(*self.parts)
+
+    def _sympystr(self, printer: Any) -> Any:
+        return printer._print(self.as_integral())
+
+    _latex = _pretty = _mathml = _sympystr
+
+    def _sympyrepr(self, printer: Any) -> str:
+        return f"MassIntegral({', '.join(printer.doprint(part) for part in self.parts)})"
+
+
+@lru_cache(maxsize=64)
+def _evaluated(integral: MassIntegral, bits: int) -> sp.Expr:
+    return sp.Float(constant_value(integral, bits), precision=bits)
