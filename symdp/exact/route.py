@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EXACT
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range
 from symdp.exact.contour import contour_answer, own_lines, prepare
 from symdp.exact.error_bars import margin
+from symdp.law.chernoff import log_moments_bound
 from symdp.law.total import SumLaw
 
 
@@ -85,6 +87,20 @@ def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     from symdp.exact.period import lattice_answer
 
     return lattice_answer(law, epsilon)
+
+
+def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return an upper bound where δ is below every double, None elsewhere."""
+    log_upper = log_moments_bound(law, epsilon)
+    return _as_bound(log_upper) if log_upper < SMALLEST_LOG else None
+
+
+def _as_bound(log_upper: float) -> Answer:
+    advice = (
+        "too few values of the characteristic function tell what losses add up to; this is an "
+        "upper bound, and the method tilted-prv may give a narrower interval"
+    )
+    return Answer(log_upper, -math.inf, log_upper, "bound", advice, route="moments")
 
 
 def _measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -190,6 +206,15 @@ ROUTES = (
         _is_spread,
     ),
     Route(
+        "moments",
+        "no such line, and δ below every double",
+        "Chernoff's bound at the best tilt",
+        "an upper bound",
+        "a search in t",
+        _tiny_answer,
+        _is_spread,
+    ),
+    Route(
         "measure",
         "losses with a density and its atoms, few steps or a rare large loss",
         "atoms and density, step by step",
@@ -234,19 +259,17 @@ class Contour(FloatAccountant):
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.
 
-        Raises
-        ------
-        AccuracyError
-            If the last row bounds nothing.
+        Where the last row bounds nothing from below, it is an upper bound.
         """
         for route in ROUTES[1:-1]:
             answer = route.answer(law, epsilon) if route.concerns(law) else None
             if answer is not None:
                 return replace(answer, route=route.name)
-        last = _last_answer(law.singly(), epsilon)
+        try:
+            last = _last_answer(law.singly(), epsilon)
+        except AccuracyError:
+            return _as_bound(log_moments_bound(law, epsilon))
         if not (last.log_lower is not None and last.log_lower > -math.inf):
-            raise AccuracyError(
-                "too few values of the characteristic function tell what losses add up to; the "
-                "method prv gives proved bounds"
-            )
+            wide = 0.0 if last.log_upper is None else last.log_upper
+            return _as_bound(min(wide, log_moments_bound(law, epsilon)))
         return last

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from symdp.errors import InputError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
+from symdp.law.chernoff import log_bound, log_integral_bound
 from symdp.law.tilts import Strip, log_add_exp
-from symdp.methods.moments import log_bound, log_integral_bound
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
