@@ -57,6 +57,7 @@ def card(
     batch_size: options.Batch = None,
     records: options.Records = None,
     group: options.Group = None,
+    released: options.Released = None,
     relation: options.Relation = None,
     examples: Examples = None,
     batch: BatchSize = None,
@@ -93,9 +94,9 @@ def card(
 
     job = Job(
         mechanism, values or [], count, composition, sampling, rate, batch_size, records, group,
-        relation=relation,
+        relation=relation, released=released,
     )  # fmt: skip
-    run = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation)
+    run = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation, released)
     if check is not None:
         if output is not None or run.is_asked or mechanism or composition:
             raise InputError("--check FILE stands alone: a card holds its own job")
