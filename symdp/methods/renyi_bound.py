@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from symdp.exact.answer import Answer
+from symdp.law.chernoff import log_bound
 from symdp.law.renyi_bound import RenyiBoundLaw
 from symdp.law.tilts import log_one_minus_exp
 from symdp.law.total import SumLaw
-from symdp.methods.moments import log_bound
 
 METHODS = ("contour", "renyi", "moments")  # the default, and the names that mean this bound
 _FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8

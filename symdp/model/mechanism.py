@@ -173,6 +173,8 @@ class Mechanism:
         InputError : an unknown name, a value outside the domain, or a bound parameter.
         """
         description.require_names(self, unnamed)
+        if not values:
+            return self
         known = {parameter.name: parameter for parameter in self.declared}
         new = readings(values, known, self.values, self.name)
         symbols = {known[name].symbol: value for name, value in new}
