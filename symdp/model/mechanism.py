@@ -178,8 +178,7 @@ class Mechanism:
         known = {parameter.name: parameter for parameter in self.declared}
         new = readings(values, known, self.values, self.name)
         symbols = {known[name].symbol: value for name, value in new}
-        moved = assumption.moved(self.declared, symbols)
-        symbols |= moved
+        symbols |= (moved := assumption.moved(self.declared, symbols))
         try:
             assumption.check_values(self.declared, self.values | dict(new))
             return replace(
