@@ -16,6 +16,7 @@ from symdp.cli.certify import certify, check
 from symdp.cli.curve import curve
 from symdp.cli.derivation import derive
 from symdp.cli.examples import epilog
+from symdp.cli.explore import explore
 from symdp.cli.filter import filter_app
 from symdp.cli.individual import individual
 from symdp.cli.job import Job
@@ -87,7 +88,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_mechanisms, "methods": list_methods, "derive": derive, "delta": delta,
     "epsilon": epsilon, "curve": curve, "verify": verify, "certify": certify, "check": check,
     "calibrate": calibrate, "train": train, "card": card, "tradeoff": tradeoff, "audit": audit,
-    "report": report, "individual": individual,
+    "report": report, "explore": explore, "individual": individual,
 }  # fmt: skip
 for name, command in _COMMANDS.items():
     app.command(name, epilog=epilog(name))(command)

@@ -53,6 +53,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "ledger epsilon": ("symdp ledger epsilon budget.json --delta 1e-5",),
     "ledger show": ("symdp ledger show budget.json",),
+    "explore": ("symdp explore gaussian sigma=1.12 --sampling poisson -n 14063 -o page.html",),
     "report": ("symdp report gaussian sigma=2 -n 10 -o report.html",),
     "individual": (
         "symdp individual norms.npy --multiplier 1 --clip 1 --rate 0.01 --delta 1e-5"

@@ -1,0 +1,297 @@
+/* The panel: fields and sliders, ε or δ, curves, a link. Numbers come from a worker. */
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("panel-data").textContent);
+  const root = document.getElementById("panel");
+  const make = (tag, attributes = {}, ...children) => {
+    const node = tag.startsWith("svg:")
+      ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
+  };
+  const SERVE = `
+onmessage = (event) => {
+  const { id, ask, given, n, values, direction } = event.data;
+  const answer = { id };
+  try {
+    const found = laws(n, values, direction);
+    const at = (epsilon) => log_delta_at(found, epsilon);
+    const target = ask === "epsilon" ? Math.log(given) : at(given);
+    if (ask === "epsilon" && !(given > 0 && given < 1)) throw new RangeError("delta must be above 0 and below 1");
+    answer.epsilon = ask === "epsilon" ? worst(found, (law) => epsilon_of(law, target)) : given;
+    answer.log_delta = target;
+    for (const law of found) law.strict = 0;  // a curve may lose digits next to its end
+    postMessage({ ...answer, first: true });
+    // from delta(0) to far beyond what is asked
+    const end = Math.max(answer.epsilon * 1.5, 0.2);
+    // coarse places first, then between them, as long as a person waits
+    const points = [[answer.epsilon, target]], start = Date.now();
+    for (const [first, step] of [[0, 40], [20, 40], [10, 20], [5, 10], [0, 5], [1, 5], [2, 5], [3, 5], [4, 5]])
+      for (let i = first; i <= 40 && Date.now() - start < 700; i += step) {
+        if (points.some((p) => p[0] === end * i / 40)) continue;
+        try { points.push([end * i / 40, at(end * i / 40)]); } catch (error) { /* a gap in the curve */ }
+      }
+    points.sort((p, q) => p[0] - q[0]);
+    answer.points = points.filter((p) => p[1] > -Infinity);
+    // TPR at FPR a is at most delta + a e^epsilon and 1 - e^-epsilon (1 - delta - a), at any epsilon
+    const power = (a, e, l) => Math.min(1, Math.exp(l) + a * Math.exp(e), 1 - Math.exp(-e) * (1 - Math.exp(l) - a));
+    answer.power = [0.01, 0.001].map((a) => {
+      let best = 1, place = 0;
+      points.forEach(([e, l], i) => { if (power(a, e, l) < best) { best = power(a, e, l); place = i; } });
+      let low = points[Math.max(0, place - 1)][0], high = points[Math.min(points.length - 1, place + 1)][0];
+      for (let round = 0; round < 12 && Date.now() - start < 1000; round++) {
+        const x = low + (high - low) / 3, y = high - (high - low) / 3;
+        try {
+          const f = power(a, x, at(x)), g = power(a, y, at(y));
+          best = Math.min(best, f, g);
+          if (f < g) high = y; else low = x;
+        } catch (error) { break; }
+      }
+      return best;
+    });
+    answer.trade = [];
+    for (let i = 0; i <= 48; i++) {
+      const a = 10 ** (-4 + i / 12);
+      answer.trade.push([a, Math.min(...points.map(([e, l]) => power(a, e, l)))]);
+    }
+    postMessage(answer);
+  } catch (error) { postMessage({ id, error: error.message, input: error instanceof RangeError }); }
+};`;
+  const workers = new Map();
+  let mode = "epsilon", current = data.panels[0], pinned = null, last = null, number = 0, waiting = null, busy = null;
+  const state = {};
+  const read = (text) => {
+    const parts = text.trim().replace(",", ".").split("/");
+    if (parts.length > 2 || parts.some((part) => !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(part.trim()))) return NaN;
+    return parts.length === 2 ? Number(parts[0]) / Number(parts[1]) : Number(parts[0]);
+  };
+  const digits = (x, n = 4) => (x === 0 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6
+    ? x.toExponential(n - 1).replace("e+", "e") : String(Number(x.toPrecision(n))));
+  const ofLog = (l, n = 4) => {
+    if (l > -700) return digits(Math.exp(l), n);
+    if (l === -Infinity) return "0";
+    const tens = Math.floor(l / Math.LN10);
+    return `${(Math.exp(l - tens * Math.LN10)).toPrecision(n)}e${tens}`;
+  };
+  const whole = (field) => field.domain.includes("integer") || field.domain === "natural";
+  const wrong = (field, x) => {
+    if (Number.isNaN(x)) return `${field.label} must be a number, such as ${field.value}`;
+    if (!Number.isFinite(x)) return `${field.label} is beyond what a double holds`;
+    if (whole(field) && x !== Math.floor(x)) return `${field.label} must be a whole number`;
+    if (field.open ? x <= field.least : x < field.least) return `${field.label} must be ${field.rule}`;
+    if (field.openTop ? x >= field.most : x > field.most) return `${field.label} must be ${field.rule}`;
+    return "";
+  };
+  const toSlider = (field, x) => (field.log
+    ? 1000 * Math.log(x / field.low) / Math.log(field.high / field.low) : 1000 * (x - field.low) / (field.high - field.low));
+  const fromSlider = (field, s) => {
+    const x = field.log ? field.low * (field.high / field.low) ** (s / 1000) : field.low + (field.high - field.low) * s / 1000;
+    return whole(field) ? Math.round(x) : Number(x.toPrecision(3));
+  };
+  const fields = () => current.fields.concat(mode === "epsilon" ? [data.delta] : [data.epsilon]);
+  const value = (field) => state[field.name] ?? field.value;
+
+  const form = make("form", { class: "fields", "aria-label": "Settings" });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  const result = make("div", { class: "result", role: "status", "aria-live": "polite" });
+  const plots = make("div", { class: "plots" });
+  const codes = make("div", { class: "codes" });
+  const formulas = make("div");
+
+  function build() {
+    form.replaceChildren();
+    if (data.panels.length > 1) {
+      const select = make("select", { id: "which" });
+      data.panels.forEach((panel, i) => select.append(make("option", { value: i }, panel.title)));
+      select.value = data.panels.indexOf(current);
+      select.addEventListener("change", () => { current = data.panels[select.value]; pinned = null; build(); ask(); });
+      form.append(make("div", { class: "field" }, make("label", { for: "which" }, "Mechanism"), select));
+    }
+    const choice = make("div", { class: "field modes", role: "radiogroup", "aria-label": "What is given" });
+    for (const [name, text] of [["epsilon", "δ given, ε asked"], ["delta", "ε given, δ asked"]]) {
+      const radio = make("input", { type: "radio", name: "mode", id: `mode-${name}`, value: name });
+      radio.checked = mode === name;
+      radio.addEventListener("change", () => { mode = name; build(); ask(); });
+      choice.append(make("label", { for: `mode-${name}` }, radio, " ", text));
+    }
+    form.append(choice);
+    for (const field of fields()) {
+      const id = `field-${field.name}`;
+      const text = make("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false",
+        "aria-describedby": `${id}-told` });
+      const slider = make("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": `${field.label}, slider` });
+      const told = make("span", { id: `${id}-told`, class: "told" });
+      text.value = value(field);
+      const show = () => {
+        const x = read(String(value(field)));
+        const sentence = wrong(field, x);
+        told.textContent = sentence;
+        text.setAttribute("aria-invalid", sentence ? "true" : "false");
+        if (!sentence) { slider.value = toSlider(field, x); slider.setAttribute("aria-valuetext", digits(x)); }
+      };
+      text.addEventListener("input", () => { state[field.name] = text.value; show(); ask(); });
+      slider.addEventListener("input", () => {
+        state[field.name] = String(fromSlider(field, Number(slider.value)));
+        text.value = state[field.name];
+        show();
+        ask();
+      });
+      show();
+      form.append(make("div", { class: "field" }, make("label", { for: id }, field.label), text, slider, told));
+    }
+    formulas.replaceChildren();
+    if (current.formulas) {
+      const box = make("div", { class: "formulas" });
+      box.innerHTML = current.formulas;
+      formulas.append(make("details", {}, make("summary", {}, "The formulas that were derived"), box));
+    }
+  }
+
+  function settings() {
+    const values = {}, given = {};
+    for (const field of fields()) {
+      const x = read(String(value(field)));
+      if (wrong(field, x)) return null;
+      given[field.name] = x;
+    }
+    for (const name of current.parameters) values[name] = given[name];
+    if (current.training) {
+      values[current.training] = given.batch / given.examples;
+      given.n = Math.ceil(given.epochs * given.examples / given.batch);
+      if (given.batch > given.examples) return null;
+    }
+    return { ask: mode, given: mode === "epsilon" ? given.delta : given.epsilon, n: given.n, values, direction: "both" };
+  }
+
+  function worker() {
+    if (!workers.has(current)) {
+      const own = new Worker(URL.createObjectURL(new Blob([current.program + SERVE], { type: "text/javascript" })));
+      own.onmessage = (event) => receive(event.data);
+      workers.set(current, own);
+    }
+    return workers.get(current);
+  }
+
+  function ask() {
+    const asked = settings();
+    result.classList.add("stale");
+    plots.classList.add("stale");
+    if (!asked) { waiting = null; return; }
+    keep();
+    waiting = { id: ++number, ...asked };
+    if (!busy) send();
+  }
+  function send() {
+    busy = waiting;
+    waiting = null;
+    worker().postMessage(busy);
+  }
+  function receive(answer) {
+    if (!busy || answer.id !== busy.id) return;
+    const asked = busy;
+    if (!answer.first) busy = null;
+    if (waiting) { if (!busy) send(); if (!answer.first) return; }
+    if (settings() === null) return;
+    if (answer.error) {
+      result.replaceChildren(make("p", { class: "told" }, `No answer: ${answer.error}.`), ...(last ? [last] : []));
+      return;
+    }
+    last = draw(asked, answer);
+    result.replaceChildren(last);
+    result.classList.toggle("stale", Boolean(waiting));
+    if (!answer.first) { curves(asked, answer); plots.classList.remove("stale"); }
+  }
+
+  function draw(asked, answer) {
+    const epsilon = digits(answer.epsilon), delta = ofLog(answer.log_delta);
+    const box = make("div");
+    box.append(make("p", { class: "answer", id: "answer" }, `ε = ${epsilon} at δ = ${delta}`));
+    box.dataset.epsilon = String(answer.epsilon);
+    box.dataset.logDelta = String(answer.log_delta);
+    if (answer.power) {
+      const percent = (x) => `${digits(100 * x, 3)} %`;
+      const table = make("table", {}, make("caption", {}, "The best attack on one record's presence"));
+      table.append(make("tr", {}, make("th", { scope: "col" }, "false alarms"), make("th", { scope: "col" }, "found at most")));
+      [0.01, 0.001].forEach((a, i) => table.append(make("tr", {}, make("td", {}, percent(a)), make("td", {}, percent(answer.power[i])))));
+      box.append(table);
+    }
+    box.append(make("p", { class: "quiet" }, `ε = ${answer.epsilon.toPrecision(12)}, δ = ${ofLog(answer.log_delta, 12)}: `
+      + "floating point; twelve digits by a test against certified values; no bound is proved."));
+    return box;
+  }
+
+  function curves(asked, answer) {
+    plots.replaceChildren(
+      plot("Privacy profile", "ε", "log₁₀ δ", answer.points.map(([e, l]) => [e, l / Math.LN10]),
+        pinned && pinned.points.map(([e, l]) => [e, l / Math.LN10])),
+      plot("Trade-off of attacks", "log₁₀ false alarms", "records found", answer.trade.map(([a, p]) => [Math.log10(a), p]),
+        pinned && pinned.trade.map(([a, p]) => [Math.log10(a), p]), [0, 1]));
+    const pin = make("button", { type: "button" }, pinned ? "Unpin" : "Pin this setting");
+    pin.addEventListener("click", () => { pinned = pinned ? null : answer; curves(asked, answer); });
+    plots.append(make("p", {}, pin, pinned ? " Dashed: the pinned setting." : ""));
+    const shown = current.training ? { ...asked.values } : asked.values;
+    const words = current.command.replace("{n}", asked.n).replace(/\{(\w+)\}/g, (_, name) => String(shown[name]));
+    const python = current.python.replace("{n}", asked.n).replace(/\{(\w+)\}/g, (_, name) => `"${shown[name]}"`);
+    const [flag, method] = mode === "epsilon" ? ["--delta", "epsilon"] : ["--epsilon", "delta"];
+    codes.replaceChildren();
+    for (const [label, text] of [
+      ["Command line", `symdp ${method} ${words} ${flag} ${asked.given}`],
+      ["Python", `${python}.${method}(${asked.given})`],
+      ["Link", location.href],
+    ]) {
+      const copy = make("button", { type: "button", "aria-label": `Copy ${label}` }, "Copy");
+      copy.addEventListener("click", () => {
+        const done = () => { copy.textContent = "Copied"; setTimeout(() => { copy.textContent = "Copy"; }, 1500); };
+        navigator.clipboard ? navigator.clipboard.writeText(text).then(done, () => {}) : done();
+      });
+      codes.append(make("div", { class: "code" }, make("span", {}, label), make("code", { tabindex: "0" }, text), copy));
+    }
+  }
+
+  function plot(title, across, up, points, other, range) {
+    const all = other ? points.concat(other) : points;
+    if (points.length < 2) return make("p", {}, `${title}: no curve here.`);
+    const xs = all.map((p) => p[0]), ys = all.map((p) => p[1]).filter(Number.isFinite);
+    const [x0, x1] = [Math.min(...xs), Math.max(...xs)];
+    const [y0, y1] = range || [Math.max(Math.min(...ys), Math.max(...ys) - 30), Math.max(...ys)];
+    const W = 420, H = 260, L = 52, B = 40, T = 12, R = 12;
+    const px = (x) => L + (W - L - R) * (x - x0) / (x1 - x0 || 1);
+    const py = (y) => H - B - (H - B - T) * (y - y0) / (y1 - y0 || 1);
+    const svg = make("svg:svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}: ${up} against ${across}` });
+    const ticks = (a, b) => {
+      const raw = (b - a) / 4, ten = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].find((s) => s * ten >= raw) * ten;
+      const list = [];
+      for (let t = Math.ceil(a / step) * step; t <= b + 1e-9 * step; t += step) list.push(Number(t.toPrecision(6)));
+      return list;
+    };
+    for (const t of ticks(x0, x1)) svg.append(make("svg:line", { x1: px(t), x2: px(t), y1: T, y2: H - B, class: "grid" }),
+      make("svg:text", { x: px(t), y: H - B + 15, "text-anchor": "middle" }, String(t)));
+    for (const t of ticks(y0, y1)) svg.append(make("svg:line", { x1: L, x2: W - R, y1: py(t), y2: py(t), class: "grid" }),
+      make("svg:text", { x: L - 6, y: py(t) + 4, "text-anchor": "end" }, String(t)));
+    const path = (list, kind) => make("svg:polyline", { class: kind,
+      points: list.filter((p) => p[1] >= y0 - 1e-9).map((p) => `${px(p[0]).toFixed(1)},${py(p[1]).toFixed(1)}`).join(" ") });
+    if (other) svg.append(path(other, "pinned"));
+    svg.append(path(points, "curve"), make("svg:text", { x: (L + W) / 2, y: H - 6, "text-anchor": "middle" }, across),
+      make("svg:text", { x: 12, y: H / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${H / 2})` }, up));
+    return make("figure", {}, make("figcaption", {}, title), svg);
+  }
+
+  function keep() {
+    const kept = new URLSearchParams({ m: data.panels.indexOf(current), ask: mode });
+    for (const field of fields()) kept.set(field.name, value(field));
+    try { history.replaceState(null, "", `#${kept}`); } catch (error) { /* where a page may not */ }
+  }
+  function restore() {
+    const kept = new URLSearchParams(location.hash.slice(1));
+    current = data.panels[Number(kept.get("m"))] ?? data.panels[0];
+    if (kept.get("ask") === "delta" || kept.get("ask") === "epsilon") mode = kept.get("ask");
+    for (const field of current.fields.concat([data.delta, data.epsilon]))
+      if (kept.has(field.name)) state[field.name] = kept.get(field.name);
+  }
+
+  restore();
+  root.replaceChildren(form, result, plots, codes, formulas);
+  build();
+  ask();
+})();

@@ -1,0 +1,129 @@
+"""The page with sliders: one file, no network, and the numbers of the package."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from emitted import NODE
+from shell import Shell
+
+import symdp
+from symdp import mechanisms
+from symdp.questions.tradeoff import trade_off
+
+needs_node = pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
+
+
+@pytest.fixture
+def page(shell: Shell, tmp_path: Path):
+    def write(words: str) -> str:
+        path = tmp_path / "page.html"
+        ran = shell(f"explore {words} -o {path}")
+        assert ran.code == 0, ran.err
+        return path.read_text("utf-8")
+
+    return write
+
+
+def data_of(text: str) -> dict:
+    found = re.search(r'id="panel-data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1].replace("<\\/", "</"))
+
+
+def served(text: str, asked: dict, tmp_path: Path) -> dict:
+    """Return the worker's last answer to one request, with no browser around it."""
+    found = re.search(r"const SERVE = `(.*?)`;", text, re.DOTALL)
+    assert found is not None
+    program = data_of(text)["panels"][0]["program"] + found[1]
+    script = f"""
+import vm from "node:vm";
+let last = null;
+const context = vm.createContext({{ postMessage: (message) => {{ last = message; }} }});
+vm.runInContext({json.dumps(program)}, context);
+context.onmessage({{ data: {json.dumps(asked)} }});
+console.log(JSON.stringify(last));
+"""
+    source = tmp_path / "served.mjs"
+    source.write_text(script, "utf-8")
+    ran = subprocess.run([str(NODE), str(source)], capture_output=True, text=True, check=True)
+    return json.loads(ran.stdout)
+
+
+SAMPLED = "gaussian sigma=1.12 --sampling poisson --rate 256/60000 -n 14063"
+
+
+def test_the_page_is_one_small_file_that_fetches_nothing(page):
+    text = page(SAMPLED)
+    assert len(text.encode()) <= 300_000
+    assert "connect-src" not in text
+    assert "default-src 'none'" in text
+    assert not re.findall(r"""(?:src|href)=["'](?!data:)""", text)
+    assert not re.search(r"\b(fetch|XMLHttpRequest|import)\s*\(", text)
+    panel = data_of(text)["panels"][0]
+    values = {field["name"]: field["value"] for field in panel["fields"]}
+    assert values == {"sigma": "1.12", "q": "256/60000", "n": "14063"}
+    assert "<math" in panel["formulas"]
+    assert panel["command"] == "gaussian sigma={sigma} --sampling poisson --rate {q} -n {n}"
+
+
+@needs_node
+@pytest.mark.parametrize("ask", ["epsilon", "delta"])
+def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
+    text = page("gaussian")
+    values = {"sigma": 12.5}
+    given = 1e-5 if ask == "epsilon" else 2.0
+    asked = {"id": 1, "ask": ask, "given": given, "n": 100, "values": values, "direction": "both"}
+    found = served(text, asked, tmp_path)
+    steps = symdp.compose(mechanisms.gaussian(**values), 100)
+    if ask == "epsilon":
+        assert found["epsilon"] == pytest.approx(steps.epsilon(1e-5).epsilon, rel=1e-12)
+    else:
+        assert found["log_delta"] == pytest.approx(steps.delta(2.0).log_delta, rel=1e-12)
+    # what an attack finds is never shown too small, and close to the trade-off curve
+    for alpha, power in zip((0.01, 0.001), found["power"], strict=True):
+        exact = 1.0 - trade_off(steps, alpha)
+        assert exact * (1 - 1e-9) <= power <= exact * 1.01
+
+
+@needs_node
+def test_what_has_no_answer_is_a_sentence(page, tmp_path: Path):
+    asked = {"id": 1, "ask": "epsilon", "given": 1e-5, "n": 3, "values": {"b": 6}}
+    found = served(page("laplace"), asked | {"direction": "both"}, tmp_path)
+    assert "too few steps" in found["error"]
+
+
+def test_no_text_of_a_file_leaves_its_element(page, tmp_path: Path):
+    file = tmp_path / "odd.toml"
+    file.write_text(
+        'name = "odd"\ntitle = "</script><script>alert(1)</script>"\nvariable = "x"\n'
+        'description = "<b>bold</b>"\nsupport = ["-oo", "oo"]\n[parameters]\ns = "positive"\n'
+        '[noise]\ndensity = "exp(-x**2/(2*s**2))/(s*sqrt(2*pi))"\nsensitivity = 1\n',
+        "utf-8",
+    )
+    text = page(str(file))
+    assert "alert(1)</script>" not in text
+    assert "&lt;b&gt;bold" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("explore skellam -o page.html", "no program has the function 'log_besseli'"),
+        ("explore gaussian -o page.txt", "the name must end in"),
+        ("explore gaussian tau=1 -o page.html", "gaussian has no parameter 'tau'"),
+        ("explore gaussian sigma=x -o page.html", "'x' is not a number"),
+        ("explore -o page.html", "MECHANISM is missing"),
+    ],
+)
+def test_what_cannot_be_explored_is_one_line(shell: Shell, words, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = shell(words)
+    assert ran.code == 2
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
