@@ -76,7 +76,7 @@ def make(
     ('6.7057', '6.7057')
     """
     try:
-        return _made(_told(steps), sides, epsilon, digits)
+        return _made(tell(steps), sides, epsilon, digits)
     except checker.Refused as refusal:
         raise AccuracyError(f"no certificate: its checker says, {refusal}") from None
 
@@ -108,7 +108,14 @@ def _made(told: Told, sides: Sequence[str], epsilon: Fraction, digits: int) -> d
     }
 
 
-def _told(steps: Sequence[tuple[OneStep, int]]) -> Told:
+def tell(steps: Sequence[tuple[OneStep, int]]) -> Told:
+    """Return the steps as a certificate tells them.
+
+    Raises
+    ------
+    AccuracyError
+        If it has no words for one of them.
+    """
     pairs: list[tuple[Pair, int]] = []
     for pair, count in steps:
         if isinstance(pair, AllocatedPair) or pair.alternatives or pair.support.kind == "naturals":

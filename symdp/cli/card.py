@@ -75,6 +75,9 @@ def card(
         str | None,
         typer.Option("--prove", metavar="K", help="Prove K digits of the first ε, 1 to 15."),
     ] = None,
+    certificate: Annotated[
+        bool, typer.Option("--certificate", help="Add a proof that --check checks by itself.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="A .json, .md, .html or .tex file."),
@@ -107,7 +110,9 @@ def card(
     deltas = [words.delta(word) for word in delta.split(",")]
     digits = None if prove is None else words.whole(prove, "--prove", 1, 15)
     made = in_time(
-        time_limit, build, lambda steps: _make(steps, title or subject, deltas, digits, subject)
+        time_limit,
+        build,
+        lambda steps: _make(steps, title or subject, deltas, digits, subject, certificate),
     )
     _write(made, path)
     if as_json:
@@ -131,13 +136,22 @@ def _chosen(job: Job, run: TrainingJob, noise: str | None) -> tuple[Callable[[],
 
 
 def _make(
-    steps: Composition, title: str, deltas: list[float], digits: int | None, subject: str
+    steps: Composition,
+    title: str,
+    deltas: list[float],
+    digits: int | None,
+    subject: str,
+    certificate: bool,
 ) -> dict[str, Any]:
     from symdp.cli.working import working
     from symdp.report.card import make_card
+    from symdp.report.card_certificate import add_certificate
 
     with working(f"card of {subject}"):
-        return make_card(steps, title=title, deltas=deltas, proved_digits=digits)
+        made = make_card(steps, title=title, deltas=deltas, proved_digits=digits)
+        if certificate:
+            add_certificate(made, steps)
+        return made
 
 
 def _named(path: Path | None) -> Path:
@@ -166,10 +180,14 @@ def _write(made: dict[str, Any], path: Path) -> None:
 def _check(path: Path, as_json: bool) -> None:
     from symdp.cli.display import one_line, print_json
     from symdp.cli.working import working
-    from symdp.report.card import differences
+    from symdp.report.card import Difference, differences
+    from symdp.report.card_certificate import wrong_in_certificate
 
     with working(f"computing {path} again"):
-        found = differences(_read(path))
+        held = _read(path)
+        found = differences(held)
+        assert isinstance(held, dict)
+        found += [Difference("certificate", wrong, "") for wrong in wrong_in_certificate(held)]
     if as_json:
         places = [{"place": d.place, "card": d.found, "computed": d.recomputed} for d in found]
         print_json({"agrees": not found, "differences": places})

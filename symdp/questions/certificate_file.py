@@ -79,7 +79,7 @@ def certificate(
     if type(digits) is not int or not 1 <= digits <= _MOST_DIGITS:
         raise InputError(f"digits = {digits!r}: a whole number from 1 to {_MOST_DIGITS}")
     directions = sides(direction)
-    steps = [(_pair(mechanism, directions), count) for mechanism, count in composition.steps]
+    steps = _pairs(composition, directions)
     if epsilon is not None:
         return witness.make(steps, directions, _exact(epsilon, "epsilon"), digits)
     asked = _exact(delta, "delta")
@@ -95,6 +95,15 @@ def certificate(
             made["claim"]["upper"] = str(asked)
             return made
     raise AccuracyError("no ε was found of which δ(ε) ≤ δ is proved; ask for fewer digits")
+
+
+def told_steps(composition: Composition) -> list[dict[str, Any]]:
+    """Return the steps as a certificate of both directions tells them."""
+    return witness.tell(_pairs(composition, sides("both"))).steps
+
+
+def _pairs(composition: Composition, directions: tuple[str, ...]) -> list[tuple[OneStep, int]]:
+    return [(_pair(mechanism, directions), count) for mechanism, count in composition.steps]
 
 
 def _exact(value: Any, name: str) -> Fraction:

@@ -45,6 +45,7 @@ NOT_COVERED = (
     "whether the implementation is the mechanism that is described here",
     "utility and bias of what is released",
 )
+_CHECKED_APART = {"software", "certificate"}  # the latter by its own checker
 _INPUTS = {"title", "deltas", "proved_digits", "ledger"}
 _RELATIONS = {
     "add_remove": "unbounded: they differ by the presence of the unit",
@@ -64,6 +65,8 @@ class Difference:
     recomputed: Any
 
     def __str__(self) -> str:
+        if self.place == "certificate":
+            return f"{self.place}: {self.found:.200}"
         return f"{self.place}: the card has {self.found!r:.60}, computed is {self.recomputed!r:.60}"
 
 
@@ -129,7 +132,7 @@ def differences(card: object) -> list[Difference]:
     inputs = card.get("inputs")
     if not isinstance(inputs, dict) or set(inputs) != _INPUTS:
         raise InputError(f"a card's 'inputs' must be {', '.join(sorted(_INPUTS))}")
-    found = {key: value for key, value in card.items() if key != "software"}
+    found = {key: value for key, value in card.items() if key not in _CHECKED_APART}
     again = {key: value for key, value in _computed(inputs).items() if key != "software"}
     return list(_compared("", found, again))
 
@@ -335,6 +338,7 @@ def card_page(card: dict[str, Any]) -> Page:
         ),
         Heading(2, "Proof"),
         Listing([f"{name.replace('_', ' ')}: {value}" for name, value in card["proof"].items()]),
+        *_certificate(card),
         Heading(2, "Not covered"),
         Listing(card["not_covered"]),
         Heading(2, "Software and inputs"),
@@ -348,6 +352,20 @@ def card_page(card: dict[str, Any]) -> Page:
     if card["citation"]:
         blocks += [Heading(2, "Citation"), Code(card["citation"])]
     return Page(card["title"], blocks)
+
+
+def _certificate(card: dict[str, Any]) -> list[Block]:
+    """Return what a page says of the certificate that stands in the JSON form."""
+    if "certificate" not in card:
+        return []
+    claim = card["certificate"]["claim"]
+    return [
+        Paragraph(
+            f"Certificate: δ({claim['epsilon']}) ≤ {given(card['privacy_parameters'][0]['delta'])},"
+            " proved by a program of integers alone from the certificate in the card's JSON form;"
+            " symdp card --check runs it."
+        )
+    ]
 
 
 def _epsilon(parameters: dict[str, Any]) -> str:

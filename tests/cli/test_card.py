@@ -7,6 +7,7 @@ from shell import Shell
 
 import symdp
 from symdp import mechanisms
+from symdp.cli import main
 
 HOSTILE = r"100% <b>\input{x}</b> $y_1$ | # [a](b)"
 
@@ -159,3 +160,34 @@ def test_one_line_and_code_two(shell, line, words):
     ran = shell(line)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert words in ran.err
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    path = tmp_path_factory.mktemp("card") / "card.json"
+    line = "card randomized_response epsilon_0=1/10 -n 200 --delta 1e-5 --certificate -o"
+    assert main([*line.split(), str(path)]) == 0
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda c: None, "everything agrees"),
+        (lambda c: c["claim"].update(upper="1/10"), "not the first δ"),
+        (lambda c: c["claim"].update(epsilon="1"), "not next to"),
+        (lambda c: c["claim"].update(direction="add"), "both directions"),
+        (lambda c: c["steps"][0].update(count="100"), "not those of the card"),
+        (lambda c: c["witness"]["add"].update(terms="2"), "refused"),
+        (lambda c: c.clear(), "no claim"),
+    ],
+    ids=["true", "delta", "epsilon", "direction", "count", "witness", "empty"],
+)
+def test_the_certificate_of_a_card_is_checked(shell, tmp_path, certified, change, said):
+    held = json.loads(json.dumps(certified))
+    change(held["certificate"])
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps(held), encoding="utf-8")
+    ran = shell("card --check", str(path))
+    assert said in ran.out
+    assert ran.code == (0 if said == "everything agrees" else 1)
