@@ -17,6 +17,7 @@ import symdp
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+from calculator import calculator  # noqa: E402
 from gallery import folded, page_of  # noqa: E402
 
 project = "symdp"
@@ -133,8 +134,15 @@ def mirror_all() -> None:
     mirror("examples", {f"{name}.md": page_of(text) for name, text in shown.items()})
 
 
+def write_calculator(app: Any, error: Exception | None) -> None:
+    """Write the page that the calculator's page shows."""
+    if error is None and app.builder.format == "html":
+        (Path(app.outdir) / "calculator-panel.html").write_text(calculator(), encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """Bring the pages together, register formulas, and the hook that comes before napoleon's."""
     mirror_all()
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=1)
+    app.connect("build-finished", write_calculator)

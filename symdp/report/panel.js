@@ -68,6 +68,12 @@ onmessage = (event) => {
   };
   const digits = (x, n = 4) => (x === 0 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6
     ? x.toExponential(n - 1).replace("e+", "e") : String(Number(x.toPrecision(n))));
+  // what is promised is shown rounded up
+  const up = (x, n = 4) => {
+    if (!(x > 0)) return digits(x, n);
+    const unit = 10 ** (Math.floor(Math.log10(x)) - n + 1), near = Number(x.toPrecision(n));
+    return digits(near < x ? near + unit : near, n);
+  };
   const ofLog = (l, n = 4) => {
     if (l > -700) return digits(Math.exp(l), n);
     if (l === -Infinity) return "0";
@@ -166,7 +172,7 @@ onmessage = (event) => {
 
   function worker() {
     if (!workers.has(current)) {
-      const own = new Worker(URL.createObjectURL(new Blob([current.program + SERVE], { type: "text/javascript" })));
+      const own = new Worker(URL.createObjectURL(new Blob([current.program.map((i) => data.parts[i]).join("\n\n") + SERVE], { type: "text/javascript" })));
       own.onmessage = (event) => receive(event.data);
       workers.set(current, own);
     }
@@ -204,13 +210,15 @@ onmessage = (event) => {
   }
 
   function draw(asked, answer) {
-    const epsilon = digits(answer.epsilon), delta = ofLog(answer.log_delta);
+    const asksDelta = asked.ask === "delta", l = answer.log_delta;
+    const epsilon = asksDelta ? String(asked.given) : up(answer.epsilon);
+    const delta = !asksDelta ? String(asked.given) : l > -700 ? up(Math.exp(l)) : ofLog(l + 1e-3);
     const box = make("div");
     box.append(make("p", { class: "answer", id: "answer" }, `ε = ${epsilon} at δ = ${delta}`));
     box.dataset.epsilon = String(answer.epsilon);
     box.dataset.logDelta = String(answer.log_delta);
     if (answer.power) {
-      const percent = (x) => `${digits(100 * x, 3)} %`;
+      const percent = (x) => `${up(Math.min(100, 100 * x), 3)} %`;
       const table = make("table", {}, make("caption", {}, "The best attack on one record's presence"));
       table.append(make("tr", {}, make("th", { scope: "col" }, "false alarms"), make("th", { scope: "col" }, "found at most")));
       [0.01, 0.001].forEach((a, i) => table.append(make("tr", {}, make("td", {}, percent(a)), make("td", {}, percent(answer.power[i])))));
@@ -260,7 +268,7 @@ onmessage = (event) => {
     const py = (y) => H - B - (H - B - T) * (y - y0) / (y1 - y0 || 1);
     const svg = make("svg:svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}: ${up} against ${across}` });
     const ticks = (a, b) => {
-      const raw = (b - a) / 4, ten = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].find((s) => s * ten >= raw) * ten;
+      const raw = (b - a) / 5, ten = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].find((s) => s * ten >= raw) * ten;
       const list = [];
       for (let t = Math.ceil(a / step) * step; t <= b + 1e-9 * step; t += step) list.push(Number(t.toPrecision(6)));
       return list;

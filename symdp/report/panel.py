@@ -70,8 +70,14 @@ def panel_html(panels: Sequence[Panel]) -> str:
     InputError
         If no program can serve a mechanism.
     """
+    found = [_data(panel, _LONG // len(panels)) for panel in panels]
+    # What the programs of a page have in common is in it once.
+    parts: dict[str, int] = {}
+    for one in found:
+        one["program"] = [parts.setdefault(part, len(parts)) for part in one["program"]]
     data = {
-        "panels": [_data(panel) for panel in panels],
+        "panels": found,
+        "parts": list(parts),
         "delta": _field(
             "delta", "δ", "open probability", "above 0 and below 1", "1e-5", (1e-12, 0.5)
         ),
@@ -148,7 +154,7 @@ def _number(text: str) -> float:
     return float(exact_number(text))
 
 
-def _data(panel: Panel) -> dict[str, Any]:
+def _data(panel: Panel, most: int) -> dict[str, Any]:
     from symdp.derive import derive
     from symdp.law.standalone import to_program
 
@@ -176,11 +182,11 @@ def _data(panel: Panel) -> dict[str, Any]:
     formulas = derivation.to_mathml(1)
     return {
         "title": panel.title,
-        "program": program,
+        "program": program.split("\n\n"),
         "parameters": [p.name for p in free if p.name != panel.rate],
         "training": panel.rate,
         "fields": fields,
         "command": panel.command,
         "python": panel.python,
-        "formulas": formulas if len(formulas) < _LONG else "",
+        "formulas": formulas if len(formulas) < most else "",
     }

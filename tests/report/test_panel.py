@@ -39,7 +39,9 @@ def served(text: str, asked: dict, tmp_path: Path) -> dict:
     """Return the worker's last answer to one request, with no browser around it."""
     found = re.search(r"const SERVE = `(.*?)`;", text, re.DOTALL)
     assert found is not None
-    program = data_of(text)["panels"][0]["program"] + found[1]
+    data = data_of(text)
+    parts = [data["parts"][place] for place in data["panels"][0]["program"]]
+    program = "\n\n".join(parts) + found[1]
     script = f"""
 import vm from "node:vm";
 let last = null;
@@ -127,3 +129,15 @@ def test_what_cannot_be_explored_is_one_line(shell: Shell, words, told, tmp_path
     assert told in ran.err
     assert len(ran.err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_the_calculator_of_the_documentation_shares_its_program(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    from calculator import calculator
+
+    text = calculator()
+    assert len(text.encode()) <= 300_000
+    titles = [panel["title"] for panel in data_of(text)["panels"]]
+    assert titles[0] == "DP-SGD: a model trained with noise"
+    assert len(titles) == len(set(titles)) == 12
