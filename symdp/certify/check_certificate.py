@@ -317,13 +317,14 @@ class Step:
         # Nodes and positive weights on [-1, 1] that integrate degrees below 2N, but for an error.
         rule = [(number(t, "a node"), number(w, "a weight")) for t, w in listed(hint, "rule")]
         need(all(abs(t) <= 1 and w > 0 for t, w in rule), "rule: a node outside, or a weight <= 0")
+        many = sum(len(k) for key in ("panels", "cells", "layers") for k in listed(hint, key))
+        need((len(rule) + 9) * many <= 10 * MOST_NODES > 300 * len(rule), "too much work")
         self.order, terms = 2 * len(rule), [real(w) for _, w in rule]
         for m in range(self.order):
             gap = sum(terms, real(Fraction(-2, m + 1) if m % 2 == 0 else Fraction(0)))
             self.gap, terms = max(self.gap, gap.size()), [v * t for v, (t, _) in zip(terms, rule)]
         self.panels, spans = self.pieces(hint, "panels", [ends])
         self.cells, self.layers = self.pieces(hint, "cells", spans)[0], listed(hint, "layers")
-        need(len(self.panels) * len(rule) <= MOST_NODES, "too many panels")
         for middle, radius, _, _ in self.panels:
             for t, w in rule:
                 self.nodes.append((real(w * radius), *self.logs(real(middle + radius * t))))
@@ -416,7 +417,7 @@ def enclose(told, hint, swapped, epsilon):
     need(tilt > 0 and period > 0 and steps, "tilt and period must be positive, and some steps told")
     # Outside the panels. A law has mass 1: what it has not on the panels lies elsewhere, where the
     # loss counts as infinite above and is left out below. Nothing of the tails has to be known.
-    outside = point(0)
+    outside = others = point(0)
     for step in steps:
         p, q = (step.total(Fraction(t)) * real(step.scale).exp() for t in (0, -1))
         need(p.lo <= ONE and q.lo <= ONE, "a law has a mass above 1")
@@ -461,7 +462,6 @@ def enclose(told, hint, swapped, epsilon):
     # Fact 2. Beyond, |M| is at most the bound, and the sum at most that times 2/(first^2 terms).
     beyond = moved * unit if spacing else bound * (first * first).inverse() * Fraction(2, terms)
     # The terms of m != 0: g(s) <= e^(bs) for b >= 0 makes them two geometric series.
-    others = point(0)
     for key, sign in (("below", 1), ("above", -1)):
         b = number(hint.get(key), key)
         need(b >= 0 and (tilt - b) * sign > 0, f"{key}: on the wrong side of the tilt")

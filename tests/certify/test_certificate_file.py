@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import subprocess
@@ -61,6 +62,7 @@ COVERED = {
         "remove",
     ),
     "logistic": (lambda: symdp.compose(mechanisms.logistic(s=4), 100), "3", 8, "add"),
+    "power law": (lambda: symdp.compose(mechanisms.student_t(nu=5, s=4), 100), "3", 6, "remove"),
     "mixture": (lambda: symdp.compose(symdp.loads(MIXTURE), 40), "3", 6, "remove"),
     "mass integral": (lambda: symdp.compose(symdp.loads(QUARTIC), 60), "3", 8, "remove"),
     "bounded support": (
@@ -97,7 +99,7 @@ COVERED = {
 }
 
 
-@pytest.mark.slow_cases("mixture", "logistic", "mass integral")
+@pytest.mark.slow_cases("power law", "mixture", "logistic", "mass integral")
 @pytest.mark.parametrize("name", COVERED)
 def test_a_certificate_agrees_with_the_proof_by_arb(name):
     build, epsilon, digits, direction = COVERED[name]
@@ -157,6 +159,14 @@ def test_no_float_and_nothing_of_ours_decides():
     assert "import symdp" not in source
     assert "float(" not in source
     assert "math.exp" not in source
+    ast.parse(source, feature_version=(3, 9))
+    imported = {
+        alias.name if isinstance(node, ast.Import) else node.module
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == {"ast", "json", "re", "sys", "fractions", "functools", "math"}
 
 
 @pytest.mark.parametrize(

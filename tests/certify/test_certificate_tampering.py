@@ -259,6 +259,16 @@ def test_a_box_outside_of_the_panels_is_refused(certified):
         checker.check(other)
 
 
+@pytest.mark.parametrize("key", ["panels", "cells", "layers", "rule"])
+def test_very_long_lists_are_refused_at_once(key, certified):
+    other = copy.deepcopy(certified)
+    hint = other["witness"]["remove"]["steps"][0]
+    hint[key] = hint[key] * 20_000
+    start = time.process_time()
+    assert not accepted(other)
+    assert time.process_time() - start < 10
+
+
 def test_a_layer_above_the_density_is_refused(certified):
     other = copy.deepcopy(certified)
     layer = other["witness"]["remove"]["steps"][0]["layers"][0]
