@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from symdp.cli import options
 from symdp.mechanisms import checked_name, curve_names, names, path_of
 from symdp.method_options import Option
 
@@ -26,9 +27,16 @@ def list_mechanisms(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
     ] = None,
+    *,
+    as_json: options.Json = False,
 ) -> None:
     """Show the built-in mechanisms with their parameters."""
-    if name is None:
+    if as_json:
+        from symdp.cli.display import print_json
+
+        wanted = [*names(), *curve_names()] if name is None else [checked_name(name)]
+        print_json({"mechanisms": {one: _document(one) for one in wanted}})
+    elif name is None:
         _print_table()
     else:
         _print_one(checked_name(name))

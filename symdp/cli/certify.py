@@ -15,12 +15,15 @@ from symdp.cli.display import one_line, print_json, print_source, styled
 from symdp.cli.job import Job
 from symdp.cli.supervise import in_time
 from symdp.cli.working import working
+from symdp.decimal_text import scientific
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
     from symdp.questions.certificate import Certificate
     from symdp.questions.composition import Composition
+
+_ALL_DIGITS = 15  # from which on the ends are shown as they were proved
 
 
 @options.of_steps()
@@ -86,9 +89,14 @@ def _print(proved: Certificate, as_json: bool) -> None:
     if as_json:
         print_json(proved.to_json())
         return
-    asked = proved.delta_text() if proved.asked == "epsilon" else proved.epsilon_text()
-    print(f"{'ε' if proved.asked == 'epsilon' else 'δ'}({asked}) lies between")
-    print(styled(f"  {proved.lower_decimal}\n  {proved.upper_decimal}", "bold"))
+    of_epsilon = proved.asked == "epsilon"
+    what = f"ε(δ = {proved.delta_text()})" if of_epsilon else f"δ({proved.epsilon_text()})"
+    print(f"{what} lies between")
+    low, high = proved.lower_decimal, proved.upper_decimal
+    if proved.digits_asked < _ALL_DIGITS:
+        low = scientific(Fraction(low), proved.digits_asked, up=False)
+        high = scientific(Fraction(high), proved.digits_asked, up=True)
+    print(styled(f"  {low}\n  {high}", "bold"))
     fewer = ""
     if proved.digits < proved.digits_asked:
         fewer = f"; {proved.digits} digits of the {proved.digits_asked} asked for"

@@ -46,7 +46,14 @@ def curve(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .pdf or .png."),
     ] = None,
-    method: options.Method = "contour",
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            metavar="METHOD",
+            help="An accountant, contour if left out; several are drawn over each other.",
+        ),
+    ] = None,
     settings: options.Settings,
     direction: options.Direction = "both",
     time_limit: options.TimeLimit = "60",
@@ -60,19 +67,27 @@ def curve(
         ends = (low, high)
         if not low < high:
             raise InputError("--epsilon-range A B: A must lie below B")
-    name, many = words.method(method), words.whole(points, "--points", 2, 10_000)
+    names = [words.method(one) for one in method or ["contour"]]
+    name, many = names[0], words.whole(points, "--points", 2, 10_000)
+    if len(names) > 1 and plot is None:
+        raise InputError("several --method are drawn over each other: give --plot FILE too")
     chosen = words.settings(name, settings)
 
     def ask(steps: Composition, some: list[float]) -> Curve:
         return cast("Curve", steps.delta(some, name, side, **chosen))
 
     answers, seconds = in_time(
-        time_limit, lambda: job, lambda asked: _computed(asked, ask, side, ends, many, plot)
+        time_limit,
+        lambda: job,
+        lambda asked: _computed(asked, ask, side, ends, many, plot, names[1:]),
     )
     if as_json:
         _print_json(answers, side, seconds)
+    elif plot is not None:
+        print_protection(answers[0])
+        say(f"drawn: {plot}")
     else:
-        _print_table(answers, plot)
+        _print_table(answers)
 
 
 def _computed(
@@ -82,6 +97,7 @@ def _computed(
     ends: tuple[float, float] | None,
     points: int,
     plot: Path | None,
+    overlaid: list[str],
 ) -> tuple[list[Guarantee], float]:
     """Return the profile at evenly spaced ε and the seconds it took; draw it if a file is named."""
     with working(f"profile of {job.subject}") as work:
@@ -102,7 +118,7 @@ def _computed(
         seconds = time.perf_counter() - start
         if plot is not None:
             work.say(f"drawing {plot}")
-            _draw(composition, answers, direction, plot)
+            _draw(composition, answers, direction, plot, overlaid or ["moments"])
     return answers, seconds
 
 
@@ -133,16 +149,21 @@ def _print_json(answers: list[Guarantee], direction: str, seconds: float) -> Non
 
 
 def _draw(
-    composition: Composition, answers: list[Guarantee], direction: Direction, path: Path
+    composition: Composition,
+    answers: list[Guarantee],
+    direction: Direction,
+    path: Path,
+    overlaid: list[str],
 ) -> None:
     from symdp.report.plot import Series, save
     from symdp.report.profile import sample
 
     epsilons = [answer.epsilon for answer in answers]
     curves = [Series.of(answers[0].method, answers)]
-    if answers[0].method != "moments":
-        bound = sample(composition, epsilons, "moments", direction)
-        curves.append(Series.of("moments bound", bound))
+    for name in overlaid:
+        if name != answers[0].method:
+            others = sample(composition, epsilons, name, direction)
+            curves.append(Series.of("moments bound" if name == "moments" else name, others))
     save(curves, path, _title(composition))
 
 
@@ -152,7 +173,7 @@ def _title(composition: Composition) -> str:
     return "\n".join(f"{steps_of(n)} of {m.summary}" for m, n in composition.steps)
 
 
-def _print_table(answers: list[Guarantee], plot: Path | None) -> None:
+def _print_table(answers: list[Guarantee]) -> None:
     wide = any(_are_apart(a) for a in answers)
     head = ("ε", "δ", *(("lower", "upper") if wide else ()), "kind")
     rows = []
@@ -164,8 +185,6 @@ def _print_table(answers: list[Guarantee], plot: Path | None) -> None:
     print_protection(answers[0])
     for advice in dict.fromkeys(a.advice for a in answers if a.advice):
         say(f"warning: {advice}", "yellow")
-    if plot is not None:
-        say(f"drawn: {plot}")
 
 
 def _are_apart(answer: Guarantee) -> bool:

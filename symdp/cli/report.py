@@ -11,7 +11,7 @@ import typer
 
 from symdp.cli import job as words
 from symdp.cli import options
-from symdp.cli.display import one_line, steps_of
+from symdp.cli.display import one_line, print_json, steps_of
 from symdp.cli.job import Job
 from symdp.cli.working import working
 from symdp.durable import replace_text
@@ -31,6 +31,7 @@ def report(
     delta: Annotated[
         str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
     ] = "1e-5",
+    as_json: options.Json = False,
 ) -> None:
     """Write a report: what was derived, ε by every accountant, the privacy profile."""
     at, path = words.delta(delta), output
@@ -56,7 +57,11 @@ def report(
         page = Page("Privacy report", blocks)
         forms = {"html": lambda: to_html(page), "md": lambda: to_markdown(page, path)}
         write_file(path, forms)
-    print(path)
+    if as_json:
+        rows = [answer.to_json() for answer in results.answers]
+        print_json({"file": str(path), "delta": at, "answers": rows})
+    else:
+        print(path)
     if undrawn:
         print(f"symdp: the report has no figures: {undrawn}", file=sys.stderr)
 

@@ -280,7 +280,8 @@ class Guarantee:
 
     def __str__(self) -> str:
         note = f" [{self.advice}]" if self.advice else ""
+        ways = "both directions" if self.direction == "both" else f"{self.direction} direction"
         return (
             f"(ε, δ) = ({self.epsilon_text()}, {self.delta_text()}), {self.kind} by "
-            f"{self.method}, {self.direction} direction, {self.count} steps{note}"
+            f"{self.method}, {ways}, {self.count} step{'s' * (self.count != 1)}{note}"
         )

@@ -73,7 +73,8 @@ class Ledger(Filed):
 
     def __repr__(self) -> str:
         where = f", {self._path}" if self._path else ""
-        return f"Ledger({len(self)} distinct steps, {self.count} in all{where})"
+        kinds = "1 distinct step" if len(self) == 1 else f"{len(self)} distinct steps"
+        return f"Ledger({kinds}, {self.count} in all{where})"
 
     def _repr_html_(self) -> str:
         from symdp.questions.notebook import steps_html

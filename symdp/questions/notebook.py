@@ -21,7 +21,7 @@ def steps_text(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
     shown = [f"{times} × {mechanism!r}" for mechanism, times in steps[:_MOST_NAMED]]
     more = len(steps) - len(shown)
     if more:
-        shown.append(f"{more} more distinct steps, {count} steps in all")
+        shown.append(f"{more} more distinct step{'s' * (more != 1)}, {count} steps in all")
     return ", ".join(shown)
 
 

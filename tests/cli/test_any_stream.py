@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from symdp import Ledger, compose, mechanisms
 from symdp.cli import main
 from symdp.cli.encoding import in_words
 
@@ -74,3 +76,43 @@ def test_norms_and_results_as_csv(tmp_path, capsys):
     norms.write_text("1,2\n3,x\n", encoding="utf-8")
     assert main(["individual", str(norms), *words]) == 2
     assert "row 2 holds what is no number" in capsys.readouterr().err
+
+
+def test_what_is_printed_is_what_was_asked(tmp_path, capsys):
+    assert (
+        main(["certify", "gaussian", "sigma=2", "-n", "10", "--delta", "1e-5", "--digits", "6"])
+        == 0
+    )
+    head, low, high, *_ = capsys.readouterr().out.splitlines()
+    assert head == "ε(δ = 1e-05) lies between"
+    assert [len(end.strip().split("e")[0].replace(".", "")) for end in (low, high)] == [6, 6]
+    assert float(low) < float(high)
+    assert main(["list", "laplace", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mechanisms"]["laplace"]["noise"]["density"]
+    assert repr(Ledger([(mechanisms.laplace(b=1), 3)])) == "Ledger(1 distinct step, 3 in all)"
+    one = compose(mechanisms.zcdp(rho=1), 1).epsilon(1e-5)
+    assert str(one).endswith("bound by renyi, both directions, 1 step")
+
+
+def test_a_drawn_curve_overlays_methods_and_prints_no_table(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    words = [
+        "curve",
+        "gaussian",
+        "sigma=2",
+        "-n",
+        "10",
+        "--points",
+        "5",
+        "--epsilon-range",
+        "0",
+        "5",
+    ]
+    both = ["--method", "contour", "--method", "clt"]
+    assert main([*words, *both, "--plot", str(tmp_path / "two.svg")]) == 0
+    out = capsys.readouterr().out
+    assert "drawn: " in out
+    assert "0.785994694714" not in out
+    assert "clt" in (tmp_path / "two.svg").read_text(encoding="utf-8")
+    assert main([*words, *both]) == 2
+    assert "give --plot FILE too" in capsys.readouterr().err

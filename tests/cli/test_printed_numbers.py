@@ -250,7 +250,7 @@ def test_formats_and_pictures_for_notebooks():
     assert repr(curve).startswith("Curve(2 points from ε = 1, δ = ")
     assert repr(curve[:0]) == "Curve(no points)"
     ledger = Ledger([(mechanisms.laplace(b=2), 3)])
-    assert repr(ledger) == "Ledger(1 distinct steps, 3 in all)"
+    assert repr(ledger) == "Ledger(1 distinct step, 3 in all)"
     many = compose([(mechanisms.laplace(b=b), 1) for b in range(1, 60)])
     assert repr(many).endswith("56 more distinct steps, 59 steps in all)")
     for thing in (answer, tiny, curve, ledger, many, steps, steps.certify(1.0)):

@@ -68,3 +68,15 @@ def test_two_values_are_one_bit():
 def test_k_is_a_whole_number_above_one(k, words):
     with pytest.raises(ValueError, match=words):
         mechanisms.k_ary_randomized_response(epsilon_0=1, k=k)
+
+
+def test_a_box_of_delta_alone():
+    """Ten steps of (0, 1/100) lose 1 − 0.99^10 at every ε ≥ 0, beside what other steps lose."""
+    box = mechanisms.approximate_dp(epsilon_0=0, delta_0="1/100")
+    lost = 1 - 0.99**10
+    for epsilon in (0.0, 0.5, 2.0):
+        assert compose(box, 10).delta(epsilon).delta == pytest.approx(lost, rel=1e-12)
+    noise = mechanisms.gaussian(sigma=4)
+    mixed = compose([(box, 10), (noise, 10)]).delta(1).delta
+    alone = compose(noise, 10).delta(1).delta
+    assert mixed == pytest.approx(1 - (1 - lost) * (1 - alone), rel=1e-12)
