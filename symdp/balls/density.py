@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -18,7 +20,8 @@ from symdp.derive import pieces
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
-from symdp.emit.mass import MassIntegral
+from symdp.emit.constants import constant_value
+from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
+_MOST_CELLS = 1_000  # on which a sign is looked at: some ten milliseconds
 _PLAIN = 1e-4  # what six digits show of a distance from one
 _BITS = 128  # carried
 _ACCURACY = arb(2) ** -90  # to which a mass must be 1; formulas that are off are off by far more
@@ -102,6 +106,7 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
             masses_are_one &= _judge(of, _total(of, component), "sums")
             continue
         ends = (pair.support.lower, pair.support.upper)
+        _check_normaliser(of, component)
         _check_sign(of, component, pair.variable, ends)
         try:
             with ctx.workprec(_BITS):
@@ -114,6 +119,19 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
             _agree(of, *two_masses(component, pair.variable, *ends))
             is_proved = False
     return MassCheck(masses_are_one, is_proved)
+
+
+def _check_normaliser(of: str, density: sp.Expr) -> None:
+    """Raise an error where what a density is divided by is not positive and finite."""
+    for mass in density.atoms(MassIntegral, MassSum):
+        try:
+            value = constant_value(mass, _BITS)
+            if value > 0:
+                continue
+            reason = f"its mass is {float(value):.6g}"
+        except AccuracyError:
+            reason = "no finite mass of it was found, as where it grows or falls too slowly"
+        raise InputError(f"{of} cannot be normalized: {reason}")
 
 
 def _agree(of: str, first: float, second: float) -> None:
@@ -185,7 +203,10 @@ def _total(of: str, masses: object) -> arb:
 
 
 def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> None:
-    """Look for a negative value where the form of the density does not exclude one."""
+    """Look for a negative value where the form of the density does not exclude one.
+
+    At places of a grid, then by balls: what is positive on one is done, what is not is halved.
+    """
     for stretch in smooth_stretches((density,), x, *ends):
         (expression,) = stretch.expressions
         if expression.is_nonnegative:
@@ -196,6 +217,36 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
         for place, height in zip(places, heights.tolist(), strict=True):
             if height < 0 and _is_negative(expression, x, place):
                 raise InputError(f"{of} is negative at {x} = {place:.6g}: no density is")
+        found = (
+            None if x.is_integer else _negative_place(expression, x, stretch.lower, stretch.upper)
+        )
+        if found is not None:
+            raise InputError(f"{of} is negative at {x} = {found:.6g}: no density is")
+
+
+def _negative_place(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> float | None:
+    """Return a place at which a density is negative, None where few balls show none."""
+    function = compile_arb(expression, [x])
+    low, high = float(lower), float(upper)
+    edges = {e for e in (low, high) if math.isfinite(e)}
+    edges |= {s * 2.0**k for s in (-1, 1) for k in range(-10, 11) if low < s * 2.0**k < high}
+    waiting = deque(pairwise(sorted(edges)))
+    with ctx.workprec(64):
+        for _ in range(_MOST_CELLS):
+            if not waiting:
+                break
+            left, right = waiting.popleft()
+            if function(arb(left).union(arb(right))) >= 0:
+                continue
+            middle = 0.5 * (left + right)
+            if not left < middle < right:
+                continue
+            if function(arb(middle)) < 0 and _is_negative(expression, x, middle):
+                return middle
+            waiting += [(left, middle), (middle, right)]
+    return None
 
 
 def _is_negative(expression: sp.Expr, x: sp.Symbol, place: float) -> bool:

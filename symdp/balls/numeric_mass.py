@@ -30,6 +30,7 @@ _EVALUATIONS = 300_000  # of an integrand: more than those seconds allow
 _DEGREE = 4  # of mpmath's rule of Gauss and Legendre: 24 nodes of a panel
 _HALVINGS = 40  # of a panel
 _PANEL = 1e-16  # to which a panel agrees with its halves
+_TOO_MUCH = 1e3  # of a mass: more will not come down to 1
 _SUMMED = 14  # partial sums that are extrapolated
 _MOST_INTEGERS = 2**17  # of a shell that is summed
 
@@ -130,6 +131,8 @@ def _side(cell: Cell, edges: list[float], is_endless: bool, whole: bool) -> floa
             if len(sums) <= _SUMMED:
                 raise
             break  # waves far out: what came before them tells the rest, or does not settle
+        if not abs(total) < _TOO_MUCH:
+            raise AccuracyError("the mass of a density is far above 1")
         sums.append(total)
     if not is_endless or abs(sums[-1] - sums[-2]) <= 1e-3 * AGREEMENT:
         return total

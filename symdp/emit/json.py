@@ -110,9 +110,9 @@ class _Writer:
         places = [self._places[part] for part in _operands(node)]
         if isinstance(node, AppliedUndef):
             return ["Function", node.func.__name__, places]
-        name = next((h.__name__ for h in (sp.Tuple, sp.Integral) if isinstance(node, h)), "") or (
-            type(node).__name__
-        )
+        name = next(
+            (h.__name__ for h in (sp.Tuple, sp.Integral, sp.Sum) if isinstance(node, h)), ""
+        ) or (type(node).__name__)
         if name not in _heads():
             raise InputError(f"a {name} has no form in JSON here")
         return [name, places]

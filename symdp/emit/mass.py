@@ -8,6 +8,7 @@ from typing import Any
 import sympy as sp
 
 from symdp.emit.constants import constant_value
+from symdp.errors import AccuracyError
 
 _BITS = (128, 192)  # of the value of a mass: 57 digits at the most
 
@@ -84,10 +85,7 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if self.free_symbols:
             return None
-        # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1: it gets no
-        # more than numbers here need, and is told how many they are.
-        bits = next((b for b in _BITS if prec <= b), _BITS[-1])
-        return sp.Float(_evaluated(self, bits), precision=min(prec, bits))
+        return _float(self, prec)
 
     def as_integral(self) -> sp.Integral:
         """Return it as SymPy's own integral, to be printed."""
@@ -102,6 +100,31 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
         return f"MassIntegral({', '.join(printer.doprint(part) for part in self.parts)})"
 
 
+class MassSum(sp.Sum):  # type: ignore[misc]
+    """The mass of masses on integers: a sum that stays as it is, and whose value is enclosed."""
+
+    is_positive = True
+    is_finite = True
+
+    def doit(self, **_hints: object) -> MassSum:
+        """Return the sum as it is."""
+        return self
+
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        return None if self.free_symbols else _float(self, prec)
+
+
+def _float(mass: sp.Expr, prec: int) -> sp.Expr | None:
+    """Return the value of a mass, None where it has none: the check of the density says so."""
+    # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1: it gets no
+    # more than numbers here need, and is told how many they are.
+    bits = next((b for b in _BITS if prec <= b), _BITS[-1])
+    try:
+        return sp.Float(_evaluated(mass, bits), precision=min(prec, bits))
+    except AccuracyError:
+        return None
+
+
 @lru_cache(maxsize=64)
-def _evaluated(integral: MassIntegral, bits: int) -> sp.Expr:
+def _evaluated(integral: sp.Expr, bits: int) -> sp.Expr:
     return sp.Float(constant_value(integral, bits), precision=bits)

@@ -142,6 +142,9 @@ class Intake:
         return self.constant(end, what)
 
 
+_LARGEST = sp.Integer(10) ** 308  # about the largest double
+
+
 def readings(
     values: Mapping[str, Number],
     known: Mapping[str, Parameter],
@@ -156,5 +159,12 @@ def readings(
             raise InputError(f"{owner} has no parameter '{name}'{hint}")
         if name in bound:
             raise InputError(f"{owner}: {name} is already bound to {bound[name]}")
-        new.append((name, known[name].checked(exact(value, name))))
+        read = known[name].checked(exact(value, name))
+        if read.is_Rational and read != 0 and not 1 / _LARGEST < abs(read) < _LARGEST:
+            size = "large" if abs(read) > 1 else "small"
+            raise InputError(
+                f"{owner}: {name} = {sp.N(read, 3)} is too {size}: the loss is computed in doubles,"
+                " which end at 1e308 and 1e-308"
+            )
+        new.append((name, read))
     return new

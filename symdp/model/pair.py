@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import sympy as sp
 
-from symdp.emit.mass import MassIntegral
+from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import InputError, suggestion
 from symdp.model.guarded import sign_of, substitute
 
@@ -165,7 +165,7 @@ def normalized(law: Component, variable: sp.Symbol, support: Support) -> Compone
         name += "_"
     # Not a Dummy: two loads of one file must give equal mechanisms.
     dummy = sp.Symbol(name, **variable.assumptions0)
-    head = MassIntegral if support.kind == "interval" else sp.Sum
+    head = MassIntegral if support.kind == "interval" else MassSum
     limits = sp.Tuple(dummy, support.lower, support.upper)
     return law / head(law.xreplace({variable: dummy}), limits)
 
