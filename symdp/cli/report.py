@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +17,9 @@ from symdp.cli.job import Job
 from symdp.cli.working import working
 from symdp.durable import replace_text
 from symdp.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from symdp.report.blocks import Block
 
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
 _PATIENCE = 30.0  # seconds for the truth, and for the accountants
@@ -28,6 +32,9 @@ def report(
         Path, typer.Option("-o", "--output", metavar="FILE", help="A .html or a .md file.")
     ],
     job: Job,
+    title: Annotated[
+        str, typer.Option("--title", metavar="TEXT", help="The heading of the page.")
+    ] = "Privacy report",
     delta: Annotated[
         str, typer.Option("--delta", metavar="D", help="The δ at which ε is compared.")
     ] = "1e-5",
@@ -39,22 +46,28 @@ def report(
     with working(f"report on {job.subject}") as work:
         composition = job.build(default_count=100)
         from symdp.report.analysis import analyse
-        from symdp.report.blocks import Page, Paragraph
+        from symdp.report.blocks import Folded, Page, Paragraph
         from symdp.report.html import to_html
         from symdp.report.markdown import to_markdown
         from symdp.report.plot import why_not_drawn
         from symdp.report.section import section
 
         undrawn = why_not_drawn()
-        title = Path(job.composition).name if job.composition else composition.steps[0][0].name
+        name = Path(job.composition).name if job.composition else composition.steps[0][0].name
         advance = work.say
         results = analyse(composition, at, digits=_DIGITS, advance=advance, patience=_PATIENCE)
-        heading = one_line(f"{title}, {steps_of(composition.count)}")
-        blocks = section(heading, composition, at, results, advance=advance, undrawn=undrawn)
+        heading = one_line(f"{name}, {steps_of(composition.count)}")
+        found = section(heading, composition, at, results, advance=advance, undrawn=undrawn)
         if asked := one_line(job.typed):
-            blocks.insert(1, Paragraph(f"Asked: {asked}", "quiet"))
+            found.insert(1, Paragraph(f"Asked: {asked}", "quiet"))
+        from symdp.report.head import head_blocks
+
+        blocks = [*found[:2], *head_blocks(composition, at, results), *_panel(job, path, delta)]
+        blocks.append(Folded("Appendix: the mathematics, every accountant, the checks", found[2:]))
+        left = ", ".join(dict.fromkeys(method for method, _ in results.failures))
+        blocks.append(Paragraph(f"Not evaluated: {left or 'nothing'}.", "quiet"))
         work.say(f"writing {path}")
-        page = Page("Privacy report", blocks)
+        page = Page(one_line(title), blocks)
         forms = {"html": lambda: to_html(page), "md": lambda: to_markdown(page, path)}
         write_file(path, forms)
     if as_json:
@@ -64,6 +77,22 @@ def report(
         print(path)
     if undrawn:
         print(f"symdp: the report has no figures: {undrawn}", file=sys.stderr)
+
+
+def _panel(job: Job, path: Path, delta: str) -> list[Block]:
+    """Return the panel that answers the same question with sliders, where a program serves it."""
+    if path.suffix.lower() != ".html":
+        return []
+    from symdp.cli.panel import panel_of
+    from symdp.report.blocks import Embedded
+    from symdp.report.panel import panel_html
+
+    try:
+        panel = panel_of(job)
+        panel = replace(panel, values={**panel.values, "delta": delta})
+        return [Embedded(panel_html([panel]))]
+    except InputError:
+        return []  # the page has its numbers all the same
 
 
 def check_file(path: Path, endings: Sequence[str]) -> None:

@@ -90,7 +90,16 @@ class Folded:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Heading | Paragraph | Formulas | Table | Plot | Listing | Code | Folded
+@dataclass(frozen=True)
+class Embedded:
+    """Markup of our own that a browser runs, such as a panel; Markdown leaves it out."""
+
+    html: str
+
+
+Block: TypeAlias = (
+    Heading | Paragraph | Formulas | Table | Plot | Listing | Code | Folded | Embedded
+)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from symdp.derive.section import Line
 from symdp.report.blocks import (
     Block,
     Code,
+    Embedded,
     Folded,
     Formulas,
     Heading,
@@ -19,10 +20,11 @@ from symdp.report.blocks import (
     Plot,
     Table,
 )
+from symdp.report.panel import POLICY
 from symdp.report.plot import embedded
 from symdp.version import __version__
 
-# What a browser holds the page to: it fetches nothing and runs nothing.
+# What a browser holds a page without a panel to: it fetches nothing and runs nothing.
 _NOTHING_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LONG_PAGE = 6  # headings from which on a page begins with its contents
 
@@ -33,11 +35,13 @@ def to_html(page: Page) -> str:
     title = escape(page.title)
     headings = [block for block in page.blocks if isinstance(block, Heading)]
     places = {id(heading): f"part-{place}" for place, heading in enumerate(headings)}
+    runs = any(isinstance(block, Embedded) for block in page.blocks)
+    policy = POLICY if runs else _NOTHING_OUTSIDE
     body = "\n".join(_placed(block, places) for block in page.blocks)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_OUTSIDE}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         # An icon of its own, so that no browser asks a server for one.
         '<link rel="icon" href="data:,">\n'
         f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
@@ -84,6 +88,8 @@ def _block(block: Block) -> str:
             return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
         case Code(text):
             return f"<pre>{escape(text)}</pre>"
+        case Embedded(html):
+            return html
         case Folded(summary, blocks):
             inside = "".join(map(_block, blocks))
             return f"<details><summary>{escape(summary)}</summary>{inside}</details>"

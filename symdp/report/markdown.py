@@ -10,6 +10,7 @@ from symdp.derive.section import Line
 from symdp.report.blocks import (
     Block,
     Code,
+    Embedded,
     Folded,
     Formulas,
     Heading,
@@ -32,7 +33,8 @@ def to_markdown(page: Page, path: Path) -> str:
     InputError
         If a plot cannot be written.
     """
-    parts = [f"# {_plain(page.title)}", *(_block(block, path) for block in page.blocks)]
+    blocks = [block for block in page.blocks if not isinstance(block, Embedded)]
+    parts = [f"# {_plain(page.title)}", *(_block(block, path) for block in blocks)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -52,6 +54,8 @@ def _block(block: Block, path: Path) -> str:
             return f"![{_plain(caption)}]({figure.name.replace(' ', '%20')})\n\n{_plain(caption)}"
         case Listing(lines):
             return "\n".join(f"- {_plain(line)}" for line in lines)
+        case Embedded():
+            return ""
         case Code(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{text}\n{fence}"

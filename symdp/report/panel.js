@@ -12,7 +12,7 @@
   };
   const SERVE = `
 onmessage = (event) => {
-  const { id, ask, given, n, values, direction } = event.data;
+  const { id, ask, given, n, values, direction, patience = 700 } = event.data;
   const answer = { id };
   try {
     const found = laws(n, values, direction);
@@ -28,7 +28,7 @@ onmessage = (event) => {
     // coarse places first, then between them, as long as a person waits
     const points = [[answer.epsilon, target]], start = Date.now();
     for (const [first, step] of [[0, 40], [20, 40], [10, 20], [5, 10], [0, 5], [1, 5], [2, 5], [3, 5], [4, 5]])
-      for (let i = first; i <= 40 && Date.now() - start < 700; i += step) {
+      for (let i = first; i <= 40 && Date.now() - start < patience; i += step) {
         if (points.some((p) => p[0] === end * i / 40)) continue;
         try { points.push([end * i / 40, at(end * i / 40)]); } catch (error) { /* a gap in the curve */ }
       }
@@ -40,7 +40,7 @@ onmessage = (event) => {
       let best = 1, place = 0;
       points.forEach(([e, l], i) => { if (power(a, e, l) < best) { best = power(a, e, l); place = i; } });
       let low = points[Math.max(0, place - 1)][0], high = points[Math.min(points.length - 1, place + 1)][0];
-      for (let round = 0; round < 12 && Date.now() - start < 1000; round++) {
+      for (let round = 0; round < 12 && Date.now() - start < 1.5 * patience; round++) {
         const x = low + (high - low) / 3, y = high - (high - low) / 3;
         try {
           const f = power(a, x, at(x)), g = power(a, y, at(y));

@@ -70,6 +70,7 @@ def panel_html(panels: Sequence[Panel]) -> str:
     InputError
         If no program can serve a mechanism.
     """
+    at = panels[0].values.get("delta", "1e-5")
     found = [_data(panel, _LONG // len(panels)) for panel in panels]
     # What the programs of a page have in common is in it once.
     parts: dict[str, int] = {}
@@ -78,9 +79,7 @@ def panel_html(panels: Sequence[Panel]) -> str:
     data = {
         "panels": found,
         "parts": list(parts),
-        "delta": _field(
-            "delta", "δ", "open probability", "above 0 and below 1", "1e-5", (1e-12, 0.5)
-        ),
+        "delta": _field("delta", "δ", "open probability", "above 0 and below 1", at, (1e-12, 0.5)),
         "epsilon": _field("epsilon", "ε", "real", "a number", "1", (0.0, 20.0)),
     }
     # No text may end the element that holds it.

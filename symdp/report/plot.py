@@ -28,6 +28,8 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 _COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
 _MARKERS = "osD^vPX*"
 _LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
+_SMALL_MULTIPLES = 6  # curves beyond which each has a picture of its own
+_COLUMNS = 3  # of small pictures
 _INK = "#123457"  # stands for the page's own text colour until the SVG is embedded
 
 
@@ -201,6 +203,8 @@ def embedded(
 def _figure(
     series: Sequence[Series], ink: str, title: str, *, of_errors: bool, beside: bool
 ) -> Figure:
+    if of_errors and len(series) > _SMALL_MULTIPLES:
+        return _multiples(series, ink)
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -267,6 +271,31 @@ def _figure(
         )
     elif axes.lines:
         axes.legend(frameon=False, labelcolor=ink, loc="best")
+    return figure
+
+
+def _multiples(series: Sequence[Series], ink: str) -> Figure:
+    """Return one small picture for each curve of errors, on the same axes."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    rows = math.ceil(len(series) / _COLUMNS)
+    figure = Figure(figsize=(6.4, 1.35 * rows + 0.5), layout="constrained")
+    grid = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, curve in zip(grid, series, strict=False):
+        decades = [min(d / _LN10, _LARGEST_ERROR) for d in curve.log_delta]
+        axes.plot(curve.epsilon, decades, color=_COLOURS[0], marker="o", markersize=3, linewidth=1)
+        axes.set_title(curve.label, color=ink, fontsize="small", pad=3)
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+        axes.yaxis.set_major_formatter(FuncFormatter(_power_tick))
+        axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
+        axes.tick_params(colors=ink, labelsize="x-small")
+        for spine in axes.spines.values():
+            spine.set_color(ink)
+    for axes in grid[len(series) :]:
+        axes.set_axis_off()
+    figure.supxlabel("ε (nats)", color=ink, fontsize="small")
+    figure.supylabel("|δ/truth − 1|", color=ink, fontsize="small")
     return figure
 
 

@@ -19,9 +19,11 @@ from symdp.derive.loss_sections import density_lines, law_lines, loss_lines
 from symdp.derive.section import equation
 from symdp.emit.mathml import mathml
 from symdp.emit.notation import read as read_name
+from symdp.questions.tradeoff import trade_off
 from symdp.report import formulas
-from symdp.report.analysis import analyse
+from symdp.report.analysis import Results, analyse
 from symdp.report.blocks import Formulas, Heading, Listing, Page, Paragraph, Plot, Table
+from symdp.report.head import head_blocks
 from symdp.report.html import to_html
 from symdp.report.markdown import to_markdown
 from symdp.report.plot import Series, embedded, save
@@ -273,6 +275,24 @@ def test_the_same_curves_give_the_same_file(tmp_path):
     for name in ("a.svg", "b.svg"):
         save(curve(["contour"]), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_many_errors_have_a_picture_each():
+    curves = [Series(f"method {k}", (0.5, 1.0), (-20.0 + k, -19.0)) for k in range(8)]
+    svg = embedded(curves, "many", of_errors=True)
+    assert svg.count('id="many-axes_') == 9  # three rows of three, the last one empty
+
+
+def test_the_head_of_a_report_is_a_plain_sentence():
+    steps = symdp.compose(symdp.mechanisms.gaussian(sigma=2), 10)
+    results = Results([steps.epsilon(1e-5)])
+    sentence, table = head_blocks(steps, 1e-5, results)
+    exact = steps.epsilon(1e-5).epsilon
+    shown = float(re.search(r"ε = ([\d.]+)", sentence.text)[1])
+    assert exact <= shown <= exact * 1.001
+    for alpha, row in zip((0.01, 0.001), table.rows, strict=True):
+        found = 100 * (1 - trade_off(steps, alpha))
+        assert found * (1 - 1e-9) <= float(row[1].removesuffix(" %")) <= found * 1.01
 
 
 def test_a_figure_copes_with_no_delta_at_all(tmp_path):

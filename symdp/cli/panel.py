@@ -1,0 +1,69 @@
+"""From the words of a command line to a panel of sliders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from symdp.cli import job as words
+from symdp.cli.job import Job
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.report.panel import Panel
+
+_RATE = "q"  # the name of a sampling rate that has no other
+
+
+def panel_of(job: Job) -> Panel:
+    """Return the panel of a job: its values are where the sliders begin.
+
+    Raises
+    ------
+    InputError
+        If the job composes several mechanisms, which no program does.
+    """
+    from symdp.report.panel import Panel
+
+    values = dict(word.partition("=")[::2] for word in job.values)
+    if job.composition is not None:
+        composition = job.build()
+        if len(composition.steps) != 1:
+            raise InputError(
+                f"{job.composition}: it composes {len(composition.steps)} mechanisms, and a page "
+                "computes with one; explore them one by one"
+            )
+        mechanism, count = composition.steps[0]
+        command = f"--composition {job.composition}"
+        python = f"symdp.compose(symdp.load_composition({job.composition!r}))"
+        return Panel(mechanism.name, mechanism, {"n": str(count)}, command, python)
+    unbound = replace(job, values=[], rate=None, sampling=None, relation=None)
+    mechanism = unbound.build_mechanism()
+    mechanism(**words.bindings(job.values))  # where a value breaks a rule, this says so
+    name = str(job.mechanism)
+    own = " ".join(f"{p.name}={{{p.name}}}" for p in mechanism.declared)
+    called = ", ".join(f"{p.name}={{{p.name}}}" for p in mechanism.declared)
+    is_file = name.endswith(".toml")
+    made = f"symdp.load({name!r})" if is_file else f"symdp.mechanisms.{name}"
+    python = f"{made}({called})" if called else made
+    command = f"{name} {own}".strip()
+    if job.sampling is not None:
+        rate = _RATE if _RATE not in mechanism.parameters else "rate"
+        mechanism = job.subsampled(mechanism, job.sampling, rate)
+        if job.rate is not None:
+            values[rate] = job.rate
+        command += f" --sampling {job.sampling} --rate {{{rate}}}"
+        python += f'.subsample("{job.sampling}", {{{rate}}})'
+    if job.relation is not None:
+        mechanism = mechanism.under(job.relation.replace("-", "_"))
+        command += f" --relation {job.relation}"
+        python += f'.under("{job.relation}")'
+    if job.count is not None:
+        values["n"] = job.count
+    return Panel(
+        mechanism.title or mechanism.name,
+        mechanism,
+        values,
+        f"{command} -n {{n}}",
+        f"symdp.compose({python}, {{n}})",
+    )

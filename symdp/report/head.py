@@ -1,0 +1,52 @@
+"""The head of a report: what a guarantee means, for a person who does not know ε."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from symdp.decimal_text import given, rounded
+from symdp.report.analysis import Results
+from symdp.report.blocks import Block, Paragraph, Table
+from symdp.report.deadline import Deadline, within
+from symdp.report.profile import FAILURES
+
+if TYPE_CHECKING:
+    from symdp.questions.composition import Composition
+
+_FALSE_ALARMS = (0.01, 0.001)
+_SECONDS = 10.0  # for what attacks find
+
+
+def head_blocks(composition: Composition, delta: float, results: Results) -> list[Block]:
+    """Return a plain sentence with four digits of ε, and what the best attack finds at most."""
+    best = results.best
+    if best is None:
+        return []
+    from symdp.questions.tradeoff import trade_off
+
+    rows = []
+    try:
+        with within(Deadline(_SECONDS)):
+            for alpha in _FALSE_ALARMS:
+                found = 100.0 * (1.0 - trade_off(composition, alpha))
+                rows.append((f"{100 * alpha:g} %", f"{rounded(found, 3, side='up')} %"))
+    except FAILURES:
+        rows = []
+    epsilon = rounded(best.epsilon, 4, side="up")
+    promise = f"the guarantee is ε = {epsilon} at δ = {given(delta)}"
+    sentence = (
+        "Whoever sees what is released learns little about whether one record was in the data: "
+        f"{promise}"
+    )
+    if rows:
+        alarm, reached = rows[0]
+        sentence = (
+            f"An attack that accuses {alarm} of those who are not in the data finds at most "
+            f"{reached} of those who are: {promise}"
+        )
+    blocks: list[Block] = [Paragraph(f"{sentence}. {datetime.now(UTC):%Y-%m-%d}.")]
+    if rows:
+        head = ("false alarms", "records found at most")
+        blocks.append(Table(head, rows, "The best attack on one record's presence", 0))
+    return blocks
