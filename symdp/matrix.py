@@ -155,8 +155,8 @@ def tree(steps: int) -> Array:
     count = _whole(steps, "steps")
     if 2 * count * count > MOST_ENTRIES:
         raise InputError(
-            f"a tree over {count} steps has too many entries; for one participation its "
-            f"sensitivity is sqrt({count.bit_length()})"
+            f"a tree over {count} steps has too many entries; "
+            "symdp.tree_strategy.tree_sensitivity needs no matrix"
         )
     rows = []
     width = 1
