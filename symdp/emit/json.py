@@ -17,7 +17,7 @@ from sympy.core.assumptions import _assume_defined
 from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from symdp.emit.mass import MassIntegral
+from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import InputError, suggestion
 
 _MOST_NODES = 200_000
@@ -31,7 +31,7 @@ _NAMES = {constant: name for name, constant in _CONSTANTS.items()}
 _EXACT_ORDER = (sp.Add, sp.Mul)  # keep the order of their operands
 _UNEVALUATED = (
     sp.Sum, sp.Integral, sp.Product, sp.Tuple, sp.hyper, sp.meijerg, ExprCondPair,
-    MassIntegral,
+    MassIntegral, MassSum,
 )  # fmt: skip
 _RELATIONS = (
     sp.Eq, sp.Ne, sp.Lt, sp.Le, sp.Gt, sp.Ge, sp.And, sp.Or, sp.Not, sp.Pow, sp.Piecewise,
@@ -110,9 +110,9 @@ class _Writer:
         places = [self._places[part] for part in _operands(node)]
         if isinstance(node, AppliedUndef):
             return ["Function", node.func.__name__, places]
-        name = next(
-            (h.__name__ for h in (sp.Tuple, sp.Integral, sp.Sum) if isinstance(node, h)), ""
-        ) or (type(node).__name__)
+        name = next((h.__name__ for h in (sp.Tuple, sp.Integral) if isinstance(node, h)), "") or (
+            type(node).__name__
+        )
         if name not in _heads():
             raise InputError(f"a {name} has no form in JSON here")
         return [name, places]
