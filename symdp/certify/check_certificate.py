@@ -265,7 +265,8 @@ def log_value(tree, x):
     """Evaluate the logarithm of a formula, so that a density may be small beyond all units."""
     op, known = type(getattr(tree, "op", None)), lifted(getattr(tree, "known", Fraction(0)))
     try:
-        if known.lo > ONE >> 8:
+        known = lifted(value(tree, x)) if op is ast.Add else known
+        if (known.parts[0] if isinstance(known, Jet) else known).lo > ONE >> 8:  # not small
             return known.log()
         if op in (ast.Mult, ast.Div, ast.Add):
             u, v = log_value(tree.left, x), log_value(tree.right, x)
@@ -516,5 +517,4 @@ def main(path):
         print("refused:" if refused else "not a certificate:", text, file=sys.stderr)
         sys.exit(1 if refused else 2)
 
-if __name__ == "__main__":
-    main(sys.argv[1])
+if __name__ == "__main__": main(sys.argv[1])

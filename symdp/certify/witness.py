@@ -277,7 +277,7 @@ def _on_line(told: Told, swapped: bool, plan: _Plan) -> dict[str, Any]:
     for (pair, _), one in zip(pairs, told.steps, strict=True):
         scale = plan.scale(pair)
         each, mass = (_exp(size) for size in (plan.log_each, plan.log_mass - float(scale)))
-        asked = [(Fraction(0), 0.0, mass), (Fraction(-1), 0.0, mass), (tilt, y, each)]
+        asked = [(tilt, y, each), (Fraction(0), 0.0, mass), (Fraction(-1), 0.0, mass)]
         asked += [(b, 0.0, Fraction(1, 10**6 * count)) for b in (plan.below, plan.above)]
         layout = Layout(one, swapped, _kinks(pair), {"scale": str(scale), "rule": rule}, asked)
         layout.lay_panels(plan.log_mass - LN10)
