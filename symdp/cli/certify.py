@@ -137,7 +137,7 @@ def check(
     *,
     time_limit: options.TimeLimit = "60",
 ) -> None:
-    """Check a certificate by a program of its own: 400 lines, and integers alone decide.
+    """Check a certificate by a program of its own: 400 lines of code, and integers alone decide.
 
     Exit code 1 where the claim is not proved, 2 where the file is no certificate.
     """
