@@ -266,7 +266,7 @@ def log_value(tree, x):
     op, known = type(getattr(tree, "op", None)), lifted(getattr(tree, "known", Fraction(0)))
     try:
         known = lifted(value(tree, x)) if op is ast.Add else known
-        if (known.parts[0] if isinstance(known, Jet) else known).lo > ONE >> 8:  # not small
+        if ONE >> 8 < (known.parts[0] if isinstance(known, Jet) else known).lo < ONE << 4:
             return known.log()
         if op in (ast.Mult, ast.Div, ast.Add):
             u, v = log_value(tree.left, x), log_value(tree.right, x)
