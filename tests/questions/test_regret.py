@@ -1,0 +1,38 @@
+"""μ with its regret, against the profiles on a finer grid than the search had."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from refusals import refused
+from scipy.special import ndtr
+
+from symdp import compose, mechanisms
+from symdp.questions.regret import gaussian_privacy_with_regret
+
+
+def gaussian(mu, epsilon):
+    return ndtr(-epsilon / mu + mu / 2) - np.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
+
+
+@pytest.mark.parametrize("regret", [1e-2, 1e-5])
+@pytest.mark.parametrize("name", ["sampled", "box"])
+def test_no_epsilon_has_a_larger_regret(name, regret):
+    steps = {
+        "sampled": compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/50"), 500),
+        "box": compose(mechanisms.randomized_response(epsilon_0="1/2"), 6),
+    }[name]
+    found = gaussian_privacy_with_regret(steps, regret)
+    grid = np.linspace(0, 1.2 * found.epsilon, 701)
+    gap = steps.delta(grid).delta - gaussian(found.mu, grid)
+    assert gap.max() <= regret
+    smaller = steps.delta(grid).delta - gaussian(0.97 * found.mu, grid)
+    assert smaller.max() > regret
+
+
+def test_a_gaussian_is_next_to_itself():
+    steps = compose(mechanisms.gaussian(sigma=4), 16)
+    assert gaussian_privacy_with_regret(steps, 1e-7).mu == pytest.approx(1, rel=2e-3)
+    assert gaussian_privacy_with_regret(steps, 0.5).mu == 0.0
+    with refused("strictly between 0 and 1"):
+        gaussian_privacy_with_regret(steps, 0)
