@@ -82,7 +82,7 @@ CASES = {
         ((2000, 2.0), (9000, 4.0)),
     ),
     "student": Case(
-        mechanisms.student_t, grid(nu=(2.5, 3.0, 30.0), s=(1.0, 4.0)),
+        mechanisms.student_t, grid(nu=(0.8, 3.0, 30.0), s=(1.0, 4.0)),
         ((60, 2.0), (1000, 30.0)),
     ),
     "exponential": Case(

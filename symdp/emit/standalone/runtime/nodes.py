@@ -20,6 +20,7 @@ from symdp.emit.standalone.runtime.outline import (
     DEEPEST,
     GAUSS,
     HEAVY,
+    MASS,
     MOST_NODES,
     MOST_TURN,
     NEGLIGIBLE,
@@ -126,8 +127,8 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         return 0.0
     sums = maximum(sums, 1e-300)
     share = share_of(whole, sums)
-    if (not isfinite(low) and share[0] > 1e-9) or (
-        not isfinite(high) and share[size(share) - 1] > 1e-9
+    if (not isfinite(low) and share[0] > MASS) or (
+        not isfinite(high) and share[size(share) - 1] > MASS
     ):
         law.far = 1.0
         return 0.0
@@ -220,7 +221,7 @@ def build(law: Law) -> float:
     if law.far > 0.0:
         return 0.0
     mass = total(exp(law.log_weight))
-    if not absolute(mass - 1.0) < 1e-9:
+    if not absolute(mass - 1.0) < MASS:
         fail("the density does not add up to one at these values")
     log_weight = law.log_weight - log(mass)
     law.escaped = total(where(law.loss == INFINITY, exp(log_weight), 0.0))

@@ -51,6 +51,7 @@ FEW = 20  # steps: with fewer the characteristic function itself is small where 
 HEAVY = 1e-3  # of 1/n: parts of the law that keep |phi|^n from being small
 LOST = 1e-10  # relative error of delta by the rounding of losses
 ROUNDING = 3e-16
+MASS = 1e-11  # of a law, that may be lost or rounded off
 
 
 class Law:
@@ -157,7 +158,7 @@ def around_mode(
     k = 0
     while k < 80 and fallen[k] >= peak - 0.5:
         k = k + 1
-    powers = scales[k] * power(2.0, steps(43.0) - 2.0)
+    powers = scales[k] * power(2.0, steps(163.0) - 2.0)  # heavy tails hold mass far out
     return joined(filled(1, best), joined(best + powers, best - powers))
 
 

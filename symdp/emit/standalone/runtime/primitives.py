@@ -96,7 +96,13 @@ def largest_of(v: Any, count: int) -> Any:
 
 
 def _mapped(function: Any) -> Any:
-    return lambda x: np.asarray(np.frompyfunc(function, 1, 1)(x), dtype=float)
+    def value(x: float) -> float:
+        try:
+            return float(function(x))
+        except (OverflowError, ValueError):
+            return math.nan  # no value: the law's mass tells
+
+    return lambda x: np.asarray(np.frompyfunc(value, 1, 1)(x), dtype=float)
 
 
 erf, erfc, gamma, lgamma = map(_mapped, (math.erf, math.erfc, math.gamma, math.lgamma))
