@@ -191,3 +191,9 @@ def test_exact_is_accepted_and_changes_nothing(shell: Shell):
     assert "estimate" not in plain
     assert shell("derive gaussian sigma=2 --exact").code == 2
     assert "export function epsilon" in shell("derive gaussian --format javascript").out
+
+
+@needs_node
+def test_a_delta_below_the_doubles_is_not_shown_as_zero(tmp_path: Path):
+    question = ("delta", 2000.0, 10**6, {"sigma": 30.0}, "remove")
+    assert by_node(write("gaussian", "javascript", tmp_path), [question]) == [5e-324]

@@ -46,7 +46,10 @@ static const char *answer(char what, const double *asked, long many, double n, c
                 found[k] = maximum(found[k], epsilon_of(laws[i], log(asked[k])));
         } else {
             found[k] = log_delta_at(laws, count, asked[k]);
-            if (what == 'd') found[k] = exp(found[k]);
+            if (what == 'd') {  /* below the least double that one, never 0 */
+                double least = found[k] > -INFINITY ? 4.9406564584124654e-324 : 0.0;
+                found[k] = maximum(exp(found[k]), least);
+            }
         }
     }
     release(0);

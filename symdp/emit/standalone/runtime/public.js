@@ -30,9 +30,12 @@ export function log_delta(epsilon, n, values = {}, direction = "both") {
   return log_delta_at(laws(n, values, direction), epsilon);
 }
 
+/* A δ below the least double is shown as that one, never as 0. */
+const from_log = (l) => exp(l) || (l > -INFINITY ? 5e-324 : 0);
+
 /** δ(ε) of n steps. */
 export function delta(epsilon, n, values = {}, direction = "both") {
-  return exp(log_delta(epsilon, n, values, direction));
+  return from_log(log_delta(epsilon, n, values, direction));
 }
 
 /** The least ε ≥ 0 with δ(ε) at most delta. */
@@ -44,5 +47,5 @@ export function epsilon(delta, n, values = {}, direction = "both") {
 /** δ at each ε. */
 export function curve(epsilons, n, values = {}, direction = "both") {
   const found = laws(n, values, direction);
-  return Array.from(epsilons, (epsilon) => exp(log_delta_at(found, epsilon)));
+  return Array.from(epsilons, (epsilon) => from_log(log_delta_at(found, epsilon)));
 }

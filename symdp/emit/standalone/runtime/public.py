@@ -66,6 +66,11 @@ def _log_delta(laws: list[Law], epsilon: float) -> float:
         return float(max(log_delta_of(law, float(epsilon)) for law in laws))
 
 
+def _from_log(value: float) -> float:
+    # A delta below the least double is shown as that one, never as 0.
+    return math.exp(value) or (5e-324 if value > -math.inf else 0.0)
+
+
 def log_delta(epsilon: float, n: float, direction: str = "both", **values: float) -> float:
     """Return log delta(epsilon) of n steps."""
     return _log_delta(_laws(n, values, direction), epsilon)
@@ -73,7 +78,7 @@ def log_delta(epsilon: float, n: float, direction: str = "both", **values: float
 
 def delta(epsilon: float, n: float, direction: str = "both", **values: float) -> float:
     """Return delta(epsilon) of n steps."""
-    return math.exp(log_delta(epsilon, n, direction, **values))
+    return _from_log(log_delta(epsilon, n, direction, **values))
 
 
 def epsilon(delta: float, n: float, direction: str = "both", **values: float) -> float:
@@ -88,7 +93,7 @@ def epsilon(delta: float, n: float, direction: str = "both", **values: float) ->
 def curve(epsilons: Any, n: float, direction: str = "both", **values: float) -> list[float]:
     """Return delta at each epsilon."""
     laws = _laws(n, values, direction)
-    return [math.exp(_log_delta(laws, e)) for e in epsilons]
+    return [_from_log(_log_delta(laws, e)) for e in epsilons]
 
 
 def main(words: list[str]) -> int:
