@@ -14,6 +14,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.enclosure import enclose_exponential
+from symdp.balls.normalizer import enclose_normalizer
 from symdp.balls.numeric_mass import AGREEMENT, two_masses
 from symdp.balls.terms import SECONDS, Deadline, enclose_mass
 from symdp.derive import pieces
@@ -168,8 +169,8 @@ def _is_quotient(density: sp.Expr, x: sp.Symbol) -> bool:
     for integral in density.atoms(MassIntegral):
         ((moved, *_),) = integral.limits
         if density * integral == integral.function.xreplace({moved: x}):
-            value = constant_ball(integral, ctx.prec).real
-            return bool(value.is_finite() and value > 0)
+            value = enclose_normalizer(integral)
+            return value is not None and bool(value > 0)
     return False
 
 

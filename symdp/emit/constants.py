@@ -8,10 +8,11 @@ import mpmath
 from flint import arb, ctx
 
 from symdp.emit.arb import constant
+from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError
 
 _MORE_BITS = (20, 200, 1200)  # carried beside those that are asked for, until they suffice
-_TINY = arb(2) ** -250  # far below the rounding of what it is added to
+_ENOUGH, _CLOSE = 140, arb(2) ** -60  # bits that doubles ask for, and those that they need
 _SMALLEST = arb(2) ** -1080  # below every double: a ball that lies within it about 0 stands for 0
 
 
@@ -32,21 +33,19 @@ def constant_value(node: Any, bits: int) -> Any:
     ...     print(constant_value(sp.log(sp.Rational(1, 3)), 110))
     -1.09861228866810969139524523692
     """
-    value: Any = None
+    holds_mass = bits <= _ENOUGH and bool(node.atoms(MassIntegral))
     for more in _MORE_BITS:
-        try:
-            with ctx.workprec(bits + more):
-                value = constant(node)
-        except AccuracyError:  # log of a mass that is exactly 1, whose slow tail allows no more
-            if value is not None and abs(value) < _TINY:
-                return mpmath.mpf(0)
-            raise
+        with ctx.workprec(bits + more):
+            value = constant(node)
         if isinstance(value, bool):
             return value
         parts = [_midpoint(part, abs(value), bits) for part in (value.real, value.imag)]
         if None not in parts:
             real, imaginary = parts
             return mpmath.mpc(real, imaginary) if imaginary else real
+        # A mass is known to fewer bits where its tails fall slowly; log 1 to an absolute accuracy.
+        if holds_mass and value.real.rad() < _CLOSE * abs(value.real).max(arb(1)):
+            return _midpoint(value.real, arb(1), 0)
     shown = value.real.str(5)
     raise AccuracyError(
         f"'{node}' could not be enclosed to {bits} bits: {shown}; write it in closed form"

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 import sympy as sp
+from flint import ctx
 
-from symdp.emit.constants import constant_value
+from symdp.emit.arb import constant
 from symdp.errors import AccuracyError
 
 _BITS = (128, 192)  # of the value of a mass: 57 digits at the most
@@ -126,5 +127,9 @@ def _float(mass: sp.Expr, prec: int) -> sp.Expr | None:
 
 
 @lru_cache(maxsize=64)
-def _evaluated(integral: sp.Expr, bits: int) -> sp.Expr:
-    return sp.Float(constant_value(integral, bits), precision=bits)
+def _evaluated(mass: sp.Expr, bits: int) -> sp.Expr:
+    with ctx.workprec(bits):
+        value = constant(mass).real
+        if not value.is_finite():
+            raise AccuracyError(f"'{mass}' could not be enclosed")
+        return sp.Float(value.mid().str(bits // 3, radius=False), precision=bits)

@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 from flint import acb, arb, ctx
 
+import symdp.balls.normalizer  # noqa: F401  (the masses that formulas hold are enclosed by it)
 from symdp.derive import pieces, points
 from symdp.derive.finite_end import DISTANCE, near_end
 from symdp.derive.limits import limit_at, loss_range
