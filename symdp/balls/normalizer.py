@@ -19,6 +19,7 @@ from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
 from symdp.model.pair import Pair, Support
 
+_BITS = 130  # carried at least
 _ENOUGH = arb(2) ** -90  # absolute accuracy, where no more can be had: 27 digits
 _NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
 
@@ -39,9 +40,10 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
     ... )
     True
     """
-    for tolerance in {arb(2) ** (20 - ctx.prec): 0, _ENOUGH: 0}:
+    bits = max(ctx.prec, _BITS)
+    for tolerance in (arb(2) ** (20 - bits), _ENOUGH):
         for way in (_by_terms, _by_logarithm):
-            with suppress(AccuracyError, InputError):
+            with suppress(AccuracyError, InputError), ctx.workprec(bits):
                 found = way(mass, tolerance)
                 if found.is_finite() and found.rad() < _NARROW * abs(found):
                     return found

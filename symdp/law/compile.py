@@ -350,13 +350,14 @@ def _seen_range(
 ) -> tuple[float, float]:
     """Return an enclosing range of the loss where limits were not found symbolically.
 
-    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid.
+    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid,
+    and on a finer one where the loss is not known to be monotone, with a margin that is large then.
     Beyond all doubles nothing can. A range that is too wide costs time, never accuracy.
     """
-    from symdp.law.outline import Outline
+    from symdp.law.outline import Outline, extremes
 
     low, high = math.inf, -math.inf
-    middle = []
+    middle, margin = [], 1e-3
     for piece in smooth:
         if piece.flat and np.isposinf(piece.loss(np.zeros(1))).all():
             continue
@@ -364,6 +365,9 @@ def _seen_range(
         seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
         if seen.size:
             low, high = min(low, float(seen.min())), max(high, float(seen.max()))
+            if not (piece.monotone or piece.integer):
+                least, largest = extremes(outline)
+                low, high, margin = min(low, least), max(high, largest), 0.25
             middle.append(float(piece.loss(np.asarray([inner_place(piece)]))[0]))
     limits = [
         limit_at(piece.loss, variable, end, from_left)
@@ -380,6 +384,6 @@ def _seen_range(
     below = max(middle, default=0.0) if sp.oo in limits else high
     above = min(middle, default=0.0) if -sp.oo in limits else low
     return (
-        -math.inf if -sp.oo in limits else low - 1e-3 * (below - low) - 1e-300,
-        math.inf if sp.oo in limits else high + 1e-3 * (high - above) + 1e-300,
+        -math.inf if -sp.oo in limits else low - margin * (below - low) - 1e-300,
+        math.inf if sp.oo in limits else high + margin * (high - above) + 1e-300,
     )

@@ -232,6 +232,28 @@ class Outline:
         return self.rough_log_masses(tilts)
 
 
+def extremes(outline: Outline) -> tuple[float, float]:
+    """Return the least and the largest loss seen where P has mass, turns zoomed in upon."""
+    piece, grid = outline.piece, outline.x
+    held = outline.log_p > outline.log_p.max(initial=-np.inf) - 2.0 * NEGLIGIBLE
+    even = np.linspace(grid[held].min(), grid[held].max(), 8192) if held.any() else grid
+    x = np.union1d(grid, even)
+
+    def values(row: Index, places: Array) -> Array:
+        with np.errstate(all="ignore"):
+            loss = np.asarray(piece.loss(places))
+        return np.where(np.isfinite(loss), np.where(row == 0, loss, -loss), -np.inf)
+
+    seen = np.stack([values(np.full(x.size, row), x) for row in (0, 1)])
+    row, peaks = _peaks(values, x, seen, 256)
+    found = [seen.max(axis=1), np.asarray([-np.inf, -np.inf])]
+    for k in (0, 1):
+        if (row == k).any():
+            found[1][k] = values(np.full((row == k).sum(), k), peaks[row == k]).max()
+    largest, least = np.maximum(*found)
+    return -float(least), float(largest)
+
+
 def _finite_rows(piece: SmoothPiece, x: Array) -> Array:
     """Return the logs of the terms of P and Q, one row for each; −inf where they vanish."""
     with np.errstate(all="ignore"):

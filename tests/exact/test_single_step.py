@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+import symdp
 from symdp import Mechanism, compose
 
 X = sp.Symbol("x", real=True)
@@ -67,3 +68,23 @@ def test_far_out_rare_stretches_are_found():
     gain = np.maximum(density(x - shift) - math.exp(8.0) * density(x), 0.0)
     found = compose(mechanism, 1).delta(8.0, direction="remove")
     assert found.delta == pytest.approx(float(gain.sum() * (x[1] - x[0])), rel=1e-7)
+
+
+def test_a_largest_loss_that_is_only_seen_ends_nothing_too_early():
+    """The loss of a normal and a Cauchy law together peaks at 1.5698, between places of a grid."""
+    noise = symdp.loads(
+        'name = "two_tails"\nvariable = "x"\nsupport = ["-oo", "oo"]\n\n[noise]\n'
+        'density = "0.7*exp(-x**2/2)/sqrt(2*pi) + 0.3/(pi*(1 + x**2))"\nsensitivity = 1\n'
+        "normalize = true\n"
+    )()
+
+    def density(x):
+        return 0.7 * np.exp(-x * x / 2) / math.sqrt(2 * math.pi) + 0.3 / (math.pi * (1 + x * x))
+
+    composition = symdp.compose(noise, 1)
+    x = np.linspace(1.0, 6.0, 2_000_001)
+    for epsilon in (1.4, 1.506, 1.51, 1.56):
+        gain = np.maximum(density(x - 1) - math.exp(epsilon) * density(x), 0.0)
+        truth = float(np.trapezoid(gain, x))
+        answer = composition.delta(epsilon, direction="remove")
+        assert answer.lower - 1e-10 <= truth <= answer.upper + 1e-10, epsilon
