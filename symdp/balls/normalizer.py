@@ -47,6 +47,8 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
                 found = way(mass, tolerance)
                 if found.is_finite() and found.rad() < _NARROW * abs(found):
                     return found
+                if found.is_finite() and found.contains(0):  # its logarithm knows no sign
+                    return None
     return None
 
 

@@ -44,7 +44,7 @@ def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | Non
     Examples
     --------
     >>> found = smooth_sum(lambda k, analytic=False: (-k / 1000).exp(), 0, 999)
-    >>> found.contains((1 - arb(-1).exp()) / (1 - (arb(-1) / 1000).exp())), found.rad() < 1e-9
+    >>> found.overlaps((1 - arb(-1).exp()) / (1 - (arb(-1) / 1000).exp())), found.rad() < 1e-9
     (True, True)
     """
     bits = ctx.prec
