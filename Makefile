@@ -77,6 +77,7 @@ $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	@$(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python $(PIP) install --editable '.[plot]'
 	@$(BENCH)/bin/python $(PIP) install --requirement benchmarks/requirements.txt
+	@$(BENCH)/bin/python $(PIP) install --no-deps --target .peers/prv-accountant 'prv-accountant>=0.2'
 	@touch $@
 
 $(INTEGRATIONS)/.installed: pyproject.toml

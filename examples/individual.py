@@ -27,7 +27,12 @@ STEPS = 300
 
 def load(name):
     """Return (training, test) features and labels, scaled to unit spread, with a constant."""
-    from sklearn import datasets
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise SystemExit(
+            "this example trains on data that come with scikit-learn: pip install 'symdp[examples]'"
+        ) from None
 
     found = datasets.load_digits() if name == "digits" else datasets.load_breast_cancer()
     x = (found.data - found.data.mean(axis=0)) / (found.data.std(axis=0) + 1e-9)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from benchmarks.peers.answers import Contender
+from benchmarks.peers.programs import PRV_FOLDER
 from symdp.methods import names
 
 DOTS = "Google PLD, connect the dots"
@@ -24,12 +25,20 @@ _NEEDS = {"google": "dp_accounting", "google rdp": "dp_accounting", "prv": "prv_
 def is_installed(contender: Contender) -> bool:
     """Return whether the program of a contender is there to take part."""
     needed = _NEEDS.get(contender.program)
-    return needed is None or find_spec(needed) is not None
+    if needed is None or find_spec(needed) is not None:
+        return True
+    return contender.program == "prv" and (PRV_FOLDER / needed).is_dir()
 
 
 def installed(everyone: Iterable[Contender]) -> list[Contender]:
     """Return those whose program is there."""
     return [contender for contender in everyone if is_installed(contender)]
+
+
+def missing() -> list[str]:
+    """Return the packages that the page names and that are not there."""
+    lacking = {_NEEDS[peer.program] for peer in peers() if not is_installed(peer)}
+    return sorted(name.replace("_", "-") for name in lacking)
 
 
 def dots(interval: float) -> Contender:

@@ -8,9 +8,12 @@ asked of what was composed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import symdp
@@ -18,6 +21,20 @@ from benchmarks.peers.answers import Answer, Kind, NotCoveredError
 from benchmarks.peers.jobs import Job
 
 CHECKED = (0, 50, 100, 150, 199)  # places of a curve at which it is compared with truth
+
+
+# It asks for other versions beside it than Google's library, and runs with either.
+PRV_FOLDER = Path(__file__).resolve().parents[2] / ".peers" / "prv-accountant"
+
+
+@contextmanager
+def _within(folder: Path) -> Iterator[None]:
+    """Import from a folder too, before all others."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 class Program(Protocol):
@@ -152,7 +169,8 @@ class PrvAccountant:
     """Microsoft's prv-accountant at an absolute error of ε; remove direction."""
 
     def __init__(self, eps_error: float) -> None:
-        self._prv = import_module("prv_accountant")
+        with _within(PRV_FOLDER):
+            self._prv = import_module("prv_accountant")
         self._error = eps_error
 
     def step(self, job: Job) -> Any:

@@ -22,6 +22,8 @@ def main() -> None:
     arguments.add_argument("--jobs", default="", help="names of jobs: only these, and no page")
     chosen = arguments.parse_args()
     wanted = set(filter(None, chosen.jobs.split(",")))
+    if not wanted and (lacking := contenders.missing()):
+        raise SystemExit(f"the page names {' and '.join(lacking)}: install by make bench")
     start = time.perf_counter()
 
     def say(what: str) -> None:
