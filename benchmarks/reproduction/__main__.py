@@ -10,6 +10,8 @@ import allocation_rows
 import choose
 import edgeworth_rows
 import fourier_rows
+import individual_rows
+import prv_rows
 import saddle_rows
 from drawing import save
 from jobs import job
@@ -53,7 +55,7 @@ def main() -> None:
     grid = fourier_rows.grid_20()
     say("values of FA's code")
     figures = []
-    for rows in (fourier_rows, saddle_rows, edgeworth_rows):
+    for rows in (fourier_rows, saddle_rows, edgeworth_rows, prv_rows, individual_rows):
         for figure in rows.figures():
             save(figure, folder)
             figures.append(figure)
@@ -61,7 +63,7 @@ def main() -> None:
     own = allocation_rows.figure()
     save(own, folder)
     say(own.heading)
-    text = reproduction(tables, errors, grid, individual(), figures, own)
+    text = reproduction(tables, errors, grid, individual(), figures, own, fourier_rows.tails())
     (DOCS / "reproduction.md").write_text(text)
     (DOCS / "how-to-choose.md").write_text(choose.page())
     say("docs/reproduction.md and docs/how-to-choose.md are written")
