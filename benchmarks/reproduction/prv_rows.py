@@ -129,10 +129,10 @@ def _floor() -> Figure:
     return Figure(
         "prv-6",
         "PRV Figure 6: the floor of floating point",
-        "400 Gaussian steps, σ = 20, whose δ is known in closed form. A transform in doubles rounds "
-        "by about 1e-16 of the whole mass for each step: the interval of `prv` counts that in, and "
-        f"says no more from ε = {lost:g} on, where δ = {reached:.0e}. Tilted, every error is relative "
-        "to δ.",
+        "400 Gaussian steps, σ = 20, whose δ is known in closed form. A transform in doubles "
+        "rounds by about 1e-16 of the whole mass for each step: the interval of `prv` counts that "
+        f"in, and says no more from ε = {lost:g} on, where δ = {reached:.0e}. Tilted, every error "
+        "is relative to δ.",
         (
             Panel(
                 "δ(ε)", EPSILON, DELTA,
@@ -168,8 +168,8 @@ def _needed() -> Figure:
     return Figure(
         "prv-9",
         "PRV Figure 9: what an interval of one tenth of δ costs",
-        "The least power of two of points with which the interval is no wider than a tenth of δ, one "
-        "deviation above the mean. Run times are proportional to it.",
+        "The least power of two of points with which the interval is no wider than a tenth of δ, "
+        "one deviation above the mean. Run times are proportional to it.",
         (
             Panel(
                 "points needed", STEPS, "number of points",
@@ -180,7 +180,7 @@ def _needed() -> Figure:
         given="run times at an accuracy that both programs reach",
         chosen="points in place of seconds, which depend on the machine; q, σ, ε, and the accuracy",
         rows=[
-            (f"{n:,}", *(f"{x:,.0f}" if x == x else "over 2²²" for x in pair))
+            (f"{n:,}", *(f"{x:,.0f}" if math.isfinite(x) else "over 2²²" for x in pair))
             for n, *pair in zip(many, found["prv"], found["buckets"], strict=True)
         ],
         header=("steps", "`prv`", "`buckets`"),
