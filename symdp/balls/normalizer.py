@@ -43,7 +43,8 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
     bits = max(ctx.prec, _BITS)
     for tolerance in (arb(2) ** (20 - bits), _ENOUGH):
         for way in (_by_terms, _by_logarithm):
-            with suppress(AccuracyError, InputError), ctx.workprec(bits):
+            # SymPy's TypeError: it asks in the middle of a question about a sign, and gets NaN.
+            with suppress(AccuracyError, InputError, TypeError), ctx.workprec(bits):
                 found = way(mass, tolerance)
                 if found.is_finite() and found.rad() < _NARROW * abs(found):
                     return found

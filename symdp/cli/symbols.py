@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from symdp.errors import InputError
+
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
@@ -36,7 +38,11 @@ def declared(mechanism: Mechanism, rate: str | None, sensitivity: str | None) ->
     known = {parameter.name for parameter in mechanism.declared}
     new = [name for name in (*names_in(rate), *names_in(sensitivity)) if name not in known]
     alone = (rate or "").strip()
-    more = (declare(name, "open probability" if name == alone else "positive") for name in new)
+    try:
+        kinds = ("open probability" if name == alone else "positive" for name in new)
+        more = tuple(map(declare, new, kinds))
+    except InputError as error:
+        raise InputError(f"--rate or --sensitivity: {error}") from None
     return replace(mechanism, declared=(*mechanism.declared, *more))
 
 

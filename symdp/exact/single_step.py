@@ -172,6 +172,8 @@ def _typical_tilt(outlines: Sequence[Outline], epsilon: float, end: float) -> li
         mean = float(weight @ loss[held] / weight.sum())
         return mean > epsilon + 1.0 / tilt + 1.0 / (1.0 + tilt)
 
+    if not end > 0.0:
+        return []
     farthest = 2.0**40  # from there on a loss is told within its rounding
     low, high = 0.0, min(1.0, 0.5 * end)
     while high < farthest and not too_far(high):

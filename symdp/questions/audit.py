@@ -106,7 +106,7 @@ def audit(
     --------
     >>> found = audit(90, 5, 100, 100)
     >>> print(f"{found.epsilon:.4f} {found.true_positive_rate:.4f} {found.false_positive_rate:.4f}")
-    1.9792 0.8238 0.1128
+    1.9880 0.8238 0.1128
     """
     for name, part, whole in (("hits", hits, members), ("false_alarms", false_alarms, others)):
         for value in (part, whole):

@@ -223,7 +223,7 @@ def test_derive_in_every_form(shell, form):
     name = "laplace" if form == "json" else "gaussian"  # whose formulas are short
     ran = shell(f"derive {name} --order 3 --format {form}")
     assert ran.code == 0, ran.err
-    marks = {"text": "MSD_3", "latex": r"\mathrm{MSD}_3", "mathml": "<mn>3</mn>", "json": '"3"'}
+    marks = {"text": "c₃ =", "latex": "c_{3} &=", "mathml": "<mn>3</mn>", "json": '"3"'}
     assert marks[form] in ran.out
     if form == "json":
         assert ran.json["loss_range"] == ["-1/b", "1/b"]
@@ -232,8 +232,8 @@ def test_derive_in_every_form(shell, form):
 def test_derive_binds_values_and_samples(shell):
     out = shell("derive gaussian sigma=2 --sampling poisson --rate 1/4 --order 1").out
     assert "poisson" in out
-    assert "MSD_1" in out
-    assert "MSD_2" not in out
+    assert "c₁ =" in out
+    assert "c₂ =" not in out
 
 
 def test_curve_as_json(shell):

@@ -156,6 +156,6 @@ def test_the_command_prints_every_case(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "symdp", "derive", str(file), "--order", "1"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("remove direction") == 2
+    assert done.stdout.count("<Mechanism noise") == 2
     assert "assuming w < 1/2" in done.stdout
     assert "assuming w > 1/2" in done.stdout

@@ -12,6 +12,7 @@ from symdp.derive import derive
 from symdp.derive.asymptotics import kappa
 from symdp.derive.epsilon_asymptotics import QUANTILE, in_cumulants, normal_quantile
 from symdp.derive.records import COUNT, EPSILON
+from symdp.derive.series import cumulants
 from symdp.errors import AccuracyError, InputError
 
 R = sp.Rational
@@ -88,7 +89,7 @@ def test_cumulants_of_a_sampled_loss_are_series_in_the_rate() -> None:
     d = derive(BUILT.gaussian.subsample("poisson", "q"))
     for side in ("remove", "add"):
         one = derive(BUILT.gaussian.subsample("poisson", "q"), side)
-        series, order = one._cumulants(3, 4)
+        series, order = cumulants(one, 3, 4)
         assert order == 4
         sigma, q = (d.mechanism.parameters[name] for name in ("sigma", "q"))
         gaps = []

@@ -205,7 +205,7 @@ def test_files_are_complete_or_absent(tmp_path, ending):
         found.save(tmp_path / "nowhere" / f"out.{ending}")
     assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]
     with pytest.raises(InputError, match="must end in"):
-        found.save(tmp_path / "out.csv")
+        found.save(tmp_path / "out.txt")
 
 
 def test_groups_and_quantiles():
@@ -301,8 +301,8 @@ def test_the_same_norms_are_counted_once(tmp_path, shell):
     kept = _tree(tmp_path / "run")
     np.save(tmp_path / "norms.npy", values.T)  # another layout, the same norms
     again = shell(f"{line} --layout records-steps -o {tmp_path}/out.npz")
-    assert (again.code, again.out, again.err.count("\n")) == (2, "", 1)
-    assert "--again" in again.err
+    assert (again.code, again.out) == (2, "")
+    assert "--again" in again.err.splitlines()[-1]  # after a note on norms above the clip
     assert _tree(tmp_path / "run") == kept
     assert not (tmp_path / "out.npz").exists()
     assert (

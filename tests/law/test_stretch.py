@@ -193,7 +193,7 @@ def test_range_of_a_loss_without_known_slope():
     """Both densities vanish at the end, and the loss is infinite there."""
     low, high = loss_law(noise("cosine").subsample("poisson", "1/10"), "remove").loss_bounds
     assert high == math.inf
-    assert -0.12 < low <= math.log(0.9)
+    assert -0.15 < low <= math.log(0.9)  # seen, and not known to rise: a quarter is its margin
 
 
 def test_domain_of_tilts():

@@ -72,7 +72,9 @@ def test_the_command_line_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "admits the relation substitution alone" in refused.err
     misspelt = shell("delta gaussian sigma=2 -n 3 --epsilon 1 --relation substitute")
     assert "did you mean 'substitution'" in misspelt.err
-    assert "--group needs --sampling" in shell("delta laplace b=1 -n 1 --epsilon 1 --group 2").err
+    moved = shell("delta laplace b=1 -n 1 --epsilon 1 --group 2").out
+    assert "up to 2 records" in moved
+    assert "δ(1) = 0.393469340288" in moved  # 1 − e^{(1 − 2)/2}
 
 
 def test_relations_are_few():

@@ -95,7 +95,7 @@ def test_bounds_below_the_double_range_are_rounded_outward(epsilon):
     [
         (lambda: STEPS.delta(math.nan), "epsilon = nan"),
         (lambda: STEPS.delta(math.inf), "epsilon = inf"),
-        (lambda: STEPS.delta("one"), "real number"),
+        (lambda: STEPS.delta("one"), "not a number"),
         (lambda: STEPS.delta(1.0, method="contur"), "contour"),
         (lambda: STEPS.delta(1.0, method="msd"), "order"),
         (lambda: STEPS.delta(1.0, method="msd99"), "highest order"),

@@ -22,7 +22,7 @@ def test_sums_and_multiples_are_the_composition_of_all_steps():
     ).epsilon
 
 
-@pytest.mark.parametrize("times", [0, -1, 2.5, "2", True, None])
+@pytest.mark.parametrize("times", [0, -1, 2.5, True, None])
 def test_a_multiple_is_a_positive_whole_number(times):
     with pytest.raises(InputError, match="positive integer"):
         times * compose(NOISE, 3)
