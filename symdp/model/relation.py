@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
-from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -84,6 +83,8 @@ def check_relation(mechanism: Mechanism) -> None:
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
+    from symdp.model.renyi_curve import RenyiCurve
+
     if isinstance(mechanism.source, RenyiCurve):
         raise InputError(
             f"{name} is known by its Rényi curve alone: what {scheme} sampling gains is known of "

@@ -72,8 +72,7 @@ def accountant_for(
 
     Steps that are known by a Rényi curve alone leave one: InputError for the name of another.
     """
-    # By name: a question that is known already is answered without SymPy.
-    curve = next((m for m, _ in composition.steps if type(m.source).__name__ == "RenyiCurve"), None)
+    curve = composition.step_by_curve
     if curve is not None:
         from symdp.methods.renyi_bound import METHODS, RenyiBound
 

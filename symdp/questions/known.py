@@ -63,6 +63,10 @@ class KnownComposition(Composition):
         self._built = built
         self._given = ()  # a formula is kept where no answer has more to say of shifts
 
+    @property
+    def step_by_curve(self) -> None:
+        """None: a formula is that of a law."""
+
     @cached_property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]
         """The step with its count."""

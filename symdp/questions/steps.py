@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count
 from symdp.errors import InputError
-from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -41,6 +40,8 @@ def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]
     InputError
         If there are none, a parameter is missing, or a count is no positive whole number.
     """
+    from symdp.model.taken import a_mechanism
+
     merged: dict[Mechanism, int] = {}
     for mechanism, count in steps:
         concrete = a_mechanism(mechanism).require_concrete()
@@ -75,6 +76,13 @@ class Summed:
 
     steps: tuple[tuple[Mechanism, int], ...]
     _given: tuple[tuple[Mechanism, int], ...]
+
+    @property
+    def step_by_curve(self) -> Mechanism | None:
+        """A step that is known by a Rényi curve alone, None where every loss has a law."""
+        from symdp.model.renyi_curve import RenyiCurve
+
+        return next((m for m, _ in self.steps if isinstance(m.source, RenyiCurve)), None)
 
     def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
         """Return the steps as they were given, before a pair took the place of any."""
