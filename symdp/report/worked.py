@@ -37,6 +37,7 @@ _DIGITS = 6
 _SECONDS = 2.0  # for the number of one tail constant
 _INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _WIDTHS = (36, 44)  # columns of formulas and of numbers, the widest
+_LEAST_WIDTH = 5  # columns of numbers
 Row = tuple[str, str, str]
 
 
@@ -214,8 +215,9 @@ def in_columns(rows: list[Row], width: int) -> str:
       a = b + c   1 + 2   3
     """
     first = min(max(len(row[0]) for row in rows), _WIDTHS[0])
-    last = max(len(row[2]) for row in rows)
+    last = max(1, *(len(row[2]) for row in rows))
     second = min(max(len(row[1]) for row in rows), _WIDTHS[1], width - first - last - 8)
+    second = max(second, _LEAST_WIDTH)  # where no row has numbers, or the terminal is narrow
     lines = []
     for own in rows:
         cells = [
@@ -252,14 +254,15 @@ def sheets(
             ("Saddle-point series", saddle_sheet),
             ("Edgeworth series", edgeworth_sheet),
         ):
+            beside = [(f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))]
             try:
                 rows = sheet(law, epsilon, order)
             except AccuracyError as error:
                 rows = [(f"no series: {error}", "", "")]
             else:
                 off = float(rows[-1][2].replace("−", "-")) / exact.delta - 1
-                rows.append((f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta)))
-                rows.append(("the last sum is off by", "", f"{off:+.2e}".replace("-", "−")))
+                beside.append(("the last sum is off by", "", f"{off:+.2e}".replace("-", "−")))
+            rows += beside
             found.append((title, rows))
     else:
         found.append(("δ", [(f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))]))

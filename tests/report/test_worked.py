@@ -64,6 +64,12 @@ def test_columns_keep_to_a_width():
     assert "δ₂ = δ₀·(1 + c₁ + c₂)" in text
 
 
+def test_rows_without_numbers_and_narrow_terminals_have_columns_too():
+    for rows in ([("exact δ", "", "0.1")], [("no series", "", "")], [("a = b", "1 + 2", "3")]):
+        for width in (10, 100):
+            assert rows[0][2] in in_columns(rows, width)
+
+
 def test_a_mass_at_infinity_has_no_series():
     mechanism = symdp.mechanisms.approximate_dp(epsilon_0=1, delta_0="1/1000")
     found = sheets(symdp.compose(mechanism, 3), symdp.derive(mechanism), 2.0, 1, "remove")
