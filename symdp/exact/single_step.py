@@ -32,8 +32,6 @@ from symdp.law.step import Array, SmoothPiece
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
-_LOG_SMALL = math.log(1e-3)  # from where on P − e^ε Q keeps its digits
-
 
 class Profile(NamedTuple):
     """log δ(ε) and log(1 − δ(ε)) of the finite part of one step, and how far off δ may be.
@@ -286,14 +284,17 @@ def _weights(
         rule = build_rule(outline, {0.0: log_mass}, 0.0, cuts)
         x, log_weight, error = rule.x, rule.log_weight, rule.error
     except AccuracyError:
-        # Of a payoff that hardly rises over its rounding, the density is what is resolved.
-        with np.errstate(all="ignore"):
-            factors = log_factor(np.asarray(piece.loss(outline.x)))
-        if not np.nanmax(factors) < _LOG_SMALL:
-            raise
+        # Where the payoff hardly rises over its rounding, the densities are what is resolved.
         found = monotone_grid(Outline(piece), {-1.0: 0.0, 0.0: 0.0})
         edges = cuts if found is None else distinct(np.concatenate([found.edges, cuts]))
         nodes, weights = gauss_legendre(edges[:-1], edges[1:])
-        x, log_weight, error = nodes.ravel(), np.log(weights.ravel()), 0.0
+        whole: list[float] = []
+        _add(whole, tilted_log_density(weighted, nodes.ravel(), [0.0])[0] + np.log(weights.ravel()))
+        edges = distinct(np.concatenate([edges, 0.5 * (edges[:-1] + edges[1:])]))
+        nodes, weights = gauss_legendre(edges[:-1], edges[1:])
+        halves: list[float] = []
+        x, log_weight = nodes.ravel(), np.log(weights.ravel())
+        _add(halves, tilted_log_density(weighted, x, [0.0])[0] + log_weight)
+        error = abs(math.expm1(min(_log_total(whole) - _log_total(halves), 1.0)))
     log_p, loss = piece.accurate(x)
     return np.asarray(log_p + log_factor(loss) + log_weight), error

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
+from scipy.special import k1
 
 import symdp
 from symdp import Mechanism, compose
@@ -88,3 +89,24 @@ def test_a_largest_loss_that_is_only_seen_ends_nothing_too_early():
         truth = float(np.trapezoid(gain, x))
         answer = composition.delta(epsilon, direction="remove")
         assert answer.lower - 1e-10 <= truth <= answer.upper + 1e-10, epsilon
+
+
+@pytest.mark.parametrize("epsilon", [2.6, 2.7320142161970113])
+def test_delta_of_a_narrow_far_peak_next_to_its_largest_loss(epsilon):
+    """All of δ comes from one peak of width 1/40; the payoff is as small as its rounding there."""
+
+    def density(x):
+        return np.exp(-np.sqrt(1 + x * x)) + 0.01 * np.exp(-800 * (x - 7) ** 2)
+
+    noise = symdp.loads(
+        'name = "far_peak"\nvariable = "x"\nsupport = ["-oo", "oo"]\n\n[noise]\n'
+        'density = "exp(-sqrt(1 + x**2)) + 0.01*exp(-800*(x - 7)**2)"\nsensitivity = 0.2\n'
+        'shift = "exactly"\nnormalize = true\n'
+    )()
+    x = np.linspace(6.9, 7.6, 1_400_001)
+    gain = np.maximum(density(x - 0.2) - math.exp(epsilon) * density(x), 0.0)
+    mass = 2.0 * k1(1.0) + 0.01 * math.sqrt(math.pi / 800)
+    answer = symdp.compose(noise, 1).delta(epsilon, direction="remove")
+    assert answer.upper - answer.lower < 1e-9 * answer.upper
+    truth = float(np.trapezoid(gain, x)) / mass
+    assert answer.lower * (1 - 1e-7) <= truth <= answer.upper * (1 + 1e-7)  # of the trapezoids
