@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from symdp.errors import InputError
 from symdp.exact_number import exact_number
 
-if TYPE_CHECKING:
-    pass
-
+_T = TypeVar("_T")
 Direction = Literal["remove", "add", "both"]
 DIRECTIONS = ("remove", "add")
 MOST_STEPS = 10**15
@@ -86,7 +85,7 @@ def of_the_larger(
 
 def is_array(value: object) -> bool:
     """Whether a value is an array, and not a text."""
-    if isinstance(value, str):
+    if isinstance(value, str | type):
         return False
     return hasattr(value, "__len__") or getattr(value, "ndim", 0) > 0
 
@@ -97,7 +96,10 @@ def flat(value: Any) -> list[float]:
 
     if isinstance(value, Sequence) and any(isinstance(one, str) for one in value):
         return [real(one, "a number of the array") for one in value]
-    array = np.asarray(value, dtype=np.float64)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{value!r:.60}: an array of numbers is needed") from None
     if array.ndim != 1:
         raise InputError(f"an array of {array.ndim} dimensions: one dimension is needed")
     return [float(v) for v in array]
@@ -120,3 +122,51 @@ def real(value: Any, name: str) -> float:
     if not math.isfinite(number):
         raise InputError(f"{name} = {value!r}: it must be a finite number")
     return number
+
+
+def instance(value: Any, kind: type[_T], what: str) -> _T:
+    """Return the value if it is of a kind; else InputError, which says what to pass instead.
+
+    >>> instance(3, str, "give a name")
+    Traceback (most recent call last):
+        ...
+    symdp.errors.InputError: 3: give a name
+    """
+    if not isinstance(value, kind):
+        raise InputError(f"{value!r:.60}: {what}")
+    return value
+
+
+def listed(value: Any, what: str) -> list[Any]:
+    """Return what a value lists; InputError for text and for what lists nothing."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError(f"{value!r:.60}: {what}")
+    return list(value)
+
+
+def counted_pairs(value: Any, what: str) -> list[tuple[Any, int]]:
+    """Return pairs of something and a whole count; InputError for anything else."""
+    pairs = []
+    for place, pair in enumerate(listed(value, f"give a list of ({what}, count)"), start=1):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"step {place}: ({what}, count) is needed, not {pair!r:.60}")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def a_path(value: Any, what: str) -> Path:
+    """Return a path; InputError for what is none, which says what it should lead to."""
+    if not isinstance(value, str | Path):
+        raise InputError(f"{value!r:.60}: give the path of {what}")
+    return Path(value)
+
+
+def whole(value: Any, name: str, least: int = 0) -> int:
+    """Return a whole number from `least` up; InputError for anything else.
+
+    >>> whole(3, "order")
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
+        raise InputError(f"{name} = {value!r:.40}: it must be a whole number from {least} up")
+    return int(value)

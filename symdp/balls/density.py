@@ -24,6 +24,7 @@ from symdp.emit.arb import constant_ball
 from symdp.emit.constants import constant_value
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
+from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -79,7 +80,7 @@ def check_densities(mechanism: Mechanism) -> bool:
     ...
     symdp.errors.InputError: the density of half-hearted integrates to 0.666667, not 1; ...
     """
-    return checked_masses(mechanism, for_proof=True).is_one
+    return checked_masses(a_mechanism(mechanism), for_proof=True).is_one
 
 
 def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:

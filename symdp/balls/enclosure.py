@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
+from symdp.arguments import instance
 from symdp.balls.cuts import cut_tails
 from symdp.balls.terms import Deadline, integral
 from symdp.derive import pieces, points
 from symdp.emit import compile_arb
 from symdp.emit.enclose import between, enclose_sum
+from symdp.model.pair import Pair
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
-    from symdp.model.pair import Pair
 
 _EVALUATIONS = 60_000  # of an integrand: a few seconds
 _Density = Callable[..., Any]
@@ -54,6 +55,7 @@ def cgf_ball(pair: Pair, z: sp.Expr, digits: int = 30) -> acb:
     >>> ball.real.contains(arb(3) / 32)
     True
     """
+    instance(pair, Pair, "it is no pair: give mechanism.pair()")
     t, y = sp.re(z), sp.im(z)
     with ctx.workprec(int(3.33 * digits) + 40):
         tolerance = arb(10) ** (-digits)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sympy as sp
 from flint import arb, arb_poly, ctx
 
+from symdp.arguments import counted_pairs
 from symdp.derive.exponential_sum import ExponentialSum, exponential_sum, same_number
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
@@ -54,7 +55,7 @@ def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
     >>> total.excess(Fraction(3), lambda ball: ball.rel_accuracy_bits() > 99).str(25, radius=False)
     '0.1613379859761353997257292'
     """
-    if sum(count for _, count in steps) > _MOST_STEPS:
+    if sum(count for _, count in counted_pairs(steps, "pair")) > _MOST_STEPS:
         return None
     counts: dict[ExponentialSum, int] = {}
     for pair, count in steps:

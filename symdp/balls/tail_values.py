@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import arb
 
+from symdp.arguments import instance
 from symdp.balls import variation
 from symdp.balls.tails import (
     Side,
@@ -24,11 +25,11 @@ from symdp.balls.tails import (
     sub_gaussian_within,
     tilted_law,
 )
+from symdp.derive.tails.records import TailConstant
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError, suggestion
 
 if TYPE_CHECKING:
-    from symdp.derive.tails.records import TailConstant
     from symdp.model.pair import Pair
 
 _BITS = 102  # 30 decimal digits
@@ -66,7 +67,8 @@ def tail_value(constant: TailConstant, **values: Any) -> arb:
     >>> symdp.tail_value(tails["chernoff_p"], epsilon=2, count=5, b=2).str(5, radius=False)
     '-1.2911'
     """
-    return _KINDS[constant.rule.kind](_Request.read(constant, values))
+    known = instance(constant, TailConstant, "it is no tail constant: give one of derivation.tails")
+    return _KINDS[known.rule.kind](_Request.read(known, values))
 
 
 @dataclass(frozen=True)

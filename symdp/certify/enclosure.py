@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sympy as sp
 from flint import arb, ctx, fmpq
 
+from symdp.arguments import counted_pairs, real
 from symdp.balls.enclosure import cgf_ball
 from symdp.balls.residues import ResidueSum, residues_of
 from symdp.certify.alias import Height, cheapest_tilt, heights
@@ -110,9 +111,8 @@ def enclose_delta(
     """
     if not isinstance(digits, int) or not 1 <= digits <= _MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
-    if not math.isfinite(epsilon):
-        raise InputError(f"epsilon = {epsilon!r}: it must be a finite number")
-    steps = tuple(pairs)
+    real(epsilon, "epsilon")
+    steps = tuple(counted_pairs(pairs, "pair"))
     plain = tuple((pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair))
     if len(plain) < len(steps):
         return enclose_epochs(steps, Fraction(epsilon), digits)

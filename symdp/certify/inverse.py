@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flint import arb, ctx, fmpq
 
+from symdp.arguments import counted_pairs, real
 from symdp.certify.enclosure import enclose_delta, estimate_log_delta
 from symdp.certify.infinity import mass_at_infinity
 from symdp.errors import AccuracyError, InputError
@@ -87,18 +88,19 @@ def enclose_epsilon(
     """
     if not isinstance(digits, int) or not 1 <= digits <= _MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
-    target = Fraction(delta)
+    real(delta, "delta")
+    steps, target = counted_pairs(pairs, "pair"), Fraction(delta)
     if not 0 < target < 1:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
     with ctx.workprec(_bits(digits)):
-        infinite = mass_at_infinity(pairs, _ball(target) * arb(10) ** -(digits + _SPARE))
+        infinite = mass_at_infinity(steps, _ball(target) * arb(10) ** -(digits + _SPARE))
         if not infinite < _ball(target):
             raise InputError(
                 f"delta = {float(target):.6g} is not above the probability {float(infinite):.6g} "
                 "of an output that only one of the two distributions can give: no finite epsilon "
                 "exists"
             )
-    profile = _Profile(pairs, target, infinite)
+    profile = _Profile(steps, target, infinite)
     if start is not None and start > 0:
         place = Fraction(start)
         slope = profile.slope(place)

@@ -40,6 +40,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.allocation import allocated_steps
+from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
     from symdp.interrupt import Clock
@@ -75,7 +76,7 @@ def derive_epoch(
     >>> epoch.cgf_at(1)
     log(exp(sigma**(-2))/50 + 49/50)
     """
-    steps = allocated_steps(mechanism)
+    steps = allocated_steps(a_mechanism(mechanism))
     if steps is None:
         raise InputError(f"{mechanism.name}: only random allocation, one of t steps, has epochs")
     if direction not in {"remove", "add"}:

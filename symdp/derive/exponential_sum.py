@@ -14,18 +14,17 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import sympy as sp
 
+from symdp.arguments import instance
 from symdp.derive.cgf import tabulated_moment
 from symdp.derive.check import NoClosedForm, checked
 from symdp.derive.signs import sign_of
 from symdp.errors import InputError
 from symdp.interrupt import attempt
-
-if TYPE_CHECKING:
-    from symdp.model.pair import Pair
+from symdp.model.pair import Pair
 
 _SECONDS, _FOR_CHECK = 4.0, 10.0  # of work, for the table and the reading each, and for the check
 _MOST_TERMS = 40  # of one M: its powers have far more
@@ -92,6 +91,7 @@ def exponential_sum(pair: Pair) -> ExponentialSum | None:
     >>> exponential_sum(mechanisms.gaussian(sigma=1).pair()) is None
     True
     """
+    instance(pair, Pair, "it is no pair: give mechanism.pair()")
     with suppress(NoClosedForm, *_REFUSALS):
         found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
         if found is None or found[1].free_symbols - {found[0]} or found[1].has(sp.Float):

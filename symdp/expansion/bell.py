@@ -7,6 +7,8 @@ from math import comb
 
 import sympy as sp
 
+from symdp.arguments import whole
+
 Monomial = tuple[int, ...]
 
 
@@ -60,6 +62,7 @@ def complete_bell(order: int, arguments: tuple[sp.Expr, ...] | None = None) -> s
     >>> complete_bell(4, (0, 0, sp.Symbol("F_3"), sp.Symbol("F_4")))
     F_4
     """
+    whole(order, "order")
     if arguments is None:
         arguments = tuple(sp.Symbol(f"x_{j}") for j in range(1, order + 1))
     return sp.Add(

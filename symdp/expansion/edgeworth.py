@@ -6,6 +6,7 @@ from functools import cache
 
 import sympy as sp
 
+from symdp.arguments import whole
 from symdp.expansion.graded import graded_expression
 from symdp.expansion.hermite import hermite
 
@@ -51,6 +52,7 @@ def edgeworth_polynomials(order: int) -> tuple[sp.Expr, ...]:
     >>> edgeworth_polynomials(1)
     (lambda_3*x**2/6 - lambda_3/6,)
     """
+    whole(order, "order")
     return _polynomials(order, shift=1)
 
 
@@ -70,6 +72,7 @@ def edgeworth_density_polynomials(order: int) -> tuple[sp.Expr, ...]:
     >>> edgeworth_density_polynomials(1)
     (lambda_3*x**3/6 - lambda_3*x/2,)
     """
+    whole(order, "order")
     return _polynomials(order, shift=0)
 
 

@@ -22,6 +22,7 @@ from math import factorial, prod
 
 import sympy as sp
 
+from symdp.arguments import whole
 from symdp.expansion.bell import bell_coefficients
 
 
@@ -48,6 +49,7 @@ def graded_terms(grade: int) -> tuple[GradedTerm, ...]:
     >>> [(str(t.coefficient), t.factors, t.degree) for t in graded_terms(2)]
     [('1/72', ((3, 2),), 6), ('1/24', ((4, 1),), 4)]
     """
+    whole(grade, "grade")
     terms = []
     for exponents, bell in bell_coefficients(grade).items():
         factors = tuple((i + 2, power) for i, power in enumerate(exponents, start=1) if power)

@@ -7,6 +7,8 @@ from typing import Any
 
 import sympy as sp
 
+from symdp.arguments import whole
+
 
 def hermite_values(count: int, x: Any) -> list[Any]:
     """Return He₀(x), …, He_{count−1}(x) for a number, an array or an expression x.
@@ -48,4 +50,5 @@ def hermite(degree: int, x: sp.Symbol) -> sp.Expr:
     >>> hermite(4, sp.Symbol("x"))
     x**4 - 6*x**2 + 3
     """
+    whole(degree, "degree")
     return hermite_values(degree + 1, sp.Poly(x, x))[degree].as_expr()

@@ -6,6 +6,7 @@ from functools import cache
 
 import sympy as sp
 
+from symdp.arguments import whole
 from symdp.expansion.graded import graded_expression
 
 
@@ -73,6 +74,7 @@ def saddlepoint_corrections(order: int) -> tuple[sp.Expr, ...]:
     >>> saddlepoint_corrections(1)
     (F_4/(8*F_2**2) - 5*F_3**2/(24*F_2**3),)
     """
+    whole(order, "order")
     images = gaussian_images(6 * order + 1)
 
     def image(degree: int) -> sp.Expr:
@@ -96,4 +98,5 @@ def saddlepoint_series(order: int) -> sp.Expr:
     >>> saddlepoint_series(0), len(saddlepoint_series(2).args)
     (1, 8)
     """
+    whole(order, "order")
     return sp.Integer(1) + sp.Add(*saddlepoint_corrections(order))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from symdp.arguments import real
+from symdp.arguments import flat, is_array, listed, real
 from symdp.errors import InputError, suggestion
 from symdp.individual.methods import METHODS, Asked, Parts, Work, run
 from symdp.individual.profiles import split_profiles, split_steps
@@ -20,6 +20,7 @@ from symdp.individual.shared import Progress
 from symdp.individual.single import gaussian_step
 from symdp.individual.subsampled_gaussian import Array
 from symdp.model.protection import protection_of
+from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -137,11 +138,9 @@ class IndividualAccountant:
         """
         chosen = self._chosen(records)
         wanted = len(self) if chosen is None else chosen.size
-        given = np.asarray(epsilon, dtype=np.float64)
-        if given.ndim > 1 or (given.ndim == 1 and given.size != wanted):
-            raise InputError(
-                f"epsilon of shape {given.shape} for {wanted} records: give one number, or one each"
-            )
+        given = np.asarray(flat(epsilon) if is_array(epsilon) else real(epsilon, "epsilon"))
+        if given.ndim == 1 and given.size != wanted:
+            raise InputError(f"epsilon of {given.size} for {wanted} records: give 1, or one each")
         if not np.isfinite(given).all():
             raise InputError("epsilon: every value must be a finite number")
         given = np.broadcast_to(given, (wanted,)).astype(np.float64)
@@ -315,7 +314,8 @@ def from_mechanisms(
     [0.73417337, 0.53845931]
     """
     table = _whole_counts(counts)
-    kinds = tuple(mechanisms)
+    given = listed(mechanisms, "give a list of mechanisms, one for each column of counts")
+    kinds = tuple(None if kind is None else a_mechanism(kind) for kind in given)
     if len(kinds) != table.shape[1]:
         raise InputError(f"{len(kinds)} mechanisms for {table.shape[1]} columns of counts")
     taken = [kind.require_concrete() for kind in kinds if kind is not None]

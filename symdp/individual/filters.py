@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
-from symdp.arguments import checked_count
+from symdp.arguments import a_path, checked_count
 from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
 from symdp.individual.state import (
@@ -65,7 +65,7 @@ class Filter(ABC):
     type_name: ClassVar[str]
 
     def __init__(self, path: str | Path | None) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else a_path(path, "the filter's file")
         self.count = 0
         self.runs: list[list[Any]] = []  # the journal: [exact bound, how often]
 

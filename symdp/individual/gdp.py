@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.individual.gaussian import mu_of
 from symdp.individual.result import check_delta
 from symdp.individual.subsampled_gaussian import Array
+from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
     from symdp.individual.accounting import IndividualAccountant
@@ -58,7 +60,7 @@ def pure_mu(epsilon: float) -> float:
     """
     from scipy.special import ndtri
 
-    if not 0.0 <= epsilon < 500.0:
+    if not 0.0 <= real(epsilon, "epsilon") < 500.0:
         raise InputError(f"epsilon = {epsilon!r}: a pure step needs 0 ≤ ε₀ < 500")
     # Φ⁻¹(1 − p) = −Φ⁻¹(p), with p = 1/(1 + e^ε₀) small and precise
     return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(epsilon)))) * (1.0 + 1e-12)
@@ -105,7 +107,7 @@ def step_mu(mechanism: Mechanism) -> StepMu:
 
     from symdp.questions.composition import compose
 
-    mechanism.require_concrete()
+    a_mechanism(mechanism).require_concrete()
     sampling = mechanism.sampling
     # Of groups, repeated draws and truncated batches the shift is not the one without sampling.
     single = sampling is not None and sampling.scheme in _OF_ONE_SHIFT and sampling.group == 1

@@ -2,6 +2,10 @@
 
 [IND Alg. 1, Thm 4.1]: with S_j the records whose Σ μ² stays within B² and step j run on S_j only,
 the outputs are B-GDP for every record at once, under adding or removing one.
+
+μ is counted in whole units of about B/10¹⁴, so that decimals of seven places or more, by the size
+of B, and ratios with a small denominator are exact; another number is rounded up to the next unit.
+Sums of squares are whole numbers below 2¹⁰⁰ then, and a pair of doubles holds each exactly.
 """
 
 from __future__ import annotations
@@ -10,17 +14,19 @@ import base64
 import math
 import zlib
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.arguments import a_path
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
-from symdp.individual.filters import budget_of
+from symdp.individual.filters import exact_budget
 from symdp.individual.result import WARNING
-from symdp.individual.state import number, replace_state
+from symdp.individual.state import double_up, exactly, number, read, replace_state, written
 from symdp.individual.subsampled_gaussian import Array
 
 CONDITIONS = (
@@ -30,6 +36,12 @@ CONDITIONS = (
     "active set nor anything counted from it is released"
 )
 LAST = ("scale", "drop")
+_PLACES = 13  # of B in units, at least: 2·B² and 64·B² in squared units stay below 2¹⁰⁰
+_DENOMINATORS = 2520  # of numbers that are exact besides decimals: 1 to 10 divide it
+_LARGEST_DENOMINATOR = 10**6  # of these and of B
+_BEYOND = 8  # budgets: a larger μ is counted as that, since neither fits
+_EXACT_POWER = 22  # of ten, in doubles
+Pair: TypeAlias = tuple[Array, Array]  # whole numbers as unevaluated sums of two doubles
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,7 @@ class ActiveSet:
 
 
 class IndividualFilter:
-    """Each record's Σ μ² up to B², rounded up; the filter decides per step, not once and for all.
+    """Each record's Σ μ² up to B², exactly; the filter decides per step, not once and for all.
 
     A record that cannot pay a step may take part in a later, cheaper one.  With last="scale" its
     contribution is scaled instead, so that Σ μ² = B² exactly, and it is done (Remark C.3 there);
@@ -66,7 +78,8 @@ class IndividualFilter:
     records
         Their number.
     budget
-        B; or `epsilon` and `delta` for the largest B with G_B(ε) ≤ δ.
+        B, a number or text such as "1/3"; or `epsilon` and `delta` for the largest B with
+        G_B(ε) ≤ δ.
     last
         "scale" or "drop".
     path
@@ -84,15 +97,18 @@ class IndividualFilter:
     ...     taken = filter.commit([0.6, 0.1])
     >>> taken.scale.round(6).tolist(), filter.spent.round(6).tolist()
     ([0.881917, 1.0], [1.0, 0.03])
+    >>> tenths = IndividualFilter(1, budget=1, last="drop")
+    >>> [bool(tenths.commit([0.1]).active[0]) for _ in range(101)].count(True)
+    100
     """
 
     def __init__(
         self,
         records: int,
-        budget: float | None = None,
+        budget: float | str | Fraction | None = None,
         *,
-        epsilon: float | None = None,
-        delta: float | None = None,
+        epsilon: float | str | None = None,
+        delta: float | str | None = None,
         last: str = "scale",
         path: str | Path | None = None,
     ) -> None:
@@ -100,19 +116,27 @@ class IndividualFilter:
             raise InputError(f"records = {records!r}: a whole number of at least 1 is needed")
         if last not in LAST:
             raise InputError(f"last = {last!r}: it is 'scale' or 'drop'")
-        self.budget = budget_of(budget, epsilon, delta)
+        self._exact = exact_budget(budget, epsilon, delta)
+        self.budget = double_up(self._exact)
+        both = math.lcm(self._exact.denominator, _DENOMINATORS)
+        self._per_unit = both if both <= _LARGEST_DENOMINATOR else _DENOMINATORS
+        places = math.floor(math.log10(self.budget * self._per_unit))
+        self._decimals = _PLACES - places
+        self._scale = self._per_unit * Fraction(10) ** self._decimals  # units in 1
+        self._most = _split(math.floor(self._exact**2 * self._scale**2))
         self.last = last
-        self.path = None if path is None else Path(path)
-        self.spent: Array = np.zeros(records)  # Σ μ², never rounded down
+        self.path = None if path is None else a_path(path, "the filter's file")
+        self._sums: Pair = np.zeros(records), np.zeros(records)
         self.count = 0
 
     def __len__(self) -> int:
-        return self.spent.size
+        return self._sums[0].size
 
     @property
-    def _most(self) -> float:
-        """B², rounded down."""
-        return math.nextafter(self.budget * self.budget, 0.0)
+    def spent(self) -> Array:
+        """Σ μ² of every record, never rounded down."""
+        units = float(self._scale**2)
+        return _up(_up(self._sums[0] + self._sums[1]) / units)
 
     def ask(self, mu: ArrayLike) -> ActiveSet:
         """Return who would take part in a step of these μ; nothing changes.
@@ -123,7 +147,7 @@ class IndividualFilter:
             μ_j^(i) of every record: its largest possible contribution over the noise, ‖f(x_i)‖/σ
             for a Gaussian sum; shape (records,).
         """
-        return ActiveSet(self._decide(self._checked(mu))[0], self.count + 1)
+        return ActiveSet(self._decide(*self._checked(mu))[0], self.count + 1)
 
     def commit(self, mu: ArrayLike, step: int | None = None) -> ActiveSet:
         """Charge a step to the records that take part, write the state, and return who they are.
@@ -142,18 +166,25 @@ class IndividualFilter:
                 f"step {step}: the next step is {self.count + 1}; steps are committed once each, "
                 "in order"
             )
-        scale, spent = self._decide(values)
+        scale, sums = self._decide(*values)
         if self.path is not None:
-            replace_state(self.path, self.to_json(), self._state(spent, self.count + 1))
-        self.spent, self.count = spent, self.count + 1
+            replace_state(self.path, self.to_json(), self._state(sums, self.count + 1))
+        self._sums, self.count = sums, self.count + 1
         return ActiveSet(scale, self.count)
 
-    def _checked(self, mu: ArrayLike) -> Array:
-        values = np.asarray(mu, dtype=np.float64)
-        if values.shape != self.spent.shape:
+    def _checked(self, mu: ArrayLike) -> Pair:
+        """Return the μ of every record, and in units; both rounded up."""
+        given = np.asarray(mu)
+        if given.shape != (len(self),):
             raise InputError(
-                f"mu of shape {values.shape} for {len(self)} records: one each is needed"
+                f"mu of shape {given.shape} for {len(self)} records: one each is needed"
             )
+        if given.dtype.kind not in "fiu":  # texts and fractions
+            exact = [exactly(one, "mu") for one in given.tolist()]
+            most = _BEYOND * self._exact
+            units = [float(math.ceil(min(one, most) * self._scale)) for one in exact]
+            return np.asarray([double_up(one) for one in exact]), np.asarray(units)
+        values = given.astype(np.float64)
         wrong = ~(np.isfinite(values) & (values >= 0.0))
         if wrong.any():
             record = int(np.flatnonzero(wrong)[0])
@@ -161,28 +192,32 @@ class IndividualFilter:
                 f"mu of record {record} is {float(values[record])!r}: finite numbers of 0 or more "
                 "are needed"
             )
-        return values
+        power = float(Fraction(10) ** self._decimals)
+        nearest = np.rint(np.minimum(values, _BEYOND * self.budget) * power)
+        # A double means the decimal that it prints; of up to 15 digits there is one for each.
+        decimal = (nearest / power == values) & (0 <= self._decimals <= _EXACT_POWER)
+        above = np.where(values > 0.0, nearest + 2.0, 0.0)
+        return values, np.where(decimal, nearest, above) * self._per_unit
 
-    def _decide(self, mu: Array) -> tuple[Array, Array]:
-        with np.errstate(over="ignore"):
-            square = np.where(mu > 0.0, np.nextafter(mu * mu, np.inf), 0.0)
-            after = np.where(square > 0.0, np.nextafter(self.spent + square, np.inf), self.spent)
-        fits = after <= self._most
+    def _decide(self, mu: Array, units: Array) -> tuple[Array, Pair]:
+        after = _added(self._sums, _squared(units))
+        most, least = self._most
+        fits = (after[0] < most) | ((after[0] == most) & (after[1] <= least))
         scale = fits.astype(np.float64)
-        spent = np.where(fits, after, self.spent)
+        spent = np.where(fits, after[0], self._sums[0]), np.where(fits, after[1], self._sums[1])
         if self.last == "scale":
-            rest = np.nextafter(self._most - self.spent, 0.0)
+            rest = (most - self._sums[0]) + (least - self._sums[1])
             last = ~fits & (rest > 0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                share = np.sqrt(rest) / mu * (1.0 - 1e-15)
+                share = np.sqrt(rest * (1.0 - 4e-16)) / float(self._scale) / mu * (1.0 - 1e-15)
             scale = np.where(last, np.minimum(share, 1.0), scale)
-            spent = np.where(last, self._most, spent)
+            spent = np.where(last, most, spent[0]), np.where(last, least, spent[1])
         return scale, spent
 
     def status(self) -> dict[str, Any]:
         """Return budget, how many records are used up, and what is proved."""
         budget = rounded(self.budget, 12, "up")
-        done = int((self.spent >= self._most).sum())
+        done = int((self._sums[0] + self._sums[1] >= sum(self._most)).sum())
         return {
             "filter": "individual",
             "proved": f"the released outputs are {budget}-GDP for every record",
@@ -197,21 +232,21 @@ class IndividualFilter:
             "warning": WARNING,
         }
 
-    def _state(self, spent: Array, steps: int) -> dict[str, Any]:
-        packed = zlib.compress(np.ascontiguousarray(spent, dtype="<f8").tobytes(), 1)
+    def _state(self, sums: Pair, steps: int) -> dict[str, Any]:
+        packed = zlib.compress(np.ascontiguousarray(sums, dtype="<f8").tobytes(), 1)
         return {
             "filter": "individual",
-            "budget": self.budget.hex(),
+            "budget": written(self._exact),
             "records": len(self),
             "last": self.last,
             "steps": steps,
-            "spent": base64.b64encode(packed).decode("ascii"),
+            "units_spent": base64.b64encode(packed).decode("ascii"),
             "warning": WARNING,
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state as JSON values; Σ μ² as packed doubles."""
-        return self._state(self.spent, self.count)
+        """Return the state as JSON values; Σ μ² in squared units, as packed doubles."""
+        return self._state(self._sums, self.count)
 
     def save(self, path: str | Path | None = None) -> None:
         """Write the state, complete or not at all; another filter's is never overwritten."""
@@ -223,12 +258,43 @@ class IndividualFilter:
     @classmethod
     def from_state(cls, state: dict[str, Any], path: Path) -> IndividualFilter:
         """Return the filter of a state that was read."""
-        found = cls(
-            int(state["records"]), float.fromhex(state["budget"]), last=state["last"], path=path
-        )
-        data = zlib.decompress(base64.b64decode(state["spent"]))
-        found.spent = np.frombuffer(data, dtype="<f8").astype(np.float64)
+        found = cls(int(state["records"]), read(state["budget"]), last=state["last"], path=path)
+        data = zlib.decompress(base64.b64decode(state["units_spent"]))
+        sums = np.frombuffer(data, dtype="<f8").astype(np.float64)
         found.count = int(number(state["steps"], "steps"))
-        if found.spent.size != int(state["records"]):
+        if sums.size != 2 * len(found):
             raise InputError(f"{path}: the state does not have its {state['records']} records")
+        found._sums = sums[: len(found)], sums[len(found) :]
         return found
+
+
+def _up(values: Array) -> Array:
+    return np.where(values > 0.0, np.nextafter(values, np.inf), 0.0)
+
+
+def _split(value: int) -> tuple[float, float]:
+    """Return a whole number below 2¹⁰⁶ as the double next to it and the rest."""
+    near = float(value)
+    return near, float(value - int(near))
+
+
+def _added(a: Pair, b: Pair) -> Pair:
+    """Return the sum of two pairs, exactly for whole numbers below 2¹⁰⁰."""
+    high, low = _two_sum(a[0], b[0])
+    return _two_sum(high, low + a[1] + b[1])
+
+
+def _two_sum(a: Array, b: Array) -> Pair:
+    """Return a + b rounded, and what rounding lost [Knuth]."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _squared(value: Array) -> Pair:
+    """Return the square of whole numbers below 2⁵³, exactly [Dekker; Veltkamp]."""
+    square = value * value
+    high = value * 134217729.0
+    high = high - (high - value)
+    low = value - high
+    return square, ((high * high - square) + 2.0 * high * low) + low * low

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from symdp.arguments import listed
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.individual.filters import CONDITIONS, Filter, GaussianFilter, gaussian_epsilon
@@ -38,7 +39,8 @@ class Odometer(GaussianFilter):
 
     def __init__(self, increments: Any, *, path: str | Path | None = None) -> None:
         Filter.__init__(self, path)
-        self._exact_increments = [exactly(x, "increment", positive=True) for x in increments]
+        given = listed(increments, "increments: give a list of numbers above 0")
+        self._exact_increments = [exactly(x, "increment", positive=True) for x in given]
         if not self._exact_increments:
             raise InputError("increments: give at least one")
         self.increments = [float(x) for x in self._exact_increments]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symdp.arguments import a_path
 from symdp.durable import checksum, locked
 from symdp.errors import InputError
 from symdp.individual.accounting import IndividualAccountant
@@ -87,7 +88,7 @@ class Recorder:
             raise InputError(f"records = {records!r}: a whole number of at least 1 is needed")
         if above not in {"clip", "refuse"}:
             raise InputError(f"above = {above!r}: it is 'clip' or 'refuse'")
-        self.path = Path(path)
+        self.path = a_path(path, "the run's folder")
         self.records, self.adaptive, self.squared, self.above = records, adaptive, squared, above
         self.grid = NormGrid.parse(grid)
         self.ids = _ids(ids, records)

@@ -8,11 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from symdp.arguments import listed
 from symdp.decimal_text import given
 from symdp.errors import InputError
 from symdp.individual.filters import CONDITIONS, Filter
 from symdp.individual.result import check_delta
 from symdp.individual.state import exactly, largest_that_fits, number, read, written
+
+_ORDERS = "orders: give a number above 1, or a list of them"
 
 
 def budget_at(order: float, epsilon: float, delta: float) -> float:
@@ -75,7 +78,7 @@ class RenyiFilter(Filter):
         path: str | Path | None = None,
     ) -> None:
         super().__init__(path)
-        given = [orders] if isinstance(orders, str | float | int) else list(orders)
+        given = [orders] if isinstance(orders, str | float | int) else listed(orders, _ORDERS)
         self.orders = [number(order, "order") for order in given]
         if not self.orders or any(order <= 1.0 for order in self.orders):
             raise InputError(f"orders {given!r}: numbers above 1 are needed, at least one")

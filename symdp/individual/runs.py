@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symdp.arguments import a_path
 from symdp.durable import Kept, damaged, file_checksum, replace_file
 from symdp.errors import InputError
 from symdp.individual.accounting import IndividualAccountant, from_counts
@@ -97,7 +98,7 @@ def open_accountant(path: str | Path, direction: str = "both") -> IndividualAcco
     InputError
         If one of its files is missing, cut short, edited or damaged.
     """
-    folder = Path(path)
+    folder = a_path(path, "the run's folder")
     state = RUN.read(folder / "run.json")
     edges = np.asarray([float.fromhex(x) for x in state["edges"]])
     grid = NormGrid(state["grid_name"], edges)

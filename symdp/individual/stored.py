@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from symdp.arguments import a_path
 from symdp.durable import locked
 from symdp.errors import InputError
 from symdp.individual.filters import Filter, GaussianFilter
@@ -12,6 +13,8 @@ from symdp.individual.individual_filter import IndividualFilter
 from symdp.individual.odometer import Odometer
 from symdp.individual.renyi_filter import RenyiFilter
 from symdp.individual.state import FILTER, read
+
+_FILE = "the filter's file"
 
 
 def create(path: str | Path, made: Filter | IndividualFilter) -> Filter | IndividualFilter:
@@ -22,7 +25,10 @@ def create(path: str | Path, made: Filter | IndividualFilter) -> Filter | Indivi
     InputError
         If there is a file of that name: a budget is not to be forgotten by mistake.
     """
-    where = Path(path)
+    where = a_path(path, _FILE)
+    kinds = (Filter, IndividualFilter)
+    if not isinstance(made, kinds):
+        raise InputError(f"{made!r:.60}: it is no filter: give GaussianFilter(budget=1), say")
     with locked(where):
         if where.exists():
             raise InputError(f"{where}: there is such a file; a filter's state is not overwritten")
@@ -41,7 +47,7 @@ def load_filter(path: str | Path) -> Filter | IndividualFilter:
     InputError
         If the file is missing, cut short or edited.
     """
-    where = Path(path)
+    where = a_path(path, _FILE)
     state = FILTER.read(where)
     try:
         return _made(state, where)

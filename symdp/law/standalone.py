@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import sympy as sp
 
+from symdp.arguments import instance
+from symdp.derive.derivation import Derivation
 from symdp.emit.standalone import LANGUAGES, Argument, Model, Piece, to_code
 from symdp.errors import InputError, suggestion
-
-if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
 
 
 def to_program(derivation: Derivation, language: str) -> str:
@@ -39,6 +36,7 @@ def to_program(derivation: Derivation, language: str) -> str:
     >>> "export function epsilon(delta, n, values" in code
     True
     """
+    instance(derivation, Derivation, "it is no derivation: give symdp.derive(mechanism)")
     if language not in LANGUAGES:
         hint = suggestion(language, LANGUAGES) or f"; there are {', '.join(LANGUAGES)}"
         raise InputError(f"no program in {language!r:.40}{hint}")

@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from symdp.arguments import a_path, instance
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ def names() -> list[str]:
     return list(_names())
 
 
-@cache
 def load_builtin(name: str) -> Mechanism:
     """Return a built-in mechanism with its parameters free.
 
@@ -83,10 +83,14 @@ def load_builtin(name: str) -> Mechanism:
     >>> load_builtin("laplace").parameters
     {'b': b}
     """
-    known = checked_name(name)
+    return _loaded(checked_name(instance(name, str, "give a name such as 'gaussian'")))
+
+
+@cache
+def _loaded(name: str) -> Mechanism:
     from symdp.model.specification import load
 
-    return load(_files()[known])
+    return load(_files()[name])
 
 
 def checked_name(name: str) -> str:
@@ -136,6 +140,7 @@ def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
     """
     from symdp.model.specification import load
 
+    a_path(name_or_path, "a TOML file, or the name of a built-in mechanism")
     text = str(name_or_path)
     if text in _files():
         return load_builtin(text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.exact.answer import Accountant, Answer
 from symdp.exact.base import HIGHEST_ORDER
@@ -174,8 +175,15 @@ def options_of(name: str, given: Mapping[str, Any]) -> dict[str, float]:
     >>> options_of("prv", {"eps_error": 0.001})
     {'eps_error': 0.001}
     """
-    found = METHODS.get(name)
+    found = METHODS.get(_a_name(name))
+    instance(given, dict, "options are a dict of names to numbers")
     return read_options(name, found.options if found else (), given) if given else {}
+
+
+def _a_name(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    raise InputError(f"method = {name!r:.40}: it is a name such as 'contour' or 'msd:1'")
 
 
 @lru_cache(maxsize=64)
@@ -201,9 +209,7 @@ def accountant(name: str, **options: Any) -> Accountant:
     >>> accountant("fourier", reach=12, points=50_000).reach
     12.0
     """
-    if not isinstance(name, str):
-        raise InputError(f"method = {name!r:.40}: it is a name such as 'contour' or 'msd:1'")
-    found = METHODS.get(name)
+    found = METHODS.get(_a_name(name))
     if found is not None and found.make is not None and not found.orders:
         return found.make(**options_of(name, options))
     family = name.rstrip("0123456789")

@@ -53,7 +53,6 @@ class Mechanism:
     shift: str = AT_MOST
 
     def __post_init__(self) -> None:
-        self.source.checked(self.support.checked())
         check_relation(self)
 
     @classmethod
@@ -351,7 +350,7 @@ class Mechanism:
         direction : "remove" for (P, Q) as given, "add" for (Q, P); else InputError. Where both
             have one law of the loss (`is_mirrored`), they are the same pair
         """
-        if direction not in {"remove", "add"}:
+        if direction not in ("remove", "add"):
             hint = suggestion(str(direction), ("remove", "add"))
             raise InputError(f"the direction must be remove or add, not {direction!r}{hint}")
         same = direction == "remove" or self.is_mirrored

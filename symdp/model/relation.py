@@ -9,8 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
+from symdp.model.pair import Support
+from symdp.model.renyi_curve import RenyiCurve
+from symdp.model.sampling import Laws, Noise
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -22,6 +26,7 @@ AT_MOST, EXACTLY = "at most", "exactly"  # how far a record moves the output, of
 UPWARDS = "at most, upwards"  # of skewed noise: a record that lowers it at some steps is another
 PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
 
+_MADE = "make a mechanism with Mechanism.additive, Mechanism.from_pair or symdp.load"
 _SENTENCES = {
     ADD_REMOVE: ("{one} added to or removed from the data", "{many} added or removed"),
     SUBSTITUTION: ("{one}'s value changed", "the values of {many} changed"),
@@ -76,15 +81,16 @@ def usual_relation(mechanism: Mechanism) -> str:
 
 
 def check_relation(mechanism: Mechanism) -> None:
-    """Raise InputError where no pair is proved for source, sampling and relation together."""
+    """Raise InputError where source and support do not fit, or no pair is proved for them."""
     sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
+    if not isinstance(mechanism.source, Noise | Laws | RenyiCurve):
+        raise InputError(f"{mechanism.source!r:.60}: {_MADE}")
+    mechanism.source.checked(instance(mechanism.support, Support, _MADE).checked())
     if shift not in (AT_MOST, EXACTLY):
         raise InputError(f"shift = {shift!r:.40} must be '{AT_MOST}' or '{EXACTLY}'")
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
-    from symdp.model.renyi_curve import RenyiCurve
-
     if isinstance(mechanism.source, RenyiCurve):
         raise InputError(
             f"{name} is known by its Rényi curve alone: what {scheme} sampling gains is known of "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, RATE_AVERAGE, RELEASED, SUM
 from symdp.model.guarded import sign_of, substitute
@@ -96,6 +97,7 @@ class Sampling:
     released: str = SUM
 
     def __post_init__(self) -> None:
+        instance(self.scheme, str, "a sampling scheme has a name such as 'poisson'")
         if self.scheme in UNPROVED:
             raise InputError(
                 f"{self.scheme}: no pair is known to dominate {UNPROVED[self.scheme]}; a lower "

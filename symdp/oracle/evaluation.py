@@ -21,6 +21,7 @@ import mpmath
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.arguments import counted_pairs, real
 from symdp.balls.residues import ResidueSum, residues_of
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError, InputError
@@ -116,7 +117,7 @@ def profile(
     pairs: Iterable[tuple[Pair, int]], epsilon: float | Fraction | sp.Expr, digits: int = 50
 ) -> Profile:
     """Return what `privacy_profile` does, with the digits reached and the method used."""
-    listed = tuple(pairs)
+    listed = tuple(counted_pairs(pairs, "pair"))
     steps = _steps(listed)
     if not isinstance(digits, int) or not 1 <= digits <= 1000:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
@@ -342,11 +343,12 @@ def _steps(pairs: Iterable[tuple[Pair, int]]) -> list[tuple[StepLaw, int]]:
     return list(counts.items())
 
 
-def _number(epsilon: float | Fraction | sp.Expr) -> sp.Expr:
-    if isinstance(epsilon, float) and not math.isfinite(epsilon):
-        raise InputError(f"epsilon must be a finite real number, not {epsilon!r}")
-    rational = isinstance(epsilon, float | Fraction)
-    number = sp.Rational(epsilon) if rational else sp.sympify(epsilon, strict=True)
+def _number(epsilon: Any) -> sp.Expr:
+    if isinstance(epsilon, sp.Basic):
+        number: Any = epsilon
+    else:
+        taken = isinstance(epsilon, int | Fraction)
+        number = sp.Rational(epsilon if taken else real(epsilon, "epsilon"))
     if not (number.is_number and number.is_finite and number.is_real):
         raise InputError(f"epsilon must be a finite real number, not {epsilon!r}")
     return number

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from symdp.arguments import Direction, real, sides
+from symdp.arguments import Direction, a_path, real, sides
 from symdp.certify import check_certificate, witness
 from symdp.errors import AccuracyError, InputError
 from symdp.exact_number import exact_number
@@ -132,7 +132,7 @@ def check(path: Path, seconds: float | None = 60.0) -> Verdict:
         If the time is up.
     """
     # -I: nothing of this environment is imported.
-    command = [sys.executable, "-I", str(CHECKER), str(path.absolute())]
+    command = [sys.executable, "-I", str(CHECKER), str(a_path(path, "a certificate").absolute())]
     bound = _bound if os.name == "posix" else None
     try:
         done = subprocess.run(

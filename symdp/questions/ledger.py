@@ -12,6 +12,7 @@ from symdp.model.taken import a_mechanism
 from symdp.questions.composition import Composition
 from symdp.questions.ledger_file import Filed
 from symdp.questions.ledger_steps import read_step, written
+from symdp.questions.steps import listed_steps
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -53,7 +54,7 @@ class Ledger(Filed):
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]] = ()) -> None:
         self._begin({})
-        for mechanism, count in steps:
+        for mechanism, count in listed_steps(steps):
             self.add(mechanism, count)
 
     def _begin(self, counts: dict[Mechanism, int]) -> None:
@@ -103,8 +104,8 @@ class Ledger(Filed):
         """
         if type(count) is not int or count != 1:
             count = checked_count(count)
-        if mechanism not in self._counts:
-            a_mechanism(mechanism).require_concrete()
+        if a_mechanism(mechanism) not in self._counts:
+            mechanism.require_concrete()
         with self._lock:
             self._counts[mechanism] = self._counts.get(mechanism, 0) + count
             self._composition = None

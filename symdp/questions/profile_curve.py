@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from symdp.arguments import instance, listed
 from symdp.axes import axes_or_new
 from symdp.durable import replace_text
 from symdp.questions.guarantee import Guarantee
@@ -23,7 +24,8 @@ class Curve(Sequence[Guarantee]):
     """Guarantees for an array of ε or δ; its attributes are arrays of the same length."""
 
     def __init__(self, guarantees: Sequence[Guarantee]) -> None:
-        self._guarantees = tuple(guarantees)
+        held = listed(guarantees, "give a list of guarantees")
+        self._guarantees = tuple(instance(one, Guarantee, "it is no guarantee") for one in held)
 
     def _array(self, name: str) -> NDArray[np.float64]:
         import numpy as np

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from symdp.arguments import real
 from symdp.errors import InputError
+from symdp.questions.steps import a_composition
 from symdp.questions.tradeoff import GaussianPrivacy
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def gaussian_privacy_with_regret(composition: Composition, regret: float) -> Gau
     most = real(regret, "regret")
     if not 0.0 < most < 1.0:
         raise InputError(f"regret = {regret!r}: it must lie strictly between 0 and 1")
-    last = composition.epsilon(most)
+    last = a_composition(composition).epsilon(most)
     end = max(last.epsilon if last.upper is None else last.upper, 1e-3) * (1.0 + 1e-9)
     places = [end * place / (_PLACES - 1) for place in range(_PLACES)]
     heights = [

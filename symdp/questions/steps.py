@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from symdp.arguments import checked_count
+from symdp.arguments import checked_count, instance, listed
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,10 +19,9 @@ def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
     """Return a list of mechanisms, or of (mechanism, count), as pairs; InputError for others."""
     from symdp.model.mechanism import Mechanism
 
-    if not isinstance(steps, Sequence) or isinstance(steps, str):
-        raise InputError(f"{steps!r:.60} is no mechanism, nor a list of (mechanism, count)")
+    wanted = "it is no mechanism, nor a list of (mechanism, count)"
     pairs = []
-    for place, step in enumerate(steps, start=1):
+    for place, step in enumerate(listed(steps, wanted), start=1):
         pair = (step, 1) if isinstance(step, Mechanism) else step
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise InputError(f"step {place}: a mechanism or (mechanism, count) is needed")
@@ -30,6 +29,11 @@ def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
             raise InputError(f"step {place}: {pair[0]!r:.60} is no mechanism")
         pairs.append((pair[0], pair[1]))
     return pairs
+
+
+def a_composition(value: Any) -> Any:
+    """Return the value if it is a composition; InputError that says how to make one."""
+    return instance(value, Summed, "it is no composition: give symdp.compose(mechanism, n)")
 
 
 def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]:
@@ -40,11 +44,9 @@ def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]
     InputError
         If there are none, a parameter is missing, or a count is no positive whole number.
     """
-    from symdp.model.taken import a_mechanism
-
     merged: dict[Mechanism, int] = {}
-    for mechanism, count in steps:
-        concrete = a_mechanism(mechanism).require_concrete()
+    for mechanism, count in listed_steps(steps):
+        concrete = mechanism.require_concrete()
         merged[concrete] = merged.get(concrete, 0) + checked_count(count)
     if not merged:
         raise InputError("a composition needs at least one step")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, overload
 from symdp.arguments import flat, is_array
 from symdp.errors import InputError
 from symdp.questions.complement import Complement, maximum
+from symdp.questions.steps import a_composition
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +64,7 @@ def trade_off(
     >>> print(f"{trade_off(compose(mechanisms.gaussian(sigma=1), 1), 0.1):.9f}")
     0.610856308
     """
-    lines = Complement(composition, direction)
+    lines = Complement(a_composition(composition), direction)
     if is_array(alpha):
         return lines.miss_rates([_probability(one, "alpha") for one in flat(alpha)])
     return float(lines.miss_rates([_probability(alpha, "alpha")])[0])
@@ -111,7 +112,7 @@ def membership_advantage(composition: Composition) -> float:
     >>> print(f"{membership_advantage(compose(mechanisms.gaussian(sigma=1), 1)):.9f}")
     0.382924923
     """
-    Complement(composition, "both")(0.0)  # refuses what is no profile
+    Complement(a_composition(composition), "both")(0.0)  # refuses what is no profile
     answer = composition.delta(0.0)
     return answer.delta if answer.upper is None else answer.upper
 
@@ -146,7 +147,7 @@ def bayes_error(
     if not 0.0 < prior < 1.0:
         raise InputError(f"prior = {prior!r}: it must lie strictly between 0 and 1")
     odds = math.log1p(-prior) - math.log(prior)
-    return prior * math.exp(Complement(composition, direction)(odds))
+    return prior * math.exp(Complement(a_composition(composition), direction)(odds))
 
 
 def renyi_divergence(
@@ -178,7 +179,8 @@ def renyi_divergence(
     order = math.inf if order == math.inf else real(order, "order")
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
-    return max(_renyi(composition, order, side) for side in sides(direction))
+    steps = a_composition(composition)
+    return max(_renyi(steps, order, side) for side in sides(direction))
 
 
 def _renyi(composition: Composition, order: float, side: str) -> float:
@@ -275,12 +277,13 @@ def gaussian_privacy(
     0.500000000
     """
     least = _probability(least_delta, "least_delta")
-    end = composition.epsilon(least).epsilon if 0 < least < 1 else 0.0
+    steps = a_composition(composition)
+    end = steps.epsilon(least).epsilon if 0 < least < 1 else 0.0
     if not 0 < least < 1:
         raise InputError(f"least_delta = {least!r}: it must lie strictly between 0 and 1")
 
     def mu(epsilon: float) -> float:
-        log_delta = composition.delta(epsilon).log_delta
+        log_delta = steps.delta(epsilon).log_delta
         return gaussian_mu(epsilon, log_delta) if log_delta < 0 else 0.0
 
     grid = [end * k / _PLACES for k in range(_PLACES + 1)]

@@ -366,3 +366,43 @@ def test_another_filter_s_state_is_never_overwritten(tmp_path):
     assert path.read_bytes() == before
     load_filter(path).save()
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("budget", ["1", "0.1", "1/3", "2.5e-7", "7/12", "123456.5", 0.7, "1/1001"])
+def test_individual_sums_are_those_of_fractions(budget):
+    generator = np.random.default_rng(5)
+    exact = Fraction(budget) if isinstance(budget, str) else Fraction(str(budget))
+    shares = generator.integers(1, 400, (60, 5)) / 1000
+    for mode in ("drop", "scale"):
+        filter, sums = IndividualFilter(5, budget, last=mode), [Fraction(0)] * 5
+        for row in shares:
+            mus = [Fraction(repr(float(f"{share * float(exact):.6g}"))) for share in row]
+            taken = filter.commit([float(mu) for mu in mus])
+            for record, mu in enumerate(mus):
+                if sums[record] + mu**2 <= exact**2:
+                    assert taken.scale[record] == 1.0
+                    sums[record] += mu**2
+                elif mode == "drop" or sums[record] == exact**2:
+                    assert taken.scale[record] == 0.0
+                else:
+                    spent = (Fraction(float(taken.scale[record])) * mu) ** 2
+                    # What is no whole number of units, of B/1001 say, is rounded up to one.
+                    assert exact**2 * (1 - Fraction(1, 10**9)) < sums[record] + spent <= exact**2
+                    sums[record] = exact**2
+
+
+def test_individual_ratios_and_any_doubles():
+    thirds = IndividualFilter(2, "1", last="drop")
+    allowed = [thirds.commit(["1/3", Fraction(1, 4)]).active.tolist() for _ in range(17)]
+    assert [sum(column) for column in zip(*allowed, strict=True)] == [9, 16]
+    odd = IndividualFilter(1, 1, last="drop")  # 1/11 is rounded up: one of 121 does not fit
+    assert [bool(odd.commit(["1/11"]).active[0]) for _ in range(121)].count(True) == 120
+    exact = IndividualFilter(1, "1/3", last="drop")
+    assert [bool(exact.commit(["1/9"]).active[0]) for _ in range(10)].count(True) == 9
+    values = np.random.default_rng(6).random((2000, 3)) * 0.05
+    filter, sums = IndividualFilter(3, 1, last="drop"), [Fraction(0)] * 3
+    for row in values:
+        for record, active in enumerate(filter.commit(row).active):
+            sums[record] += Fraction(float(row[record])) ** 2 * int(active)
+    assert all(1 - Fraction(1, 400) < total <= 1 for total in sums)
+    assert all(float(total) <= spent for total, spent in zip(sums, filter.spent, strict=True))
