@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from symdp.law.standalone import to_c, to_javascript, to_python
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
-    from symdp.questions.calibrate import Calibration
-    from symdp.questions.calibration_targets import calibrate
+    from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
     from symdp.questions.composition_file import load_composition
     from symdp.questions.guarantee import Guarantee
@@ -81,7 +80,7 @@ _HOMES = {
     "Mechanism": "symdp.model.mechanism",
     "Sweep": "symdp.questions.sweep",
     "SymdpError": "symdp.errors",
-    "calibrate": "symdp.questions.calibration_targets",
+    "calibrate": "symdp.questions.calibrate",
     "compose": "symdp.questions.composition",
     "derive": "symdp.derive",
     "derive_cases": "symdp.derive",

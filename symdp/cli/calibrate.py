@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,47 +19,10 @@ from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
-    from symdp.questions.calibrate import Calibration
-    from symdp.questions.calibrate_attack import AttackCalibration
+    from symdp.questions.calibrate import AttackCalibration, Calibration
     from symdp.questions.composition import Direction
 
 USUAL_METHOD = "contour"
-DIGITS, ATTACK_DIGITS = 10, 6  # significant, of the value: the search for a rate is dearer
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is to be met: (ε, δ), an attack's advantage, or its hits at a false alarm rate."""
-
-    epsilon: float | None = None
-    delta: float | None = None
-    advantage: float | None = None
-    true_positive_rate: float | None = None
-    false_positive_rate: float | None = None
-
-    @classmethod
-    def of(
-        cls,
-        epsilon: str | None,
-        delta: str | None,
-        advantage: str | None,
-        tpr: str | None,
-        fpr: str | None,
-    ) -> Target:
-        """Return the target that the options name; InputError where they name none, or two."""
-        kinds = (epsilon, delta), (advantage,), (tpr, fpr)
-        named = [kind for kind in kinds if any(word is not None for word in kind)]
-        if len(named) != 1 or None in named[0]:
-            raise InputError(
-                "give --epsilon E and --delta D, or --advantage A, or --tpr T and --fpr F"
-            )
-        return cls(
-            None if epsilon is None else words.real(epsilon, "--epsilon"),
-            None if delta is None else words.delta(delta),
-            None if advantage is None else words.share(advantage, "--advantage"),
-            None if tpr is None else words.share(tpr, "--tpr"),
-            None if fpr is None else words.share(fpr, "--fpr"),
-        )
 
 
 @options.of_steps("composition")
@@ -111,7 +75,17 @@ def calibrate(
 
     Or the value that holds attacks down: --advantage A, or --tpr T at --fpr F.
     """
-    target = Target.of(epsilon, delta, advantage, tpr, fpr)
+    kinds = (epsilon, delta), (advantage,), (tpr, fpr)
+    named = [kind for kind in kinds if any(word is not None for word in kind)]
+    if len(named) != 1 or None in named[0]:
+        raise InputError("give --epsilon E and --delta D, or --advantage A, or --tpr T and --fpr F")
+    target = {
+        "epsilon": None if epsilon is None else words.real(epsilon, "--epsilon"),
+        "delta": None if delta is None else words.delta(delta),
+        "advantage": None if advantage is None else words.share(advantage, "--advantage"),
+        "tpr": None if tpr is None else words.share(tpr, "--tpr"),
+        "fpr": None if fpr is None else words.share(fpr, "--fpr"),
+    }
     in_time(
         time_limit,
         lambda: job,
@@ -131,7 +105,7 @@ def calibrate(
 def _calibrate(
     job: Job,
     parameter: str,
-    target: Target,
+    target: Mapping[str, float | None],
     digits: int | None,
     between: tuple[str, str] | None,
     method: str,
@@ -139,8 +113,7 @@ def _calibrate(
     as_json: bool,
 ) -> None:
     with working(f"calibrating {parameter} of {job.subject}"):
-        from symdp.questions.calibrate import COUNT, calibrate
-        from symdp.questions.calibrate_attack import calibrate_attack
+        from symdp.questions.calibrate import COUNT, Calibration, calibrate
 
         mechanism = _mechanism(job, parameter)
         count = None if job.count is None else words.whole(job.count, "-n")
@@ -150,42 +123,25 @@ def _calibrate(
         if between is not None:
             low, high = (words.number(end, "--between") for end in between)
             ends = (low, high)
-        if target.epsilon is None or target.delta is None:
-            if method != USUAL_METHOD or direction != "both":
-                raise InputError("attacks are counted in both directions, by the method contour")
-            held = calibrate_attack(
-                mechanism,
-                parameter,
-                count,
-                advantage=target.advantage,
-                true_positive_rate=target.true_positive_rate,
-                false_positive_rate=target.false_positive_rate,
-                digits=digits or ATTACK_DIGITS,
-                between=ends,
-            )
-            _print_attack(held, as_json)
-            return
         found = calibrate(
             mechanism,
             parameter,
             count,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            digits=digits or DIGITS,
+            **target,
+            digits=digits,
             between=ends,
             method=method,
             direction=direction,
         )
     if as_json:
         print_json(found.to_json())
-    else:
+    elif isinstance(found, Calibration):
         _print(found)
+    else:
+        _print_attack(found)
 
 
-def _print_attack(found: AttackCalibration, as_json: bool) -> None:
-    if as_json:
-        print_json(found.to_json())
-        return
+def _print_attack(found: AttackCalibration) -> None:
     alpha, (value, beyond) = found.false_positive_rate, _values(found)
     print(f"{found.parameter} = {styled(value, 'bold')}")
     what = "advantage" if alpha is None else f"true positive rate at {given(alpha)}"

@@ -1,21 +1,25 @@
-"""Calibration: the value of one parameter at which a composition just meets an (ε, δ).
+"""Calibration: the value of one parameter at which a composition just meets a target.
 
-Values are looked for on a decimal grid, and the answer is a pair of neighbours on it: one whose own
-upper bound on δ(ε) meets the target, and the next one, whose bound does not. Rounding therefore
-never costs privacy, whatever the parameter.
+The target is an (ε, δ), the advantage of an attack, or its hits at a false alarm rate. Values are
+looked for on a decimal grid, and the answer is a pair of neighbours on it: one whose own upper
+bound meets the target, and the next one, whose bound does not. Rounding therefore never costs
+privacy, whatever the parameter.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from symdp.arguments import real
 from symdp.errors import InputError, suggestion
 from symdp.model.taken import a_mechanism
-from symdp.questions.calibration_grid import Grid, decimal, grid_of, search
+from symdp.questions.calibration_grid import Found, Grid, decimal, grid_of, search
 from symdp.questions.composition import Composition, Direction
+from symdp.questions.tradeoff import membership_advantage, trade_off
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
 COUNT = "n"
+_DIGITS, _ATTACK_DIGITS = 10, 6  # significant, of the value: the search for a rate is dearer
 _LEAST_DIGITS, _MOST_DIGITS = 4, 13
 
 
@@ -82,24 +87,88 @@ class Calibration:
         return f"{self.parameter} = {decimal(self.value)}: {self.guarantee}"
 
 
+@dataclass(frozen=True)
+class AttackCalibration:
+    """A calibrated parameter: the value that holds an attack down, and the neighbour that does not.
+
+    Attributes
+    ----------
+    parameter, value
+        The name, and its value, an exact decimal.
+    step, neighbour
+        The grid's spacing, and the next value on the less private side.
+    false_positive_rate
+        Where the hits are counted; None for the advantage.
+    target
+        The largest advantage, or true positive rate, that was allowed.
+    rate, missed
+        What the best attack reaches at the value, at most the target; and at the neighbour.
+    seconds
+        The time that the search took.
+    """
+
+    parameter: str
+    value: sp.Rational
+    step: sp.Rational
+    neighbour: sp.Rational
+    false_positive_rate: float | None
+    target: float
+    rate: float
+    missed: float
+    seconds: float
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        return {
+            "parameter": self.parameter,
+            "value": float(self.value),
+            "step": float(self.step),
+            "false_positive_rate": self.false_positive_rate,
+            "target": self.target,
+            "rate": self.rate,
+            "missed": self.missed,
+            "seconds": round(self.seconds, 6),
+        }
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """What the best attack reaches, as the search compares it."""
+
+    log_upper: float
+
+    @property
+    def delta(self) -> float:
+        """The rate itself."""
+        return math.exp(self.log_upper)
+
+
 def calibrate(
     mechanism: Mechanism,
     parameter: str,
     count: int | None = None,
     *,
-    epsilon: float,
-    delta: float,
-    digits: int = 10,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    advantage: float | None = None,
+    tpr: float | None = None,
+    fpr: float | None = None,
+    digits: int | None = None,
     between: tuple[Number, Number] | None = None,
     method: str = "contour",
     direction: Direction = "both",
-) -> Calibration:
-    """Return the least noisy value of a parameter with δ(ε) ≤ `delta`, rounded to the safe side.
+) -> Calibration | AttackCalibration:
+    """Return the least noisy value of a parameter that meets a target, rounded to the safe side.
 
     The returned value and its neighbour on the grid are adjacent decimals v and v′ with
     upper(δ_v(ε)) ≤ δ < upper(δ_{v′}(ε)), upper being the method's own bound, over the directions
     asked for. That v is the only such place rests on δ(ε) being monotone in the parameter; it is
-    checked at every value that the search visits, on both sides of the answer.
+    checked at every value that the search visits, on both sides of the answer. The advantage of
+    the best attack on the presence of a record is δ(0), and its true positive rate at false
+    positive rate α is 1 − f(α), f the trade-off of both directions together [IND].
 
     Parameters
     ----------
@@ -112,20 +181,25 @@ def calibrate(
         The number of steps, 1 or more; left out where `parameter` is "n".
     epsilon, delta
         The target: any real ε in nats, and 0 < δ < 1.
+    advantage
+        Or the largest advantage of an attack, its true less its false positive rate.
+    tpr, fpr
+        Or its largest true positive rate at a false positive rate below it.
     digits
-        Significant digits of the grid, 4 to 13; a whole parameter always has step 1.
+        Significant digits of the grid, 4 to 13; 10, or 6 for an attack. A whole parameter always
+        has step 1.
     between
         Search only between these two values. Needed where δ(ε) is not monotone in the parameter.
     method
-        An accountant that bounds δ from above, such as contour or moments.
+        For (ε, δ): an accountant that bounds δ from above, such as contour or moments.
     direction
-        "remove", "add", or "both".
+        For (ε, δ): "remove", "add", or "both".
 
     Raises
     ------
     InputError
         If an argument breaks a rule, no value of the parameter meets the target or all do, or
-        δ(ε) is not monotone in the parameter.
+        what is met is not monotone in the parameter.
     AccuracyError
         If the method fails near the answer.
 
@@ -137,103 +211,157 @@ def calibrate(
     (117973/10000, 29493/2500)
     >>> calibrate(mechanisms.gaussian(sigma=20), "n", epsilon=1, delta=1e-5).value
     28
+    >>> calibrate(mechanisms.gaussian, "sigma", 1, advantage=0.1).value
+    3979/1000
     """
     start = time.perf_counter()
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-    checked_digits(digits)
-    task = task_of(mechanism, parameter, count)
-    # One ulp below, so that the rounding of the logarithm is on the safe side too.
-    limit = math.nextafter(math.log(delta), -math.inf)
+    kinds = (epsilon, delta), (advantage,), (tpr, fpr)
+    named = [kind for kind in kinds if any(value is not None for value in kind)]
+    if len(named) != 1 or None in named[0]:
+        raise InputError("give epsilon and delta, or advantage, or tpr and fpr, one of the three")
+    if digits is None:
+        digits = _DIGITS if advantage is None and tpr is None else _ATTACK_DIGITS
+    if isinstance(digits, bool) or not _LEAST_DIGITS <= digits <= _MOST_DIGITS:
+        raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
+    task = _task_of(mechanism, parameter, count, digits, between)
+    if epsilon is not None and delta is not None:
+        target = _inside(delta, "delta")
+        met = _meets_delta(task, real(epsilon, "epsilon"), target, method, direction)
+        seconds = time.perf_counter() - start
+        return Calibration(
+            parameter, met.safe, met.step, met.unsafe, target, met.guarantee, met.missed, seconds
+        )
+    if method != "contour" or direction != "both":
+        raise InputError("attacks are counted in both directions, by the method contour")
+    target, reached, what = _attack(advantage, tpr, fpr)
 
-    def worst(value: sp.Rational) -> Guarantee:
-        return _bounded(task.compose(value).delta(epsilon, method, direction), method)
+    def at(value: sp.Rational) -> _Reached:
+        rate = reached(task.compose(value))
+        return _Reached(math.log(rate) if rate > 0.0 else -math.inf)
 
-    grid = grid_of(task.domain, digits)
-    if between is not None:
-        grid = narrowed(grid, between, parameter)
-    target = f"δ({epsilon:g}) ≤ {delta:g}"
-    what = f"{task.name}: {parameter}"
-    leading = _Leading(task, epsilon, method, direction)
-    found = search(grid, leading.guarantee, limit, what, target)
-    if leading.side is not None:
-        # Both directions count: what the search saw in one of them is asked in both.
-        safe = worst(found.safe)
-        if safe.log_upper is not None and safe.log_upper <= limit:
-            found = replace(found, guarantee=safe)
-        else:
-            found = search(grid, worst, limit, what, target)
-    return Calibration(
+    held = search(task.grid, at, _below(target), task.subject, f"{what} ≤ {target:g}")
+    return AttackCalibration(
         parameter,
-        found.safe,
-        found.step,
-        found.unsafe,
-        delta,
-        found.guarantee,
-        found.missed,
+        held.safe,
+        held.step,
+        held.unsafe,
+        fpr,
+        target,
+        held.guarantee.delta,
+        held.missed.delta,
         time.perf_counter() - start,
     )
+
+
+def _below(target: float) -> float:
+    """Return log target less an ulp: the rounding of the logarithm is on the safe side too."""
+    return math.nextafter(math.log(target), -math.inf)
+
+
+def _meets_delta(
+    task: _Task, epsilon: float, delta: float, method: str, direction: Direction
+) -> Found[Guarantee]:
+    """Return the neighbours between which the method's bound on δ(ε) crosses δ.
+
+    Where both directions are asked for, the search asks the one that was larger at its first value;
+    the answer is asked in both.
+    """
+    side = direction
+
+    def bounded(value: sp.Rational) -> Guarantee:
+        nonlocal side
+        answer = task.compose(value).delta(epsilon, method, side)
+        if answer.log_upper is None:
+            raise InputError(
+                f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
+                "use contour or moments"
+            )
+        side = cast("Direction", answer.direction)
+        return answer
+
+    words = _below(delta), task.subject, f"δ({epsilon:g}) ≤ {delta:g}"
+    found = search(task.grid, bounded, *words)
+    if side == direction:
+        return found
+    side = direction
+    safe = bounded(found.safe)
+    if safe.log_upper is not None and safe.log_upper <= words[0]:
+        return replace(found, guarantee=safe)
+
+    def worst(value: sp.Rational) -> Guarantee:
+        nonlocal side
+        side = direction
+        return bounded(value)
+
+    return search(task.grid, worst, *words)
 
 
 def _plain(value: sp.Rational) -> int | float:
     return int(value.p) if value.q == 1 else float(value)
 
 
-def checked_digits(digits: int) -> int:
-    """Return a number of significant digits of a grid; InputError outside 4 to 13."""
-    if isinstance(digits, bool) or not _LEAST_DIGITS <= digits <= _MOST_DIGITS:
-        raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
-    return digits
-
-
 @dataclass(frozen=True)
 class _Task:
-    """What is calibrated: the domain of its values, and the composition at one of them."""
+    """What is calibrated: where its values are looked for, and the composition at one of them."""
 
     mechanism: Mechanism
     parameter: str
-    domain: str
-    count: int
+    grid: Grid
+    count: int | None
 
     @property
-    def name(self) -> str:
-        return self.mechanism.name
+    def subject(self) -> str:
+        return f"{self.mechanism.name}: {self.parameter}"
 
     def compose(self, value: sp.Rational) -> Composition:
-        if self.parameter == COUNT and COUNT not in self.mechanism.parameters:
+        if self.count is None:
             return Composition([(self.mechanism, int(value))])
         return Composition([(self.mechanism(**{self.parameter: value}), self.count)])
 
 
-def task_of(mechanism: Mechanism, parameter: str, count: int | None) -> _Task:
+def _task_of(
+    mechanism: Mechanism,
+    parameter: str,
+    count: int | None,
+    digits: int,
+    between: tuple[Number, Number] | None,
+) -> _Task:
     """Return the task; raise InputError where the mechanism leaves too much or nothing free."""
     free = a_mechanism(mechanism).parameters
-    if parameter not in free:
-        if parameter == COUNT:
-            if count is not None:
-                raise InputError("the number of steps is what n calibrates; leave the count out")
-            return _Task(mechanism.require_concrete(), COUNT, "count", 0)
-        if parameter in mechanism.values:
+    domain = "count"
+    if parameter in free:
+        others = [name for name in free if name != parameter]
+        if others:
             raise InputError(
-                f"{mechanism.name}: {parameter} is bound to {mechanism.values[parameter]}, so it "
-                "cannot be calibrated; leave it free"
+                f"{mechanism.name} needs a value for {', '.join(others)} before {parameter} can be "
+                "calibrated"
             )
+        if count is None:
+            raise InputError("the number of steps is missing: give a count")
+        domain = next(p.domain for p in mechanism.declared if p.name == parameter)
+    elif parameter == COUNT:
+        if count is not None:
+            raise InputError("the number of steps is what n calibrates; leave the count out")
+        mechanism = mechanism.require_concrete()
+    elif parameter in mechanism.values:
+        raise InputError(
+            f"{mechanism.name}: {parameter} is bound to {mechanism.values[parameter]}, so it "
+            "cannot be calibrated; leave it free"
+        )
+    else:
         known = [*free, COUNT]
         hint = suggestion(parameter, known) or f"; there is {' or '.join(known)}"
         raise InputError(f"{mechanism.name} has no parameter {parameter!r:.60}{hint}")
-    others = [name for name in free if name != parameter]
-    if others:
-        raise InputError(
-            f"{mechanism.name} needs a value for {', '.join(others)} before {parameter} can be "
-            "calibrated"
-        )
-    if count is None:
-        raise InputError("the number of steps is missing: give a count")
-    domain = next(p.domain for p in mechanism.declared if p.name == parameter)
-    return _Task(mechanism, parameter, domain, count)
+    grid = grid_of(domain, digits)
+    return _Task(
+        mechanism,
+        parameter,
+        grid if between is None else _narrowed(grid, between, parameter),
+        count,
+    )
 
 
-def narrowed(grid: Grid, between: tuple[Number, Number], parameter: str) -> Grid:
+def _narrowed(grid: Grid, between: tuple[Number, Number], parameter: str) -> Grid:
     """Return the grid between two values; InputError where they are not two numbers in order."""
     from symdp.model.sampling import exact
 
@@ -243,33 +371,29 @@ def narrowed(grid: Grid, between: tuple[Number, Number], parameter: str) -> Grid
     return grid.between(low, high)
 
 
-class _Leading:
-    """δ(ε) in the direction that was the larger one at the first value, where both are asked for.
-
-    Parameters
-    ----------
-    task, epsilon, method, direction
-        As for `calibrate`.
-    """
-
-    def __init__(self, task: _Task, epsilon: float, method: str, direction: Direction) -> None:
-        self._task, self._epsilon, self._method = task, epsilon, method
-        self._direction = direction
-        self.side: Direction | None = None
-
-    def guarantee(self, value: sp.Rational) -> Guarantee:
-        """Return δ(ε) with its bounds at a value."""
-        asked = self.side or self._direction
-        answer = self._task.compose(value).delta(self._epsilon, self._method, asked)
-        if asked == "both":
-            self.side = cast("Direction", answer.direction)
-        return _bounded(answer, self._method)
-
-
-def _bounded(answer: Guarantee, method: str) -> Guarantee:
-    if answer.log_upper is None:
+def _attack(
+    advantage: float | None, tpr: float | None, fpr: float | None
+) -> tuple[float, Callable[[Composition], float], str]:
+    """Return the target, what a composition lets an attack reach, and its name."""
+    if advantage is not None:
+        return _inside(advantage, "advantage"), membership_advantage, "advantage"
+    assert tpr is not None
+    assert fpr is not None
+    target, alpha = _inside(tpr, "tpr"), _inside(fpr, "fpr")
+    if not alpha < target:
         raise InputError(
-            f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
-            "use contour or moments"
+            f"tpr = {tpr!r}: guessing alone reaches the false positive rate, {fpr!r}; allow more"
         )
-    return answer
+
+    def hits(steps: Composition) -> float:
+        """Return the most that an attack hits, the subtraction rounded up."""
+        return min(1.0, math.nextafter(1.0 - trade_off(steps, alpha), 2.0))
+
+    return target, hits, f"true positive rate at {alpha:g}"
+
+
+def _inside(value: float, name: str) -> float:
+    number = real(value, name)
+    if not 0.0 < number < 1.0:
+        raise InputError(f"{name} = {value!r}: it must lie strictly between 0 and 1")
+    return number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
@@ -14,10 +14,8 @@ from symdp.arguments import MOST_STEPS
 from symdp.errors import AccuracyError, InputError
 
 _NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
-_SATURATED = 35.0  # normal quantiles beyond this tell nothing about where the root is
-_APART = 1  # places on the coarse list between a bracket and the probes beyond it
-_WIDE = 8  # a bracket with ends of a larger ratio is halved on the logarithmic scale
-_POINTS = 4  # of the inverse interpolation
+_SATURATED = 2e3  # a normal quantile that stands for an infinite one
+_NEAR, _FINEST = 1.5, 1e-15  # of an index, absolute and relative: where a root is found
 _LEAST, _LARGEST = -6, 9  # decimal exponents of the coarse list
 
 
@@ -158,12 +156,14 @@ def search(
     step = grid.step(low, high)
     # Exact: the coarse values are multiples of the step.
     first, last = int(low / step), int(high / step)
+    guess, stride = walk.root(first, last, step), 1
     while last - first > 1:
-        middle = walk.between(first, last, step)
+        middle = guess if first < guess < last else (first + last) // 2
         if walk.is_safe(middle * step) == walk.is_safe(first * step):
-            first = middle
+            first, guess = middle, middle + stride
         else:
-            last = middle
+            last, guess = middle, middle - stride
+        stride *= 2
     walk.check_trend()
     safe, unsafe = first * step, last * step
     if not walk.is_safe(safe):
@@ -187,7 +187,6 @@ class _Walk(Generic[B]):
         self._coarse = list(grid.coarse)
         self._what, self._target = what, target
         self._reason = ""
-        self._widths: list[int] = []
 
     def log_upper(self, value: sp.Rational) -> float:
         if value not in self.known:
@@ -199,47 +198,57 @@ class _Walk(Generic[B]):
     def is_safe(self, value: sp.Rational) -> bool:
         return self.log_upper(value) <= self._limit
 
-    def height(self, value: sp.Rational) -> float:
-        """Return Φ⁻¹ of the bound less that of the target: nearly linear in most parameters."""
+    def root(self, first: int, last: int, step: sp.Rational) -> int:
+        """Return about the index at which the bound crosses the limit.
+
+        Φ⁻¹ of the bound is nearly linear in the logarithm of most parameters.
+        """
+        from scipy.optimize import brentq
         from scipy.special import ndtri_exp
 
-        quantile = float(ndtri_exp(self.log_upper(value)))
-        return max(min(quantile, 2e3), -2e3) - float(ndtri_exp(self._limit))
+        goal = float(ndtri_exp(self._limit))
+        with_log = first > 0
+
+        def height(place: float) -> float:
+            index = min(max(round(math.exp(place) if with_log else place), first), last)
+            quantile = float(ndtri_exp(min(self.log_upper(index * step), 0.0)))
+            return max(min(quantile, _SATURATED), -_SATURATED) - goal
+
+        ends = (math.log(first), math.log(last)) if with_log else (float(first), float(last))
+        if height(ends[0]) * height(ends[1]) > 0.0:  # the bound is next to the limit at one of them
+            return first
+        place = brentq(height, *ends, xtol=_NEAR / last if with_log else _NEAR, rtol=_FINEST)
+        return math.floor(math.exp(place) if with_log else place)
 
     def bracket(self) -> tuple[sp.Rational, sp.Rational]:
         """Return two neighbours of the coarse list, one of which is safe."""
-        coarse = self._coarse
-        low = high = self._grid.start
-        self.log_upper(coarse[low])  # an error here is the caller's, not one of a far value
-        ends = {-1: low == 0, 1: high == len(coarse) - 1}  # whether that end is exhausted
-        side = -1 if ends[1] else 1
+        coarse, ends = self._coarse, [self._grid.start, self._grid.start]
+        self.log_upper(coarse[ends[0]])  # an error here is the caller's, not one of a far value
+        left = {side for side, last in ((-1, 0), (1, len(coarse) - 1)) if ends[0] != last}
+        side = -1
         while True:
-            place = low - 1 if side < 0 else high + 1
-            if self._reaches(place, place - side):
-                low, high = min(low, place), max(high, place)
-                inner = place - side
-                if self.is_safe(coarse[place]) != self.is_safe(coarse[inner]):
-                    pair = min(place, inner), max(place, inner)
-                    self._probe(pair)
-                    return coarse[pair[0]], coarse[pair[1]]
-                ends[side] = place in {0, len(coarse) - 1}
-                self.check_trend()
-            else:
-                ends[side] = True
-            side = self._next_side(coarse[low], coarse[high], ends, side)
+            side = self._next_side(coarse[ends[0]], coarse[ends[1]], left, side)
+            inner = ends[side > 0]
+            place = inner + side
+            if not self._reaches(place, inner):
+                left.discard(side)
+                continue
+            ends[side > 0] = place
+            if self.is_safe(coarse[place]) != self.is_safe(coarse[inner]):
+                self._probe(min(place, inner), max(place, inner))
+                return coarse[min(place, inner)], coarse[max(place, inner)]
+            if place in {0, len(coarse) - 1}:
+                left.discard(side)
+            self.check_trend()
 
-    def _next_side(
-        self, low: sp.Rational, high: sp.Rational, ends: dict[int, bool], side: int
-    ) -> int:
-        """Return the direction in which the bound approaches the target."""
+    def _next_side(self, low: sp.Rational, high: sp.Rational, left: set[int], side: int) -> int:
+        """Return the direction in which the bound approaches the target, of those that are left."""
         rise = self.log_upper(high) - self.log_upper(low) if low != high else 0.0
         if not abs(rise) > _NOISE:  # also where both are −∞
-            wanted = -side
-            if ends[wanted]:
-                wanted = side
+            wanted = -side if -side in left else side
         else:
             wanted = 1 if (rise < 0) == (not self.is_safe(low)) else -1
-        if not ends[wanted]:
+        if wanted in left:
             return wanted
         every = "every" if self.is_safe(low) else "no"
         seen = [f"{decimal(v)} has {self.known[v].delta:.6g}" for v in dict.fromkeys((low, high))]
@@ -261,17 +270,15 @@ class _Walk(Generic[B]):
             return self._coarse[place] != self._coarse[inner] and self._reaches(place)
         return True
 
-    def _probe(self, pair: tuple[int, int]) -> None:
-        """Visit values beyond the bracket, whose answers must follow its trend."""
+    def _probe(self, low: int, high: int) -> None:
+        """Visit a value beyond the bracket and those of the grid: answers must follow its trend."""
         if not self._grid.walks:
             return
-        beside = (pair[0] - _APART, pair[1] + _APART)
-        seen = [place for place in beside if 0 <= place < len(self._coarse)]
-        if any(self._coarse[place] in self.known for place in seen):
-            seen = []  # the walk came that way, and its trend is checked
-        for place in (*seen[:1], *self._grid.probes):
-            if 0 <= place < len(self._coarse):
-                self._reaches(place)
+        beside = [place for place in (low - 1, high + 1) if 0 <= place < len(self._coarse)]
+        if any(self._coarse[place] in self.known for place in beside):
+            beside = []  # the walk came that way, and its trend is checked
+        for place in (*beside[:1], *self._grid.probes):
+            self._reaches(place)
         self.check_trend()
 
     def check_trend(self) -> None:
@@ -280,35 +287,18 @@ class _Walk(Generic[B]):
         heights = [self.log_upper(value) for value in values]
         # −∞ less −∞ is no number, and no rise.
         rises = [b - a if b != a else 0.0 for a, b in pairwise(heights)]
-        ups = _where(rise > _NOISE for rise in rises)
-        downs = _where(rise < -_NOISE for rise in rises)
+        ups = [place for place, rise in enumerate(rises) if rise > _NOISE]
+        downs = [place for place, rise in enumerate(rises) if rise < -_NOISE]
         if not self._grid.walks or not ups or not downs:
             return
         later = max(ups[0], downs[0])
-        a, b, c = values[later - 1], values[later], values[later + 1]
-        places = ", ".join(f"{decimal(v)} has {self.known[v].delta:.6g}" for v in (a, b, c))
+        places = ", ".join(
+            f"{decimal(v)} has {self.known[v].delta:.6g}" for v in values[later - 1 : later + 2]
+        )
         raise InputError(
             f"{self._what}: δ is not monotone in it ({places}); search between two values that "
             "lie on one side of the turn"
         )
-
-    def between(self, first: int, last: int, step: sp.Rational) -> int:
-        """Return the next index inside a bracket: the secant's, or the middle where it stalls."""
-        self._widths.append(last - first)
-        if first > 0 and last > _WIDE * first:
-            return math.isqrt(first * last)
-        ends = {first: self.height(first * step), last: self.height(last * step)}
-        stalls = len(self._widths) > 3 and 2 * (last - first) > self._widths[-4]
-        if stalls or max(abs(height) for height in ends.values()) > _SATURATED:
-            return (first + last) // 2
-        known = {round(float(v / step)): self.height(v) for v in self.known}
-        root, unsure = _inverse(known, logarithmic=first > 0)
-        if not first < root < last:
-            return (first + last) // 2
-        # Just beyond the root, seen from the nearer end: that brings the far end in.
-        near, far = sorted(ends, key=lambda index: abs(index - root))
-        index = round(root + math.copysign(unsure + 0.5, far - near))
-        return min(max(index, first + 1), last - 1)
 
 
 def decimal(value: sp.Rational) -> str:
@@ -326,30 +316,3 @@ def decimal(value: sp.Rational) -> str:
     quotient = context.divide(Decimal(int(value.p)), Decimal(int(value.q))).normalize(context)
     text = f"{quotient:f}"
     return text if abs(value) >= 1e-4 or value == 0 else f"{quotient:e}".replace("E", "e")
-
-
-def _inverse(heights: dict[int, float], *, logarithmic: bool) -> tuple[float, float]:
-    """Return the index at height 0 by inverse interpolation, and how far it may be off."""
-    nearest = sorted(heights.items(), key=lambda item: abs(item[1]))
-    points: list[tuple[float, float]] = []
-    for index, height in nearest:
-        usable = index > 0 or not logarithmic
-        if usable and abs(height) < _SATURATED and all(height != h for h, _ in points):
-            points.append((height, math.log(index) if logarithmic else float(index)))
-    guesses = []
-    table: list[float] = []
-    for k, (height, place) in enumerate(points[:_POINTS]):
-        # Neville's scheme, a diagonal at a time.
-        row = [place]
-        for j in range(1, k + 1):
-            other = points[k - j][0]
-            row.append((other * row[j - 1] - height * table[j - 1]) / (other - height))
-        table = row
-        guesses.append(math.exp(min(row[-1], 700.0)) if logarithmic else row[-1])
-    if len(guesses) < 2:
-        return math.nan, math.inf
-    return guesses[-1], min(abs(guesses[-1] - guesses[-2]), 0.1 * abs(guesses[-1] - guesses[0]))
-
-
-def _where(flags: Iterable[bool]) -> list[int]:
-    return [place for place, flag in enumerate(flags) if flag]

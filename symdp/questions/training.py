@@ -96,9 +96,11 @@ class TrainingRun:
 
     def calibrated(self, epsilon: float, delta: float) -> Calibration:
         """Return the least multiplier that meets (ε, δ), see `symdp.calibrate`."""
-        from symdp.questions.calibrate import calibrate
+        from symdp.questions.calibrate import Calibration, calibrate
 
-        return calibrate(self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta)
+        found = calibrate(self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta)
+        assert isinstance(found, Calibration)  # as the target is an (ε, δ)
+        return found
 
     def drawn(self, sampling: str) -> TrainingRun:
         """Return the same run, and the relation that was asked for, under another sampling."""

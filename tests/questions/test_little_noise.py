@@ -11,12 +11,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from symdp import compose, mechanisms
+from symdp import calibrate, compose, mechanisms
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
 from symdp.exact.route import Contour
 from symdp.law.tilts import log_one_minus_exp
-from symdp.questions.calibrate_attack import calibrate_attack
 from symdp.questions.complement import Complement
 from symdp.questions.tradeoff import bayes_error, membership_advantage, trade_off
 from symdp.report.card import make_card
@@ -183,10 +182,7 @@ def test_bayes_error_of_little_noise(prior):
 
 
 def test_calibration_to_an_attack_that_nearly_always_hits():
-    found = calibrate_attack(
-        mechanisms.gaussian, "sigma", 1, true_positive_rate=1 - 1e-9, false_positive_rate=0.01,
-        digits=4,
-    )  # fmt: skip
+    found = calibrate(mechanisms.gaussian, "sigma", 1, tpr=1 - 1e-9, fpr=0.01, digits=4)
     for value, allowed in ((found.value, True), (found.neighbour, False)):
         sigma = mpmath.mpf(int(value.p)) / int(value.q)
         assert (gaussian_miss(sigma, 1, 0.01) >= mpmath.mpf("1e-9")) is allowed
