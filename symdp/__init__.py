@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from symdp.model.specification import load, loads
     from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
-    from symdp.questions.composition_file import load_composition
+    from symdp.questions.composition_file import load_composition, load_parts
     from symdp.questions.guarantee import Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.parallel import Parallel, parallel
     from symdp.questions.profile_curve import Curve
+    from symdp.questions.selection import selection
     from symdp.questions.sensitivities import sensitivities
     from symdp.questions.sweep import Sweep, sweep
     from symdp.questions.training import training
@@ -44,6 +46,7 @@ __all__ = [
     "InputError",
     "Ledger",
     "Mechanism",
+    "Parallel",
     "Sweep",
     "SymdpError",
     "__version__",
@@ -55,8 +58,11 @@ __all__ = [
     "individual",
     "load",
     "load_composition",
+    "load_parts",
     "loads",
     "mechanisms",
+    "parallel",
+    "selection",
     "sensitivities",
     "sweep",
     "tail_value",
@@ -78,6 +84,7 @@ _HOMES = {
     "InputError": "symdp.errors",
     "Ledger": "symdp.questions.ledger",
     "Mechanism": "symdp.model.mechanism",
+    "Parallel": "symdp.questions.parallel",
     "Sweep": "symdp.questions.sweep",
     "SymdpError": "symdp.errors",
     "calibrate": "symdp.questions.calibrate",
@@ -87,7 +94,10 @@ _HOMES = {
     "derive_epoch": "symdp.derive",
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.composition_file",
+    "load_parts": "symdp.questions.composition_file",
     "loads": "symdp.model.specification",
+    "parallel": "symdp.questions.parallel",
+    "selection": "symdp.questions.selection",
     "sensitivities": "symdp.questions.sensitivities",
     "sweep": "symdp.questions.sweep",
     "tail_value": "symdp.balls.tail_values",

@@ -31,6 +31,8 @@ from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
 from symdp.model.renyi_steps import from_renyi
 from symdp.model.sampling import exact
 from symdp.model.schemes import SCHEMES
+from symdp.questions.composition import Composition
+from symdp.questions.selection import selection
 
 RELATIONS = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: ADD_REMOVE,
@@ -175,6 +177,8 @@ def _gaussians(event: Any) -> Iterator[tuple[sp.Expr, int]]:
             yield from _gaussians(part)
     elif kind == "GaussianDpEvent":
         yield exact(event.noise_multiplier), 1
+    elif kind == "NonPrivateDpEvent":
+        yield sp.S.Zero, 1
     elif kind != "NoOpDpEvent":
         why = "inside a sample symdp knows additive noise, and several normal ones"
         raise EventError(event, why)
@@ -314,6 +318,14 @@ def _zcdp(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate 
     return from_renyi(xi + rho * sp.Symbol("alpha"), name="zcdp")
 
 
+def _best_of(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+    steps = list(steps_of(event.event, relation))
+    if any(mechanism is None for mechanism, _ in steps):
+        return _NonPrivate()
+    named = [(mechanism, count) for mechanism, count in steps if mechanism is not None]
+    return selection(Composition(named), event.mean, event.shape) if named else None
+
+
 def _exponential(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
     return _pure(event, exact(event.epsilon), sp.S.Zero)
 
@@ -350,6 +362,7 @@ _PAIRS: dict[str, Read] = {
     "EpsilonDeltaDpEvent": _epsilon_delta,
     "SingleEpochTreeAggregationDpEvent": _tree,
     "ZCDpEvent": _zcdp,
+    "RepeatAndSelectDpEvent": _best_of,
     "ExponentialMechanismDpEvent": _exponential,
 }
 

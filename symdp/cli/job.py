@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Number
     from symdp.questions.composition import Composition, Direction
+    from symdp.questions.parallel import Parallel
 
 DIRECTIONS = ("remove", "add", "both")
 _SAMPLING_OPTIONS = {
@@ -131,7 +132,17 @@ class Job:
         return (self.relation or "").replace("-", "_")
 
     def build(self, default_count: int | None = None) -> Composition:
-        """Return the composition that the options describe.
+        """Return the composition that the options describe; InputError for steps of parts."""
+        made = self.build_any(default_count)
+        if not hasattr(made, "steps"):
+            raise InputError(
+                f"{self.composition}: its steps are those of parts of the data, which only delta "
+                "and epsilon answer"
+            )
+        return cast("Composition", made)
+
+    def build_any(self, default_count: int | None = None) -> Composition | Parallel:
+        """Return the composition that the options describe, or those of parts of the data.
 
         Raises
         ------
@@ -175,7 +186,7 @@ class Job:
             kind = InputError if isinstance(error, InputError) else AccuracyError
             raise kind(f"{file}: {error}") from error
 
-    def _from_file(self, count: int) -> Composition:
+    def _from_file(self, count: int) -> Composition | Parallel:
         if self.mechanism is not None:
             raise InputError(
                 f"--composition takes the place of MECHANISM and NAME=VALUE; leave out "
@@ -187,12 +198,17 @@ class Job:
                 "with --composition, sampling and relation stand in the file, step by step"
             )
         from symdp.questions.composition import Composition
-        from symdp.questions.composition_file import load_composition
+        from symdp.questions.composition_file import load_parts
+        from symdp.questions.parallel import Parallel
 
         assert self.composition is not None
-        steps = load_composition(self.composition)
+        parts = load_parts(self.composition)
         with self.of_its_file():
-            return Composition([(mechanism, count * times) for mechanism, times in steps])
+            made = {
+                name: Composition([(mechanism, count * times) for mechanism, times in steps])
+                for name, steps in parts.items()
+            }
+            return made[""] if list(made) == [""] else Parallel(made)
 
     def _scheme(self) -> str | None:
         from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED, hint

@@ -118,8 +118,8 @@ def _answer(
     what: str,
     job: Job,
     given: Mapping[str, Any],
-    ask: Callable[[Composition], Guarantee],
-    instead: Callable[[Composition], Guarantee],
+    ask: Callable[[Any], Guarantee],
+    instead: Callable[[Any], Guarantee],
 ) -> None:
     composed = Composed(job)
     with working(f"{what} of {job.subject}"):
@@ -143,9 +143,9 @@ class Composed:
 
     def __init__(self, job: Job) -> None:
         self._job, self._asked = job, _asked(job)
-        self._built: Composition | None = None
+        self._built: Any = None
 
-    def __call__(self) -> Composition:
+    def __call__(self) -> Any:
         """Return the composition."""
         return self._known() or self._made()
 
@@ -161,8 +161,8 @@ class Composed:
         except (*_UNREADABLE, SymdpError):
             return None  # the usual way answers, or says what is wrong
 
-    def _made(self) -> Composition:
-        self._built = self._job.build()
+    def _made(self) -> Any:
+        self._built = self._job.build_any()
         return self._built
 
     def remember(self) -> None:

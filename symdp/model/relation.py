@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
-from symdp.model.pair import Support
-from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.sampling import Laws, Noise
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -82,6 +79,11 @@ def usual_relation(mechanism: Mechanism) -> str:
 
 def check_relation(mechanism: Mechanism) -> None:
     """Raise InputError where source and support do not fit, or no pair is proved for them."""
+    # Known questions are answered without SymPy, which these need.
+    from symdp.model.pair import Support
+    from symdp.model.renyi_curve import RenyiCurve
+    from symdp.model.sampling import Laws, Noise
+
     sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
     if not isinstance(mechanism.source, Noise | Laws | RenyiCurve):
         raise InputError(f"{mechanism.source!r:.60}: {_MADE}")

@@ -13,6 +13,7 @@ from dp_accounting import NeighboringRelation as Relation
 from dp_accounting import dp_event as ev
 from dp_accounting import privacy_accountant_test
 from dp_accounting.pld import pld_privacy_accountant, pld_privacy_accountant_test
+from dp_accounting.rdp import rdp_privacy_accountant
 
 from symdp import compose, mechanisms
 from symdp.adapters.dp_accounting import EventError, SymdpAccountant, composition_of, event_of
@@ -243,3 +244,25 @@ def test_trees_of_one_epoch(counts):
     assert 0.8 * theirs.get_epsilon(1e-6) < ours.get_epsilon(1e-6) <= theirs.get_epsilon(1e-6)
     with pytest.raises(EventError, match="REPLACE_SPECIAL"):
         composition_of(event, ADD)
+
+
+def test_the_clip_norm_may_be_adapted_to_a_noisy_count():
+    # QuantileAdaptiveClipSumQuery: the sum's noise and that of the count, which moves by one half.
+    both = ev.ComposedDpEvent([ev.GaussianDpEvent(1.1), ev.GaussianDpEvent(20.0)])
+    found = composition_of(ev.SelfComposedDpEvent(ev.PoissonSampledDpEvent(0.01, both), 1000))
+    known = mechanisms.adaptive_clipping(z="1.1", sigma_b=10).subsample("poisson", "1/100")
+    assert found.epsilon(1e-5).epsilon == pytest.approx(1.5196242944772138, rel=1e-11)
+    assert compose(known, 1000).epsilon(1e-5).epsilon == pytest.approx(1.51962429447, rel=1e-11)
+    shown = ev.ComposedDpEvent([ev.GaussianDpEvent(1.1), ev.NonPrivateDpEvent()])
+    accountant = SymdpAccountant(ADD).compose(ev.PoissonSampledDpEvent(0.01, shown))
+    assert accountant.get_epsilon(1e-5) == math.inf
+
+
+@pytest.mark.parametrize("shape", [0.0, 1.0, math.inf])
+def test_the_best_of_repeated_runs_is_not_above_their_bound(shape):
+    trial = ev.SelfComposedDpEvent(ev.GaussianDpEvent(5.0), 10)
+    event = ev.RepeatAndSelectDpEvent(trial, 10, shape)
+    theirs = rdp_privacy_accountant.RdpAccountant(neighboring_relation=ADD).compose(event)
+    ours = SymdpAccountant(ADD).compose(event)
+    alone = SymdpAccountant(ADD).compose(trial)
+    assert alone.get_epsilon(1e-6) < ours.get_epsilon(1e-6) < theirs.get_epsilon(1e-6)
