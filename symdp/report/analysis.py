@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import mpmath
 
 from symdp.errors import AccuracyError
+from symdp.interrupt import limit
 from symdp.report.deadline import MOST_SECONDS, Deadline, within
-from symdp.report.patience import Judges
 from symdp.report.profile import FAILURES, reason_of
-from symdp.report.verification import Check, Truth, check, places
+from symdp.report.verification import Check, Truth, certified, check, judge, places
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
@@ -24,6 +25,8 @@ _NEWTON_STEPS = 4
 _SETTLED = 1e-9
 _SIDES: tuple[Direction, ...] = ("remove", "add")
 _NO_ANSWER = "no answer within"
+_CERTIFIED_DIGITS = 15  # of what stands in for a truth
+_FOR_CERTIFICATE = 0.5  # of the time for all truths, for the proved enclosure in place of one
 # Whose ε says where to look at the profile, the first that has one.
 GUIDES = ("contour", "clt", "moments")
 
@@ -97,27 +100,19 @@ def analyse(
 
     results = Results()
     own = Deadline(patience)
-    with Judges(composition, digits, different_sides(composition), patience) as judges:
-        for name in names():
-            if name in GUIDES:
-                advance(f"ε by {name}")
-                _account(composition, delta, name, own, results)
-        guide = results.guide
-        at_delta = None if guide is None else judges.ask(guide.epsilon)
-        epsilons = places(composition, "both", targets, GUIDES, own)
-        waiting = [judges.ask(epsilon) for epsilon in epsilons]
-        for name in names():
-            if name not in GUIDES:
-                advance(f"ε by {name}")
-                _account(composition, delta, name, own, results)
-        if guide is not None and at_delta is not None:
-            advance(f"ε to {digits} digits")
-            asked = {guide.epsilon: at_delta}
-            results.truth = epsilon_truth(
-                composition, delta, guide, lambda e: (asked.get(e) or judges.ask(e))()
-            )
-        advance("truth on the profile")
-        truths = [asked() for asked in waiting]
+    for name in (*GUIDES, *(name for name in names() if name not in GUIDES)):
+        advance(f"ε by {name}")
+        _account(composition, delta, name, own, results)
+    guide, end = results.guide, Deadline(patience)
+    if guide is not None:
+        advance(f"ε to {digits} digits")
+        results.truth = epsilon_truth(
+            composition, delta, guide, lambda at: timely_truth(composition, at, digits, end)
+        )
+    truths = []
+    for epsilon in places(composition, "both", targets, GUIDES, own):
+        advance(f"truth at ε = {epsilon:g}")
+        truths.append(timely_truth(composition, epsilon, digits, end))
     order = {name: place for place, name in enumerate(names())}
     results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
     own = Deadline(patience)
@@ -126,6 +121,25 @@ def analyse(
         for name in names():
             results.checks.append(_check(composition, name, truth, own, results))
     return results
+
+
+def timely_truth(
+    composition: Composition, epsilon: float, digits: int, deadline: Deadline
+) -> Truth:
+    """Return the true δ(ε), or a proved enclosure in its place where the time is up first."""
+    sides = different_sides(composition)
+    pairs = {side: [(m.pair(side), n) for m, n in composition.steps] for side in sides}
+    late = f"not reached within {deadline.seconds:g} s"
+    found, proved = Truth(epsilon, None, digits, reason=late), Truth(epsilon, None, digits)
+    with limit(deadline.left):
+        found = judge(pairs, epsilon, digits)
+    if found.value is not None or math.isinf(deadline.seconds):
+        return found
+    with limit(_FOR_CERTIFICATE * deadline.seconds):
+        proved = certified(pairs, epsilon, _CERTIFIED_DIGITS)
+    if proved.value is None:
+        return replace(found, reason=", ".join(filter(None, (found.reason, proved.reason))))
+    return replace(proved, reason=f"{found.reason}: a certified value stands in")
 
 
 def different_sides(composition: Composition) -> tuple[Direction, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import AbstractContextManager
 
@@ -18,21 +19,21 @@ class Deadline:
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self.seconds = seconds
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self.seconds = math.inf if seconds is None else seconds
+        self._end = time.monotonic() + self.seconds
 
     @property
-    def left(self) -> float | None:
-        """Seconds that are left, None for ever."""
-        return None if self._end is None else max(0.0, self._end - time.monotonic())
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._end - time.monotonic())
 
     @property
     def is_past(self) -> bool:
         """Whether the time is up."""
-        return self.left is not None and not self.left > 0
+        return not self.left > 0
 
 
-def within(deadline: Deadline, most: float | None = None) -> AbstractContextManager[None]:
+def within(deadline: Deadline, most: float = math.inf) -> AbstractContextManager[None]:
     """Interrupt what runs inside when the time is up, as far as the system has timers for that.
 
     Parameters
@@ -54,5 +55,4 @@ def within(deadline: Deadline, most: float | None = None) -> AbstractContextMana
     Traceback (most recent call last):
     symdp.errors.AccuracyError: no answer within 0.01 s
     """
-    left = deadline.left
-    return time_limit(left if left is None or most is None else min(left, most))
+    return time_limit(deadline.left if math.isinf(deadline.left) else min(deadline.left, most))

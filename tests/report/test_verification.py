@@ -10,9 +10,8 @@ import pytest
 
 import symdp
 from symdp.questions.guarantee import Guarantee
-from symdp.report.analysis import analyse, different_sides, epsilon_truth
+from symdp.report.analysis import analyse, epsilon_truth, timely_truth
 from symdp.report.deadline import Deadline, within
-from symdp.report.patience import Judges
 from symdp.report.verification import (
     Truth,
     certified,
@@ -147,10 +146,9 @@ def test_a_proved_enclosure_stands_in_for_truth():
 
 
 def test_a_truth_that_comes_too_late_is_replaced(monkeypatch):
-    monkeypatch.setattr("symdp.report.patience.judge", lambda *_: time.sleep(300))
-    monkeypatch.setattr("symdp.report.patience._FOR_CERTIFICATE", 60.0)
-    with Judges(STEPS, 20, ("remove",), 0.5) as judges:
-        found = judges.ask(1.0)()
+    monkeypatch.setattr("symdp.report.analysis.judge", lambda *_: time.sleep(300))
+    monkeypatch.setattr("symdp.report.analysis._FOR_CERTIFICATE", 60.0)
+    found = timely_truth(STEPS, 1.0, 20, Deadline(0.5))
     assert found.certified
     assert found.reason == "not reached within 0.5 s: a certified value stands in"
     assert found.value == certified({"remove": [(m.pair("remove"), n) for m, n in STEPS.steps]},
@@ -158,20 +156,9 @@ def test_a_truth_that_comes_too_late_is_replaced(monkeypatch):
 
 
 def test_truth_is_stopped_when_its_time_is_up():
-    with Judges(STEPS, 20, ("remove",), 0.01) as judges:
-        late = judges.ask(1.0)()
+    late = timely_truth(STEPS, 1.0, 20, Deadline(0.01))
     assert late.value is None
     assert late.reason.startswith("not reached within 0.01 s")
-
-
-def test_truth_in_a_child_is_the_truth_here():
-    with Judges(STEPS, 20, different_sides(STEPS)) as judges:
-        asked = [judges.ask(epsilon) for epsilon in (1.0, 2.0)]
-        found = [one() for one in asked]
-    for one in found:
-        here = truth_at(STEPS, one.epsilon, "both", 20)
-        assert one.digits == 20
-        assert abs(one.value / here.value - 1) < mpmath.mpf(10) ** -19
 
 
 def test_verify_command(shell, monkeypatch):
