@@ -35,7 +35,7 @@ from symdp.errors import AccuracyError
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_MOST_TERMS = 20_000  # of Mⁿ
+_MOST_TERMS = 50_000  # of Mⁿ
 _MOST_STEPS, _MOST_PRODUCTS = 1_000, 5e5  # terms times orders of poles: a few seconds
 _MOST_BITS = 2**15  # carried
 

@@ -5,7 +5,6 @@
 | largest loss | ε proved to be at least every finite loss | as asked | none |
 | single step | n = 1 | as asked | one integral |
 | lattice | all losses on one lattice | as asked | O(1) in n |
-| all sums | few discrete losses, few steps | as asked | one sum over half the steps |
 | residues | M a short sum of rational times exponential | as asked | one power series a term |
 | line | a density, K finite at some t > 0, many steps or φⁿ falls soon | as asked | O(1) in n |
 | nearly one | 1 − δ far below what is asked | as asked | one CGF a step |
@@ -38,7 +37,6 @@ from symdp.certify.estimate import largest_loss, log_modulus, nearby_saddle, rig
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
-from symdp.certify.lists import enumerate_sums
 from symdp.certify.middle_strip import enclose_middle
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
@@ -255,10 +253,6 @@ def _single(question: _Question, epsilon: arb, digits: float) -> arb:
     return ball
 
 
-def _all_sums(question: _Question, epsilon: arb, digits: float) -> arb:
-    return enumerate_sums(question.steps, epsilon, digits)
-
-
 def _by_residues(question: _Question, epsilon: arb, digits: float) -> arb:
     """Enclose δ(ε) by the finite formula that it has."""
     assert question.residues is not None
@@ -343,7 +337,6 @@ WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_nothing)),
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
-    _Way("all sums", lambda question, _: question.is_discrete, _sharpened(_all_sums)),
     _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
     _Way("line", _has_line, _sharpened(_on_line)),
     _Way("nearly one", _is_low, _nearly_one),
