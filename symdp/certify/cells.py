@@ -24,7 +24,7 @@ import sympy as sp
 from flint import acb, arb, arb_mat, arb_poly, ctx
 
 from symdp.certify.moments import whole_ends
-from symdp.certify.nodes import RADIUS, ellipse_arcs
+from symdp.certify.nodes import RADIUS, ellipse_arcs, nodes_between
 from symdp.certify.parts import parts_of
 from symdp.certify.work import COARSE_BITS
 from symdp.emit.arb import constant_ball
@@ -153,7 +153,7 @@ def outcomes_of(pair: Pair, bits: int) -> Outcomes:
                 atoms.append(Atom(exponent.exp(), loss, None))
         elif part.is_flat:
             tolerance = arb(2) ** -(bits + _SHARP_BITS)
-            found = part.nodes(cut, arb(0), arb(0), tolerance=tolerance)
+            found = nodes_between(part, cut, arb(0), arb(0), tolerance=tolerance)
             mass = arb(found.total() + arb(0).union(cut.beyond))
             loss = constant_ball(part.piece.loss, ctx.prec).real
             atoms.append(Atom(mass, loss, part.piece.loss))

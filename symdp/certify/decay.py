@@ -23,6 +23,7 @@ from flint import arb, ctx
 
 from symdp.balls.variation import LossPart
 from symdp.certify.moments import Cut, Stretch
+from symdp.certify.nodes import nodes_between
 from symdp.certify.work import OutOfWorkError, metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
@@ -77,7 +78,7 @@ class Decay:
             self._flat = arb(0)
             for part in parts.stretches:
                 cut = part.cut(parts.reach(tilt), _BITS)
-                found = part.nodes(cut, self._tilt, self._scale, tolerance=_GOAL)
+                found = nodes_between(part, cut, self._tilt, self._scale, tolerance=_GOAL)
                 if part.is_flat:
                     beyond = cut.beyond * (-self._scale).exp()
                     self._flat += (found.total() + beyond) / self._total
@@ -162,7 +163,7 @@ class Decay:
         """Bound the tilted mass between two places, which may be one and the same."""
         if left < right:
             cut = Cut(left, right, arb(0))
-            mass = part.nodes(cut, self._tilt, self._scale, tolerance=_GOAL).total()
+            mass = nodes_between(part, cut, self._tilt, self._scale, tolerance=_GOAL).total()
         else:
             gap = abs(right - left).upper()
             mass = gap * part.height(between(left, right), self._tilt, self._scale) if gap else gap

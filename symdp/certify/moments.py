@@ -16,10 +16,8 @@ from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import log_slope, marks
-from symdp.certify.nodes import PLAIN, Nodes, Scope, stretch_nodes
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, compile_arb_together, constant_ball
-from symdp.emit.enclose import enclose_sum
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -244,32 +242,6 @@ class Stretch:
                 exponent, magnitude, self.x, self.ends, tolerance, whole=bool(self.x.is_integer)
             )
         return Cut(low, high, beyond)
-
-    def nodes(
-        self, cut: Cut, tilt: arb, scale: arb, *, tolerance: arb, scope: Scope = PLAIN
-    ) -> Nodes:
-        """Return nodes between the cuts; integers are their own."""
-        if not self.x.is_integer:
-            return stretch_nodes(self, cut, tilt, scale, tolerance=tolerance, scope=scope)
-        if self.is_flat:
-            return self._flat_node(cut, tilt, scale, scope)
-        first, last = whole_ends(cut)
-        places = [arb(k) for k in range(first, last + 1)]
-        found = [self.terms(place, tilt) for place in places]
-        weights = tuple((exponent - scale).exp() for exponent, _ in found)
-        losses = tuple(loss for _, loss in found)
-        return Nodes(weights, losses, arb(0), scope.reach, tuple(places))
-
-    def _flat_node(self, cut: Cut, tilt: arb, scale: arb, scope: Scope) -> Nodes:
-        """Return the integers of one loss as one node."""
-
-        def weight(place: Any, analytic: bool = False) -> Any:
-            base, loss = self.logarithms(place, analytic=analytic)
-            return (base + (tilt + self.shift) * loss - scale).exp()
-
-        place = cut.lower
-        total = enclose_sum(weight, cut.lower, cut.upper)
-        return Nodes((total,), (self.loss(place),), arb(0), scope.reach, (place,))
 
 
 def _moved(middle: acb, away: arb, known: acb) -> acb:

@@ -17,16 +17,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import acb, acb_mat, arb, ctx
 
+from symdp.certify.moments import Cut, Stretch, whole_ends
 from symdp.certify.work import COARSE_BITS
-from symdp.emit.enclose import between
+from symdp.emit.enclose import between, enclose_sum
 from symdp.errors import AccuracyError
-
-if TYPE_CHECKING:
-    from symdp.certify.moments import Cut, Stretch
 
 RADIUS = 3  # of the ellipse
 _ARCS = 8  # of its upper half
@@ -174,16 +172,20 @@ class Nodes:
         return acb(arb(0, self.error), arb(0, self.error))
 
 
-def stretch_nodes(
+def nodes_between(
     part: Stretch, cut: Cut, tilt: arb, scale: arb, *, tolerance: arb, scope: Scope = PLAIN
 ) -> Nodes:
     """Return nodes of one stretch between its cuts; what lies beyond them is not in the error.
+
+    Integers are their own nodes, those of one loss together one.
 
     Raises
     ------
     AccuracyError
         If too many nodes would be needed.
     """
+    if part.x.is_integer:
+        return _whole_nodes(part, cut, tilt, scale, scope)
     integrand = _Integrand(part, tilt, scale, scope)
     spare = part.spare(cut.lower, cut.upper)
     rule = _Rule(integrand, tolerance / _SPREAD, spare)
@@ -195,6 +197,22 @@ def stretch_nodes(
                 size = scope.largest(exponent - scale, loss)
             rule.error += 2 * end.rad() * size
     return rule.nodes()
+
+
+def _whole_nodes(part: Stretch, cut: Cut, tilt: arb, scale: arb, scope: Scope) -> Nodes:
+    if part.is_flat:
+
+        def weight(place: Any, analytic: bool = False) -> Any:
+            base, loss = part.logarithms(place, analytic=analytic)
+            return (base + (tilt + part.shift) * loss - scale).exp()
+
+        total = enclose_sum(weight, cut.lower, cut.upper)
+        return Nodes((total,), (part.loss(cut.lower),), arb(0), scope.reach, (cut.lower,))
+    first, last = whole_ends(cut)
+    places = tuple(arb(k) for k in range(first, last + 1))
+    found = [part.terms(place, tilt) for place in places]
+    weights = tuple((exponent - scale).exp() for exponent, _ in found)
+    return Nodes(weights, tuple(loss for _, loss in found), arb(0), scope.reach, places)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from flint import arb, ctx
 from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
 from symdp.certify.moments import Stretch, stretch, top_tilt
-from symdp.certify.nodes import PLAIN, Nodes, Scope
+from symdp.certify.nodes import PLAIN, Nodes, Scope, nodes_between
 from symdp.certify.symmetry_reduction import folded
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
@@ -147,7 +147,7 @@ class Parts:
         for part in self.stretches:
             cut = part.cut(self.reach(tilt), bits)
             error += cut.beyond * front
-            found = part.nodes(cut, t, scale, tolerance=tolerance, scope=scope)
+            found = nodes_between(part, cut, t, scale, tolerance=tolerance, scope=scope)
             weights += found.weights
             losses += found.losses
             error += found.error

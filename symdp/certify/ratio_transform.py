@@ -18,7 +18,7 @@ from flint import acb, arb, ctx, fmpz_mat
 from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import LossDensity, LossPart
 from symdp.certify.moments import stretch
-from symdp.certify.nodes import Scope
+from symdp.certify.nodes import Scope, nodes_between
 from symdp.certify.parts import Parts
 from symdp.certify.work import OutOfWorkError, spend_products
 from symdp.derive.pieces import pieces
@@ -195,7 +195,7 @@ class Decay:
                     moving.append(_RatioDensity(part.piece, part.x, tilt, log_moment))
                     continue
                 cut = part.cut(parts.reach(tilt), _DECAY_BITS)
-                found = part.nodes(cut, c, scale, tolerance=arb(2) ** -_DECAY_BITS)
+                found = nodes_between(part, cut, c, scale, tolerance=arb(2) ** -_DECAY_BITS)
                 mass = found.total() * (scale - log_moment).exp()
                 self._flat += mass + cut.beyond * (-log_moment).exp()
             self._density = LossDensity.of(moving)

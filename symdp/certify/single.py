@@ -9,6 +9,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.certify.moments import Cut, Stretch, whole_ends
+from symdp.certify.nodes import nodes_between
 from symdp.certify.parts import parts_of
 from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
@@ -62,7 +63,7 @@ def _share(part: Stretch, cut: Cut, epsilon: arb, bits: int) -> arb:
         return mass * -(epsilon - loss).expm1()
 
     if part.x.is_integer and part.is_flat:
-        nodes = part.nodes(cut, arb(0), arb(0), tolerance=arb(2) ** -bits)
+        nodes = nodes_between(part, cut, arb(0), arb(0), tolerance=arb(2) ** -bits)
         return nodes.total() * excess(nodes.losses[0], epsilon)
     if part.x.is_integer:
         first, last = whole_ends(cut)

@@ -107,9 +107,8 @@ class IndividualAccountant:
         >>> found.epsilon.round(9).tolist()
         [0.606560231, 0.148947749]
         """
-        check_delta(delta)
-        given = real(delta, "delta")
-        return self._answer(given, None, records, method, direction, executor, progress)
+        one = real(delta, "delta")
+        return self._answer(one, None, records, method, direction, executor, progress)
 
     def delta(
         self,
@@ -166,7 +165,8 @@ class IndividualAccountant:
         """
         from symdp.individual.gdp import largest_mu
 
-        return largest_mu(self, floor, options)
+        end = self.epsilon(floor, **options).epsilon
+        return largest_mu(end, floor, lambda at: self.delta(at, **options).log_delta)
 
     def _chosen(self, records: ArrayLike | None) -> NDArray[np.int64] | None:
         if records is None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.individual.gaussian import mu_of
-from symdp.individual.result import check_delta
 from symdp.individual.subsampled_gaussian import Array
 from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
-    from symdp.individual.accounting import IndividualAccountant
     from symdp.model.mechanism import Mechanism
 
 _PLACES = 8  # of ε up to the floor's, from an eighth of it
@@ -25,19 +24,13 @@ _OF_ONE_SHIFT = ("poisson", "without_replacement")
 _UP = 1.0 + 4e-12  # widens what single-step numbers in doubles may have lost
 
 
-def largest_mu(accountant: IndividualAccountant, floor: float, options: dict[str, Any]) -> Array:
-    """Return μ(δ₀) of every record, see `IndividualAccountant.mu`."""
-    check_delta(floor)
-    end = accountant.epsilon(floor, **options)
+def largest_mu(end: Array, floor: float, log_delta_at: Callable[[Array], Array]) -> Array:
+    """Return μ(δ₀) of every record from its ε(δ₀), see `IndividualAccountant.mu`."""
     best = np.zeros(len(end))
-    some = end.epsilon > 0.0
+    some = end > 0.0
     for share in np.linspace(1.0 / _PLACES, 1.0, _PLACES):
-        at = share * end.epsilon
-        log_delta = (
-            np.full(len(end), math.log(floor))
-            if share == 1.0
-            else accountant.delta(at, **options).log_delta
-        )
+        at = share * end
+        log_delta = np.full(len(end), math.log(floor)) if share == 1.0 else log_delta_at(at)
         best[some] = np.maximum(best[some], mu_of(at[some], log_delta[some]))
     return best
 

@@ -15,7 +15,7 @@ from symdp.questions.guarantee import Guarantee
 if TYPE_CHECKING:
     from symdp.exact.answer import Accountant
     from symdp.law.total import SumLaw
-    from symdp.questions.composition import Composition
+    from symdp.questions.steps import Accounted
 
 _DIGITS = 30  # of the method truth
 
@@ -30,7 +30,7 @@ class Truth:
         The steps; the law that `log_delta` is given only tells which direction is meant.
     """
 
-    composition: Composition
+    composition: Accounted
     name: str = "truth"
     citations: tuple[str, ...] = ("SPA (28)",)
     is_exact: bool = True
@@ -66,7 +66,7 @@ class Truth:
 
 
 def accountant_for(
-    method: str, composition: Composition, options: Mapping[str, Any] | None = None
+    method: str, composition: Accounted, options: Mapping[str, Any] | None = None
 ) -> Accountant:
     """Return the accountant of a name and its options; `truth` is made for one composition.
 

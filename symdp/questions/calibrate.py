@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 from symdp.arguments import real
@@ -79,9 +80,8 @@ class Calibration:
         }
 
     def _repr_html_(self) -> str:
-        from symdp.questions.notebook import calibration_html
-
-        return calibration_html(self.parameter, decimal(self.value), self.guarantee)
+        value = f"{escape(self.parameter)} = <b>{decimal(self.value)}</b>"
+        return f"<div>{value}</div>{self.guarantee._repr_html_()}"
 
     def __str__(self) -> str:
         return f"{self.parameter} = {decimal(self.value)}: {self.guarantee}"

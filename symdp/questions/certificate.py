@@ -26,9 +26,10 @@ from symdp.model.allocation import (
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
+    from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
-    from symdp.questions.composition import Composition, Direction
+    from symdp.questions.steps import Accounted
 
 CITATIONS = ("SPA (28)", "SPA (43)")
 _MORE_DIGITS = 3  # of the printed ends than are asked for
@@ -168,7 +169,7 @@ def _proved_pair(mechanism: Mechanism, side: str) -> Pair | AllocatedPair:
 
 
 def certify_epsilon(
-    composition: Composition, delta: float | Fraction, digits: int, directions: Sequence[str]
+    composition: Accounted, delta: float | Fraction, digits: int, directions: Sequence[str]
 ) -> Certificate:
     """Enclose ε(δ) in each direction and return the record of the larger one.
 
@@ -207,7 +208,7 @@ def certify_epsilon(
     )
 
 
-def _estimate(composition: Composition, delta: float | Fraction, side: str) -> float | None:
+def _estimate(composition: Accounted, delta: float | Fraction, side: str) -> float | None:
     with suppress(AccuracyError, InputError):  # or below all doubles
         return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
     return None

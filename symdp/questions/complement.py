@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from symdp.questions.composition import Composition, Direction
+    from symdp.arguments import Direction
+    from symdp.questions.steps import Accounted
 
 _ROUNDED = 1e-9  # of log(1 − δ): far above its rounding, far below what a wrong integral lacks
 _TOLERANCE = 1e-11  # of the interval in which the best ε is sought
@@ -41,7 +42,7 @@ class Complement:
         "remove", "add" or "both".
     """
 
-    def __init__(self, composition: Composition, direction: Direction) -> None:
+    def __init__(self, composition: Accounted, direction: Direction) -> None:
         from symdp.arguments import sides
         from symdp.questions.accountants import accountant_for
 

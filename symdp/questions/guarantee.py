@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from symdp.decimal_text import (
@@ -185,9 +186,17 @@ class Guarantee:
         return formatted(number, specification, side)
 
     def _repr_html_(self) -> str:
-        from symdp.questions.notebook import answer_html
-
-        return answer_html(self)
+        """Return the number, its interval, where it comes from, and its advice."""
+        epsilon, delta = self.epsilon_text(), self.delta_text()
+        head = f"δ({epsilon}) = <b>{delta}</b>"
+        if self.asked == "epsilon":
+            head = f"ε(δ = {delta}) = <b>{epsilon}</b>"
+        low, high = self.bound_texts(12)
+        ends = "" if low is None or high is None else f", between {low} and {high}"
+        kind = {"bound": "a proved bound", "estimate": "an estimate"}.get(self.kind, self.kind)
+        what = f"{kind} by {self.method}{ends}; direction {self.direction}, {self.count} steps"
+        note = f"<br><em>{escape(self.advice)}</em>" if self.advice else ""
+        return f"<div>{head}<br><small>{escape(what)}</small>{note}</div>"
 
     @staticmethod
     def _power(log_value: float, side: Side) -> float | Decimal:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.questions.guarantee import Guarantee
-    from symdp.questions.profile_curve import Curve
 
 _MOST_ROWS = 40  # of a table; the rest is counted in its last row
 _MOST_NAMED = 3  # distinct steps in a repr
-_KINDS = {"exact": "exact", "bound": "a proved bound", "estimate": "an estimate"}
 
 
 def steps_text(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
@@ -25,22 +23,7 @@ def steps_text(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
     return ", ".join(shown)
 
 
-def answer_html(answer: Guarantee) -> str:
-    """Return one (ε, δ): the number, its interval, where it comes from, and its advice."""
-    epsilon, delta = answer.epsilon_text(), answer.delta_text()
-    asked = answer.asked == "epsilon"
-    head = f"ε(δ = {delta}) = <b>{epsilon}</b>" if asked else f"δ({epsilon}) = <b>{delta}</b>"
-    low, high = answer.bound_texts(12)
-    ends = "" if low is None or high is None else f", between {low} and {high}"
-    what = (
-        f"{_KINDS[answer.kind]} by {answer.method}{ends}; direction {answer.direction}, "
-        f"{answer.count} steps"
-    )
-    note = f"<br><em>{html.escape(answer.advice)}</em>" if answer.advice else ""
-    return f"<div>{head}<br><small>{html.escape(what)}</small>{note}</div>"
-
-
-def curve_html(curve: Curve) -> str:
+def curve_html(curve: Sequence[Guarantee]) -> str:
     """Return a table of the points of a curve."""
     rows = []
     for answer in curve:
@@ -52,7 +35,7 @@ def curve_html(curve: Curve) -> str:
 
 
 def sweep_html(
-    parameters: Mapping[str, Sequence[object]], counts: Sequence[int], answers: Curve
+    parameters: Mapping[str, Sequence[object]], counts: Sequence[int], answers: Sequence[Guarantee]
 ) -> str:
     """Return a table of a sweep: parameters, steps and what was answered."""
     rows = []
@@ -61,11 +44,6 @@ def sweep_html(
         said = (answer.epsilon_text(), answer.delta_text(), answer.kind)
         rows.append((*own, str(count), *said))
     return _table((*parameters, "n", "ε", "δ", "kind"), rows)
-
-
-def calibration_html(parameter: str, value: str, answer: Guarantee) -> str:
-    """Return a calibrated value above what holds there."""
-    return f"<div>{html.escape(parameter)} = <b>{html.escape(value)}</b></div>{answer_html(answer)}"
 
 
 def steps_html(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:

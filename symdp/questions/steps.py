@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from symdp.arguments import checked_count, instance, listed
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
+    from symdp.arguments import Direction
+    from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
+    from symdp.questions.guarantee import Guarantee
 
 
 _DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
@@ -62,6 +65,29 @@ def of_independent_steps(steps: Mapping[Mechanism, int]) -> list[tuple[Mechanism
         for mechanism, count in steps.items()
         for step, times in independent_steps(mechanism)
     ]
+
+
+class Accounted(Protocol):
+    """A composition, as those need it who answer more about it than it does itself."""
+
+    count: int
+
+    @property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
+        """The distinct steps, each with its count."""
+
+    @property
+    def step_by_curve(self) -> Mechanism | None:
+        """A step that is known by a Rényi curve alone."""
+
+    def law(self, direction: str) -> SumLaw:
+        """Return the law of the total privacy loss in one direction."""
+
+    def delta(self, epsilon: float) -> Guarantee:
+        """Return δ(ε) in the direction in which it is larger."""
+
+    def epsilon(self, delta: float, *, direction: Direction = ...) -> Guarantee:
+        """Return the least ε with this δ."""
 
 
 class Summed:

@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from symdp.questions.composition import Composition, Direction
+    from symdp.arguments import Direction
+    from symdp.questions.steps import Accounted
 
 _LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
 
 
 @overload
-def trade_off(composition: Composition, alpha: float, direction: Direction = ...) -> float: ...
+def trade_off(composition: Accounted, alpha: float, direction: Direction = ...) -> float: ...
 @overload
 def trade_off(
-    composition: Composition, alpha: ArrayLike, direction: Direction = ...
+    composition: Accounted, alpha: ArrayLike, direction: Direction = ...
 ) -> NDArray[np.float64]: ...
 def trade_off(
-    composition: Composition, alpha: ArrayLike, direction: Direction = "both"
+    composition: Accounted, alpha: ArrayLike, direction: Direction = "both"
 ) -> float | NDArray[np.float64]:
     """Return f(α): no attack whose false alarms have rate α has a smaller miss rate.
 
@@ -70,9 +71,7 @@ def trade_off(
     return float(lines.miss_rates([_probability(alpha, "alpha")])[0])
 
 
-def inverse_trade_off(
-    composition: Composition, beta: float, direction: Direction = "both"
-) -> float:
+def inverse_trade_off(composition: Accounted, beta: float, direction: Direction = "both") -> float:
     """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
 
     The inverse of T(Q, P) is T(P, Q): the same curve in the other direction.
@@ -100,7 +99,7 @@ def inverse_trade_off(
     return trade_off(composition, _probability(beta, "beta"), swapped.get(direction, direction))
 
 
-def membership_advantage(composition: Composition) -> float:
+def membership_advantage(composition: Accounted) -> float:
     """Return the largest true positive rate less false positive rate of any attack: δ(0).
 
     This is the total variation distance of P and Q, the same in both directions; returned is the
@@ -117,9 +116,7 @@ def membership_advantage(composition: Composition) -> float:
     return answer.delta if answer.upper is None else answer.upper
 
 
-def bayes_error(
-    composition: Composition, prior: float = 0.5, direction: Direction = "both"
-) -> float:
+def bayes_error(composition: Accounted, prior: float = 0.5, direction: Direction = "both") -> float:
     """Return the least probability that an attacker with a prior on membership is wrong.
 
     min over tests of π β + (1 − π) α = π (1 − δ(log((1 − π)/π))): exact in one direction, and for
@@ -150,9 +147,7 @@ def bayes_error(
     return prior * math.exp(Complement(a_composition(composition), direction)(odds))
 
 
-def renyi_divergence(
-    composition: Composition, order: float, direction: Direction = "both"
-) -> float:
+def renyi_divergence(composition: Accounted, order: float, direction: Direction = "both") -> float:
     """Return D_α = K(α − 1)/(α − 1), its limits at 1 and ∞ included; inf where it diverges.
 
     Parameters
@@ -183,7 +178,7 @@ def renyi_divergence(
     return max(_renyi(steps, order, side) for side in sides(direction))
 
 
-def _renyi(composition: Composition, order: float, side: str) -> float:
+def _renyi(composition: Accounted, order: float, side: str) -> float:
     from symdp.methods.renyi import renyi_curve
 
     law = composition.law(side)
@@ -249,9 +244,7 @@ class GaussianPrivacy:
         return self.mu
 
 
-def gaussian_privacy(
-    composition: Composition, least_delta: float = _LEAST_DELTA
-) -> GaussianPrivacy:
+def gaussian_privacy(composition: Accounted, least_delta: float = _LEAST_DELTA) -> GaussianPrivacy:
     """Return the smallest μ whose Gaussian curve lies above δ(ε) wherever δ(ε) ≥ `least_delta`.
 
     μ = max over ε ≥ 0 of `gaussian_mu` at (ε, δ(ε)), δ the larger of both directions, found on a
