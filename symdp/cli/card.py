@@ -112,7 +112,9 @@ def card(
     made = in_time(
         time_limit,
         build,
-        lambda steps: _make(steps, title or subject, deltas, digits, subject, certificate),
+        lambda steps: _make(
+            steps, title or subject, deltas, digits, subject, certificate, _told(run, noise)
+        ),
     )
     _write(made, path)
     if as_json:
@@ -135,6 +137,18 @@ def _chosen(job: Job, run: TrainingJob, noise: str | None) -> tuple[Callable[[],
     return lambda: run.build().composition(multiplier), run.subject
 
 
+def _told(run: TrainingJob, noise: str | None) -> dict[str, Any] | None:
+    """Return what a card says of a training run, None for another job."""
+    if not run.is_asked or noise is None:
+        return None
+    made = run.build()
+    return {
+        "examples": made.examples, "batch": made.batch, "steps": made.steps, "noise": noise,
+        "sampling": made.sampling, "largest_batch": made.largest_batch,
+        "relation": made.relation, "released": made.released,
+    }  # fmt: skip
+
+
 def _make(
     steps: Composition,
     title: str,
@@ -142,13 +156,23 @@ def _make(
     digits: int | None,
     subject: str,
     certificate: bool,
+    training: dict[str, Any] | None,
 ) -> dict[str, Any]:
+    import datetime
+
     from symdp.cli.working import working
     from symdp.report.card import make_card
     from symdp.report.card_certificate import add_certificate
 
     with working(f"card of {subject}"):
-        made = make_card(steps, title=title, deltas=deltas, proved_digits=digits)
+        made = make_card(
+            steps,
+            title=title,
+            deltas=deltas,
+            proved_digits=digits,
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            training=training,
+        )
         if certificate:
             add_certificate(made, steps)
         return made
@@ -163,7 +187,7 @@ def _named(path: Path | None) -> Path:
 
 
 def _write(made: dict[str, Any], path: Path) -> None:
-    from symdp.report.card import card_page
+    from symdp.report.card_page import card_page
     from symdp.report.html import to_html
     from symdp.report.markdown import to_markdown
     from symdp.report.tex import to_tex

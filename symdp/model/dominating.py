@@ -215,7 +215,8 @@ class _Shifts:
         """Return two laws, of these masses, that have no outcome in common."""
         f, x, centre = self.noise.density, self.variable, self.shape.centre
         at = sp.Symbol(x.name, integer=True) if x.is_integer else x
-        assert centre is not None
+        if centre is None:
+            return self._beside_each_other(of_p, of_q, at)
         two, one, none = sp.Integer(2), sp.Integer(1), sp.Integer(0)
         parts = [(f, at > centre, two, none), (f, at < centre, none, two)]
         if x.is_integer:
@@ -228,6 +229,15 @@ class _Shifts:
         p_weights = tuple(of_p * weight for _, _, weight, _ in parts)
         q_weights = tuple(of_q * weight for _, _, _, weight in parts)
         return Pair(at, self.support, components, p_weights, q_weights)
+
+    def _beside_each_other(self, of_p: sp.Expr, of_q: sp.Expr, at: sp.Symbol) -> Pair:
+        """Return what `infinite_loss` does, as two neighbouring cells of one width."""
+        lower, upper = self.support.lower, self.support.upper
+        width = sp.Min(upper - lower, 2) / 2
+        cut = lower + width if lower.is_finite else upper - width if upper.is_finite else sp.S.Zero
+        above, below = (at >= cut) & (at < cut + width), (at >= cut - width) & (at < cut)
+        cells = tuple(sp.Piecewise((1 / width, place), (0, True)) for place in (above, below))
+        return Pair(at, self.support, cells, (of_p, sp.S.Zero), (sp.S.Zero, of_q))
 
     def _shifted(self, shift: sp.Expr, support: Support, x: sp.Symbol) -> sp.Expr:
         """Return f(x − shift) on a wider support, 0 where it does not live."""
@@ -252,7 +262,6 @@ def _large_group(noise: _Shifts, sampling: Sampling) -> Pair:
 
     By joint convexity δ is at most that of the likely part, times its probability, and the rest.
     """
-    noise.require_symmetric(f"a group of {sampling.group} records")
     least, tails = likely_hits(sampling)
     kept = 1 - tails[-1]
     masses = [this - further for this, further in pairwise(tails)]

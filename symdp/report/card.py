@@ -10,18 +10,19 @@ anew from them; nothing in a card is trusted, and no text in it is run.
 
 from __future__ import annotations
 
+import datetime
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from symdp.decimal_text import given, rounded
 from symdp.durable import checksum
 from symdp.errors import InputError
 from symdp.questions.ledger import Ledger
-from symdp.report.blocks import Block, Code, Heading, Listing, Page, Paragraph, Table
+from symdp.questions.training import training
 from symdp.version import __version__
 
 if TYPE_CHECKING:
@@ -46,14 +47,17 @@ NOT_COVERED = (
     "utility and bias of what is released",
 )
 _CHECKED_APART = {"software", "certificate"}  # the latter by its own checker
-_INPUTS = {"title", "deltas", "proved_digits", "ledger"}
+_NEEDED = {"title", "deltas", "proved_digits", "ledger"}
+_INPUTS = _NEEDED | {"date", "training"}
+_TRAINING = {
+    "examples", "batch", "steps", "noise", "sampling", "largest_batch", "relation", "released"
+}  # fmt: skip
 _RELATIONS = {
     "add_remove": "unbounded: they differ by the presence of the unit",
     "substitution": "bounded: they have one size and differ in the unit's value",
     "zero_out": "one has the unit's contribution set to zero",
     "pair": "those that the given pair of laws stands for, which its author knows",
 }
-_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ def make_card(
     title: str,
     deltas: Sequence[float] = DELTAS,
     proved_digits: int | None = None,
+    date: str | None = None,
+    training: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the card of a composition as JSON values.
 
@@ -89,6 +95,11 @@ def make_card(
         δ at which ε is given, 1 to 20 numbers strictly between 0 and 1.
     proved_digits
         How many digits of the first ε are proved, floating point included; none if left out.
+    date
+        Of the card, as "2026-01-31".
+    training
+        What `symdp.training` was told where the steps are a run's: examples, batch, steps, noise,
+        sampling, largest_batch, relation, released. It must give these very steps.
 
     Raises
     ------
@@ -108,6 +119,8 @@ def make_card(
     """
     inputs = {
         "title": _title(title),
+        "date": date,
+        "training": None if training is None else dict(training),
         "deltas": _deltas(deltas),
         "proved_digits": proved_digits,
         "ledger": Ledger(composition.given_steps()).state_dict(),
@@ -130,7 +143,7 @@ def differences(card: object) -> list[Difference]:
     if card.get("version") != _VERSION:
         raise InputError(f"a card of version {card.get('version')!r:.20}; known is {_VERSION}")
     inputs = card.get("inputs")
-    if not isinstance(inputs, dict) or set(inputs) != _INPUTS:
+    if not isinstance(inputs, dict) or not _NEEDED <= set(inputs) <= _INPUTS:
         raise InputError(f"a card's 'inputs' must be {', '.join(sorted(_INPUTS))}")
     found = {key: value for key, value in card.items() if key not in _CHECKED_APART}
     again = {key: value for key, value in _computed(inputs).items() if key != "software"}
@@ -144,6 +157,7 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
     if digits is not None and (type(digits) is not int or not 1 <= digits <= 15):
         raise InputError(f"proved_digits = {digits!r:.20}: a whole number from 1 to 15")
     composition = Ledger.from_state_dict(inputs["ledger"]).composition()
+    day, run = _date(inputs.get("date")), _run(inputs.get("training"), composition)
     whose = composition.protection
     answers = [composition.epsilon(delta) for delta in deltas]
     cited = dict.fromkeys(tag for answer in answers for tag in answer.citations)
@@ -154,6 +168,8 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
         "format": FORMAT,
         "version": _VERSION,
         "title": title,
+        "date": day,
+        "training": run,
         "differential_privacy_variant": "approximate differential privacy, (ε, δ)",
         "privacy_parameters": [_parameters(answer) for answer in answers],
         "unit_of_privacy": "one record" if whose.group == 1 else f"{whose.group} records",
@@ -177,6 +193,7 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "composition": {"steps": composition.count, "distinct": len(composition.steps)},
         "attack": _attack(composition),
+        "gaussian_privacy": _gaussian(composition, deltas[0]),
         "proof": _proof(composition, deltas[0], digits),
         "not_covered": list(NOT_COVERED),
         "citation": bibtex(cited),
@@ -212,6 +229,17 @@ def _attack(composition: Composition) -> dict[str, Any]:
     return {"advantage": membership_advantage(composition), "trade_off": curve}
 
 
+def _gaussian(composition: Composition, regret: float) -> dict[str, Any] | None:
+    """Return μ with δ(ε) ≤ δ_μ(ε) + regret for every ε ≥ 0; None where no μ has that."""
+    from symdp.questions.regret import gaussian_privacy_with_regret
+
+    try:
+        found = gaussian_privacy_with_regret(composition, regret)
+    except InputError:  # a mass at infinity above the regret
+        return None
+    return {"mu": found.mu, "regret": regret}
+
+
 def _proof(composition: Composition, delta: float, digits: int | None) -> dict[str, Any]:
     if digits is None:
         return {
@@ -234,6 +262,26 @@ def _software() -> dict[str, str]:
         except PackageNotFoundError:  # another way of installing it
             continue
     return found
+
+
+def _date(date: object) -> str | None:
+    try:
+        return None if date is None else datetime.date.fromisoformat(str(date)).isoformat()
+    except ValueError:
+        raise InputError(f"a card's date is written as 2026-01-31, not {date!r:.40}") from None
+
+
+def _run(told: object, composition: Composition) -> dict[str, Any] | None:
+    """Return the facts of a training run, after its steps were found to be the card's."""
+    if told is None:
+        return None
+    if not isinstance(told, dict) or set(told) != _TRAINING:
+        raise InputError(f"a card's 'training' must be {', '.join(sorted(_TRAINING))}")
+    made = training(**told)
+    if dict(made.given_steps()) != dict(composition.given_steps()):
+        raise InputError("the card's 'training' does not give the steps of its ledger")
+    epochs = Fraction(told["steps"] * told["batch"], told["examples"])
+    return {**told, "rate": str(Fraction(told["batch"], told["examples"])), "epochs": float(epochs)}
 
 
 def _title(title: object) -> str:
@@ -274,109 +322,3 @@ def _is_same(found: Any, again: Any) -> bool:
     if not numbers:
         return type(found) is type(again) and bool(found == again)
     return math.isfinite(found) and abs(found - again) <= SAME * abs(again)
-
-
-def card_page(card: dict[str, Any]) -> Page:
-    """Return the page of a card that `make_card` returned."""
-    first = card["privacy_parameters"][0]
-    neighbours = card["neighboring_datasets"]
-    blocks: list[Block] = [
-        Paragraph(
-            f"ε = {_epsilon(first)} at δ = {given(first['delta'])}. "
-            f"Protected: {neighbours['protects']}."
-        ),
-        Heading(2, "Privacy parameters"),
-        Table(
-            ("δ", "ε", "from", "to", "kind", "method", "direction"),
-            [
-                (
-                    given(row["delta"]),
-                    _epsilon(row),
-                    _end(row["lower"], up=False),
-                    _end(row["upper"], up=True),
-                    row["kind"],
-                    row["method"],
-                    row["direction"],
-                )
-                for row in card["privacy_parameters"]
-            ],
-            card["differential_privacy_variant"],
-            numbers_from=0,
-        ),
-        Heading(2, "Unit of privacy and neighboring datasets"),
-        Listing(
-            [
-                f"Unit of privacy: {card['unit_of_privacy']}",
-                f"Relation: {neighbours['relation']}; {neighbours['kind']}",
-                f"Protected: {neighbours['protects']}",
-            ]
-        ),
-        Heading(2, "Mechanism and composition"),
-        Table(
-            ("steps", "mechanism", "parameters", "sampling"),
-            [
-                (
-                    str(row["count"]),
-                    row["title"] or row["name"],
-                    ", ".join(f"{name} = {value}" for name, value in row["parameters"].items()),
-                    row["sampling"] or "none",
-                )
-                for row in card["mechanism"]
-            ],
-            f"{card['composition']['steps']} steps, {card['composition']['distinct']} distinct",
-            numbers_from=4,
-        ),
-        Heading(2, "What an attack can reach"),
-        Table(
-            ("false positive rate", "true positive rate, at most"),
-            [
-                (given(row["false_positive_rate"]), _up(row["true_positive_rate"]))
-                for row in card["attack"]["trade_off"]
-            ],
-            f"Advantage over guessing, at most {_up(card['attack']['advantage'])}",
-            numbers_from=0,
-        ),
-        Heading(2, "Proof"),
-        Listing([f"{name.replace('_', ' ')}: {value}" for name, value in card["proof"].items()]),
-        *_certificate(card),
-        Heading(2, "Not covered"),
-        Listing(card["not_covered"]),
-        Heading(2, "Software and inputs"),
-        Listing(
-            [
-                ", ".join(f"{name} {release}" for name, release in card["software"].items()),
-                f"SHA-256 of the exact inputs: {card['sha256']}",
-            ]
-        ),
-    ]
-    if card["citation"]:
-        blocks += [Heading(2, "Citation"), Code(card["citation"])]
-    return Page(card["title"], blocks)
-
-
-def _certificate(card: dict[str, Any]) -> list[Block]:
-    """Return what a page says of the certificate that stands in the JSON form."""
-    if "certificate" not in card:
-        return []
-    claim = card["certificate"]["claim"]
-    return [
-        Paragraph(
-            f"Certificate: δ({claim['epsilon']}) ≤ {given(card['privacy_parameters'][0]['delta'])},"
-            " proved by a program of integers alone from the certificate in the card's JSON form;"
-            " symdp card --check runs it."
-        )
-    ]
-
-
-def _epsilon(parameters: dict[str, Any]) -> str:
-    """Return ε rounded up, from the upper end of its interval where there is one."""
-    upper = parameters["upper"]
-    return _up(parameters["epsilon"] if upper is None else upper)
-
-
-def _up(value: float) -> str:
-    return rounded(value, _DIGITS, "up")
-
-
-def _end(value: float | None, *, up: bool) -> str:
-    return "" if value is None else rounded(value, _DIGITS + 4, "up" if up else "down")

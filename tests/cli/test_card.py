@@ -191,3 +191,29 @@ def test_the_certificate_of_a_card_is_checked(shell, tmp_path, certified, change
     ran = shell("card --check", str(path))
     assert said in ran.out
     assert ran.code == (0 if said == "everything agrees" else 1)
+
+
+def test_a_card_tells_the_run_the_day_and_mu_with_its_regret(shell, tmp_path):
+    path, page = tmp_path / "run.json", tmp_path / "run.md"
+    told = "card --examples 60000 --batch 256 --epochs 2 --noise 1.12 --delta 1e-5 -o"
+    assert shell(told, str(path)).code == shell(told, str(page)).code == 0
+    held = json.loads(path.read_text(encoding="utf-8"))
+    assert held["training"]["examples"] == 60000
+    assert held["training"]["batch"] == 256
+    assert held["training"]["epochs"] == pytest.approx(2, rel=1e-3)
+    assert held["training"]["steps"] == 469
+    assert held["date"] == held["inputs"]["date"] >= "2024-01-01"
+    text = page.read_text(encoding="utf-8")
+    for word in ("training examples N: 60000", "epochs: 2.0", "with its regret", held["date"]):
+        assert word in text
+    run = symdp.training(60000, 256, 2, noise="1.12")
+    mu, regret = held["gaussian_privacy"]["mu"], held["gaussian_privacy"]["regret"]
+    normal = symdp.compose(mechanisms.gaussian(sigma=1 / mu))
+    for epsilon in (0.0, 0.03, 0.31, 0.5, 1.1, 2.7):
+        assert run.delta(epsilon).lower <= normal.delta(epsilon).upper + regret
+    assert shell("card --check", str(path)).code == 0
+    held["inputs"]["training"]["examples"] = 70000
+    path.write_text(json.dumps(held), encoding="utf-8")
+    ran = shell("card --check", str(path))
+    assert ran.code == 2
+    assert "does not give the steps" in ran.err

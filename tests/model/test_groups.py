@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 from refusals import refused
+from scipy.integrate import simpson
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from symdp import compose, mechanisms
+from symdp import compose, loads, mechanisms
 from symdp.model.dominating import is_attained
 
 
@@ -85,3 +86,31 @@ def test_groups_that_are_too_large():
     assert math.isfinite(
         compose(noise.subsample("poisson", "1e-5", group=5000), 10).epsilon(1e-6).epsilon
     )
+
+
+GUMBEL = """
+name = "skewed"
+variable = "x"
+support = ["-oo", "oo"]
+[noise]
+density = "exp(-x - exp(-x))"
+sensitivity = "1/50"
+"""
+
+
+@pytest.mark.parametrize("group", [48, 49, 64, 120])
+def test_skewed_noise_has_groups_of_any_size_too(group):
+    """One step against the whole mixture on a fine grid, by Simpson's rule."""
+    step = loads(GUMBEL).subsample("poisson", "1/10", group=group)
+    x = np.linspace(-8, 60, 400_001)
+    law = sum(binom.pmf(j, group, 0.1) * np.exp(-(x - j / 50) - np.exp(-(x - j / 50)))
+              for j in range(group + 1))  # fmt: skip
+    rest = np.exp(-x - np.exp(-x))
+    for epsilon in (0.02, 0.1):
+        truth = max(
+            float(simpson(np.maximum(p - math.exp(epsilon) * q, 0), x=x))
+            for p, q in ((law, rest), (rest, law))
+        )
+        found = compose(step).delta(epsilon)
+        assert found.delta == pytest.approx(truth, rel=1e-5)  # the grid's, where the sign turns
+        assert found.kind == ("exact" if group <= 48 else "bound")
