@@ -94,7 +94,8 @@ def test_the_page_of_answers_shows_the_methods_of_the_package():
 
 
 def reference_names():
-    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs").glob("reference*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     return re.findall(r"^\.\. auto(?:function|class|exception):: ([\w.]+)$", text, re.MULTILINE)
 
 

@@ -14,7 +14,8 @@ import symdp
 from symdp.errors import InputError
 
 ROOMS = ("symdp", *(f"symdp.{room}" for room in symdp._ROOMS), "symdp.tree_strategy")
-REFERENCE = (Path(__file__).parents[1] / "docs/reference.md").read_text(encoding="utf-8")
+PAGES = (Path(__file__).parents[1] / "docs").glob("reference*.md")
+REFERENCE = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 NEVER_CALLED = {"symdp.methods.Accountant"}  # a protocol
 WRONG = {
     "object": object(),

@@ -1,4 +1,4 @@
-"""The page docs/benchmarks.md, written from what was measured."""
+"""The pages docs/benchmarks*.md, written from what was measured."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ LIMITS = (1e-2, 1e-4, 1e-8)
 
 HEAD = """# symdp beside its peers
 
-`make bench` measures everything on this page and writes it, in one run: {versions}; Python
-{python}, {cores} cores ({processor}). Times are CPU time of one thread.
+`make bench` measures everything on this page and on its two others, [intervals and bounds side by
+side](benchmarks-intervals.md) and [job by job](benchmarks-jobs.md), and writes them, in one run:
+{versions}; Python {python}, {cores} cores ({processor}). Times are CPU time of one thread.
 
 The peers are, as far as they are installed, Google's `dp-accounting`, its privacy loss
 distributions by either of its discretisations and its Rényi accountant, and Microsoft's
@@ -49,11 +50,11 @@ digits.
 """
 
 
-def page(
+def pages(
     races: Sequence[Race], many: str, measured: list[Measured], sides: list[Side], seconds: float
-) -> str:
-    """Return the text of the page."""
-    return "\n".join(
+) -> dict[str, str]:
+    """Return the names of the pages, each with its text."""
+    summary = "\n".join(
         (
             HEAD.format(
                 versions=versions(),
@@ -92,20 +93,29 @@ def page(
             "### Over the number of steps\n",
             "The same mechanism at the ε where δ is about 1e-5.\n",
             many,
-            "## Intervals and bounds side by side\n",
+            f"The whole run took {seconds / 60.0:.0f} minutes.\n",
+        )
+    )
+    beside = "\n".join(
+        (
+            "# Intervals and bounds side by side\n",
             "The settings of the Fourier accountant's tables and of its code's tests, the latter "
             "also for substitution. Of a bound only one end is given. `fourier` is on the grid of "
             "the published values.\n",
             _missed(sides),
-            "\n".join(intervals.section(side) for side in sides),
-            "## Job by job\n",
+            "\n".join(intervals.section(side) for side in sides).replace("### ", "## "),
+        )
+    )
+    by_job = "\n".join(
+        (
+            "# Job by job\n",
             "In the figures symdp's exact values are stars, its bounds and estimates circles; "
             "peers have other shapes, joined from coarse to fine. Errors above 1e4 or below 1e-17 "
             "are drawn at the edge.\n",
-            "\n".join(accuracy.section(m) for m in measured),
-            f"The whole run took {seconds / 60.0:.0f} minutes.\n",
+            "\n".join(accuracy.section(m) for m in measured).replace("### ", "## "),
         )
     )
+    return {"benchmarks": summary, "benchmarks-intervals": beside, "benchmarks-jobs": by_job}
 
 
 def versions() -> str:

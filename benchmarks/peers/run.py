@@ -47,9 +47,9 @@ def main() -> None:
             say(f"intervals: {job.setting}")
         measured = [_measured(runner, judge, job, figures, say) for job in JOBS]
     seconds = time.perf_counter() - start
-    text = report.page(races, many, measured, sides, seconds)
-    (chosen.docs / "benchmarks.md").write_text(text)
-    say("benchmarks.md is written")
+    for name, text in report.pages(races, many, measured, sides, seconds).items():
+        (chosen.docs / f"{name}.md").write_text(text)
+    say("the pages are written")
 
 
 def _measured(
