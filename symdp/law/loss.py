@@ -242,6 +242,13 @@ class LossLaw:
             self._sets[key] = found
         return found
 
+    def _seen(self, tilt: float, frequency: float) -> NodeSet:
+        """Return the same; raise an AccuracyError if no loss can be seen so far out."""
+        nodes = self.nodes(tilt, frequency)
+        if not nodes.loss.size:
+            raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
+        return nodes
+
     def _window(self, tilt: float, frequency: float) -> tuple[int, int, float]:
         """Return the levels of the window around a tilt, and the frequency of a band."""
         levels = self._level(tilt)
@@ -295,7 +302,7 @@ class LossLaw:
         for t in tilts[np.argsort(-np.abs(tilts))]:
             waiting = np.isnan(result)
             if waiting[tilts == t].any():
-                nodes = self.nodes(float(t), 0.0)
+                nodes = self._seen(float(t), 0.0)
                 # A window that reaches back to 0 serves what lies between.
                 served = (tilts >= min(t, -1.0)) & (tilts <= max(t, 0.0))
                 chosen = waiting & ((tilts == t) if nodes.partial else served)
@@ -311,10 +318,8 @@ class LossLaw:
             If no loss can be seen so far out.
         """
         excess, mean, variance = (np.empty(tilts.size) for _ in range(3))
-        sets = [self.nodes(t, 0.0) for t in tilts.tolist()]
+        sets = [self._seen(t, 0.0) for t in tilts.tolist()]
         for nodes in {id(one): one for one in sets}.values():
-            if not nodes.loss.size:
-                raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
             here = [one is nodes for one in sets]
             exponent = nodes.log_weight + np.multiply.outer(tilts[here], nodes.centred)
             top = exponent.max(axis=1, keepdims=True)
@@ -335,7 +340,7 @@ class LossLaw:
         AccuracyError
             If no loss can be seen so far out.
         """
-        nodes = self.nodes(tilt, frequency)
+        nodes = self._seen(tilt, frequency)
         found = self._tilted.get(tilt)
         if found is None or found.nodes is not nodes:
             if len(self._tilted) >= _MOST_TILTED:
@@ -344,8 +349,6 @@ class LossLaw:
         return found
 
     def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
-        if not nodes.loss.size:
-            raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
         exponent = nodes.log_weight + tilt * nodes.centred
         top = float(exponent.max())
         weight = np.exp(exponent - top)

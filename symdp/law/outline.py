@@ -31,6 +31,9 @@ _FLAT = 1e-4  # of log densities: a mode is then found to a hundredth of its wid
 # e^-52 = 3e-23 of the mass under a tilt. Rare large losses may hold a millionth of it, and a
 # million steps multiply what they lack.
 NEGLIGIBLE = 52.0
+_EVEN, _MOST_TURNS = 8192, 256  # places at which turns of the loss are looked for, and turns
+_SHARP = 1e6  # times the loss, so that a turn serves tilts that large
+_ROUNDED = 1e-13  # of the loss: what turns by less is rounding
 _DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
 _FINEST = -119  # log₂ of the smallest shell, as a share of a piece
 SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
@@ -136,6 +139,10 @@ class Outline:
         terms = _finite_rows(piece, self.x)
         if len(terms):
             self._look(lambda row, y: _finite_rows(piece, y)[row, np.arange(y.size)], terms, 4)
+        if len(tilts) > 1 and not (piece.flat or piece.monotone or piece.integer):
+            # Under far tilts the mass gathers where ℓ turns, which tells nothing at near ones.
+            least, largest = turns(self)
+            self._add_anchors(np.concatenate([least, largest]))
         self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
             self.look(tilts)
@@ -173,10 +180,13 @@ class Outline:
         row, peaks = _peaks(functions, self.x, seen, most)
         if peaks.size == 0:
             return
-        fresh = peaks[~self._are_known(functions, row, peaks)]
-        if fresh.size:
-            self.anchors = sorted({*self.anchors, *fresh.tolist()})
-            self._see(fresh.tolist(), _NEAR_OFFSETS)
+        self._add_anchors(peaks[~self._are_known(functions, row, peaks)])
+
+    def _add_anchors(self, places: Array) -> None:
+        """Look around further places."""
+        if places.size:
+            self.anchors = sorted({*self.anchors, *places.tolist()})
+            self._see(places.tolist(), _NEAR_OFFSETS)
 
     def _are_known(self, functions: Rows, row: Index, peaks: Array) -> NDArray[np.bool_]:
         """Return whether each peak is an anchor, or the same flat top as the nearest one."""
@@ -234,24 +244,39 @@ class Outline:
 
 def extremes(outline: Outline) -> tuple[float, float]:
     """Return the least and the largest loss seen where P has mass, turns zoomed in upon."""
+    x = np.concatenate([outline.x, *turns(outline)])
+    with np.errstate(all="ignore"):
+        loss = np.asarray(outline.piece.loss(x))
+    loss = loss[np.isfinite(loss)]
+    return float(loss.min(initial=np.inf)), float(loss.max(initial=-np.inf))
+
+
+def turns(outline: Outline) -> tuple[Array, Array]:
+    """Return the places of the least and of the largest losses among their neighbours, zoomed in.
+
+    They are looked for where P has mass: on the outline's grid, and on an even one.
+    """
     piece, grid = outline.piece, outline.x
     held = outline.log_p > outline.log_p.max(initial=-np.inf) - 2.0 * NEGLIGIBLE
-    even = np.linspace(grid[held].min(), grid[held].max(), 8192) if held.any() else grid
-    x = np.union1d(grid, even)
+    if not held.any():
+        return np.empty(0), np.empty(0)
+    x = np.union1d(grid, np.linspace(grid[held].min(), grid[held].max(), _EVEN))
 
     def values(row: Index, places: Array) -> Array:
         with np.errstate(all="ignore"):
-            loss = np.asarray(piece.loss(places))
-        return np.where(np.isfinite(loss), np.where(row == 0, loss, -loss), -np.inf)
+            loss = np.asarray(piece.loss(places)) * _SHARP
+        return np.where(np.isfinite(loss), np.where(row == 0, -loss, loss), -np.inf)
 
-    seen = np.stack([values(np.full(x.size, row), x) for row in (0, 1)])
-    row, peaks = _peaks(values, x, seen, 256)
-    found = [seen.max(axis=1), np.asarray([-np.inf, -np.inf])]
-    for k in (0, 1):
-        if (row == k).any():
-            found[1][k] = values(np.full((row == k).sum(), k), peaks[row == k]).max()
-    largest, least = np.maximum(*found)
-    return -float(least), float(largest)
+    seen = values(np.ones(x.size, dtype=np.intp), x)
+    size = np.abs(seen[np.isfinite(seen)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        clear = np.abs(np.diff(seen)) > _ROUNDED * (size + _SHARP)
+    x, seen = x[1:][clear], seen[1:][clear]  # on a flat stretch only rounding turns
+    if x.size < 3:
+        return np.empty(0), np.empty(0)
+    seen = np.stack([np.where(np.isfinite(seen), -seen, seen), seen])
+    row, peaks = _peaks(values, x, seen, _MOST_TURNS)
+    return peaks[row == 0], peaks[row == 1]
 
 
 def _finite_rows(piece: SmoothPiece, x: Array) -> Array:

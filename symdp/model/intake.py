@@ -36,6 +36,11 @@ class Intake:
         kind = kind_of(support)
         if not isinstance(variable, sp.Symbol | str):
             raise InputError(f"the variable must be a SymPy symbol, not {variable!r:.60}")
+        if kind == "interval" and isinstance(variable, sp.Symbol) and variable.is_integer:
+            raise InputError(
+                f"the variable {variable} is an integer and the support an interval of reals: "
+                "pass support='integers', or a real variable"
+            )
         self.variable = variable_symbol(str(variable), kind)
         declared = (declare(name, word) for name, word in (words or {}).items())
         self._known = {parameter.name: parameter for parameter in (*known, *declared)}

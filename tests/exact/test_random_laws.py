@@ -171,7 +171,10 @@ class _Grid:
         else:
             low, high = law.ends
             high = high if high < _REACH else high + law.sensitivity
-            edges = np.linspace(low, high, _PLACES + 1)
+            width = (high - low) / _PLACES
+            if law.sensitivity:  # whole cells, for P may jump at the shift
+                width = law.sensitivity / math.ceil(law.sensitivity / width)
+            edges = low + width * np.arange(math.ceil((high - low) / width) + 1)
             middle = 0.5 * (edges[1:] + edges[:-1])
             p, q = (function(middle) for function in law.functions)
             p, q = p / p.sum(), q / q.sum()

@@ -182,6 +182,9 @@ def test_symbols_of_user_code() -> None:
         Mechanism.additive(X / sp.Integral(X, (X, 0, 1)), X)
     with refused("the variable must be a SymPy symbol"):
         Mechanism.additive(X, 3)
+    with refused("the variable k is an integer", "pass support='integers'"):
+        k = sp.Symbol("k", integer=True)
+        Mechanism.additive(sp.exp(-sp.Abs(k)) / 2, k)
     with refused("both the variable and a parameter"):
         Mechanism.additive(X, X, parameters={"x": "real"})
 
