@@ -93,7 +93,9 @@ def grid_of(domain: str, digits: int) -> Grid:
     whole = domain in {"count", "positive integer", "natural", "integer"}
     ten = sp.Integer(10)
     exponents = range(15) if domain == "count" else range(_LEAST, _LARGEST + 1)
-    sizes = [k * ten ** (e - 1) for e in exponents for k in (11, 37)]
+    # Far from the target an answer may cost seconds: the nearest values to either side suffice.
+    leading = (11, 37) if whole else (11, 19, 37, 67)
+    sizes = [k * ten ** (e - 1) for e in exponents for k in leading]
     if whole:
         sizes = [sp.Integer(1), sp.Integer(4), *(size for size in sizes if size.is_integer)]
     if domain == "count":
