@@ -5,7 +5,8 @@
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html
 # make figures  the published tables and figures computed anew, into docs/
-# make bench  symdp beside its peers, in an environment of their own, into docs/; a quarter of an hour
+# make bench  symdp beside its peers and the questions of ordinary days, in an environment of their
+#             own, into docs/; half an hour
 # make integrations  the tests of the adapters beside Opacus, dp-accounting and Flower, in an
 #             environment of their own
 # make clean  removes what the others made
@@ -48,6 +49,7 @@ figures: $(VENV)/.plot
 
 bench: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.peers
+	$(BENCH)/bin/python -m benchmarks.days
 
 integrations: $(INTEGRATIONS)/.installed
 	$(INTEGRATIONS)/bin/python -m pytest tests/adapters

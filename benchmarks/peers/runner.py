@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from collections.abc import Callable
 from fractions import Fraction
+from multiprocessing.connection import Connection
 from types import TracebackType
 
 from benchmarks.peers.answers import Contender, Outcome, Question
@@ -21,8 +23,8 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Runner:
     """A worker process behind a pipe; use it as a context manager."""
 
-    def __init__(self, limit: float = LIMIT) -> None:
-        self.limit = limit
+    def __init__(self, limit: float = LIMIT, serving: Callable[[Connection], None] = serve) -> None:
+        self.limit, self._serving = limit, serving
         for name in ONE_THREAD:
             os.environ[name] = "1"
         self._context = multiprocessing.get_context("spawn")
@@ -52,7 +54,7 @@ class Runner:
     ) -> Outcome:
         """Return what came of one question; a call past the limit is a failure in words."""
         outcome = Outcome()
-        for kind, found in self._talk(Request(contender, job, question, at, situations, budget)):
+        for kind, found in self.talk(Request(contender, job, question, at, situations, budget)):
             if kind == "answer":
                 outcome.answer, first, outcome.megabytes = found
                 outcome.seconds["once"] = first
@@ -68,12 +70,12 @@ class Runner:
         self, job: Job, question: Question, at: float, direction: str = "remove"
     ) -> tuple[Fraction, Fraction] | None:
         """Return proved ends of δ or ε, None where no proof was found."""
-        for kind, found in self._talk(TruthRequest(job, question, at, DIGITS, direction)):
+        for kind, found in self.talk(TruthRequest(job, question, at, DIGITS, direction)):
             if kind == "truth":
                 return Fraction(found[0]), Fraction(found[1])
         return None
 
-    def _talk(self, request: Request | TruthRequest) -> list[tuple[str, object]]:
+    def talk(self, request: object) -> list[tuple[str, object]]:
         """Return the worker's messages; the clock starts anew with each of them."""
         self._pipe.send(request)
         messages: list[tuple[str, object]] = []
@@ -93,7 +95,7 @@ class Runner:
 
     def _start(self) -> None:
         self._pipe, other = self._context.Pipe()
-        self._process = self._context.Process(target=serve, args=(other,), daemon=True)
+        self._process = self._context.Process(target=self._serving, args=(other,), daemon=True)
         self._process.start()
         other.close()
 

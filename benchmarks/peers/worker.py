@@ -75,13 +75,13 @@ def serve(pipe: Connection) -> None:
         while True:
             request = pipe.recv()
             if isinstance(request, TruthRequest):
-                _guarded(pipe, lambda r=request: pipe.send(("truth", _proved(r))))
+                guarded(pipe, lambda r=request: pipe.send(("truth", _proved(r))))
             else:
-                _guarded(pipe, lambda r=request: _measure(pipe, r))
+                guarded(pipe, lambda r=request: _measure(pipe, r))
             pipe.send(("done", None))
 
 
-def _guarded(pipe: Connection, work: Callable[[], None]) -> None:
+def guarded(pipe: Connection, work: Callable[[], None]) -> None:
     """Run, and send the words of what went wrong; any error of a peer is an outcome here."""
     try:
         work()
@@ -111,13 +111,13 @@ def _measure(pipe: Connection, request: Request) -> None:
     contender, job = request.contender, request.job
     program = PROGRAMS[contender.program](*contender.setting)
     ask = getattr(program, request.question)
-    before = _forget_peak()
+    before = forget_peak()
     start = time.process_time()
     step = program.step(job)
     composed = program.composed(step, job.count)
     answer: Answer = ask(composed, request.at)
     first = time.process_time() - start
-    pipe.send(("answer", (answer, first, _added_megabytes(before))))
+    pipe.send(("answer", (answer, first, added_megabytes(before))))
     near = _places(request.at)
     counts = itertools.count(1)
     calls: dict[str, Callable[[], object]] = {
@@ -160,7 +160,7 @@ def _beside(value: float, place: int) -> float:
     return value + NEAR * place * min(value, 1.0)
 
 
-def _forget_peak() -> float | None:
+def forget_peak() -> float | None:
     """Give back what is free, forget the peak, and return what the process holds, in MB."""
     gc.collect()
     with suppress(OSError, AttributeError):
@@ -170,7 +170,7 @@ def _forget_peak() -> float | None:
     return _megabytes("VmRSS:")
 
 
-def _added_megabytes(before: float | None) -> float | None:
+def added_megabytes(before: float | None) -> float | None:
     peak = _megabytes("VmHWM:")
     return None if peak is None or before is None else max(peak - before, 0.0)
 

@@ -48,30 +48,41 @@ class LogDensity:
     def __call__(self, s: Array) -> Array:
         """Return log f; a place beyond the ends by rounding only counts as the end."""
         every = s.ravel()
-        value = np.empty_like(every)
-        for start in range(0, every.size, 4 * FEW_NODES):  # what a processor's cache holds
-            part = slice(start, start + 4 * FEW_NODES)
-            panel = self._panel(every[part])
-            low, high = self.edges[panel], self.edges[panel + 1]
-            u = (2.0 * every[part] - low - high) / (high - low)
-            found = self._clenshaw(np.clip(u, -1.0, 1.0), panel)
-            value[part] = np.where(np.abs(u) <= 1.0 + 1e-9, found, -np.inf)
-        return value.reshape(s.shape)
+        return self.within(self.panel(every), every[:, None]).reshape(s.shape)
 
-    def _panel(self, s: Array) -> Index:
+    def panel(self, s: Array) -> Index:
+        """Return the panels of some places, the nearest one of those beyond the ends."""
         panel = np.searchsorted(self.edges, s, side="right") - 1
         return np.asarray(np.clip(panel, 0, self.edges.size - 2))
 
+    def within(self, panel: Index, s: Array) -> Array:
+        """Return log f at rows of places, each row in a panel that is known."""
+        value = np.empty_like(s)
+        rows = max(1, 4 * FEW_NODES // s.shape[1])  # what a processor's cache holds
+        for start in range(0, panel.size, rows):
+            part = slice(start, start + rows)
+            here, places = panel[part], s[part]
+            low, high = self.edges[here, None], self.edges[here + 1, None]
+            u = (2.0 * places - low - high) / (high - low)
+            found = self._clenshaw(np.clip(u, -1.0, 1.0), here)
+            value[part] = np.where(np.abs(u) <= 1.0 + 1e-9, found, -np.inf)
+        return value
+
     def _clenshaw(self, u: Array, panel: Index) -> Array:
-        double = u + u
-        second, first = np.zeros_like(u), self.coefficients[_DEGREE].take(panel)
-        for k in range(_DEGREE - 1, 0, -1):
-            second, first = first, double * first - second + self.coefficients[k].take(panel)
-        return np.asarray(u * first - second + self.coefficients[0].take(panel))
+        coefficients = self.coefficients[:, panel, None]
+        double, second = u + u, np.zeros_like(u)
+        first = np.broadcast_to(coefficients[_DEGREE], u.shape).copy()
+        product = np.empty_like(u)
+        for k in range(_DEGREE - 1, 0, -1):  # in place: a temporary costs as much as a sum
+            np.multiply(double, first, out=product)
+            product -= second
+            product += coefficients[k]
+            second, first, product = first, product, second
+        return np.asarray(u * first - second + coefficients[0])
 
     def noise_at(self, s: Array) -> Array:
         """Return the noise of log f at places within the ends."""
-        return np.asarray(self.noise[self._panel(s)])
+        return np.asarray(self.noise[self.panel(s)])
 
     @cached_property
     def fine_edges(self) -> Array:
@@ -83,7 +94,7 @@ class LogDensity:
         inner = self.edges[(self.edges > low) & (self.edges < high)]
         cuts = np.concatenate([[low], inner, [high]])
         lower, upper = cuts[:-1], cuts[1:]
-        panel = self._panel(0.5 * (lower + upper))
+        panel = self.panel(0.5 * (lower + upper))
         share = (upper - lower) / (self.edges[panel + 1] - self.edges[panel])
         # The sum of k²|coefficient| bounds the slope, that of their sizes half of the movement.
         sizes = np.abs(self.coefficients[1:])
@@ -238,14 +249,19 @@ def _integrated(first: LogDensity, second: LogDensity, s: Array) -> Array:
     edges = np.sort(np.clip(every, low, np.maximum(low, high)), axis=1)
     width = np.diff(edges, axis=1)
     middle = edges[:, :-1] + 0.5 * width
+    # A cell lies within one panel of either factor.
+    panels, others = first.panel(middle), second.panel(s - middle)
+    inner = first.within(panels.ravel(), middle.reshape(-1, 1))
+    inner += second.within(others.ravel(), (s - middle).reshape(-1, 1))
     with np.errstate(divide="ignore"):
-        weight = first(middle) + second(s - middle) + np.log(width)
+        weight = inner.reshape(middle.shape) + np.log(width)
     top = weight.max(axis=1)
     # Where f is 0 in the middle of a cell it is so at its ends but for rounding.
     row, place = np.nonzero(weight > np.maximum(top - NEGLIGIBLE, 0.5 * _NOTHING)[:, None])
     half = 0.5 * width[row, place]
     x = (edges[row, place] + half)[:, None] + half[:, None] * NODES
-    values = first(x) + second(s[row] - x) - top[row][:, None]
+    values = first.within(panels[row, place], x) + second.within(others[row, place], s[row] - x)
+    values -= top[row][:, None]
     sums = (np.exp(values) @ WEIGHTS) * half
     total = np.bincount(row, weights=sums, minlength=s.size)
     with np.errstate(divide="ignore"):

@@ -1,0 +1,51 @@
+"""Measure the questions of ordinary days and write docs/days.md: a part of `make bench`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.days import measure, page, scaling
+from benchmarks.days.questions import QUESTIONS
+from benchmarks.peers import contenders
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FIGURES = Path("figures")
+MEASURED = FIGURES / "days.json"
+
+
+def main() -> None:
+    """Measure, and write what was measured and the page; `--answer` answers one question."""
+    arguments = argparse.ArgumentParser(prog="benchmarks.days", description=__doc__)
+    arguments.add_argument("--docs", type=Path, default=DOCS, help="where to write")
+    arguments.add_argument("--answer", default="", help="the name of a question: only this one")
+    arguments.add_argument("--page", action="store_true", help="write the page, measure nothing")
+    chosen = arguments.parse_args()
+    if chosen.answer:
+        next(q for q in QUESTIONS if q.name == chosen.answer).answer()
+        return
+    start = time.perf_counter()
+    file = chosen.docs / MEASURED
+    kept = json.loads(file.read_text()) if file.is_file() else {"proofs": {}}
+    if not chosen.page:
+        if lacking := contenders.missing():
+            raise SystemExit(f"the page names {' and '.join(lacking)}: install by make bench")
+        found = measure.rows(kept["proofs"], lambda text: print(text, flush=True))
+        kept = {
+            "rows": [asdict(row) for row in found],
+            "scaling": scaling.measured(lambda text: print(text, flush=True)),
+            "proofs": kept["proofs"],
+            "seconds": round(time.perf_counter() - start),
+        }
+        file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    scaling.draw(kept["scaling"], chosen.docs / FIGURES / "days-scaling.svg")
+    text = page.page(kept)
+    (chosen.docs / "days.md").write_text(text)
+    print(page.summary(kept["rows"]))
+
+
+if __name__ == "__main__":
+    main()
