@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.days import measure, page, scaling
-from benchmarks.days.questions import QUESTIONS
 from benchmarks.peers import contenders
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -18,15 +17,11 @@ MEASURED = FIGURES / "days.json"
 
 
 def main() -> None:
-    """Measure, and write what was measured and the page; `--answer` answers one question."""
+    """Measure, and write what was measured and the page."""
     arguments = argparse.ArgumentParser(prog="benchmarks.days", description=__doc__)
     arguments.add_argument("--docs", type=Path, default=DOCS, help="where to write")
-    arguments.add_argument("--answer", default="", help="the name of a question: only this one")
     arguments.add_argument("--page", action="store_true", help="write the page, measure nothing")
     chosen = arguments.parse_args()
-    if chosen.answer:
-        next(q for q in QUESTIONS if q.name == chosen.answer).answer()
-        return
     start = time.perf_counter()
     file = chosen.docs / MEASURED
     kept = json.loads(file.read_text()) if file.is_file() else {"proofs": {}}

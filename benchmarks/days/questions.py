@@ -260,3 +260,8 @@ def _mixed() -> list[Question]:
 
 
 QUESTIONS = (*_built_in(), *_of_jobs(), *_mixed())
+
+
+def named(name: str) -> Question:
+    """Return the question of that name."""
+    return next(question for question in QUESTIONS if question.name == name)
