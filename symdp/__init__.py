@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from symdp.questions.profile_curve import Curve
     from symdp.questions.selection import selection
     from symdp.questions.sensitivities import sensitivities
-    from symdp.questions.sweep import Sweep, sweep
+    from symdp.questions.sweep import Sweep, sweep, sweep_in_folder
     from symdp.questions.training import training
 
 from symdp.version import __version__
@@ -65,6 +65,7 @@ __all__ = [
     "selection",
     "sensitivities",
     "sweep",
+    "sweep_in_folder",
     "tail_value",
     "to_c",
     "to_javascript",
@@ -100,6 +101,7 @@ _HOMES = {
     "selection": "symdp.questions.selection",
     "sensitivities": "symdp.questions.sensitivities",
     "sweep": "symdp.questions.sweep",
+    "sweep_in_folder": "symdp.questions.sweep",
     "tail_value": "symdp.balls.tail_values",
     "to_c": "symdp.law.standalone",
     "to_javascript": "symdp.law.standalone",

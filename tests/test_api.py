@@ -39,6 +39,7 @@ PUBLIC = [
     "selection",
     "sensitivities",
     "sweep",
+    "sweep_in_folder",
     "tail_value",
     "to_c",
     "to_javascript",

@@ -12,6 +12,7 @@ from symdp.individual.accounting import IndividualAccountant, from_counts, from_
 from symdp.individual.filters import Decision, GaussianFilter
 from symdp.individual.gdp import StepMu, pure_mu, step_mu
 from symdp.individual.individual_filter import ActiveSet, IndividualFilter
+from symdp.individual.kept import in_folder
 from symdp.individual.odometer import Odometer
 from symdp.individual.recorder import Recorder
 from symdp.individual.renyi_filter import RenyiFilter
@@ -33,6 +34,7 @@ __all__ = [
     "create",
     "from_counts",
     "from_mechanisms",
+    "in_folder",
     "load_filter",
     "open_accountant",
     "pure_mu",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symdp.arguments import checked_count, real
-from symdp.durable import replace_text
+from symdp.arguments import a_path, checked_count, real, whole
+from symdp.blocks import kept_blocks
+from symdp.durable import replace_file, replace_text
 from symdp.errors import InputError
 from symdp.model.taken import a_mechanism
 from symdp.questions.composition import Direction, compose
@@ -23,12 +24,14 @@ from symdp.questions.profile_curve import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike, NDArray
 
     from symdp.model.mechanism import Mechanism
 
 _ANSWERED = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction")
+_TASKS = 64  # parts of a sweep that an executor's workers share
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,64 @@ class Sweep:
         return f"Sweep({len(self)} rows: {', '.join([*self.parameters, 'n'])})"
 
 
+@dataclass(frozen=True)
+class _Grid:
+    """All that is asked: the mechanism, the values along each axis, and δ or ε."""
+
+    mechanism: Mechanism
+    axes: dict[str, list[Any]]
+    counts: list[int]
+    asked: str
+    places: list[float]
+    method: str
+    direction: Direction
+
+    @property
+    def size(self) -> int:
+        """The number of compositions."""
+        return math.prod([len(values) for values in self.axes.values()]) * len(self.counts)
+
+    def cell(self, number: int) -> tuple[Any, ...]:
+        """Return a composition's parameters and number of steps, the last of all fastest."""
+        found = []
+        for values in reversed([*self.axes.values(), self.counts]):
+            number, place = divmod(number, len(values))
+            found.append(values[place])
+        return tuple(reversed(found))
+
+    def answers(self, number: int) -> list[Guarantee]:
+        """Return the answers of one composition."""
+        *values, count = self.cell(number)
+        made = self.mechanism(**dict(zip(self.axes, values, strict=True)))
+        found: Iterable[Guarantee] = getattr(compose(made, count), self.asked)(
+            self.places, self.method, self.direction
+        )
+        return list(found)
+
+    def block(self, first: int, last: int) -> list[Guarantee]:
+        """Return the answers of some compositions, as a worker does."""
+        return [answer for number in range(first, last) for answer in self.answers(number)]
+
+    def table(self, first: int, answers: Sequence[Guarantee]) -> Sweep:
+        """Return the answers from composition `first` on as a table."""
+        size = len(self.places)
+        cells = [self.cell(first + k) for k in range(len(answers) // size)]
+        *columns, steps = zip(*(cell for cell in cells for _ in range(size)), strict=True)
+        named = dict(zip(self.axes, columns, strict=True))
+        return Sweep(named, np.asarray(steps, dtype=np.int64), Curve(answers))
+
+    def text(self, first: int, last: int) -> bytes:
+        """Return some compositions as the lines of a CSV file, the header before the first one."""
+        text = self.table(first, self.block(first, last)).to_csv()
+        return (text if first == 0 else text.partition("\n")[2]).encode()
+
+    def question(self) -> dict[str, Any]:
+        """Return what is asked as JSON values."""
+        values = {name: [str(v) for v in axis] for name, axis in self.axes.items()}
+        others = [self.counts, self.asked, self.places, self.method, self.direction]
+        return {"mechanism": self.mechanism.key, "axes": list(values.items()), "asked": others}
+
+
 def sweep(
     mechanism: Mechanism,
     grid: Mapping[str, ArrayLike],
@@ -133,6 +194,7 @@ def sweep(
     method: str = "contour",
     direction: Direction = "both",
     progress: Callable[[int, int], object] | None = None,
+    executor: Executor | None = None,
 ) -> Sweep:
     """Return δ(ε) or ε(δ) for every combination of parameter values and numbers of steps.
 
@@ -152,7 +214,10 @@ def sweep(
     method, direction
         As for `Composition.delta`.
     progress
-        Called after each composition with how many are done, and how many there are.
+        Called with how many compositions are done, and how many there are.
+    executor
+        Anything with the `submit` of `concurrent.futures`: a process pool's, or a cluster's. The
+        compositions are split among its workers.
 
     Returns
     -------
@@ -164,7 +229,7 @@ def sweep(
         If an axis is empty, a parameter is missing, unknown or out of its domain, or not exactly
         one of ε and δ is given.
     AccuracyError
-        If the method cannot reach its accuracy for some row.
+        If the method cannot reach its accuracy for some row, or a worker ended.
 
     Examples
     --------
@@ -175,6 +240,96 @@ def sweep(
     >>> table.to_csv().splitlines()[0]
     'sigma,n,epsilon,delta,lower,upper,kind,method,direction'
     """
+    asked = _asked(mechanism, grid, n, epsilon, delta, method, direction)
+    if executor is None:
+        found = (asked.answers(k) for k in range(asked.size))
+    else:
+        step = -(-asked.size // _TASKS)
+        ends = [(k, min(k + step, asked.size)) for k in range(0, asked.size, step)]
+        futures = [executor.submit(asked.block, *some) for some in ends]
+        found = (future.result() for future in futures)
+    answers: list[Guarantee] = []
+    for more in found:
+        answers += more
+        if progress is not None:
+            progress(len(answers) // len(asked.places), asked.size)
+    return asked.table(0, answers)
+
+
+def sweep_in_folder(
+    mechanism: Mechanism,
+    grid: Mapping[str, ArrayLike],
+    n: ArrayLike,
+    folder: str | Path,
+    *,
+    epsilon: ArrayLike | None = None,
+    delta: ArrayLike | None = None,
+    method: str = "contour",
+    direction: Direction = "both",
+    progress: Callable[[int, int], object] | None = None,
+    executor: Executor | None = None,
+    block: int = 256,
+) -> Path:
+    """Take a sweep block by block, keep the blocks in a folder, and return its table as a file.
+
+    No more than the blocks on their way are held in memory. A sweep that was ended goes on where
+    it was.
+
+    Parameters
+    ----------
+    mechanism, grid, n, epsilon, delta, method, direction, executor
+        As for `sweep`.
+    folder
+        Where the blocks and `table.csv` are; made if it is not there.
+    progress
+        Called with how many blocks are there, and how many there are in all.
+    block
+        The number of compositions of a block.
+
+    Returns
+    -------
+    The path of `table.csv` in the folder: the text of `Sweep.to_csv`.
+
+    Raises
+    ------
+    InputError
+        As for `sweep`, or if the folder holds the blocks of another question.
+    AccuracyError
+        As for `sweep`, or if a worker ended before its block was done; what is done is kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from symdp import mechanisms
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     table = sweep_in_folder(mechanisms.gaussian, {"sigma": [4, 5]}, 10, place, delta=1e-5)
+    ...     print(table.read_text().splitlines()[0])
+    sigma,n,epsilon,delta,lower,upper,kind,method,direction
+    """
+    asked = _asked(mechanism, grid, n, epsilon, delta, method, direction)
+    size, place = whole(block, "block", 1), a_path(folder, "the folder")
+
+    def ends(number: int) -> tuple[int, int]:
+        return number * size, min((number + 1) * size, asked.size)
+
+    question = {"sweep": asked.question(), "block": size}
+    blocks = -(-asked.size // size)
+    parts = kept_blocks(place, question, blocks, asked.text, ends, ".block", executor, progress)
+    table = place / "table.csv"
+    replace_file(table, lambda file: [file.write(part.read_bytes()) for part in parts])
+    return table
+
+
+def _asked(
+    mechanism: Mechanism,
+    grid: Mapping[str, ArrayLike],
+    n: ArrayLike,
+    epsilon: ArrayLike | None,
+    delta: ArrayLike | None,
+    method: str,
+    direction: Direction,
+) -> _Grid:
+    """Return what is asked; InputError where it is no question."""
     mechanism = a_mechanism(mechanism)
     if (epsilon is None) == (delta is None):
         raise InputError("a sweep needs either epsilon or delta")
@@ -187,18 +342,7 @@ def sweep(
         if not values:
             raise InputError(f"the grid of {name} has no values")
     mechanism(**{name: values[0] for name, values in axes.items()}).require_concrete()
-    cells = list(product(*axes.values(), counts))
-    rows: list[tuple[Any, ...]] = []
-    answers: list[Guarantee] = []
-    for done, (*values, count) in enumerate(cells, start=1):
-        made = mechanism(**dict(zip(axes, values, strict=True)))
-        answers += getattr(compose(made, count), asked)(places, method, direction)
-        rows += [(*values, count)] * len(places)
-        if progress is not None:
-            progress(done, len(cells))
-    *columns, steps = zip(*rows, strict=True)
-    named = dict(zip(axes, columns, strict=True))
-    return Sweep(named, np.asarray(steps, dtype=np.int64), Curve(answers))
+    return _Grid(mechanism, axes, counts, asked, places, method, direction)
 
 
 def _axis(values: Any) -> list[Any]:

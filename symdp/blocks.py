@@ -1,0 +1,158 @@
+"""Work that is cut into blocks: done here or by an executor's workers, each block kept as a file.
+
+A block's file carries the checksum of its bytes in its name, so that one that is whole is taken as
+it is and one that is damaged is made again. What a worker had not finished when it was killed is
+all that is lost: the same question asked again goes on where the last one ended. Nothing is held
+but the blocks on their way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from symdp.durable import Kept, checksum, locked, replace_file
+from symdp.errors import AccuracyError, InputError
+from symdp.version import __version__
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+_FOLDER = Kept(
+    "symdp-blocks", 1, "the blocks of a question", "name an empty folder, or one of this question"
+)
+_AHEAD = 64  # blocks that are with workers at once
+_DIGITS = 32  # of a checksum, in a file's name
+
+Work = Callable[..., bytes]
+Progress = Callable[[int, int], object]
+
+
+def kept_blocks(
+    folder: Path,
+    question: Mapping[str, Any],
+    blocks: int,
+    work: Work,
+    task: Callable[[int], tuple[Any, ...]],
+    suffix: str,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Return the files of all blocks in order, those made that are not there.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there.
+    question
+        What is asked, as JSON values: a folder holds the blocks of one question.
+    blocks
+        How many there are.
+    work, task
+        work(*task(k)) are the bytes of block k; both go to a worker.
+    suffix
+        Of the files' names, ".csv" say.
+    executor
+        Anything with the `submit` of `concurrent.futures`.
+    progress
+        Called with the numbers of blocks that are there and in all.
+
+    Raises
+    ------
+    InputError
+        If the folder belongs to another question, or cannot be written.
+    AccuracyError
+        If a worker ended before its block was done; what is done is kept.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} is no folder: {error.strerror or error}") from None
+    with locked(folder / "question.json"):
+        _claim(folder, {**question, "blocks": blocks, "symdp": __version__})
+        known = _whole(folder, suffix)
+        missing = iter([k for k in range(blocks) if k not in known])
+        made = _done(missing, work, task, executor)
+        while len(known) < blocks:
+            try:
+                number, data = next(made)
+            except BrokenExecutor:
+                raise AccuracyError(
+                    f"a worker ended before its block was done: {len(known)} of {blocks} blocks "
+                    f"are kept in {folder}; ask again to go on from there"
+                ) from None
+            known[number] = folder / f"{number:08d}-{_digest(data)}{suffix}"
+            _write(known[number], data)
+            if progress is not None:
+                progress(len(known), blocks)
+        return [known[k] for k in range(blocks)]
+
+
+def _write(file: Path, data: bytes) -> None:
+    replace_file(file, lambda part: part.write(data), private=True)
+
+
+def _claim(folder: Path, question: Mapping[str, Any]) -> None:
+    """Write down whose folder it is; InputError where it is another question's."""
+    file, asked = folder / "question.json", checksum(question)
+    if not file.exists():
+        _FOLDER.write(file, {"question": asked})
+    elif _FOLDER.read(file)["question"] != asked:
+        raise InputError(
+            f"{folder} holds the blocks of another question, or of another version of symdp: name "
+            "an empty folder"
+        )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
+
+
+def _whole(folder: Path, suffix: str) -> dict[int, Path]:
+    """Return the blocks whose bytes have the checksum of their names."""
+    found = {}
+    for path in folder.glob(f"*-*{suffix}"):
+        number, _, digest = path.name.removesuffix(suffix).partition("-")
+        if number.isdecimal() and _digest(path.read_bytes()) == digest:
+            found[int(number)] = path
+    return found
+
+
+def _done(
+    numbers: Iterator[int],
+    work: Work,
+    task: Callable[[int], tuple[Any, ...]],
+    executor: Executor | None,
+) -> Iterator[tuple[int, bytes]]:
+    """Yield blocks as they are done, at most so many of them on their way."""
+    if executor is None:
+        for number in numbers:
+            yield number, work(*task(number))
+        return
+    waiting: dict[Future[bytes], int] = {}
+    failed: BaseException | None = None
+    while True:
+        while failed is None and len(waiting) < _AHEAD:
+            following = next(numbers, None)
+            if following is None:
+                break
+            try:
+                waiting[executor.submit(work, *task(following))] = following
+            except BrokenExecutor as broken:  # those that were done before it broke are still kept
+                failed = broken
+        if not waiting:
+            break
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            number = waiting.pop(future)
+            error = future.exception()
+            if error is None:
+                yield number, future.result()
+            elif failed is None:
+                failed = error
+                for other in waiting:
+                    other.cancel()
+    if failed is not None:
+        raise failed
