@@ -28,18 +28,22 @@ def main() -> None:
     if not chosen.page:
         if lacking := contenders.missing():
             raise SystemExit(f"the page names {' and '.join(lacking)}: install by make bench")
-        found = measure.rows(kept["proofs"], lambda text: print(text, flush=True))
-        kept = {
-            "rows": [asdict(row) for row in found],
-            "scaling": scaling.measured(lambda text: print(text, flush=True)),
-            "proofs": kept["proofs"],
-            "seconds": round(time.perf_counter() - start),
-        }
-        file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        found = []
+        for row in measure.rows(kept["proofs"]):
+            found.append(asdict(row))
+            print(f"{row.name}: {row.warm} s, {row.cold} s, {row.error} {row.failure}", flush=True)
+            _write(file, kept)  # a run that was ended proves nothing again
+        kept["rows"], kept["seconds"] = found, round(time.perf_counter() - start)
+        kept["scaling"] = scaling.measured(lambda text: print(text, flush=True))
+        _write(file, kept)
     scaling.draw(kept["scaling"], chosen.docs / FIGURES / "days-scaling.svg")
     text = page.page(kept)
     (chosen.docs / "days.md").write_text(text)
     print(page.summary(kept["rows"]))
+
+
+def _write(file: Path, kept: object) -> None:
+    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -22,7 +22,7 @@ from benchmarks.peers.runner import Runner
 from benchmarks.peers.worker import added_megabytes, forget_peak, guarded, median_seconds
 
 BUDGET = 0.5  # seconds for the calls of one median
-LIMIT, PROOF_LIMIT = 90.0, 40.0  # seconds for one answer, and for one proof
+LIMIT, PROOF_LIMIT = 90.0, 20.0  # seconds for one answer, and for one proof
 DIGITS = 10  # of a proof
 _FRESH = "import sys, benchmarks.days.questions as days; days.named(sys.argv[1]).answer()"
 NOTHING = (0.0,) * len(CURVE)  # an answer, where only its places matter
@@ -119,21 +119,18 @@ def _of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def rows(proofs: dict[str, tuple[str, str]], say: Callable[[str], None]) -> list[Row]:
-    """Return a row for every question; proofs that are known are not sought again.
+def rows(proofs: dict[str, tuple[str, str]]) -> Iterator[Row]:
+    """Yield a row for every question; proofs that are known are not sought again.
 
     A proof that did not come within its time is kept as two empty texts.
     """
-    found = []
     with Runner(LIMIT, serve) as warm, Runner(PROOF_LIMIT, serve) as judge, Runner() as others:
         for question in QUESTIONS:
             row = _measured(question, warm, judge, proofs)
             job = question.job()
             if job is not None and row.error is not None:
                 _ask_peers(row, question, others, proofs)
-            found.append(row)
-            say(f"{row.name}: {row.warm} s, {row.cold} s, error {row.error} {row.failure}")
-    return found
+            yield row
 
 
 def _measured(

@@ -97,12 +97,20 @@ class SmoothPiece:
             log_q=self.log_p,
             loss=_negative(self.loss),
             accurate=_Reversed(self.accurate),
-            joint=None,
+            joint=None if self.joint is None else _exchanged(self.joint),
         )
 
 
 def _negative(function: RealFunction) -> RealFunction:
     return lambda x: -function(x)
+
+
+def _exchanged(joint: Callable[[Array], tuple[Array, ...]]) -> Callable[[Array], tuple[Array, ...]]:
+    def function(x: Array) -> tuple[Array, ...]:
+        log_p, log_q, loss = joint(x)
+        return log_q, log_p, -loss
+
+    return function
 
 
 class _Reversed:
