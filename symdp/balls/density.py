@@ -151,6 +151,11 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     ends = pair.support.lower, pair.support.upper
     if _is_quotient(density, pair.variable):
         return arb(1)
+    bessel, k = sp.Wild("z", exclude=[pair.variable]), pair.variable
+    rest, bessels = density.as_independent(k, as_Add=False)
+    found = bessels.match(sp.besseli(sp.Abs(k), bessel)) if k.is_integer else None
+    if found and ends == (-sp.oo, sp.oo):  # the generating function: their sum is e^z
+        return constant_ball(rest * sp.exp(found[bessel]), _BITS).real
     with suppress(AccuracyError, InputError):
         found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS))
         if found.rad() < TOLERANCE:
@@ -211,7 +216,7 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
     """
     for stretch in smooth_stretches((density,), x, *ends):
         (expression,) = stretch.expressions
-        if expression.is_nonnegative:
+        if _is_plainly_positive(expression, x, stretch.lower, stretch.upper):
             continue
         values = compile_numpy(expression, [x])
         places = list(_places(stretch.lower, stretch.upper, bool(x.is_integer)))
@@ -224,6 +229,17 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
         )
         if found is not None:
             raise InputError(f"{of} is negative at {x} = {found:.6g}: no density is")
+
+
+def _is_plainly_positive(expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+    """Return whether a form shows a density to be non-negative, I and K of what is positive too."""
+    if lower.is_nonnegative or upper.is_nonpositive:
+        size = sp.Dummy(positive=True, integer=x.is_integer)
+        expression = expression.subs(x, size if lower.is_nonnegative else -size)
+    for bessel in expression.atoms(sp.besseli, sp.besselk):
+        if bessel.args[0].is_real and bessel.args[1].is_positive:
+            expression = expression.xreplace({bessel: sp.Dummy(positive=True)})
+    return bool(expression.is_nonnegative)
 
 
 def _negative_place(

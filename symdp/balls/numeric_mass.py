@@ -19,6 +19,7 @@ from flint import arb, ctx
 
 from symdp.balls.terms import Deadline, ends_at_infinity, integral, is_finite_at
 from symdp.derive.breakpoints import smooth_stretches
+from symdp.derive.log_form import log_form
 from symdp.emit import compile_arb, compile_numpy
 from symdp.errors import AccuracyError
 
@@ -64,7 +65,8 @@ def two_masses(
         deadline, total = Deadline(_SECONDS), []
         try:
             for expression, v, low, high in _parts(density, x, lower, upper):
-                cell, whole = cells(expression, v, deadline), bool(v.is_integer)
+                whole = bool(v.is_integer)
+                cell = cells(*_with_its_sign(expression, v, low, high), deadline)
                 middle = _middle(low, high, whole)
                 if whole:
                     total.append(cell(middle, middle))
@@ -102,6 +104,8 @@ def _middle(low: float, high: float, whole: bool) -> float:
     if math.isinf(low) and math.isinf(high):
         return 0.0
     if math.isinf(low) or math.isinf(high):
+        if low < 0.0 < high:
+            return 0.0
         return low + 1.0 if math.isfinite(low) else high - 1.0
     middle = 0.5 * (low + high)
     return float(math.floor(middle)) if whole else middle
@@ -109,13 +113,11 @@ def _middle(low: float, high: float, whole: bool) -> float:
 
 def _edges(middle: float, end: float, start: float, ratio: float) -> list[float]:
     """Return the edges of shells, from the middle outwards."""
-    if math.isfinite(end):
-        return [middle, end]
     edges, step = [middle], start
-    while step < _REACH:
-        edges.append(middle + math.copysign(step, end))
+    while step < min(_REACH, abs(end - middle)):
+        edges.append(middle + math.copysign(step, end - middle))
         step *= ratio
-    return edges
+    return [*edges, end] if math.isfinite(end) else edges
 
 
 def _side(cell: Cell, edges: list[float], is_endless: bool, whole: bool) -> float:
@@ -128,15 +130,22 @@ def _side(cell: Cell, edges: list[float], is_endless: bool, whole: bool) -> floa
         try:
             total += cell(*sorted((inner + step, outer)))
         except AccuracyError:
-            if len(sums) <= _SUMMED:
+            if len(sums) <= _SUMMED and not _has_ended(sums):
                 raise
             break  # waves far out: what came before them tells the rest, or does not settle
         if not abs(total) < _TOO_MUCH:
             raise AccuracyError("the mass of a density is far above 1")
         sums.append(total)
-    if not is_endless or abs(sums[-1] - sums[-2]) <= 1e-3 * AGREEMENT:
+    if len(sums) == 1 and is_endless:
+        raise AccuracyError("next to an end so far out doubles have no room for shells")
+    if not is_endless or _has_ended(sums):
         return total
     return _limit(sums[1:])
+
+
+def _has_ended(sums: list[float]) -> bool:
+    """Whether the last shell had next to nothing."""
+    return len(sums) > 2 and abs(sums[-1] - sums[-2]) <= 1e-3 * AGREEMENT
 
 
 def _is_over(sums: list[float], length: float) -> bool:
@@ -190,14 +199,17 @@ def _enclosed(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Cell:
 
 def _added(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Cell:
     """Return what integrates a cell by panels, halved until they agree with their halves."""
-    compiled = compile_numpy(density, [x])
+    compiled = _compiled(density, x)
     nodes, weights = _rule()
 
     def panel(low: float, high: float) -> float:
         deadline.check()
         half, middle = 0.5 * (high - low), 0.5 * (high + low)
-        heights = compiled([middle + half * t for t in nodes]).tolist()
-        return half * math.fsum(w * h for w, h in zip(weights, heights, strict=True))
+        heights = compiled([middle + half * t for t in nodes])
+        found = half * math.fsum(w * h for w, h in zip(weights, heights, strict=True))
+        if math.isnan(found):
+            raise AccuracyError("a density has no value in doubles")
+        return found
 
     def settled(low: float, high: float, whole: float, depth: int) -> float:
         middle = 0.5 * (low + high)
@@ -208,12 +220,32 @@ def _added(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Cell:
 
     def cell(low: float, high: float) -> float:
         if x.is_integer:
-            return math.fsum(compiled([float(k) for k in range(int(low), int(high) + 1)]).tolist())
+            return math.fsum(compiled([float(k) for k in range(int(low), int(high) + 1)]))
         # Panels that agree by accident are not believed: a cell is cut into several at first.
         edges = [low + (high - low) * k / 8 for k in range(9)]
         return math.fsum(settled(a, b, panel(a, b), 0) for a, b in pairwise(edges) if a < b)
 
     return cell
+
+
+def _with_its_sign(
+    density: sp.Expr, x: sp.Symbol, low: float, high: float
+) -> tuple[sp.Expr, sp.Symbol]:
+    """Return a density in a variable that is known to be positive or negative, where it is."""
+    if not (low >= 0 or high <= 0) or (0 in (low, high) and x.is_integer):
+        return density, x
+    signed = sp.Dummy(integer=x.is_integer, positive=low >= 0, negative=low < 0)
+    return density.xreplace({x: signed}), signed
+
+
+def _compiled(density: sp.Expr, x: sp.Symbol) -> Callable[[list[float]], list[float]]:
+    """Return a density in doubles; Bessel functions, which overflow, by their logarithms."""
+    if not density.has(sp.besseli, sp.besselk):
+        compiled = compile_numpy(density, [x])
+        return lambda places: compiled(places).tolist()
+    form = log_form(density, x, sp.Integer(-1 if x.is_negative else 1))
+    log = compile_numpy(form.to_expression(), [x])
+    return lambda places: [math.exp(height) for height in log(places).tolist()]
 
 
 @lru_cache(maxsize=1)

@@ -206,15 +206,23 @@ def bessel_k_ball(order: acb | fmpq, value: acb, *, scaled: bool = False) -> acb
     if direct.rel_accuracy_bits() >= wanted or not isinstance(order, fmpq) or not left > 0:
         return direct
     middle = acb(value.real.mid(), value.imag.mid())
-    extra = 3 * float(middle.abs_upper())
-    if extra > _MOST_BITS:
+    if 3 * float(middle.abs_upper()) > _MOST_BITS:
         return direct
-    with ctx.workprec(ctx.prec + int(extra) + 16):
-        centre = acb(middle.bessel_k(acb(order)))
-        slope = (left.bessel_k(arb(abs(order - 1))) + left.bessel_k(arb(order + 1))).upper() / 2
+    centre = _bessel_k_at(order, middle)
+    near, far = (_bessel_k_at(nu, acb(left)).real for nu in (abs(order - 1), order + 1))
+    slope = (near + far).upper() / 2
     reach = (slope * (value.real.rad() + value.imag.rad())).upper()
     enclosure = centre + acb(arb(0, reach), arb(0, reach))
     return enclosure * value.exp() if scaled else +enclosure
+
+
+def _bessel_k_at(order: fmpq, place: acb) -> acb:
+    """Enclose K at an exact place, with more bits only where so many are lost."""
+    found = acb(place.bessel_k(acb(order)))
+    if found.rel_accuracy_bits() >= ctx.prec - 30:
+        return found
+    with ctx.workprec(ctx.prec + int(3 * float(place.abs_upper())) + 16):
+        return acb(place.bessel_k(acb(order)))
 
 
 def log_bessel_i_ball(order: acb, value: acb) -> acb | None:

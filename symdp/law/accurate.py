@@ -116,7 +116,10 @@ def _rounded_ball(function: Callable[..., Any], place: float, origin: float) -> 
             if ball.is_finite() and float(ball.rad()) < 1e-300:
                 return float(ball.mid())
         bits *= 2
-    raise AccuracyError(f"the density or loss has no accurate value at {place!r}")
+    raise AccuracyError(
+        f"the density or the loss has no finite value at {place!r}, as where a density touches "
+        "zero at so many places that they are not told apart; bound the support"
+    )
 
 
 def extended_number(ball: arb) -> np.longdouble:

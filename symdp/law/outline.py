@@ -52,7 +52,20 @@ def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> A
     """
     what = "the privacy loss under very many tilts"
     afford(3.0 * len(tilts) * log_p.size, what, "ask for a less extreme epsilon, delta or noise")
-    return _tilted_each(log_p, log_q, loss, np.asarray(tilts, dtype=np.float64)[:, None])
+    tried = np.asarray(tilts, dtype=np.float64)
+    values = np.empty((tried.size, log_p.size))
+    right, left = tried >= 0.0, tried <= -1.0
+    between = ~(right | left)
+    with np.errstate(all="ignore"):
+        values[right] = log_p + tried[right, None] * loss
+        values[left] = log_q + (1.0 + tried[left, None]) * loss
+        values[between] = (1.0 + tried[between, None]) * log_p - tried[between, None] * log_q
+    values[tried == 0.0], values[tried == -1.0] = (
+        log_p,
+        log_q,
+    )  # an infinite loss counts for nothing
+    values[~np.isfinite(values)] = -np.inf  # as where a density has underflowed
+    return values
 
 
 def _tilted_each(log_p: Array, log_q: Array, loss: Array, tilts: Array) -> Array:
@@ -340,9 +353,14 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
     high = piece.upper if essential[-1] == grid.size - 1 else float(grid[essential[-1] + 1])
     edges = [np.asarray([low, high])]
     sides: list[tuple[float, float, Array]] = []
-    places = []
+    places, under = [], []
     for anchor in anchors:
         if not low <= anchor <= high:
+            continue
+        edges.append(np.asarray([anchor]))
+        inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
+        felt = _felt(piece, inside, high - low, tilts, log_masses)
+        if not felt:
             continue
         # Down to the rounding of the anchor, too, however far a heavy tail reaches.
         finest = _FINEST
@@ -352,16 +370,20 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
             finest = -_DEEPEST - math.ceil(math.log2(high - low))
         # No power of two by itself may vanish.
         offsets = np.ldexp(high - low, np.arange(finest, 1))
-        edges.append(np.asarray([anchor]))
-        inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
         for side in (-1.0, 1.0):
             x = anchor + side * offsets
             within = (x > low) & (x < high)
             if within.any():
                 sides.append((anchor, side, offsets[within]))
                 places += [np.asarray([inside]), x[within]]
-    # The density at all of them at once: a call of it costs more than a place.
-    seen = tilted_log_density(piece, np.concatenate(places), tilts) if places else np.empty(0)
+                under.append(np.repeat([[felt[0]], [felt[-1]]], 1 + int(within.sum()), axis=1))
+    # The density at all of them at once: a call of it costs more than a place. Its logarithm is
+    # linear in the tilt, so that what changes most does so under the least tilt or the largest.
+    seen = np.empty(0)
+    if places:
+        with np.errstate(all="ignore"):
+            values = piece.values(np.concatenate(places))
+        seen = _tilted_each(*values, np.concatenate(under, axis=1))
     first = 0
     for anchor, side, offsets in sides:
         here, away = seen[:, first : first + 1], seen[:, first + 1 : first + 1 + offsets.size]
@@ -375,6 +397,17 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
         edges.append(shells[(shells > low) & (shells < high)])
     return apart(distinct(np.concatenate(edges)))
+
+
+def _felt(
+    piece: SmoothPiece, place: float, width: float, tilts: Sequence[float], log_masses: Array
+) -> list[float]:
+    """Return the tilts under which there may be mass at a place: all where it has no density."""
+    log_p = tilted_log_density(piece, np.asarray([place]), tilts)[:, 0]
+    if not np.isfinite(log_p).any():
+        return sorted(tilts)
+    held = log_p + math.log(width) > log_masses - NEGLIGIBLE
+    return sorted(tilt for tilt, is_felt in zip(tilts, held.tolist(), strict=True) if is_felt)
 
 
 def apart(edges: Array) -> Array:

@@ -38,6 +38,7 @@ _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest no
 PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
+_NO_MASS = -745.2  # an exponent whose exponential is no double above 0
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _REMEDY = "use the method moments, or ask for another epsilon or delta"
 
@@ -145,23 +146,29 @@ class _Probe:
         with np.errstate(all="ignore"):
             log_p, log_q, loss = self.piece.values(places)
             rows = tilted(log_p, log_q, loss, self.tilts)
-            density = np.exp(rows - self.tops[:, None])
+            # Where losses are wide each place matters to few of the tilts.
+            seen = np.flatnonzero((rows - self.tops[:, None]).max(axis=1) > _NO_MASS)
+            rows = rows[seen]
+            density = np.exp(rows - self.tops[seen, None])
         loss = loss.reshape(x.shape)
         loss = np.where(np.isfinite(loss), loss, 0.0)
-        values = density.reshape(len(self.tilts), *x.shape) * weight
+        values = density.reshape(seen.size, *x.shape) * weight
         tests = [np.ones(loss.shape), bounded(loss)]
         if self.frequency > 0:
             phase = np.fmod(self.frequency * loss, 2 * np.pi)
             tests += [np.cos(phase), np.sin(phase)]
         # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
         # density that no refinement removes.
-        reach = np.abs(np.asarray(self.tilts))[:, None, None] + self.frequency
+        reach = np.abs(np.asarray(self.tilts)[seen])[:, None, None] + self.frequency
         far = np.abs(loss)
         exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * far, 0.0)
         # The second test function is as large as the loss, and so is its rounding.
         size = 2.3e-16 * (1.0 + np.minimum(far, LARGE_LOSS))
-        noise = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, size)
-        return _Panels(lower, upper, np.einsum("kpn,tpn->ktp", np.stack(tests), values), noise)
+        noise = np.zeros((len(self.tilts), lower.size))
+        noise[seen] = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, size)
+        integrals = np.zeros((len(tests), len(self.tilts), lower.size))
+        integrals[:, seen] = np.einsum("kpn,tpn->ktp", np.stack(tests), values)
+        return _Panels(lower, upper, integrals, noise)
 
 
 @dataclass(frozen=True)
