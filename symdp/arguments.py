@@ -13,6 +13,7 @@ from symdp.exact_number import exact_number
 
 _T = TypeVar("_T")
 Direction = Literal["remove", "add", "both"]
+AT_MOST, EXACTLY = "at most", "exactly"  # how far a record moves the output, of its sensitivity
 DIRECTIONS = ("remove", "add")
 MOST_STEPS = 10**15
 

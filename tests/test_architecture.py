@@ -35,7 +35,7 @@ ROWS = (
 )
 APART = {("oracle", "certify"), ("certify", "oracle"), ("emit", "model"), ("report", "cli")}
 WITHOUT_NUMPY = ("derive", "expansion", "balls", "oracle", "model")
-TYPES_ARE_ARROWS = ("derive",)  # rooms whose imports for type checkers count as well
+TYPES_ARE_ARROWS = ("derive",)  # rooms whose imports for type checkers count everywhere
 STREET = {"__init__", "__main__"}  # they open the house
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.report", "typer", "rich", "matplotlib")
 MOST_CONSTANTS = {
@@ -60,16 +60,16 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 
 
 @cache
-def imports(path: Path) -> tuple[str, ...]:
-    """Modules that a file imports when it runs; those for type checkers count in some rooms."""
-    return tuple(_imports(path))
+def imports(path: Path, *, for_types: bool = False) -> tuple[str, ...]:
+    """Modules that a file imports when it runs; those for type checkers too if asked."""
+    return tuple(_imports(path, for_types or room_of(path) in TYPES_ARE_ARROWS))
 
 
-def _imports(path: Path) -> Iterator[str]:
+def _imports(path: Path, with_types: bool) -> Iterator[str]:
     for_types = {
         inner
         for node in nodes_of(path)
-        if room_of(path) not in TYPES_ARE_ARROWS
+        if not with_types
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
         for statement in node.body
         for inner in ast.walk(statement)
@@ -112,10 +112,10 @@ def module_of(path: Path) -> str:
     return ".".join(("symdp", *path.relative_to(PACKAGE).with_suffix("").parts))
 
 
-def imported_files(path: Path) -> set[Path]:
+def imported_files(path: Path, *, for_types: bool = False) -> set[Path]:
     """Files of the package that a file imports, at any depth of its code."""
     by_module = {module_of(one): one for one in FILES}
-    wanted = set(imports(path))
+    wanted = set(imports(path, for_types=for_types))
     # `from room import file` needs the file alone, `from room import name` the room.
     for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom):
@@ -153,7 +153,8 @@ def test_no_arrow_climbs():
 
 
 def test_no_two_files_import_each_other():
-    arrows = {path: imported_files(path) for path in FILES}
+    """Nor by a detour, nor for the sake of types alone."""
+    arrows = {path: imported_files(path, for_types=True) for path in FILES}
 
     def reached(path):
         seen = set()

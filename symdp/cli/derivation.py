@@ -113,9 +113,8 @@ def _derived(
     time_limit: float,
 ) -> str:  # fmt: skip
     from symdp.derive import derive, derive_cases, derive_epoch
-    from symdp.model.allocation import has_no_single_pair
 
-    if has_no_single_pair(mechanism):
+    if _has_no_single_pair(mechanism):
         if form in _PROGRAMS:
             raise InputError(
                 f"--format {form}: an epoch of random allocation has no density in closed form, "
@@ -137,17 +136,29 @@ def _derived(
     return "\n".join(_WRITERS[form](d, order, only) for d in found)
 
 
+def _has_no_single_pair(mechanism: Mechanism) -> bool:
+    """Return whether an epoch of random allocation is no pair of one variable."""
+    from dataclasses import replace
+
+    from symdp.model.allocation import MOST_FORMULAS, allocated_steps, outcomes
+
+    steps = allocated_steps(mechanism)
+    if steps is None or steps == 1:
+        return False
+    pair = replace(mechanism, sampling=None).pair()
+    return pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS
+
+
 def _with_values(
     text: str, job: Job, mechanism: Mechanism, side: str, order: int, epsilon: float, form: str
 ) -> str:
     """Append the calculation in numbers."""
     from symdp.derive import derive
-    from symdp.model.allocation import has_no_single_pair
     from symdp.report.worked import in_columns, sheets
 
     composition = job.build()
     end_after_work(_FOR_NUMBERS)
-    derivation = None if has_no_single_pair(mechanism) else derive(mechanism, side)
+    derivation = None if _has_no_single_pair(mechanism) else derive(mechanism, side)
     found = sheets(composition, derivation, epsilon, order, words.direction(side))
     if form == "json":
         own = [{"title": title, "rows": [list(row) for row in rows]} for title, rows in found]

@@ -21,17 +21,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import sympy as sp
 
 from symdp.errors import InputError
 from symdp.model.pair import Pair, Support
+from symdp.model.record import MechanismRecord
 from symdp.model.schemes import Sampling, allocation
 
-if TYPE_CHECKING:
-    from symdp.model.mechanism import Mechanism
-
+M = TypeVar("M", bound=MechanismRecord)
 MOST_FORMULAS = 64  # of a pair on a finite list: each probability is a formula
 MOST_OUTCOMES = 20_000  # of the same in numbers
 
@@ -132,22 +131,13 @@ def split_counts(outcomes: int, steps: int) -> Iterator[list[int]]:
             yield [first, *rest]
 
 
-def allocated_steps(mechanism: Mechanism) -> int | None:
+def allocated_steps(mechanism: MechanismRecord) -> int | None:
     """Return over how many steps random allocation draws one, None for any other sampling."""
     own = mechanism.sampling
     return own.steps if own is not None and own.participations == 1 else None
 
 
-def has_no_single_pair(mechanism: Mechanism) -> bool:
-    """Return whether an epoch of random allocation is no pair of one variable."""
-    steps = allocated_steps(mechanism)
-    if steps is None or steps == 1:
-        return False
-    pair = replace(mechanism, sampling=None).pair()
-    return pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS
-
-
-def independent_steps(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:
+def independent_steps(mechanism: M) -> list[tuple[M, int]]:
     """Return the mechanisms, with counts, whose composition this one is; itself as a rule.
 
     k of t steps: split at random into k blocks, of t/k steps rounded down or up, and a record takes

@@ -16,7 +16,7 @@ from symdp.errors import InputError
 from symdp.model.guarded import sign_of
 
 if TYPE_CHECKING:
-    from symdp.model.mechanism import Mechanism
+    from symdp.model.record import MechanismRecord
     from symdp.model.sampling import Parameter
 
 _MOST_ENDS = 2  # a lower and an upper one
@@ -145,7 +145,7 @@ def released(expression: sp.Expr) -> sp.Expr:
     return expression
 
 
-def comparisons(mechanism: Mechanism) -> tuple[str, ...]:
+def comparisons(mechanism: MechanismRecord) -> tuple[str, ...]:
     """Return what is assumed of parameters without values; see `Mechanism.assumptions`."""
     values = mechanism.values
     known = {p.symbol: values[p.name] for p in mechanism.declared if p.name in values}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import sympy as sp
 
@@ -17,22 +17,22 @@ from symdp.exact_number import shorten
 from symdp.model.assumption import AssumedSymbol, End, check_values
 from symdp.model.guarded import sign_of
 from symdp.model.parser import parse
+from symdp.model.record import MechanismRecord
+from symdp.model.sampling import Parameter
 
-if TYPE_CHECKING:
-    from symdp.model.mechanism import Mechanism
-    from symdp.model.sampling import Parameter
+M = TypeVar("M", bound=MechanismRecord)
 
 _SHAPE = re.compile(r"(>=|<=|>|<)\s*([^<>=]+)")
 _COMPARISON = re.compile(r"([^<>=]+)(>=|<=|>|<)([^<>=]+)")
 _TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 
-def assumed(mechanism: Mechanism, assume: Mapping[str, str] | Sequence[str] | None) -> Mechanism:
+def assumed(mechanism: M, assume: Mapping[str, str] | Sequence[str] | None) -> M:
     """Return a mechanism under assumptions; see `Mechanism.assuming`."""
     return _renamed(mechanism, _symbols(mechanism.declared, assume)) if assume else mechanism
 
 
-def _renamed(mechanism: Mechanism, rules: Mapping[sp.Symbol, sp.Symbol]) -> Mechanism:
+def _renamed(mechanism: M, rules: Mapping[sp.Symbol, sp.Symbol]) -> M:
     """Return the mechanism with other symbols for its parameters, its values checked."""
     declared = tuple(p.renamed(rules) for p in mechanism.declared)
     check_values(declared, mechanism.values)

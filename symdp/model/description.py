@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.arguments import AT_MOST
 from symdp.errors import InputError
-from symdp.model.relation import AT_MOST
+from symdp.model.assumption import comparisons
 from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from symdp.model.mechanism import Mechanism
+    from symdp.model.record import MechanismRecord
 
 _LONGEST_VALUE = 24  # characters in a message
 
 
-def summary(mechanism: Mechanism) -> str:
+def summary(mechanism: MechanismRecord) -> str:
     """Return name, values and sampling in one line; see `Mechanism.summary`."""
     values = {name: f"={value}" for name, value in mechanism.bound}
     names = (p.name + values.get(p.name, "") for p in mechanism.declared)
@@ -33,7 +34,7 @@ def summary(mechanism: Mechanism) -> str:
         text += f", {mechanism.relation.replace('_', ' ')}"
     if mechanism.shift != AT_MOST:
         text += f", shift {mechanism.shift}"
-    if held := mechanism.assumptions:
+    if held := comparisons(mechanism):
         text += f", assuming {' and '.join(held)}"
     return text
 
@@ -49,7 +50,7 @@ def values(bound: Sequence[tuple[str, sp.Expr]]) -> str:
     return ", ".join(f"{name}={text}" for name, text in texts.items())
 
 
-def require_names(mechanism: Mechanism, unnamed: Sequence[object]) -> None:
+def require_names(mechanism: MechanismRecord, unnamed: Sequence[object]) -> None:
     """Raise InputError where values were given without the names of parameters."""
     if unnamed:
         names = list(mechanism.parameters) or ["NAME"]
@@ -57,7 +58,7 @@ def require_names(mechanism: Mechanism, unnamed: Sequence[object]) -> None:
         raise InputError(f"values need names: write {mechanism.name}({shown})")
 
 
-def latex(mechanism: Mechanism) -> str:
+def latex(mechanism: MechanismRecord) -> str:
     """Return the densities of P and Q, and the sampling, as one displayed line."""
     x = sp.latex(mechanism.variable)
     source = mechanism.source
@@ -76,24 +77,21 @@ def latex(mechanism: Mechanism) -> str:
     return r"$\displaystyle " + r",\quad ".join(lines) + "$"
 
 
-def key(mechanism: Mechanism) -> str:
+def key(mechanism: MechanismRecord, neighbours: str, of_template: str) -> str:
     """Return a text of name, expressions and sampling that is equal for equal mechanisms.
 
     Values in a formula are told apart as values: the expression that they give is not needed.
     """
     source, template, sampling = mechanism.source, mechanism.template, mechanism.sampling
     held = [] if sampling is None else [type(sampling).__name__, *vars(sampling).values()]
+    # The shift is told where it is not what it is for every other mechanism.
+    asked = [neighbours] + [mechanism.shift] * (mechanism.shift != AT_MOST)
     if template is not None and mechanism.is_concrete:
         values = dict(mechanism.bound)
         used = sorted(values.keys() & {p.name for p in template.declared})
-        own = (template.key, *_asked(mechanism), *(f"{name}={values[name]}" for name in used))
+        own = (of_template, *asked, *(f"{name}={values[name]}" for name in used))
         return "\n".join((*own, *map(str, held)))
-    parts = [mechanism.name, mechanism.variable, *_asked(mechanism)]
+    parts = [mechanism.name, mechanism.variable, *asked]
     for part in (mechanism.support, source):
         parts += [type(part).__name__, *vars(part).values()]
     return "\n".join(sp.srepr(value) for value in (*parts, *held))
-
-
-def _asked(mechanism: Mechanism) -> list[str]:
-    """Return the neighbours, and the shift where it is not what it is for every other."""
-    return [mechanism.neighbours] + [mechanism.shift] * (mechanism.shift != AT_MOST)

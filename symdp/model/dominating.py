@@ -63,13 +63,13 @@ from symdp.model.batches import (
 )
 from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support
-from symdp.model.relation import SUBSTITUTION, ZERO_OUT
+from symdp.model.relation import SUBSTITUTION, ZERO_OUT, usual_relation
 from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Laws, Noise, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
 if TYPE_CHECKING:
-    from symdp.model.mechanism import Mechanism
+    from symdp.model.record import MechanismRecord
 
 
 def dominating_pair(
@@ -113,7 +113,7 @@ def dominating_pair(
     return noise.mixture(dict(enumerate(zip(weights, rest, strict=True))))
 
 
-def is_attained(mechanism: Mechanism) -> bool:
+def is_attained(mechanism: MechanismRecord) -> bool:
     """Whether data sets are known that are as far apart as the pair, which is a bound otherwise."""
     sampling, source = mechanism.sampling, mechanism.source
     if isinstance(source, RenyiCurve) or (isinstance(source, Laws) and source.is_bound):
@@ -126,7 +126,7 @@ def is_attained(mechanism: Mechanism) -> bool:
         return False
     if sampling.group > MOST_HITS:
         return False
-    if mechanism.neighbours != SUBSTITUTION:
+    if (mechanism.relation or usual_relation(mechanism)) != SUBSTITUTION:
         return True
     return _Shifts(source, mechanism.variable, mechanism.support).turns_both_ways
 

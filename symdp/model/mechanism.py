@@ -8,22 +8,24 @@ from functools import cached_property
 
 import sympy as sp
 
+from symdp.arguments import AT_MOST
 from symdp.errors import InputError, suggestion
 from symdp.model import assumption, comparison, description
 from symdp.model.average import SUM
 from symdp.model.guarded import substitute
 from symdp.model.intake import Intake, readings
 from symdp.model.pair import Component, Pair, Support, normalized
-from symdp.model.relation import AT_MOST, SUBSTITUTION, check_relation, checked, usual_relation
+from symdp.model.record import MechanismRecord
+from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact
-from symdp.model.schemes import ALLOCATION, Sampling, allocation, unsampled
+from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact, symbols_of
+from symdp.model.schemes import ALLOCATION, Sampling, allocation
 
 __all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism:
+class Mechanism(MechanismRecord):
     """A mechanism, immutable: make one with `additive`, `from_pair`, or from a file.
 
     Examples
@@ -34,23 +36,6 @@ class Mechanism:
     >>> gaussian(sigma=1.5).subsample("poisson", 0.01)
     <Mechanism gaussian(sigma=3/2), poisson sampling at rate 1/100>
     """
-
-    name: str
-    variable: sp.Symbol
-    support: Support
-    source: Source
-    declared: tuple[Parameter, ...]
-    bound: tuple[tuple[str, sp.Expr], ...] = ()
-    sampling: Sampling | None = None
-    relation: str | None = None
-    title: str = ""
-    description: str = ""
-    citation: str = ""
-    family: str = ""
-    protects: str = ""
-    dominates: str = ""
-    template: Mechanism | None = None
-    shift: str = AT_MOST
 
     def __post_init__(self) -> None:
         check_relation(self)
@@ -141,21 +126,6 @@ class Mechanism:
         made = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(assume)
         return made.normalized() if normalize else made
 
-    @property
-    def values(self) -> dict[str, sp.Expr]:
-        """The bound values, exact."""
-        return dict(self.bound)
-
-    @property
-    def parameters(self) -> dict[str, sp.Symbol]:
-        """The free parameters; a bound one is no longer here."""
-        return {p.name: p.symbol for p in self.declared if p.name not in self.values}
-
-    @property
-    def is_concrete(self) -> bool:
-        """Whether every parameter has its value."""
-        return len(self.bound) == len(self.declared)
-
     def require_concrete(self) -> Mechanism:
         """Return self; raise InputError naming the parameters that have no value yet."""
         missing = [p for p in self.declared if p.name in self.parameters]
@@ -193,19 +163,9 @@ class Mechanism:
             raise InputError(f"{self.name} with {description.values(new)}: {error}") from None
 
     @property
-    def is_given(self) -> bool:
-        """Whether two laws or a Rényi curve were given instead of noise."""
-        return not isinstance(self.source, Noise)
-
-    @property
     def neighbours(self) -> str:
         """Which two data sets the guarantee cannot tell apart; `usual_relation` where unasked."""
         return self.relation or usual_relation(self)
-
-    @property
-    def group(self) -> int:
-        """How many records are protected together."""
-        return 1 if self.sampling is None else self.sampling.group
 
     @property
     def is_mirrored(self) -> bool:
@@ -369,12 +329,17 @@ class Mechanism:
 
     @cached_property
     def _unsampled(self) -> Mechanism:
-        return unsampled(self)
+        """The mechanism on all records, without parameters that only its rate depended on."""
+        rate = self.sampling.rate.free_symbols if self.sampling else frozenset()
+        alone = rate - symbols_of(self.source, self.support)
+        declared = tuple(p for p in self.declared if p.symbol not in alone)
+        return replace(self, sampling=None, relation=None, declared=declared)
 
     @cached_property
     def key(self) -> str:
         """A text, equal for equal mechanisms."""
-        return description.key(self)
+        known = "" if self.template is None else self.template.key
+        return description.key(self, self.neighbours, known)
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, Mechanism) else NotImplemented

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from symdp.arguments import AT_MOST, EXACTLY
 from symdp.errors import InputError
 from symdp.model.average import AVERAGE, SUM
 from symdp.model.dominating import is_attained
-from symdp.model.relation import AT_MOST, EXACTLY, PAIR, UPWARDS, Protection, protects
+from symdp.model.relation import PAIR, UPWARDS, Protection, protects
 from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:

@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from symdp.arguments import instance
+from symdp.arguments import AT_MOST, EXACTLY, instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
 
 if TYPE_CHECKING:
-    from symdp.model.mechanism import Mechanism
+    from symdp.model.record import MechanismRecord
 
 ADD_REMOVE = "add_remove"
 SUBSTITUTION = "substitution"
 ZERO_OUT = "zero_out"
-AT_MOST, EXACTLY = "at most", "exactly"  # how far a record moves the output, of its sensitivity
 UPWARDS = "at most, upwards"  # of skewed noise: a record that lowers it at some steps is another
 PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
 
@@ -65,7 +64,7 @@ def protects(relation: str, group: int = 1) -> str:
     return several.format(many=f"up to {group} records")
 
 
-def usual_relation(mechanism: Mechanism) -> str:
+def usual_relation(mechanism: MechanismRecord) -> str:
     """Return the relation of a mechanism of which none was asked.
 
     Of a fixed batch substitution, of other noise one record added or removed, and of two laws or a
@@ -77,7 +76,7 @@ def usual_relation(mechanism: Mechanism) -> str:
     return PAIR if scheme is None and mechanism.is_given else ADD_REMOVE
 
 
-def check_relation(mechanism: Mechanism) -> None:
+def check_relation(mechanism: MechanismRecord) -> None:
     """Raise InputError where source and support do not fit, or no pair is proved for them."""
     # Known questions are answered without SymPy, which these need.
     from symdp.model.pair import Support

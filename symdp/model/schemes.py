@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -12,10 +11,6 @@ from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, RATE_AVERAGE, RELEASED, SUM
 from symdp.model.guarded import sign_of, substitute
-from symdp.model.sampling import symbols_of
-
-if TYPE_CHECKING:
-    from symdp.model.mechanism import Mechanism
 
 SCHEMES = (
     "poisson",
@@ -214,11 +209,3 @@ def allocation(steps: int | None, participations: int | None = None) -> Sampling
     if type(part) is int and type(steps) is int and 1 <= part <= steps:
         rate = sp.Rational(part, steps)
     return Sampling(ALLOCATION, rate, steps=steps, participations=part)
-
-
-def unsampled(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism on all records, without parameters that only its rate depended on."""
-    rate = mechanism.sampling.rate.free_symbols if mechanism.sampling else frozenset()
-    alone = rate - symbols_of(mechanism.source, mechanism.support)
-    declared = tuple(p for p in mechanism.declared if p.symbol not in alone)
-    return replace(mechanism, sampling=None, relation=None, declared=declared)

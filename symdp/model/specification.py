@@ -16,13 +16,13 @@ from typing import Any
 
 import sympy as sp
 
+from symdp.arguments import AT_MOST
 from symdp.errors import InputError, suggestion
 from symdp.exact_number import shorten
 from symdp.model.average import SUM
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
-from symdp.model.relation import AT_MOST
 from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from symdp.arguments import AT_MOST, EXACTLY
 from symdp.errors import AccuracyError
-from symdp.model.relation import AT_MOST, EXACTLY, SUBSTITUTION, UPWARDS
+from symdp.model.relation import SUBSTITUTION, UPWARDS
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
