@@ -24,7 +24,6 @@ from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
 from symdp.certify.moments import Stretch, stretch, top_tilt
 from symdp.certify.nodes import PLAIN, Nodes, Scope, nodes_between
-from symdp.certify.symmetry_reduction import folded
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball
@@ -73,10 +72,8 @@ class Parts:
             tuple(point for point in points(pair) if not point.loss.is_infinite and point.p != 0),
             tuple(
                 lengthened(compactified(straightened(stretch(piece, pair.variable))))
-                for piece in folded(
-                    [p for p in pieces(pair) if p.log_p is not None and p.log_q is not None],
-                    pair.variable,
-                )
+                for piece in pieces(pair)
+                if piece.log_p is not None and piece.log_q is not None
             ),
         )
 
