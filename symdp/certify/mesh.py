@@ -31,6 +31,7 @@ from symdp.certify.polynomials import (
     trimmed,
 )
 from symdp.errors import AccuracyError
+from symdp.law.elementary import log_sum
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -197,7 +198,7 @@ def _windows(found: Sequence[tuple[Outcomes, int]], aim: Aim) -> tuple[list[_Kep
     for outcomes, n in found:
         items = [_Item.of(atom, aim) for atom in outcomes.atoms]
         items += [_Item.of(panel, aim) for panel in outcomes.panels]
-        log_total = _log_sum([item.log_tilted for item in items])
+        log_total = log_sum([item.log_tilted for item in items])
         surplus += n * log_total
         steps.append((items, log_total))
     kept, missed = [], arb(0)
@@ -276,11 +277,6 @@ def _log(mass: arb) -> float:
     return float(top.log().mid()) if top > 0 else -math.inf
 
 
-def _log_sum(values: Sequence[float]) -> float:
-    peak = max(values, default=-math.inf)
-    return peak + math.log(sum(math.exp(v - peak) for v in values)) if peak > -math.inf else peak
-
-
 def _coarsest(kept: Sequence[_Kept], aim: Aim) -> float:
     """Return the finest mesh that can be had."""
     length, variance, full = 0.0, 0.0, 0.0
@@ -295,7 +291,7 @@ def _coarsest(kept: Sequence[_Kept], aim: Aim) -> float:
         for atom in own.outcomes.atoms:
             places.append(float(atom.loss.mid()))
             weights.append(_log(atom.mass) + aim.tilt * (places[-1] - aim.centre))
-        total = _log_sum(weights)
+        total = log_sum(weights)
         shares = [math.exp(w - total) for w in weights]
         mean = sum(s * x for s, x in zip(shares, places, strict=True))
         variance += own.count * sum(

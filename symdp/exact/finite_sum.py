@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from symdp.exact.accuracy import BLURRED, EQUAL, MOST_NODES, MOST_WORK, ROUNDED
+from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp
@@ -72,17 +73,17 @@ def finite_sum(
     gap, rounded = _distances(law, loss, epsilon)
     with np.errstate(divide="ignore"):
         gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
-    log_delta, slope = log_total(gain), log_total((log_weight + gap)[gap < 0])
+    log_delta, slope = log_sum(gain), log_sum((log_weight + gap)[gap < 0])
     # Every loss is rounded, which counts where ε lies just below one that makes up δ.
     size = float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
     exposed = math.log(rounded + ROUNDED * ROUNDED) + (slope if slope > -math.inf else 0.0)
     log_error = math.log(ROUNDED) + log_add_exp(math.log(law.count) + log_delta, exposed)
     # What stands for several values next to ε may lie on the wrong side of it.
     near = np.abs(gap) <= BLURRED * size
-    log_error = log_add_exp(log_error, log_total(log_weight[near]) + math.log(BLURRED * size))
-    complement = log_total(log_weight + np.minimum(gap, 0.0))
+    log_error = log_add_exp(log_error, log_sum(log_weight[near]) + math.log(BLURRED * size))
+    complement = log_sum(log_weight + np.minimum(gap, 0.0))
     # The log of 1 − δ moves by no more than the losses do.
-    beside = log_total(log_weight[near] + np.minimum(gap[near], 0.0)) - complement
+    beside = log_sum(log_weight[near] + np.minimum(gap[near], 0.0)) - complement
     error = ROUNDED * (law.count + size) + BLURRED * size * math.exp(min(beside, 0.0))
     return FiniteSum(log_delta, complement, log_error, slope, error)
 
@@ -185,14 +186,6 @@ def merged(loss: Array, log_weight: Array) -> Atoms | None:
     total = np.add.reduceat(shares, starts)
     shift = np.add.reduceat(shares * (loss - np.repeat(loss[starts], lengths)), starts) / total
     return loss[starts] + shift, tops + np.log(total)
-
-
-def log_total(values: Array) -> float:
-    """Return log Σ e^v."""
-    top = float(values.max(initial=-math.inf))
-    if top == -math.inf:
-        return top
-    return top + math.log(float(np.exp(values - top).sum()))
 
 
 def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:

@@ -18,7 +18,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EXTENDED, MOST_NODES, NEGLIGIBLE, ROUNDING
 from symdp.law.accurate import MOST_ROUNDED
-from symdp.law.elementary import Complex
+from symdp.law.elementary import Complex, log_payoff
 from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
@@ -186,7 +186,7 @@ def _spacing(
     side, bound = _near_enough(law, epsilon, np.concatenate([below, above]), tilt)
     apart = np.abs(side - tilt)
     if tilt > 0:
-        bound = bound + log_payoff_bound(side)
+        bound = bound + log_payoff(side)
     room = np.maximum(accuracy + bound - log_answer + beside * apart, 1.0)
     steps = 2.0 * math.pi * apart / room
     return float(min(steps[: below.size].max(), steps[below.size :].max()))
@@ -201,12 +201,6 @@ def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tupl
         except AccuracyError as refusal:  # too far out for a quadrature
             refused = refusal
     raise refused
-
-
-def log_payoff_bound(s: Array) -> Array:
-    """Return log of s^s/(1+s)^{1+s}, the largest value of (1 − e^{−x})⁺e^{−sx} [SPA (43)]."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(s > 0, s * np.log(s / (1.0 + s)) - np.log1p(s), 0.0)
 
 
 def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:

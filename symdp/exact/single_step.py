@@ -22,7 +22,7 @@ from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EQUAL, NEGLIGIBLE, ROUNDED, ROUNDING
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer, unclosed
-from symdp.law.elementary import distinct
+from symdp.law.elementary import distinct, log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.monotone import MonotoneGrid, monotone_grid
 from symdp.law.nodes import escapes, integer_nodes
@@ -128,19 +128,19 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
             add_atoms(np.asarray(loss), held)
             _add(losses, held + _log_cap(np.asarray(loss), epsilon))
             if np.any(loss > epsilon):
-                errors.append((rule.error, _log_total([*gains, *topmost])))
+                errors.append((rule.error, log_sum([*gains, *topmost])))
             continue
         cuts = _cuts(outline, masses, epsilon)
         values, error = _weights(piece, lambda loss: _log_gain(loss, epsilon), cuts)
         _add(gains, values)
-        errors.append((error, _log_total(gains)))
+        errors.append((error, log_sum(gains)))
         values, error = _weights(piece, lambda loss: _log_cap(loss, epsilon), cuts)
         _add(losses, values)
-        lost.append((error, _log_total(losses)))
-    total, complement = _log_total([*gains, *topmost]), _log_total(losses)
+        lost.append((error, log_sum(losses)))
+    total, complement = log_sum([*gains, *topmost]), log_sum(losses)
     error = sum(e * math.exp(size - total) for e, size in errors if total > -math.inf)
     off = sum(e * math.exp(size - complement) for e, size in lost if complement > -math.inf)
-    return Profile(total, complement, error, _log_total(gains), off)
+    return Profile(total, complement, error, log_sum(gains), off)
 
 
 def _tilted_masses(law: LossLaw, outlines: Sequence[Outline], epsilon: float) -> dict[float, float]:
@@ -232,17 +232,9 @@ def _log_cap(loss: Array, epsilon: float) -> Array:
 
 
 def _add(parts: list[float], values: Array) -> None:
-    if values.size:
-        top = float(values.max())
-        if top > -math.inf:
-            parts.append(top + math.log(float(np.exp(values - top).sum())))
-
-
-def _log_total(parts: list[float]) -> float:
-    if not parts:
-        return -math.inf
-    top = max(parts)
-    return top + math.log(math.fsum(math.exp(p - top) for p in parts))
+    total = log_sum(values)
+    if total > -math.inf:
+        parts.append(total)
 
 
 def _payoff(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> SmoothPiece:
@@ -275,7 +267,7 @@ def _weights(
     parts = [float(outline.log_masses([0.0])[0])]
     nodes, weights = gauss_legendre(cuts[:-1], cuts[1:])  # a stretch that the outline does not see
     _add(parts, tilted_log_density(weighted, nodes.ravel(), [0.0])[0] + np.log(weights.ravel()))
-    log_mass = _log_total(parts)
+    log_mass = log_sum(parts)
     if not np.isfinite(log_mass):
         return np.empty(0), 0.0
     if log_mass < -250.0 * NEGLIGIBLE:  # where losses are rounded, only its size is told
@@ -295,6 +287,6 @@ def _weights(
         halves: list[float] = []
         x, log_weight = nodes.ravel(), np.log(weights.ravel())
         _add(halves, tilted_log_density(weighted, x, [0.0])[0] + log_weight)
-        error = abs(math.expm1(min(_log_total(whole) - _log_total(halves), 1.0)))
+        error = abs(math.expm1(min(log_sum(whole) - log_sum(halves), 1.0)))
     log_p, loss = piece.accurate(x)
     return np.asarray(log_p + log_factor(loss) + log_weight), error

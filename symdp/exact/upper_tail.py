@@ -19,10 +19,10 @@ from symdp.exact.finite_sum import (
     added,
     atoms_of,
     log_multisets,
-    log_total,
     merged,
     power,
 )
+from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp, log_one_minus_exp
@@ -67,17 +67,17 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     shortfall, log_weight = total
     gap = shortfall - budget
     with np.errstate(divide="ignore"):
-        log_delta = log_total(log_weight + np.log(-np.expm1(np.minimum(gap, 0.0))))
+        log_delta = log_sum(log_weight + np.log(-np.expm1(np.minimum(gap, 0.0))))
     if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > HALF:
         return None  # 1 − δ is known from sums of all values only
     # A sum next to ε may lie on either side of it, as may what stands for several.
-    exposed = math.log(rounded) + log_total((log_weight + np.minimum(gap, 0.0))[gap < rounded])
+    exposed = math.log(rounded) + log_sum((log_weight + np.minimum(gap, 0.0))[gap < rounded])
     blurred = BLURRED * most
     log_error = log_add_exp(math.log(law.count * ROUNDED) + log_delta, exposed)
     log_error = log_add_exp(
-        log_error, log_total(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
+        log_error, log_sum(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
     )
-    slope = log_total((log_weight + gap)[gap < 0])
+    slope = log_sum((log_weight + gap)[gap < 0])
     return FiniteSum(log_delta, log_one_minus_exp(log_delta), log_error, slope)
 
 

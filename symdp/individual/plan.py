@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.individual.subsampled_gaussian import Array
+from symdp.law.elementary import log_payoff
 
 ALIAS_EFOLDS = 34.0  # alias terms are kept below e^-34 = 2e-15 of δ
 _RATIO = 1.22  # of neighbouring tilts
@@ -84,11 +85,6 @@ def tilt_grid(spread: Array, heaviest: float, log_delta: float) -> Array:
     high = max(200.0, 8.0 * reach / min(lightest, 1.0))
     columns = math.ceil(math.log(high / low) / math.log(_RATIO)) + 1
     return np.asarray(low * _RATIO ** np.arange(columns))
-
-
-def log_payoff(tilts: Array) -> Array:
-    """Return log of t^t/(1+t)^{1+t}, which tightens a Chernoff bound on δ [SPA (43)]."""
-    return np.asarray(-tilts * np.log1p(1.0 / tilts) - np.log1p(tilts))
 
 
 def plan_epsilon(transforms: Array, tilts: Array, log_delta: float) -> Plan:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.individual.plan import log_payoff
 from symdp.individual.shared import CHUNK, tilts_for
 from symdp.individual.subsampled_gaussian import Array
+from symdp.law.elementary import log_payoff
 
 _FINER = 33  # tilts between two neighbours, at each refinement
 _REFINEMENTS = 2  # of the orders around the best one

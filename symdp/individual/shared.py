@@ -16,13 +16,13 @@ from symdp.individual.plan import (
     DISTANCE_RATIO,
     NODE_LADDER,
     Plan,
-    log_payoff,
     plan_delta,
     plan_epsilon,
     replan_epsilon,
     tilt_grid,
 )
 from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
+from symdp.law.elementary import log_payoff
 
 CHUNK = 1 << 14  # records planned at once
 _SLAB = 1 << 13  # records of a group read at once

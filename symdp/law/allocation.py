@@ -15,6 +15,7 @@ from flint import arb, ctx
 from symdp.errors import AccuracyError
 from symdp.law.allocation_density import tabulate
 from symdp.law.allocation_lattice import LatticeAllocatedLaw, recurs
+from symdp.law.elementary import log_sum
 from symdp.law.likelihood_ratio import RatioLaw
 from symdp.law.log_density_table import LogDensityTable
 from symdp.law.loss import LossLaw
@@ -98,10 +99,10 @@ class AllocatedLaw(LossLaw):
         log_p = log_q + x if self._sign > 0 else log_q
         with np.errstate(divide="ignore"):
             gain = log_p + np.log(-np.expm1(np.minimum(-above, 0.0)))
-        log_delta = _log_total(gain)
+        log_delta = log_sum(gain)
         share = np.exp(gain - log_delta) if log_delta > -math.inf else np.zeros(gain.size)
-        complement = _log_total(log_p + np.minimum(-above, 0.0))
-        falling = _log_total(np.where(above > 0, log_p - above, -np.inf))
+        complement = log_sum(log_p + np.minimum(-above, 0.0))
+        falling = log_sum(np.where(above > 0, log_p - above, -np.inf))
         return log_delta, complement, float(share @ error), falling
 
     def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
@@ -254,11 +255,6 @@ class _Tabulated:
         place = float(x.mid())
         (log_p,), _ = self(np.asarray([place]))
         return arb(float(log_p)), int(self._sign) * x
-
-
-def _log_total(values: Array) -> float:
-    top = float(values.max())
-    return top + math.log(float(np.exp(values - top).sum())) if top > -math.inf else -math.inf
 
 
 def _domain(table: LogDensityTable, sign: float) -> tuple[float, float]:

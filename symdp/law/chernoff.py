@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from symdp.law.elementary import log_payoff
 from symdp.law.tilts import (
     Probe,
     Strip,
@@ -99,6 +100,5 @@ def log_bound(cgf: float, epsilon: float, tilt: float, distance: float, *, plain
     """Return the bound on log I of one tilt, so far from its strip's pole, raised by rounding."""
     terms = [cgf, -epsilon * tilt]
     if not plain:
-        # s log s − (1+s) log(1+s), written so that a large s does not cancel
-        terms += [-distance * math.log1p(1.0 / distance), -math.log1p(distance)]
+        terms.append(float(log_payoff(distance)))
     return math.fsum(terms) + _SLACK * math.fsum(abs(term) for term in terms)

@@ -8,9 +8,10 @@ e^x − 1 followed by a subtraction.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from symdp.law.step import Array
 
@@ -43,6 +44,35 @@ def distinct(values: Array) -> Array:
     keep = np.ones(rising.size, dtype=bool)
     np.not_equal(rising[1:], rising[:-1], out=keep[1:])
     return np.asarray(rising[keep])
+
+
+def log_sum(values: ArrayLike) -> float:
+    """Return log Σ e^v, added with more digits than a double has; −inf of nothing.
+
+    Examples
+    --------
+    >>> log_sum([-1000.0, -1000.0]) == -1000.0 + math.log(2.0), log_sum([])
+    (True, -inf)
+    """
+    given = np.asarray(values, dtype=np.float64).ravel()
+    top = float(given.max(initial=-np.inf))
+    if math.isinf(top):
+        return top
+    return top + math.log(float(np.exp(given - top).sum(dtype=np.longdouble)))
+
+
+def log_payoff(s: Any) -> Any:
+    """Return log of s^s/(1+s)^{1+s}, the largest value of (1 − e^{−x})⁺e^{−sx} [SPA (43)].
+
+    Written so that a large s does not cancel; 0 at s = 0.
+
+    Examples
+    --------
+    >>> float(log_payoff(1.0)) == -2.0 * math.log(2.0), log_payoff(np.array([0.0, 1e9])).round(6)
+    (True, array([  0.      , -21.723266]))
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(s > 0.0, -s * np.log1p(1.0 / np.asarray(s)) - np.log1p(s), 0.0)
 
 
 def exponential_remainder(x: Array) -> Array:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _ITERATIONS = 200  # of a bracketed Newton search
 _OUTWARD = 1.5  # largest step in the logarithm of the tilt: far tilts cost a law new nodes
 _RESOLUTION = 1e-13  # of the logarithm of the tilt: closer than this, rounding decides
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)  # what a golden section keeps of an interval
 _FAR = (0.9, 0.7, 0.45, 0.2, 0.05)  # of a strip's width
 _EDGE = 1e-3  # how closely the end of what can be evaluated is approached
 
@@ -155,6 +156,33 @@ def far_tilt(law: SumLaw, strip: Strip) -> float:
             continue
         return tilt
     raise AccuracyError("no positive tilt was found at which the CGF can be evaluated")
+
+
+def golden_section(
+    function: Callable[[float], float], low: float, high: float, steps: int
+) -> tuple[float, float]:
+    """Return where a function of one valley in (low, high) was found least, and that value.
+
+    Examples
+    --------
+    >>> place, value = golden_section(lambda x: (x - 1.0) ** 2, 0.0, 3.0, 40)
+    >>> abs(place - 1.0) < 1e-7, value < 1e-14
+    (True, True)
+    """
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    here, there = function(left), function(right)
+    best = min((here, left), (there, right))
+    for _ in range(steps):
+        if here < there:
+            high, right, there = right, left, here
+            left = high - _GOLDEN * (high - low)
+            here = function(left)
+        else:
+            low, left, here = left, right, there
+            right = low + _GOLDEN * (high - low)
+            there = function(right)
+        best = min(best, (here, left), (there, right))
+    return best[1], best[0]
 
 
 def log_one_minus_exp(x: float) -> float:

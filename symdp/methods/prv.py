@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from symdp.errors import AccuracyError, InputError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
+from symdp.law.elementary import log_payoff
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt
 from symdp.law.total import SumLaw
@@ -143,24 +144,17 @@ class Prv(FloatAccountant):
                 farthest = 0.9 * min(law.domain[1], 1e3)
                 tilt = min(2.0 ** (round(8.0 * math.log2(saddle.tilt)) / 8.0), farthest)
                 moments = saddle.log_leading
-            moments -= law.cgf(tilt) - tilt * epsilon + _log_largest(tilt)
+            moments -= law.cgf(tilt) - tilt * epsilon + float(log_payoff(tilt))
         if self.delta_error is not None:
             return tilt, math.log(self.delta_error)
         share = _LOG_ROUND * math.floor((min(moments, 0.0) + _MISSED) / _LOG_ROUND)
         return tilt, min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
 
 
-def _log_largest(tilt: float) -> float:
-    """Return log max_x (1 − e^{−x})e^{−tx} = t log t − (1+t) log(1+t)."""
-    if tilt == 0.0:
-        return 0.0
-    return -tilt * math.log1p(1.0 / tilt) - math.log1p(tilt)
-
-
 def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, float]:
     """Return log lower, log upper, and log of the rounding floor, of δ."""
     tilt, distance = mesh.tilt, mesh.distance
-    largest = math.exp(_log_largest(tilt))
+    largest = math.exp(float(log_payoff(tilt)))
     missed = math.exp(mesh.share) * largest
     moved = math.exp(min(tilt * distance, 300.0))
     floor = mesh.total.floor * largest

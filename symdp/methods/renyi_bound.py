@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from symdp.exact.answer import Answer
 from symdp.law.chernoff import log_bound
 from symdp.law.renyi_bound import RenyiBoundLaw
-from symdp.law.tilts import log_one_minus_exp
+from symdp.law.tilts import golden_section, log_one_minus_exp
 from symdp.law.total import SumLaw
 
 METHODS = ("contour", "renyi", "moments")  # the default, and the names that mean this bound
 _FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _SMALL = 1e-3  # of the tilt at which KL is bounded: K there keeps 12 digits
 _SLACK = 1e-9  # of KL, for the rounding of K at that tilt
 _REFINEMENTS = 40  # of a golden section: log t to 1e-8, where the bound is flat
@@ -76,11 +75,7 @@ def _least(bound: Callable[[float], float]) -> tuple[float, float]:
     if not math.isfinite(least):
         return 1.0, math.inf
     low, high = place - math.log(2.0), place + math.log(2.0)
-    for _ in range(_REFINEMENTS):
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        here, there = bound(math.exp(left)), bound(math.exp(right))
-        low, high = (low, right) if here <= there else (left, high)
-        value, at = min((here, left), (there, right))
-        if value < least:
-            least, place = value, at
+    closest, value = golden_section(lambda u: bound(math.exp(u)), low, high, _REFINEMENTS)
+    if value < least:
+        least, place = value, closest
     return math.exp(place), least

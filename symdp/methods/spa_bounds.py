@@ -12,6 +12,7 @@ import numpy as np
 from symdp.errors import AccuracyError, InputError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
+from symdp.law.elementary import log_payoff
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, delta_from_strip
 from symdp.method_options import TILT
@@ -121,7 +122,8 @@ def log_interval(
         count=1,
     )
     front = float(law.log_transform(np.asarray([tilt]), epsilon)[0])
-    log_error = math.log(2.0 * steps.berry_esseen) + _log_largest_payoff(strip, distance)
+    largest = 0.0 if strip is Strip.MIDDLE else float(log_payoff(distance))
+    log_error = math.log(2.0 * steps.berry_esseen) + largest
     log_centre = log_factor + math.log(integrals[0]) if integrals[0] > 0 else -math.inf
     top = max(log_centre, log_error)
     centre, error = math.exp(log_centre - top), math.exp(log_error - top)
@@ -130,12 +132,6 @@ def log_interval(
     least = centre - error
     lower = front + top + math.log(least) - slack if least > _SLACK * centre else -math.inf
     return lower, upper, front + log_error
-
-
-def _log_largest_payoff(strip: Strip, s: float) -> float:
-    if strip is Strip.MIDDLE:
-        return 0.0
-    return -s * math.log1p(1.0 / s) - math.log1p(s)
 
 
 def _best_interval(law: SumLaw, epsilon: float, strip: Strip) -> tuple[float, float]:

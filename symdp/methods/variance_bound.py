@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,13 @@ from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
 from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip, log_add_exp
+from symdp.law.tilts import Strip, golden_section, log_add_exp
 from symdp.methods.moments import Moments
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
 _SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)  # section of the search
 _NEAR = 0.05  # standard deviations: the saddle point only begins the search
 _WIDTHS = (0.25, 3.0)  # of the saddle point's tilt, where the best one is looked for
 _OUTER, _INNER = 16, 20  # sections of the two searches: any place gives a bound
@@ -48,7 +46,7 @@ class VarianceBound(FloatAccountant):
         best = Moments().log_delta(law, epsilon).log_delta
         saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=_NEAR)
         if saddle is not None:
-            least = _least(
+            _, least = golden_section(
                 lambda u: log_parabola_bound(law, epsilon, math.exp(u)),
                 math.log(_WIDTHS[0] * saddle.tilt),
                 math.log(_WIDTHS[1] * saddle.tilt),
@@ -88,24 +86,5 @@ def log_parabola_bound(law: SumLaw, epsilon: float, tilt: float) -> float:
         payoff = math.log(-math.expm1(-x)) - tilt * x
         return payoff - 2.0 * math.log(2.0 * half) + math.log(variance + (gap + a) ** 2)
 
-    least = _least(above, 0.0, 1.0, _INNER)
+    _, least = golden_section(above, 0.0, 1.0, _INNER)
     return least + value - epsilon * tilt + _SLACK * (1.0 + abs(value) + abs(epsilon * tilt))
-
-
-def _least(function: Callable[[float], float], low: float, high: float, steps: int) -> float:
-    """Return the least value met as a golden section closes in on a valley in (low, high)."""
-    left = high - _GOLDEN * (high - low)
-    right = low + _GOLDEN * (high - low)
-    here, there = function(left), function(right)
-    best = min(here, there)
-    for _ in range(steps):
-        if here < there:
-            high, right, there = right, left, here
-            left = high - _GOLDEN * (high - low)
-            here = function(left)
-        else:
-            low, left, here = left, right, there
-            right = low + _GOLDEN * (high - low)
-            there = function(right)
-        best = min(best, here, there)
-    return best

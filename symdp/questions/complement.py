@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.law.tilts import log_one_minus_exp
+from symdp.law.tilts import golden_section, log_one_minus_exp
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,7 +158,8 @@ class Complement:
         spread = any(law.is_spread for law in self._laws)
         place = maximum(score, left, right)
         if not spread:
-            _golden_section(score, max(left, place - _KINK), min(right, place + _KINK))
+            near = max(left, place - _KINK), min(right, place + _KINK)
+            golden_section(lambda epsilon: -score(epsilon), *near, _NARROWINGS)
 
     def _ends(self) -> tuple[float, float]:
         """Return the range of the loss: beyond it, 1 − δ(ε) is constant, or e^ε times that."""
@@ -198,19 +199,6 @@ def _log_line(epsilon: float, log_complement: float, log_alpha: float) -> float:
     if over < 0.0:
         return log_complement + log_one_minus_exp(over)
     return _NEVER * (1.0 + min(over, -_NEVER))
-
-
-def _golden_section(function: Callable[[float], float], low: float, high: float) -> None:
-    """Narrow a maximum down to rounding: parabolas do not find a kink."""
-    share = 0.5 * (math.sqrt(5.0) - 1.0)
-    for _ in range(_NARROWINGS):
-        inner = high - share * (high - low), low + share * (high - low)
-        if function(inner[0]) < function(inner[1]):
-            low = inner[0]
-        else:
-            high = inner[1]
-    function(low)
-    function(high)
 
 
 def maximum(function: Callable[[float], float], low: float, high: float) -> float:

@@ -23,8 +23,9 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, TOLERABLE
 from symdp.exact.measure.measure import Measure, Window, add, loss_measure
-from symdp.exact.measure.total_density import Direct, TotalDensity, log_sum
+from symdp.exact.measure.total_density import Direct, TotalDensity
 from symdp.exact.single_step import log_profile
+from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.saddle_point import saddle_point
 from symdp.law.step import Array

@@ -18,6 +18,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EQUAL, NEGLIGIBLE, ROUNDING, TOLERABLE
 from symdp.exact.measure.measure import Measure
+from symdp.law.elementary import log_sum
 from symdp.law.step import Array
 from symdp.law.tilts import log_one_minus_exp
 from symdp.law.total import SumLaw
@@ -108,11 +109,3 @@ class TotalDensity:
             return False
         last = float(density(density.edges[-1:])[0])
         return not (density.ends[1] > epsilon and last < gain - 0.8 * NEGLIGIBLE)
-
-
-def log_sum(values: Array) -> float:
-    """Return the log of the sum of e^value, added without rounding."""
-    top = float(values.max(initial=-np.inf))
-    if top == -math.inf:
-        return top
-    return top + math.log(math.fsum(np.exp(values - top).tolist()))

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 from flint import arb
 
-from symdp.exact.finite_sum import Atoms, atoms_of, log_total, united
+from symdp.exact.finite_sum import Atoms, atoms_of, united
+from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array, Step
 from symdp.law.total import SumLaw
@@ -51,12 +52,12 @@ def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
         return None
     _, index, first, (loss, log_mass) = best
     part, count = law.parts[index]
-    whole = log_total(log_mass)
+    whole = log_sum(log_mass)
     sides = [
         _law_of(part, loss[:first], log_mass[:first]),
         _law_of(part, loss[first:], log_mass[first:]),
     ]
-    logs = [log_total(log_mass[:first]) - whole, log_total(log_mass[first:]) - whole]
+    logs = [log_sum(log_mass[:first]) - whole, log_sum(log_mass[first:]) - whole]
     logs[0] = math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0]
     others = [pair for k, pair in enumerate(law.parts) if k != index]
     finite = math.log1p(-part.mass_at_infinity) * count
@@ -106,7 +107,7 @@ def _valley(height: Array) -> tuple[float, int]:
 
 def _law_of(part: LossLaw, loss: Array, log_mass: Array) -> LossLaw:
     """Return the law of a step whose loss is one of some values."""
-    log_mass = log_mass - log_total(log_mass)
+    log_mass = log_mass - log_sum(log_mass)
     balls = zip(np.exp(log_mass).tolist(), loss.tolist(), strict=True)
     step = Step(
         part.step.name,

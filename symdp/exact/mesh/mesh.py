@@ -18,12 +18,12 @@ from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, SAFETY, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.base import outside_range
 from symdp.exact.error_bars import exact_answer, margin
-from symdp.exact.finite_sum import log_total
-from symdp.exact.line import Line, StripValue, log_payoff_bound
+from symdp.exact.line import Line, StripValue
 from symdp.exact.mesh.frequencies import mesh_line, mesh_value, predicted_error
 from symdp.exact.mesh.large_losses import conditioned
 from symdp.exact.shared_lines import HALF_CELL, shared_line
 from symdp.exact.strips import answer_from_strips, line_tilt
+from symdp.law.elementary import log_payoff, log_sum
 from symdp.law.tilts import Strip, log_one_minus_exp
 from symdp.law.total import SumLaw
 
@@ -124,7 +124,7 @@ def _summed(terms: list[tuple[float, SumLaw]], epsilon: float, depth: int) -> An
     for done, place in enumerate(order.tolist()):
         weight, law = terms[place]
         if bounds[place] < total - NEGLIGIBLE:
-            left = _log_sum(bounds[order[done:]].tolist())
+            left = log_sum(bounds[order[done:]])
             error = float(np.logaddexp(error, left))
             break
         answer = outside_range(law, epsilon)
@@ -143,7 +143,7 @@ def _summed(terms: list[tuple[float, SumLaw]], epsilon: float, depth: int) -> An
         error = float(np.logaddexp(error, gains[-1] + math.log(math.expm1(min(half, 700.0)))))
         if answer.slope is not None:
             slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))
-        total = _log_sum(gains)
+        total = log_sum(gains)
     if total == -math.inf:
         return None
     relative = math.exp(min(error - total, 0.0)) / SAFETY
@@ -159,9 +159,5 @@ def _log_bound(law: SumLaw, epsilon: float) -> float:
     if epsilon <= lower or epsilon <= law.mean:
         return 0.0
     tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
-    bound = law.log_transform(tilts, epsilon) + log_payoff_bound(tilts)
+    bound = law.log_transform(tilts, epsilon) + log_payoff(tilts)
     return min(0.0, float(bound.min()))
-
-
-def _log_sum(values: list[float]) -> float:
-    return log_total(np.asarray(values))
