@@ -143,8 +143,8 @@ def test_thousands_of_distinct_steps_on_one_lattice_agree_with_their_sum():
     assert found.log_upper - found.log_lower < 1e-12
 
 
-def test_silence_finds_the_narrowest_return():
-    """10¹² steps on a lattice come back in peaks of a millionth of the distance between samples."""
+def test_the_tail_bound_finds_the_narrowest_recurrence():
+    """10¹² steps on a lattice recur in peaks of a millionth of the distance between samples."""
     steps = [(RESPONSE(epsilon_0=1), 10**12), (GAUSSIAN(sigma=1), 3)]
     law = compose(steps).law("remove")
     rest = Tail(law, 1e-6).beyond(1e-4)

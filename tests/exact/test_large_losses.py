@@ -61,7 +61,7 @@ def test_few_steps_against_proofs(rate, count, epsilon):
 
 @pytest.mark.slow_cases("100")
 @pytest.mark.parametrize("count", [20, 100])
-def test_many_steps_against_one_jump(count):
+def test_many_steps_against_one_large_loss(count):
     """Far out one loss alone makes δ: n P(L > ε) and what the others add to it, about n E L²."""
     steps = compose(sampled("1/1000"), count)
     epsilon = 2.0
@@ -82,7 +82,7 @@ def test_many_steps_against_one_jump(count):
 
 
 @pytest.mark.slow
-def test_delta_falls_across_the_valley():
+def test_delta_falls_between_one_and_two_large_losses():
     steps = compose(sampled("1/1000"), 10)
     values = [steps.delta(e, direction="remove") for e in (0.3, 0.5, 0.8, 1.3)]
     for near, far in itertools.pairwise(values):

@@ -1,4 +1,4 @@
-"""Losses on single values off any lattice: sampled integer noise, above all."""
+"""Atoms off any lattice, whose |φ| recurs at high frequencies: sampled integer noise above all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUESTIONS = {
 
 @pytest.mark.slow_cases("between two recurrences")
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_few_steps_agree_with_every_sum_in_balls(name):
+def test_few_steps_agree_with_proofs(name):
     steps, deviations, direction = QUESTIONS[name]
     epsilon = epsilon_at(steps, deviations, direction)
     assert_certified(steps, epsilon, direction, accuracy=1e-7, width=1e-6)
@@ -54,8 +54,8 @@ def test_losses_far_out_do_not_round_those_about_zero():
     assert found.log_lower < float(ball.log()) < found.log_upper
 
 
-def test_every_sum_in_balls_is_the_sum_over_all_tuples():
-    """The two halves of the proof, and of the accountant, against no halves at all."""
+def test_the_proof_and_the_answer_are_the_sum_over_all_tuples():
+    """Both against every tuple of losses."""
     mechanism = mechanisms.discrete_laplace(b="1/2").subsample("poisson", "1/3")
     epsilon, q = 0.7, 1 / 3
     reach = range(-25, 26)
@@ -118,7 +118,7 @@ def test_a_rare_large_loss_on_single_values(name):
     assert found.relative_error < 1e-2
 
 
-def test_what_lies_on_a_lattice_is_seen_to():
+def test_what_lies_on_a_lattice_is_found_to():
     for mechanism in (
         mechanisms.discrete_laplace(b=2),
         mechanisms.randomized_response(epsilon_0=1),
