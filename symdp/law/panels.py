@@ -18,14 +18,8 @@ from numpy.typing import NDArray
 from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
 from symdp.law.elementary import distinct
-from symdp.law.outline import (
-    NEGLIGIBLE,
-    Outline,
-    apart,
-    first_edges,
-    tilted,
-    tilted_log_density,
-)
+from symdp.law.first_panels import apart, first_edges
+from symdp.law.outline import NEGLIGIBLE, Outline, tilted, tilted_log_density
 from symdp.law.step import Array, RealFunction, SmoothPiece
 from symdp.law.step import Index as Index  # noqa: PLC0414  # others import it from here
 
