@@ -43,9 +43,6 @@ class LogOnePlus(sp.Function):  # type: ignore[misc]
 
     nargs = 1
 
-    def _eval_rewrite_as_log(self, argument: sp.Expr, **_hints: object) -> sp.Expr:
-        return sp.log(1 + argument)
-
 
 class LogRatio(sp.Function):  # type: ignore[misc]
     """log(a/b) of two polynomials, with the arguments a − b (expanded), a, b.
@@ -54,11 +51,6 @@ class LogRatio(sp.Function):  # type: ignore[misc]
     """
 
     nargs = 3
-
-    def _eval_rewrite_as_log(
-        self, _difference: sp.Expr, a: sp.Expr, b: sp.Expr, **_hints: object
-    ) -> sp.Expr:
-        return sp.log(a / b)
 
 
 class ExpMinusOne(sp.Function):  # type: ignore[misc]
@@ -75,17 +67,11 @@ class LogGamma(sp.Function):  # type: ignore[misc]
 
     nargs = 1
 
-    def _eval_rewrite_as_log(self, x: sp.Expr, **_hints: object) -> sp.Expr:
-        return sp.log(sp.gamma(x))
-
 
 class LogBesselK(sp.Function):  # type: ignore[misc]
     """log K_ν(x) for x > 0, beyond the range in which K_ν(x) itself is a double."""
 
     nargs = 2
-
-    def _eval_rewrite_as_log(self, order: sp.Expr, x: sp.Expr, **_hints: object) -> sp.Expr:
-        return sp.log(sp.besselk(order, x))
 
 
 class LogBesselI(sp.Function):  # type: ignore[misc]
@@ -93,17 +79,11 @@ class LogBesselI(sp.Function):  # type: ignore[misc]
 
     nargs = 2
 
-    def _eval_rewrite_as_log(self, order: sp.Expr, x: sp.Expr, **_hints: object) -> sp.Expr:
-        return sp.log(sp.besseli(order, x))
-
 
 class LogErfDifference(sp.Function):  # type: ignore[misc]
     """log(erf(m + h) − erf(m − h)), where both values of erf may be 1 in doubles."""
 
     nargs = 2
-
-    def _eval_rewrite_as_log(self, middle: sp.Expr, half: sp.Expr, **_hints: object) -> sp.Expr:
-        return sp.log(sp.erf(middle + half) - sp.erf(middle - half))
 
 
 def recognise_log_sum_exp(expression: sp.Expr) -> sp.Expr:

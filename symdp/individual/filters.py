@@ -6,7 +6,6 @@ exceed the budget fixed at the start.  Bounds may depend on all outputs so far.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -278,25 +277,10 @@ class GaussianFilter(Filter):
         }
 
 
-def budget_of(
-    budget: float | str | Fraction | None, epsilon: float | str | None, delta: float | str | None
-) -> float:
-    """Return B as given, or the largest B with G_B(ε) ≤ δ, rounded down.
-
-    Examples
-    --------
-    >>> round(budget_of(None, 0.5, 1e-5), 8)
-    0.14221056
-    """
-    exact = exact_budget(budget, epsilon, delta)
-    found = double_up(exact)
-    return found if Fraction(found) == exact else math.nextafter(found, 0.0)
-
-
 def exact_budget(
     budget: float | str | Fraction | None, epsilon: float | str | None, delta: float | str | None
 ) -> Fraction:
-    """Return the same exactly.
+    """Return B as given, exactly, or the largest B with G_B(ε) ≤ δ, rounded down.
 
     >>> exact_budget(0.1, None, None)
     Fraction(1, 10)

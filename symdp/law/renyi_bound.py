@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 _SMALL, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are judged, to start from
 
 
-def is_curve(mechanism: Mechanism) -> bool:
-    """Return whether a step is known by its Rényi curve alone."""
-    return isinstance(mechanism.source, RenyiCurve)
-
-
 @lru_cache(maxsize=4096)
 def curve_transform(mechanism: Mechanism) -> Callable[[float], float]:
     """Return t ↦ t D_{1+t} of a step's Rényi curve, inf where it gives no bound.

@@ -56,11 +56,6 @@ class Results:
     checks: list[Check] = field(default_factory=list)
 
     @property
-    def violated(self) -> bool:
-        """Whether some proved bound is on the wrong side of the truth."""
-        return any(c.broken for c in self.checks)
-
-    @property
     def best(self) -> Guarantee | None:
         """The exact answer; None where there is none."""
         return next((a for a in self.answers if a.method == "contour"), None)
