@@ -23,6 +23,7 @@ _PER_SHARE = 24  # of cells: the inverse of the share of the mass that no layer 
 _GAP_BITS = 24  # above the last bit, beside a kink
 _SCAN = 12  # powers of two up and down, at which mass is looked for
 _MOST_PANELS = 1000  # tried in all
+_MOST_INTEGERS = 10_000  # with a mass
 
 Asked = Sequence[tuple[Fraction, float, Fraction]]
 
@@ -200,7 +201,7 @@ class Layout:
 
     def _density(self, x: Fraction, y: Fraction, tilt: Fraction) -> Fraction | None:
         try:
-            return Fraction(self.step.density(self._piece(x, y)[0], tilt))
+            return Fraction(self.step.density(self._piece(x, y)[0], tilt), checker.ONE)
         except checker.Refused:
             return None
 
@@ -216,7 +217,7 @@ def integers_with_mass(told: dict[str, Any], swapped: bool, log_least: float) ->
         k = 0
         while step.logs(checker.real(Fraction(sign * k)))[0].hi > log_least * checker.ONE:
             k += 1
-            if k > checker.MOST_NODES:
+            if k > _MOST_INTEGERS:
                 raise AccuracyError("no certificate: too many integers have a mass")
         ends.append(str(sign * k))
     return ends

@@ -232,6 +232,7 @@ def _plan(told: Told, swapped: bool, epsilon: Fraction, digits: int) -> _Plan:
 def _witness(told: Told, swapped: bool, plan: _Plan) -> dict[str, Any]:
     """Return the witness of one direction, each step's part made by its kind."""
     checker.set_units(plan.bits, REACH)
+    checker.LEFT = math.inf  # looking for panels is not checking
     if all(pair.is_discrete for pair, _ in plan.pairs):
         return _on_lattice(told, swapped, plan)
     if any(pair.is_discrete for pair, _ in plan.pairs):
@@ -248,7 +249,7 @@ def _on_lattice(told: Told, swapped: bool, plan: _Plan) -> dict[str, Any]:
     terms = math.ceil(plan.period / spacing)
     hints = []
     for (pair, _), one in zip(plan.pairs, told.steps, strict=True):
-        hint = {"scale": str(plan.scale(pair)), "range": ["0", str(len(one["laws"][0]) - 1)]}
+        hint: dict[str, Any] = {"scale": str(plan.scale(pair))}
         if pair.support.kind == "integers":
             hint["range"] = integers_with_mass(one, swapped, plan.log_mass - LN10)
         origin = find_lattice([(pair, 1)])

@@ -238,10 +238,13 @@ def certified():
         (("steps", 0, "laws", 0), "x.__class__"),
         (("steps", 0, "laws", 0), "open('x')"),
         (("steps", 0, "laws", 0), "+".join(["x"] * 1900)),
+        (("steps", 0, "laws", 0), "((1e9999**64)**64)**64"),
+        (("steps", 0, "laws", 0), "(x + 1e300)**64**x"),
+        (("steps", 0, "laws", 0), "exp(-x**2/50, 2)"),
         (("steps", 0, "support", 0), "0"),
         (("steps", 0, "p", 0), "1/2"),
     ],
-    ids=range(17),
+    ids=range(20),
 )
 def test_a_changed_field_is_refused(place, text, certified):
     if place[1:] == ("direction",):
@@ -263,10 +266,33 @@ def test_a_box_outside_of_the_panels_is_refused(certified):
 def test_very_long_lists_are_refused_at_once(key, certified):
     other = copy.deepcopy(certified)
     hint = other["witness"]["remove"]["steps"][0]
-    hint[key] = hint[key] * 20_000
+    hint[key] = hint[key] * (200_000 // len(json.dumps(hint[key])) + 1)
     start = time.process_time()
     assert not accepted(other)
     assert time.process_time() - start < 10
+
+
+@pytest.mark.slow
+def test_work_is_counted_whatever_a_file_asks(certified):
+    """Many bits, panels and terms at once: refused after some seconds."""
+    other = copy.deepcopy(certified)
+    other["steps"][0]["laws"][0] = "+".join(["exp(-x**2/50)/(5*(2*pi)**(1/2))/60"] * 60)
+    other["witness"]["bits"] = "2048"
+    hint = other["witness"]["remove"]["steps"][0]
+    hint["panels"] = [[str(Fraction(k, 10)) for k in range(-500, 500)]]
+    start = time.process_time()
+    with pytest.raises(checker.Refused, match="too much work"):
+        checker.check(other)
+    assert time.process_time() - start < 30
+
+
+def test_no_point_counts_twice():
+    """An index below 0 would be one from the end of a list: a list has all of its points."""
+    other = made("coin")
+    other["witness"]["remove"]["steps"][0]["range"] = ["-1", "1"]
+    assert accepted(other)
+    other["steps"][0]["laws"] = ["01", "10"]
+    assert not accepted(other)
 
 
 def test_a_layer_above_the_density_is_refused(certified):
