@@ -30,8 +30,7 @@ class Malformed(Refused):
     """What is no certificate at all."""
 
 def need(proved, what, error=Refused):
-    if not proved:
-        raise error(what)
+    if not proved: raise error(what)
 
 def spend(bits, numbers=1):
     global LEFT
@@ -70,8 +69,7 @@ def exp_of(x):
     x = max(x, -(2 * P + 200) * ONE)  # there the ends are 0 and 1 unit
     k, r = divmod(x << GUARD, LN2)  # x = k log 2 + r, r to 2|k| + 1 < 2^19 units
     result, left, right = sum(powers(r >> 8)), max(k - GUARD, 0), max(GUARD - k, 0)
-    for _ in range(8):  # squaring makes the error of a number below 2 at most fourfold
-        result = result * result >> W
+    for _ in range(8): result = result * result >> W  # of a number below 2: errors fourfold
     low, high = result - (1 << 32), result + (1 << 32)  # (2^11 + 2^10) 4^8 < 2^32
     return max(0, low << left >> right), (high << left >> right) + 1
 
@@ -82,8 +80,7 @@ def log_of(x):
     spend(W, 16)
     e = x.bit_length() - 1
     m = x << (W - e) if W >= e else x >> (e - W)  # in [1, 2), to a unit
-    for _ in range(4):
-        m = isqrt(m << W)  # in [1, 1.05): its logarithm is a sixteenth of that of the first
+    for _ in range(4): m = isqrt(m << W)  # in [1, 1.05): a sixteenth of its log
     y = ((m - (1 << W)) << W) // (m + (1 << W))
     square, result, power, odd = y * y >> W, 0, y, 1
     while power:  # y < 2^-5: fewer than 2^8 terms, of which every one loses < 3 units
@@ -114,9 +111,7 @@ def raised(a, n):
 
 class Real:
     """All numbers between lo/2^P and hi/2^P."""
-    def __init__(self, lo, hi):
-        self.lo, self.hi = lo, hi
-        spend(max(-lo, hi).bit_length())
+    def __init__(self, lo, hi): self.lo, self.hi = lo, hi; spend(max(-lo, hi).bit_length())
     def __neg__(self): return Real(-self.hi, -self.lo)
     def exp(self): return Real(exp_of(self.lo)[0], exp_of(self.hi)[1])
     def log(self): return Real(log_of(self.lo)[0], log_of(self.hi)[1])
@@ -132,8 +127,7 @@ class Real:
 
 def real(x):
     """Return a rational number as the interval around it."""
-    if isinstance(x, Real):
-        return x
+    if isinstance(x, Real): return x
     n, d = x.numerator << P, x.denominator
     return Real(n // d, -(-n // d))
 
@@ -150,12 +144,10 @@ def slope_of_erf(): return (PI.log() * Fraction(-1, 2)).exp() * 2  # 2/sqrt(pi)
 
 def erf_of(x):
     """Enclose erf: 2/sqrt(pi) exp(-x^2) (x + 2x^3/3 + 4x^5/15 + ...), terms of one sign."""
-    if x < 0:
-        return -erf_of(-x)
+    if x < 0: return -erf_of(-x)
     square, result, term, i = point(x) * point(x), point(x), point(x), 3
     outside = (-square).exp()
-    if outside.hi <= 2:  # 1 - erf(x) < exp(-x^2)
-        return Real(ONE - 2, ONE)
+    if outside.hi <= 2: return Real(ONE - 2, ONE)  # 1 - erf(x) < exp(-x^2)
     while term.hi > 2 or 4 * square.hi > i * ONE:  # then terms fall by halves: the rest is < term
         term = term * square * Fraction(2, i)
         result, i = result + term, i + 2
@@ -210,8 +202,7 @@ def constant(u): return Jet([real(u), *[point(0)] * (PARTS - 1)])
 
 def inverse_parts(u):  # u v = 1
     v = [u[0].inverse()]
-    for k in range(1, PARTS):
-        v.append(-(v[0] * dot(u[1 : k + 1], v[::-1])))
+    for k in range(1, PARTS): v.append(-(v[0] * dot(u[1 : k + 1], v[::-1])))
     return v
 
 def chained(u, slope, first):  # v' = slope u'; without a slope, v' = v u'
@@ -254,12 +245,9 @@ def lifted(u): return real(u) if isinstance(u, Fraction) else u
 def value(tree, x):
     """Evaluate a formula at x: rational numbers stay exact as long as they are short."""
     op = type(getattr(tree, "op", None))
-    if hasattr(tree, "known"):
-        return tree.known
-    if isinstance(tree, ast.Name) and tree.id in ("x", "pi"):
-        return x if tree.id == "x" else PI
-    if op in (ast.USub, ast.UAdd):
-        return value(tree.operand, x) * (-1 if op is ast.USub else 1)
+    if hasattr(tree, "known"): return tree.known
+    if getattr(tree, "id", None) in ("x", "pi"): return x if tree.id == "x" else PI
+    if op in (ast.USub, ast.UAdd): return value(tree.operand, x) * (-1 if op is ast.USub else 1)
     if isinstance(tree, ast.Call):
         return getattr(lifted(value(tree.args[0], x)), tree.func.id.lower())()
     need(op in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow), "a formula: what is unknown")
@@ -267,13 +255,10 @@ def value(tree, x):
     if op is ast.Pow:
         if not isinstance(b, Fraction) or b.denominator > 1 or abs(b) > 64:
             return lifted(b * log_value(tree.left, x)).exp()
-        for _ in range(abs(int(b))):
-            result = result * a
+        for _ in range(abs(int(b))): result = result * a
         result = inverted(result) if b < 0 else result
-    elif op in (ast.Mult, ast.Div):
-        result = a * (b if op is ast.Mult else inverted(b))
-    else:
-        result = a + (b if op is ast.Add else -b)
+    elif op in (ast.Mult, ast.Div): result = a * (b if op is ast.Mult else inverted(b))
+    else: result = a + (b if op is ast.Add else -b)
     long = isinstance(result, Fraction) and result.numerator**2 + result.denominator**2 > 1 << 4000
     return real(result) if long else result
 
@@ -287,10 +272,8 @@ def log_value(tree, x):
         if op in (ast.Mult, ast.Div, ast.Add):
             u, v = log_value(tree.left, x), log_value(tree.right, x)
             return log_sum([u, v]) if op is ast.Add else u + (v if op is ast.Mult else -v)
-        if op is ast.Pow:
-            return value(tree.right, x) * log_value(tree.left, x)
-        if isinstance(tree, ast.Call) and tree.func.id == "exp":
-            return value(tree.args[0], x)
+        if op is ast.Pow: return value(tree.right, x) * log_value(tree.left, x)
+        if isinstance(tree, ast.Call) and tree.func.id == "exp": return value(tree.args[0], x)
     except Refused:  # a part may be 0, or negative
         pass
     return lifted(value(tree, x)).log()
@@ -322,8 +305,8 @@ class Step:
         self.gap = self.order = 0
         self.nodes, self.panels, self.cells, self.layers = [], [], [], []
         if support in ("points", "integers"):  # a node is a point
-            kind, is_list = (list, True) if support == "points" else (str, False)
-            need(all(isinstance(law, kind) for law in laws), f"{support}: other laws", Malformed)
+            is_list = support == "points"
+            need(all(isinstance(law, list) == is_list for law in laws), "laws: lists?", Malformed)
             ends = ("0", str(max(map(len, laws)) - 1)) if is_list else listed(hint, "range", 2)
             first, last = (int(number(k, "range")) for k in ends)
             for k in range(first, last + 1):
@@ -344,9 +327,8 @@ class Step:
             self.gap, terms = max(self.gap, gap.size()), [v * t for v, (t, _) in zip(terms, rule)]
         self.panels, spans = self.pieces(hint, "panels", [ends])
         self.cells, self.layers = self.pieces(hint, "cells", spans)[0], listed(hint, "layers")
-        for middle, radius, _, _ in self.panels:
-            for t, w in rule:
-                self.nodes.append((real(w * radius), *self.logs(real(middle + radius * t))))
+        self.nodes = [(real(w * radius), *self.logs(real(middle + radius * t)))
+                      for middle, radius, _, _ in self.panels for t, w in rule]
 
     def pieces(self, hint, key, spans):
         """Return intervals between neighbours of rising lists within spans, and the lists."""
@@ -422,8 +404,7 @@ class Step:
             v = point((height * width).lo // 2)
             sinc = 1 + v * v * (v * v * Fraction(1, 20) + -1) * Fraction(1, 6)
             sinc = sinc if v.hi <= 2 * ONE else v.inverse()
-            result = result + point(c) * width * (1 + -sinc)
-            used[i:j] = [d + c for d in used[i:j]]
+            result, used[i:j] = result + point(c) * width * (1 + -sinc), [d + c for d in used[i:j]]
         for c, cell in zip(used, self.cells):
             need(c <= self.density(cell, tilt), "a layer is higher than the density")
         return result
