@@ -134,7 +134,9 @@ def is_true(told):
             support = {"points": list(range(len(lists[0])))}
         else:
             mixtures = [texts[0] for texts in mixtures]
-        if isinstance(support, dict):
+        if support == "integers":
+            support = '"integers"'
+        elif isinstance(support, dict):
             support = "{ points = " + str(support["points"]) + " }"
         else:
             far = {
