@@ -9,6 +9,7 @@
 #             own, into docs/; half an hour
 # make integrations  the tests of the adapters beside Opacus, dp-accounting and Flower, in an
 #             environment of their own
+# make dist   a wheel in dist/, installed and checked in an environment of its own
 # make clean  removes what the others made
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ SOURCES := symdp tests examples benchmarks
 # Tests start many processes, which would compile the package anew where no compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test slow lint docs figures bench integrations clean
+.PHONY: run test slow lint docs figures bench integrations dist clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
@@ -53,6 +54,13 @@ bench: $(BENCH)/.installed
 
 integrations: $(INTEGRATIONS)/.installed
 	$(INTEGRATIONS)/bin/python -m pytest tests/adapters
+
+dist:
+	rm -rf dist out/clean
+	$(PYTHON) $(PIP) wheel --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv out/clean
+	out/clean/bin/python $(PIP) install dist/symdp-*.whl
+	out/clean/bin/python -I .ci/check_wheel.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(INTEGRATIONS) out docs/derivations docs/examples build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
