@@ -30,7 +30,7 @@ _SECONDS, _FOR_CHECK = 4.0, 10.0  # of work, for the table and the reading each,
 _MOST_TERMS = 40  # of one M: its powers have far more
 _MOST_POWER = 12  # of a sum that is multiplied out
 # What SymPy and the table raise about an integrand that they cannot read.
-_REFUSALS = (InputError, ArithmeticError, TypeError, ValueError, AttributeError)
+REFUSALS = (InputError, ArithmeticError, TypeError, ValueError, AttributeError)
 
 Polynomial = tuple[sp.Expr, ...]  # coefficients from the constant one up
 _Factors = tuple[tuple[sp.Expr, int], ...]  # poles and orders
@@ -92,7 +92,7 @@ def exponential_sum(pair: Pair) -> ExponentialSum | None:
     True
     """
     instance(pair, Pair, "it is no pair: give mechanism.pair()")
-    with suppress(NoClosedForm, *_REFUSALS):
+    with suppress(NoClosedForm, *REFUSALS):
         found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
         if found is None or found[1].free_symbols - {found[0]} or found[1].has(sp.Float):
             return None
@@ -262,7 +262,9 @@ def _collected(parts: Iterable[_Part], poles: _Factors) -> tuple[Term, ...]:
 
 
 def _by_rate(term: Term) -> tuple[float, object]:
-    return float(term.rate), sp.default_sort_key(term.rate)
+    # Of rates in parameters the least number of signs decides: below zero first, where it is known.
+    size = float(term.rate) if term.rate.is_number else float(not term.rate.is_negative)
+    return size, sp.default_sort_key(term.rate)
 
 
 def _without_zeros(polynomial: Polynomial) -> Polynomial:

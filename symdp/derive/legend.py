@@ -80,6 +80,12 @@ _OWN = {
         "R_j": "their rational factors",
         "p": "the poles that lie left of the line",
         "Res": "the residue",
+        "b_k": "the exponent of the k-th term of M^n: e^{b_k t}",
+        "r_j": "the residues at t = 0 and t = −1",
+        "g_k": "a function whose series at w = 0 gives the residue at the pole of M",
+        "w": "the distance from that pole",
+        "k": "the number of the term, 0 to n",
+        "C": "the binomial coefficient",
     },
     "epoch": {
         "W": "the likelihood ratio P/Q of one step",

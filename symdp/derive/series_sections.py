@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ import sympy as sp
 
 from symdp.derive import series
 from symdp.derive.asymptotics import LEVEL, PLACE
-from symdp.derive.exponential_sum import read_exponential_sum
+from symdp.derive.exponential_sum import REFUSALS, read_exponential_sum
 from symdp.derive.records import COUNT, EPSILON
+from symdp.derive.residue_lines import residue_lines
 from symdp.derive.section import Line, Section, equation, sentence
 from symdp.derive.signs import random_values
 from symdp.emit.layout import layout
@@ -293,6 +295,12 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
         return
     t = layout(tilt)
     yield equation(read("M({})", t), moment)
+    with suppress(*REFUSALS):
+        found = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        explicit = [] if found is None else list(residue_lines(found, d.mass_at_infinity))
+        if explicit:
+            yield from explicit
+            return
     yield equation(read("M({})^n", t), read("∑_b R_b({})e^{b{}}", t, t))
     pole = read("“Res”_{{} = p} R_b({})e^{(b − ε)·{}}/({}·(1 + {}))", t, t, t, t, t)
     yield equation("δ(ε)", row(*read("δ_∞ + ∑_{b > ε} ∑_p").parts, pole))

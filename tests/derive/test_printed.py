@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 from printed_formula import value
+from scipy.integrate import quad
 
 import symdp
 from symdp.cli.symbols import declared
-from symdp.derive import derive
+from symdp.derive import derive, derive_epoch
 from symdp.derive.section import token
 
 mp = mpmath.mp
@@ -272,3 +275,128 @@ def test_a_legend_names_exactly_the_symbols_of_its_section(pages):
                 base = re.match(r"[^\W\d_₀-₉₋₊]+", label)
                 assert told & {label, f"{base.group() if base else label}_j"}, label
             assert len(told) == len(section.legend)
+
+
+def case_of(page: Page, left: str, **names: object) -> object:
+    """What a line comes to whose cases ask for k = 0 or k = n."""
+    cases, _ = page.lines[left]
+    known = page.numbers | names
+    for case in cases:
+        formula, _, condition = case.partition("  if ")
+        if condition:
+            first, last = condition.split(" = ")
+            if value(first, known) != value(last, known):
+                continue
+        return value(formula.replace("otherwise", "").strip(), known)
+    raise AssertionError(left)
+
+
+@pytest.mark.parametrize("name", ["laplace", "logistic"])
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+def test_the_composed_delta_is_the_printed_finite_sum(pages, name, count):
+    page = page_of(pages, name)
+    parameter = {"laplace": "b", "logistic": "s"}[name]
+    steps = symdp.compose(
+        getattr(symdp.mechanisms, name)(**{parameter: float(page.numbers[parameter])}), count
+    )
+    for epsilon in (-0.4, 0.2, 0.9):
+        total = mpmath.mpf(0)
+        for k in range(count + 1):
+            known = {"n": count, "k": k, "ε": mpmath.mpf(epsilon)}
+            if page.at("b_k", **known) > epsilon:
+                with mp.workdps(40):
+                    series = mpmath.taylor(
+                        lambda w, known=known: page.at("g_k(w)", w=w, **known), 0, count - 1
+                    )
+                residues = case_of(page, "r₀", **known) + case_of(page, "r₁", **known)
+                total += mpmath.binomial(count, k) * (residues + series[count - 1])
+        # The default route integrates densities or a contour and knows of no residues.
+        assert float(total) == pytest.approx(
+            steps.delta(epsilon, direction="remove").delta, rel=1e-9, abs=1e-13
+        )
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "logistic"])
+def test_tail_constants_are_their_definitions(pages, name):
+    page, n = page_of(pages, name), 40
+    epsilon = 3 + n * page.cumulants(mpmath.mpf(0))[1]
+    asked = {"n": n, "ε": epsilon}
+
+    def mean_under_q() -> object:
+        return page.integral(lambda p, q, s: q * s)
+
+    assert mpmath.almosteq(page.at("η"), -mean_under_q(), 1e-10)
+    mean = page.integral(lambda p, q, s: p * s)
+    log_sub = -((epsilon - n * mean) ** 2) / (2 * n * page.at("s_P²"))
+    assert mpmath.almosteq(page.at("log P_sub(ε)", **asked), log_sub, 1e-9)
+    log_q = -((epsilon - n * mean_under_q()) ** 2) / (2 * n * page.at("s_Q²"))
+    assert mpmath.almosteq(page.at("log Q_sub(ε)", **asked), log_q, 1e-9)
+    for u in (-2.0, -0.3, 0.4, 1.7):  # what s² promises
+        spread = page.integral(lambda p, q, s, u=u: p * mpmath.exp(u * (s - mean)))
+        assert mpmath.log(spread) <= page.at("s_P²") * u**2 / 2 * (1 + mpmath.mpf("1e-12"))
+    if "log P_Hoeffding(ε)" in page:
+        formula = -2 * (epsilon - n * mean) ** 2 / (n * page.at("τ") ** 2)
+        assert mpmath.almosteq(page.at("log P_Hoeffding(ε)", **asked), formula, 1e-9)
+    if "log P_Chernoff(ε)" in page:
+        place = mpmath.findroot(lambda t: n * page.cumulants(t)[1] - epsilon, 0.2)
+        least = n * page.cumulants(place)[0] - place * epsilon
+        assert mpmath.almosteq(page.at("log P_Chernoff(ε)", **asked), least, 1e-8)
+    if "P_t" in page:
+        t = mpmath.mpf("0.3")
+        mass, middle = mpmath.exp(page.cumulants(t)[0]), page.cumulants(t)[1]
+        third = page.integral(lambda p, q, s: p * mpmath.exp(t * s) * abs(s - middle) ** 3) / mass
+        assert mpmath.almosteq(page.at("P_t", t=t), third, 1e-3)  # the kink is within a panel
+
+
+SIGMA, STEPS = 1.3, 2
+
+
+def normal(x: float, mean: float = 0.0) -> float:
+    return math.exp(-((x - mean) ** 2) / (2 * SIGMA**2)) / (SIGMA * math.sqrt(2 * math.pi))
+
+
+def moment(power: int, u: float = 0.0) -> float:
+    """E_Q W^power e^{−uW}, W = P/Q from the two normal laws."""
+
+    def inside(x: float) -> float:
+        ratio = normal(x, 1.0) / normal(x)
+        return normal(x) * ratio**power * math.exp(-u * ratio)
+
+    return quad(inside, -14, 18, epsabs=1e-13, limit=200)[0]
+
+
+def test_an_epoch_of_random_allocation_is_that_of_its_definition():
+    drawn = symdp.mechanisms.gaussian.subsample("random_allocation", steps=STEPS)
+    text = derive_epoch(drawn).to_text(width=400)
+    lines = dict(re.findall(r"^  (.*?) = (.*)$", text, re.MULTILINE))
+    sigma = {"σ": mpmath.mpf(str(SIGMA))}
+    for x in (-1.1, 0.4, 2.0):
+        ratio = normal(x, 1.0) / normal(x)
+        assert float(value(lines["W(x)"], sigma | {"x": mpmath.mpf(x)})) == pytest.approx(ratio)
+    inside = re.fullmatch(r"∫_\(−∞\)\^∞ (.*) dx", lines["φ(u)"])
+    assert inside is not None
+    for u in (0.2, 1.5):
+        own = quad(lambda x, u=u: float(value(inside[1], sigma | {"x": x, "u": u})), -14, 18)[0]
+        assert own == pytest.approx(moment(0, u), rel=1e-9)
+    # Y² to Y⁴ of two copies, by the binomial theorem.
+    for t in (1, 2, 3):
+        raised = sum(math.comb(t + 1, j) * moment(j) * moment(t + 1 - j) for j in range(t + 2))
+        printed = float(value(lines[f"K({t})"], sigma))
+        assert math.exp(printed) == pytest.approx(raised / STEPS ** (t + 1), rel=1e-9)
+    # Between whole tilts: the printed integral against a double integral over both copies.
+    shape = re.fullmatch(r"∫₀\^∞ d²/du²φ\(u\)²/u\^t du(/\(.*\))", lines["e^(K(t))"])
+    assert shape is not None
+    t = 0.5
+
+    def second(u: float) -> float:
+        zero, one, two = moment(0, u), moment(1, u), moment(2, u)
+        return (2 * one**2 + 2 * zero * two) / u**t
+
+    whole = quad(lambda v: second(v**2) * 2 * v, 0, 1, epsabs=1e-9)[0]
+    whole += quad(lambda v: second(math.exp(v)) * math.exp(v), 0, 9, epsabs=1e-9)[0]
+    printed = whole * float(value(f"1{shape[1]}", {"t": mpmath.mpf(t)}))
+    x, width = np.linspace(-13, 17, 3001, retstep=True)
+    law = np.exp(-(x**2) / (2 * SIGMA**2)) / (SIGMA * math.sqrt(2 * math.pi)) * width
+    ratio = np.exp((2 * x - 1) / (2 * SIGMA**2))
+    both = ((ratio[:, None] + ratio[None, :]) / STEPS) ** (1 + t)
+    assert printed == pytest.approx(float(law @ both @ law), rel=1e-6)
