@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 6
 _SECONDS = 2.0  # for the number of one tail constant
+_NOTHING = 1e-15  # of a bound on log P: it says nothing, whatever its formula would give
 _INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _WIDTHS = (36, 44)  # columns of formulas and of numbers, the widest
 _LEAST_WIDTH = 5  # columns of numbers
@@ -205,7 +206,10 @@ def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
     except (AccuracyError, InputError):
         infinite = constant.expression is not None and constant.expression.is_infinite
         return "∞" if infinite else "not known"
-    return digits(float(ball.upper()))
+    value = float(ball.upper())
+    if "epsilon" in values and abs(value) < _NOTHING:
+        return "0: ε is not above the mean"
+    return digits(value)
 
 
 def in_columns(rows: list[Row], width: int) -> str:
