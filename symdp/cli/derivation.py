@@ -74,6 +74,12 @@ def derive(
         ),
     ] = "20",
     direction: options.OneDirection = "remove",
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Also the steps: which rule found what, and where it was checked."
+        ),
+    ] = False,
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Accepted as before; every program is the exact accountant."),
@@ -89,6 +95,8 @@ def derive(
     keys = tuple(key.strip() for key in only.split(",")) if only else ()
     if keys and form not in _SECTIONED:
         raise InputError(f"--only needs --format {', '.join(_SECTIONED)}, not {form}")
+    if explain and form not in _SECTIONED:
+        raise InputError(f"--explain needs --format {', '.join(_SECTIONED)}, not {form}")
     if exact and form not in _PROGRAMS:
         raise InputError(f"--exact needs --format {', '.join(_PROGRAMS)}, not {form}")
     if not 0 <= limit <= _LONGEST:
@@ -103,6 +111,8 @@ def derive(
         end_after_work(limit + _GRACE)
         with job.of_its_file():
             text = _derived(mechanism, side, terms, form, keys, limit)
+            if explain:
+                text += _steps(mechanism, side, form, limit)
             if at is not None:
                 text = _with_values(text, job, mechanism, side, terms, at, form)
     print(text, end="")
@@ -147,6 +157,26 @@ def _has_no_single_pair(mechanism: Mechanism) -> bool:
         return False
     pair = replace(mechanism, sampling=None).pair()
     return pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS
+
+
+def _steps(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:
+    """Return the step log; that of one step where an epoch has none."""
+    from dataclasses import replace
+
+    from symdp.derive import derive_cases, present
+    from symdp.derive.step_log import step_log
+
+    if _has_no_single_pair(mechanism):
+        mechanism = replace(mechanism, sampling=None)
+    end_after_work(time_limit + _GRACE)
+    found = [step_log(d) for d in derive_cases(mechanism, side, time_limit)]
+    if form == "latex":
+        return "\n".join(present.latex_of(one) for one in found)
+    if form == "mathml":
+        return "".join(f"{line.mathml()}\n" for one in found for line in one.lines if line.left)
+    width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
+    parts = [present.text_of(one, width, not _prints_unicode()) for one in found]
+    return "\n" + "\n".join(parts) + "\n"
 
 
 def _with_values(

@@ -136,7 +136,7 @@ def _put(
     short = attempt(lambda: log_of_total(sp.exp(plain), tilt, worked() + _LEAST), plain, _LEAST)
     domain = None if found.domain is None else (put(found.domain[0]), put(found.domain[1]))
     if domain is None:
-        domain = attempt(lambda: _domain(pair, list(_stretches(pair)), below_one), None, _LEAST)
+        domain = attempt(lambda: _domain(pair, list(stretches_of(pair)), below_one), None, _LEAST)
     expression = min(plain, short, key=sp.count_ops)
     verdict = at_values(expression, tilt, pair, domain, below_one, _LEAST)
     if verdict is False:
@@ -159,7 +159,7 @@ def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple
         reason = "the loss is that of a public choice among several pairs"
         return CGF(tilt, None, "numeric", ends, reason=reason, domain_is_numeric=True), True
     deadline = worked() + time_limit
-    stretches = [] if pair.support.kind == "points" else list(_stretches(pair))
+    stretches = [] if pair.support.kind == "points" else list(stretches_of(pair))
     domain = attempt(
         lambda: _domain(pair, stretches, below_one), None, max(_LEAST, _SHARE * time_limit)
     )
@@ -204,7 +204,7 @@ def tabulated_moment(pair: Pair) -> tuple[sp.Symbol, sp.Expr] | None:
         finite = (point for point in points(pair) if not point.loss.is_infinite)
         return tilt, sp.Add(*(point.p * sp.exp(tilt * point.loss) for point in finite))
     total = sp.S.Zero
-    for stretch in _stretches(pair):
+    for stretch in stretches_of(pair):
         integrand = stretch.tilted(tilt)
         value = definite(integrand)
         if value is None:
@@ -232,7 +232,8 @@ def tilt_symbol(pair: Pair) -> sp.Symbol:
     return sp.Symbol(free, real=True)
 
 
-def _stretches(pair: Pair) -> Iterator[_Stretch]:
+def stretches_of(pair: Pair) -> Iterator[_Stretch]:
+    """Yield the stretches between kinks on which both densities are positive."""
     for smooth in smooth_pairs(pair):
         if smooth.p_terms and smooth.q_terms:
             yield _stretch(smooth)
@@ -258,7 +259,7 @@ def _domain(
         odds = {r: 1 / (1 + sp.Dummy(str(r.name), positive=True)) for r in shares}
         back = {next(iter(value.free_symbols)): 1 / r - 1 for r, value in odds.items()}
         concrete = with_values(pair, odds)
-        found = _domain(concrete, list(_stretches(concrete)))
+        found = _domain(concrete, list(stretches_of(concrete)))
         return None if found is None else tuple(tidy.simplify(end.subs(back)) for end in found)
     flanks = [
         Flank(_forms(stretch.smooth.p_terms), _forms(stretch.smooth.q_terms), end)

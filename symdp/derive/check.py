@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 _DIGITS = 40  # carried
-_TOLERANCE = mpmath.mpf(10) ** -18  # relative: forms that are off are off by far more
+DIGITS_COMPARED = 18
+_TOLERANCE = mpmath.mpf(10) ** -DIGITS_COMPARED  # relative: forms that are off are off by far more
 T = TypeVar("T")
 
 _CHECK_ROUNDS = 2  # random values of parameters and tilts

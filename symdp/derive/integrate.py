@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import sympy as sp
 
@@ -36,32 +37,70 @@ def definite(integrand: Integrand) -> sp.Expr | None:
     >>> definite(Integrand(LogForm(x, smooth={x**2: -a}), -sp.oo, sp.oo, False))
     sqrt(pi)/sqrt(a)
     """
-    value = _first(_SUM_RULES if integrand.is_sum else _INTEGRAL_RULES, integrand)
-    if value is not None:
-        return value
+    found = entry_of(integrand)
+    return None if found is None else found.value
+
+
+class Entry(NamedTuple):
+    """The value of an integral, and how it was found.
+
+    Attributes
+    ----------
+    value
+        Without the form's constant factor.
+    rules
+        The names of the rules that know it, one, or one for each half of the line.
+    moved
+        The exponents in y, and the ends, where x = r ± e^y was put in.
+    """
+
+    value: sp.Expr
+    rules: tuple[str, ...]
+    moved: tuple[Integrand, ...] = ()
+
+
+def entry_of(integrand: Integrand) -> Entry | None:
+    """Return what `definite` does, with the rules and substitutions that it is due to."""
+    found = _first(_SUM_RULES if integrand.is_sum else _INTEGRAL_RULES, integrand)
+    if found is not None:
+        return found
     if integrand.is_line and not integrand.is_sum:
-        halves = [
+        left, right = (
             _substituted(replace(integrand, **{end: sp.S.Zero})) for end in ("upper", "lower")
-        ]
-        total = None if None in halves else sp.Add(*halves)
-        return None if total is None or tidy.simplify(total) == 0 else total
+        )
+        if left is None or right is None:
+            return None
+        total = left.value + right.value
+        if tidy.simplify(total) == 0:
+            return None
+        return Entry(total, left.rules + right.rules, left.moved + right.moved)
     return _substituted(integrand)
 
 
-def _substituted(integrand: Integrand) -> sp.Expr | None:
+def _substituted(integrand: Integrand) -> Entry | None:
     for moved in logarithmic(integrand):
-        value = _first(_INTEGRAL_RULES, moved)
-        if value is not None:
-            return value * sp.exp(moved.form.constant)
+        found = _first(_INTEGRAL_RULES, moved)
+        if found is not None:
+            return Entry(found.value * sp.exp(moved.form.constant), found.rules, (moved,))
     return None
 
 
-def _first(rules: tuple[Rule, ...], integrand: Integrand) -> sp.Expr | None:
+def _first(rules: tuple[Rule, ...], integrand: Integrand) -> Entry | None:
     for rule in rules:
         value = rule(integrand)
         if value is not None:
-            return value
+            return Entry(value, (rule.__name__,))
     return None
+
+
+def told(name: str) -> str:
+    """Return what a rule knows: the first sentence of its docstring.
+
+    >>> told("line")
+    '∫ exp(αx).'
+    """
+    rule = next(rule for rule in (*_INTEGRAL_RULES, *_SUM_RULES) if rule.__name__ == name)
+    return (rule.__doc__ or name).strip().partition("\n\n")[0]
 
 
 _INTEGRAL_RULES: tuple[Rule, ...] = (

@@ -64,7 +64,7 @@ class Presented:
         >>> print(shown.splitlines()[1])
           δ(ε) = Φ((n − 2εσ²)/(2σ√n)) − e^εΦ(−(2εσ² + n)/(2σ√n))
         """
-        return "\n\n".join(_text(s, WIDTH, False) for s in self.chosen(order, only))
+        return "\n\n".join(text_of(s, WIDTH, False) for s in self.chosen(order, only))
 
     def to_text(
         self,
@@ -75,13 +75,13 @@ class Presented:
     ) -> str:
         """Return the derivation as text of `width` columns, expansions up to `order`."""
         first = transliterated(self.headline) if ascii_only else self.headline
-        parts = [first, *(_text(s, width, ascii_only) for s in self.chosen(order, only))]
+        parts = [first, *(text_of(s, width, ascii_only) for s in self.chosen(order, only))]
         return "\n\n".join(parts)
 
     def to_latex(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
         """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
         parts = [f"% {transliterated(self.headline)}", r"\allowdisplaybreaks"]
-        return "\n".join([*parts, *(_latex(s) for s in self.chosen(order, only))])
+        return "\n".join([*parts, *(latex_of(s) for s in self.chosen(order, only))])
 
     def to_mathml(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
         """Return the formulas as MathML elements, one a line."""
@@ -109,7 +109,8 @@ class Presented:
         return f'<div class="symdp-derivation">{"".join(parts)}</div>'
 
 
-def _text(section: Section, width: int, ascii_only: bool) -> str:
+def text_of(section: Section, width: int, ascii_only: bool) -> str:
+    """Return a section as lines of text."""
     lines = [transliterated(section.title) if ascii_only else section.title]
     for line in section.lines:
         for own in line.text(ascii_only):
@@ -128,7 +129,8 @@ def _filled(words: str, width: int) -> str:
     )  # fmt: skip
 
 
-def _latex(section: Section) -> str:
+def latex_of(section: Section) -> str:
+    """Return a section as a paragraph and one align."""
     found = [rf"\paragraph{{{latex_words(section.title)}}}"]
     rows: list[str] = []
     for said, own in _blocks(section):
