@@ -15,11 +15,13 @@ SOURCE = Path(__file__).resolve().parents[1] / "symdp"
 
 
 def run(*words: str) -> str:
+    """Return what a command of the wheel prints."""
     command = [str(Path(sys.executable).with_name("symdp")), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def main() -> None:
+    """Compare the files, read the metadata, ask four questions."""
     installed = Path(symdp.__file__).resolve().parent
     assert installed != SOURCE, "the source was imported, not the wheel"
     assert "site-packages" in installed.parts
@@ -37,7 +39,8 @@ def main() -> None:
         "direct_url.json"
     )
     assert symdp.__version__ in run("--version")
-    answer = json.loads(run("delta", "gaussian", "sigma=2", "-n", "3", "--epsilon", "1.5", "--json"))
+    asked = "delta gaussian sigma=2 -n 3 --epsilon 1.5 --json"
+    answer = json.loads(run(*asked.split()))
     assert abs(answer["delta"] - 0.0288822455519780) < 1e-15, answer
     assert "discrete_gaussian" in run("list")
     assert "Φ" in run("derive", "gaussian", "--only", "composed")
