@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from symdp.exact.accuracy import EXACT, LONG_LINE, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import margin
 from symdp.exact.line import (
-    Line,
     StripValue,
     continuous_kernel,
     first_line,
@@ -29,7 +27,7 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.shared_lines import shared_value, sum_ahead
+from symdp.exact.shared_lines import Refused, Traced, shared_value, sum_ahead
 from symdp.exact.strip import slow_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.exact.tail_bound import Tail
@@ -122,8 +120,8 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
     return answer, assured
 
 
-def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | Literal[True] | None:
-    """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or None where none will do.
+def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
+    """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or that none will do.
 
     Its values must die out, which excludes lattices and few steps that are partly atoms, and what
     lies beyond them must be shown to be negligible.
@@ -136,7 +134,7 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
     tail = Tail(law, tilt)
     if tail.end is None:
         slow = slow_line(law, epsilon, tilt, beside, LONG_LINE)
-        return slow if slow.assured else None
+        return slow if slow.assured else Refused.NO_LINE
     tilted = tilted_laws(law, tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
     gap = line.distance(epsilon) + line.shift
@@ -147,12 +145,12 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Line | L
         if 4.0 * size * line.last <= SETTLED * abs(total):
             found = tail.beyond(reach)
             if not found.assured:
-                return None
+                return Refused.NO_LINE
             if found.start > reach:
                 wanted = found.start / line.step + 1.0
             elif found.beyond(line) <= SETTLED * abs(total):
                 return replace(line, assured=True)
         if wanted > 2 * LONG_LINE:
-            return None
+            return Refused.NO_LINE
         line = longer(law, line, math.ceil(wanted), continuous_kernel)
-    return None
+    return Refused.NO_LINE

@@ -16,7 +16,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from enum import Enum
 
 import numpy as np
 
@@ -30,7 +30,15 @@ HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that
 _FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
 _FARTHEST = 60  # the whole u beyond which nothing is looked at
 
-Traced = Line | Literal[True] | None
+
+class Refused(Enum):
+    """Why there is no line for a stretch of ε."""
+
+    TOO_WIDE = "one line does not serve all of it: its halves are tried"
+    NO_LINE = "no line will do there"
+
+
+Traced = Line | Refused
 Trace = Callable[[SumLaw, float, float, float], Traced]
 
 
@@ -45,7 +53,7 @@ def shared_line(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Line
         RIGHT or MIDDLE.
     trace
         Makes the line that crosses near the saddle point of an ε and serves all ε' not farther
-        from it than half a stretch; returns True where that is too wide for one line.
+        from it than half a stretch, or says why there is none.
     """
     return _lines(law, strip).line(epsilon, trace)
 
@@ -148,8 +156,8 @@ class _Lines:
         stretch = self._stretch(epsilon, _epsilon)
         while stretch is not None:
             found = self._kept(*stretch, trace)
-            if found is not True:
-                return found
+            if found is not Refused.TOO_WIDE:
+                return found if isinstance(found, Line) else None
             self._halve(stretch[0])
             stretch = self._stretch(epsilon, _epsilon)
         return None
@@ -210,7 +218,7 @@ class _Lines:
         try:
             found = trace(self._law, middle.epsilon, middle.tilt, (1.0 + TOLERABLE) * half)
         except AccuracyError:
-            found = None
+            found = Refused.NO_LINE
         size = found.places.size if isinstance(found, Line) else 0
         if self._nodes + size > 2 * MOST_NODES:
             self._lines.clear()

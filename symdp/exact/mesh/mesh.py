@@ -10,7 +10,6 @@ left out are bounded by Chernoff's bound.
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, SAFETY, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.base import outside_range
 from symdp.exact.error_bars import exact_answer, margin
-from symdp.exact.line import Line, StripValue
+from symdp.exact.line import StripValue
 from symdp.exact.mesh.frequencies import mesh_line, mesh_value, predicted_error
 from symdp.exact.mesh.large_losses import conditioned
-from symdp.exact.shared_lines import HALF_CELL, shared_line
+from symdp.exact.shared_lines import HALF_CELL, Refused, Traced, shared_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.law.elementary import log_payoff, log_sum
 from symdp.law.tilts import Strip, log_one_minus_exp
@@ -92,11 +91,11 @@ def _on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
     return answer_from_strips(law, value)
 
 
-def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Line | Literal[True] | None:
+def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Traced:
     tilt, error = best_tilt(law, centre, saddle)
     if half * abs(saddle - tilt) > HALF_CELL:
-        return True
-    return mesh_line(law, centre, tilt, half) if error <= 10.0 * TOLERABLE else None
+        return Refused.TOO_WIDE
+    return mesh_line(law, centre, tilt, half) if error <= 10.0 * TOLERABLE else Refused.NO_LINE
 
 
 def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]:
