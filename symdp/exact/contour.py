@@ -32,7 +32,7 @@ from symdp.exact.strip import slow_line
 from symdp.exact.strips import answer_from_strips, line_tilt
 from symdp.exact.tail_bound import Tail
 from symdp.law.tilts import Strip
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, kept_with_law
 
 
 def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -77,8 +77,10 @@ def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
     return answer_from_strips(law, value)
 
 
-class _Own:
-    """The key under which a law keeps what its own lines gave at the last ε."""
+@kept_with_law
+def _last(law: SumLaw) -> dict[float, tuple[Answer, bool] | None]:
+    """What lines of its own gave at the last ε."""
+    return {}
 
 
 def own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool] | None:
@@ -86,7 +88,7 @@ def own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool] | None:
 
     A later row asks for the same ε again.
     """
-    kept: dict[float, tuple[Answer, bool] | None] = law.kept.setdefault(_Own, {})
+    kept = _last(law)
     if epsilon not in kept:
         try:
             found = on_own_lines(law, epsilon)

@@ -21,7 +21,7 @@ from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, kept_with_law
 
 MAX_SUMS = 2 * MOST_NODES  # of all steps: 16 MB an array, and about a second
 
@@ -40,14 +40,6 @@ class FiniteSum:
     log_error: float
     log_slope: float
     complement_error: float | None = None
-
-
-class _Listed:
-    """The key under which a law keeps the sums of its losses."""
-
-
-class _Counted:
-    """The key under which a law keeps how many sums its losses have."""
 
 
 def finite_sum(
@@ -106,12 +98,11 @@ def log_multisets(atoms: int, count: int) -> float:
     return math.lgamma(atoms + count) - math.lgamma(count + 1) - math.lgamma(atoms)
 
 
+@kept_with_law
 def count_sums(law: SumLaw) -> float:
     """Return how many multisets of losses there are: at least as many as different sums."""
-    if _Counted not in law.kept:
-        log_count = sum(log_multisets(part.base.loss.size, count) for part, count in law.parts)
-        law.kept[_Counted] = math.exp(min(log_count, 700.0))
-    return float(law.kept[_Counted])
+    log_count = sum(log_multisets(part.base.loss.size, count) for part, count in law.parts)
+    return math.exp(min(log_count, 700.0))
 
 
 def added(first: Atoms | None, second: Atoms | None, most: float = math.inf) -> Atoms | None:
@@ -188,10 +179,16 @@ def merged(loss: Array, log_weight: Array) -> Atoms | None:
     return loss[starts] + shift, tops + np.log(total)
 
 
+@kept_with_law
+def _listed(law: SumLaw) -> dict[tuple[bytes, ...], Atoms | None]:
+    """All sums, by the losses that they are of."""
+    return {}
+
+
 def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
     """Return the sums of the losses at a tilt, None where there are too many; both are kept."""
     steps = [atoms_of(part, tilt, atomic) for part, _ in law.parts]
-    kept: dict[tuple[bytes, ...], Atoms | None] = law.kept.setdefault(_Listed, {})
+    kept = _listed(law)
     key = tuple(loss.tobytes() for loss, _ in steps)
     if key in kept:
         return kept[key]

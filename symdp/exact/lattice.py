@@ -17,7 +17,7 @@ from symdp.exact.line import Kernel
 from symdp.law.elementary import Complex, distinct
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, kept_with_law
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,9 @@ class Lattice:
     spacing: Fraction
 
 
-class _Found:
-    """The key under which a law keeps its lattice."""
-
-
+@kept_with_law
 def find_lattice(law: SumLaw) -> Lattice | None:
     """Return the lattice of a sum of purely atomic losses, or None where there is none."""
-    if _Found not in law.kept:
-        law.kept[_Found] = _find_lattice(law)
-    found: Lattice | None = law.kept[_Found]
-    return found
-
-
-def _find_lattice(law: SumLaw) -> Lattice | None:
     if law.is_spread or any(_points(part) is None for part, _ in law.parts):
         return None
     spacing, offset, widest, scale = Fraction(0), Fraction(0), Fraction(0), Fraction(0)

@@ -24,7 +24,7 @@ from symdp.errors import AccuracyError
 from symdp.exact.accuracy import MOST_NODES, TOLERABLE
 from symdp.exact.line import Line, StripValue
 from symdp.law.tilts import Strip
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, kept_with_law
 
 HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
 _FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
@@ -93,10 +93,16 @@ def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
 
 
 def _lines(law: SumLaw, strip: Strip) -> _Lines:
-    known: dict[Strip, _Lines] = law.kept.setdefault(_Lines, {})
+    known = _strips(law)
     if strip not in known:
         known[strip] = _Lines(law, strip)
     return known[strip]
+
+
+@kept_with_law
+def _strips(law: SumLaw) -> dict[Strip, _Lines]:
+    """Lines by their strips."""
+    return {}
 
 
 @dataclass(frozen=True)

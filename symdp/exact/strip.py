@@ -275,7 +275,7 @@ def _beyond(law: SumLaw, line: SlowLine, total: float) -> TailBound:
 
 def _period(law: SumLaw) -> float:
     """Return the length after which the single-valued losses of a mixed law repeat."""
-    lattice = find_lattice(law.apart()[0])
+    lattice = find_lattice(law.apart[0])
     return math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
 
 

@@ -24,9 +24,8 @@ from symdp.exact.finite_sum import (
 )
 from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
-from symdp.law.step import Array
 from symdp.law.tilts import log_add_exp, log_one_minus_exp
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, kept_with_law
 
 MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
 
@@ -83,18 +82,19 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
 
 def is_near_top(law: SumLaw, epsilon: float) -> bool:
     """Return whether ε is so close to the largest total that `topmost_sum` is worth a try."""
-    if _Gap not in law.kept:
-        law.kept[_Gap] = min(_gap(part.base.loss) for part, _ in law.parts)
-    return law.loss_bounds[1] - epsilon < MOST_SHORT * float(law.kept[_Gap])
+    return law.loss_bounds[1] - epsilon < MOST_SHORT * _gap(law)
 
 
-class _Gap:
-    """The key under which a law keeps how far the second largest loss lies below the largest."""
-
-
-def _gap(loss: Array) -> float:
-    lower = loss[loss < loss.max(initial=-math.inf)]
-    return float(loss.max() - lower.max()) if lower.size else math.inf
+@kept_with_law
+def _gap(law: SumLaw) -> float:
+    """Return how far the second largest total lies below the largest."""
+    gaps = [math.inf]
+    for part, _ in law.parts:
+        loss = part.base.loss
+        lower = loss[loss < loss.max(initial=-math.inf)]
+        if lower.size:
+            gaps.append(float(loss.max() - lower.max()))
+    return min(gaps)
 
 
 def _shortfalls(law: LossLaw, tilt: float, most: float) -> Atoms | None:

@@ -72,7 +72,7 @@ class RenyiBoundLaw(SumLaw):
         self._name, self._reverse = curves[0][0].summary, reverse
         self._terms = [(curve_transform(step), count) for step, count in curves]
         self._known = known
-        self.kept: dict[type, Any] = {}
+        self.kept = {}
         self.count = sum(n for _, n in curves) + (0 if known is None else known.count)
 
     @property

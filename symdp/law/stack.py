@@ -187,10 +187,11 @@ class StackedLaw(SumLaw):
 
     def singly(self) -> SumLaw:
         """Return the same total with every step by itself."""
-        if StackedLaw not in self.kept:
-            self.kept[StackedLaw] = SumLaw(self.parts)
-        found: SumLaw = self.kept[StackedLaw]
-        return found
+        return self._singly
+
+    @cached_property
+    def _singly(self) -> SumLaw:
+        return SumLaw(self.parts)
 
     @cached_property
     def square_length(self) -> float:
@@ -211,7 +212,9 @@ class StackedLaw(SumLaw):
         """A law of fewer steps whose characteristic function is hardly smaller far out."""
         return StackedLaw([stack.thinned() for stack in self._stacks], self._others, self._all)
 
-    def _taken_apart(self) -> tuple[SumLaw, SumLaw]:
+    @cached_property
+    def apart(self) -> tuple[SumLaw, SumLaw]:
+        """Their steps with losses of single values, and the others, stacks among them."""
         sides = [[x for x in self._others if x[0].is_spread is spread] for spread in (False, True)]
         own = StackedLaw(self._stacks, sides[1], lambda: [x for x in self.parts if x[0].is_spread])
         return SumLaw(sides[0]), own

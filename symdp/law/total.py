@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,12 @@ from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted, tilted_cumulants
 
+T = TypeVar("T")
 _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 _SUMMED = 2.0**-6  # of a double's rounding: how far sums of 64-bit mantissas were off, and more
 _TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
 _LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
 _VERY_MANY_STEPS = 10_000_000  # up to this, 18 digits of E|L − E L| leave 12 of δ
-
-
-class _Apart:
-    """The key under which a mixed law keeps its two kinds of steps."""
 
 
 class SumLaw:
@@ -41,14 +38,14 @@ class SumLaw:
         Pairs (law, count) from which all comes that adds up over the steps, as K and its
         derivatives do: the parts themselves, unless there are too many of them.
     kept
-        What those who ask have worked out and keep with the law, by the type of their record.
+        What functions marked by `kept_with_law` have returned of this law.
     """
 
     def __init__(self, parts: Sequence[tuple[LossLaw, int]]) -> None:
         if not parts:
             raise InputError("a composition needs at least one step")
         self._parts = tuple(parts)
-        self.kept: dict[type, Any] = {}
+        self.kept: dict[object, Any] = {}
         self.count = sum(count for _, count in parts)
 
     @property
@@ -98,14 +95,9 @@ class SumLaw:
             not law.is_spread and law.loss_bounds[0] < law.loss_bounds[1] for law, _ in self.terms
         )
 
+    @cached_property
     def apart(self) -> tuple[SumLaw, SumLaw]:
-        """Return the steps of a mixed law: those whose losses are single values, and the others."""
-        if _Apart not in self.kept:
-            self.kept[_Apart] = self._taken_apart()
-        found: tuple[SumLaw, SumLaw] = self.kept[_Apart]
-        return found
-
-    def _taken_apart(self) -> tuple[SumLaw, SumLaw]:
+        """The steps of a mixed law: those whose losses are single values, and the others."""
         sides = [[x for x in self.parts if x[0].is_spread is spread] for spread in (False, True)]
         return SumLaw(sides[0]), SumLaw(sides[1])
 
@@ -315,3 +307,27 @@ def _parts(total: Fraction) -> tuple[float, float]:
     """Return a number as an unrounded sum of two doubles."""
     first = float(total)
     return first, float(total - Fraction(first))
+
+
+def kept_with_law(function: Callable[[SumLaw], T]) -> Callable[[SumLaw], T]:
+    """Return a function that asks another, pure one once for every law.
+
+    What a record of answers needs, as one for every ε, is a function that makes an empty one.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> steps = kept_with_law(lambda law: [law.count])
+    >>> law = compose(mechanisms.gaussian(sigma=2), 5).law("remove")
+    >>> steps(law), steps(law) is steps(law)
+    ([5], True)
+    """
+
+    @wraps(function)
+    def asked(law: SumLaw) -> T:
+        if asked not in law.kept:
+            law.kept[asked] = function(law)
+        found: T = law.kept[asked]
+        return found
+
+    return asked

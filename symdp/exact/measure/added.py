@@ -30,13 +30,9 @@ from symdp.law.loss import LossLaw
 from symdp.law.saddle_point import saddle_point
 from symdp.law.step import Array
 from symdp.law.tilts import Strip, far_tilt
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, kept_with_law
 
 _DROP = 1.25 * NEGLIGIBLE  # e-folds below δ of what is left out on either side
-
-
-class _Laws:
-    """The key under which a law keeps its densities, by what they were kept for."""
 
 
 def convolved(law: SumLaw, epsilon: float) -> Direct:
@@ -60,7 +56,7 @@ def convolved(law: SumLaw, epsilon: float) -> Direct:
 
 def _total(law: SumLaw, key: _Reach) -> TotalDensity:
     """Return the law of the total loss so far out, kept for further ε."""
-    kept: dict[_Reach, TotalDensity | str] = law.kept.setdefault(_Laws, {})
+    kept = densities(law)
     if key not in kept:
         try:
             kept[key] = TotalDensity(
@@ -72,6 +68,12 @@ def _total(law: SumLaw, key: _Reach) -> TotalDensity:
     if isinstance(found, str):
         raise AccuracyError(found)
     return found
+
+
+@kept_with_law
+def densities(law: SumLaw) -> dict[_Reach, TotalDensity | str]:
+    """Densities of the total by how far they reach, or why there is none."""
+    return {}
 
 
 class _Reach(NamedTuple):
