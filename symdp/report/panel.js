@@ -217,6 +217,7 @@ onmessage = (event) => {
     box.append(make("p", { class: "answer", id: "answer" }, `ε = ${epsilon} at δ = ${delta}`));
     box.dataset.epsilon = String(answer.epsilon);
     box.dataset.logDelta = String(answer.log_delta);
+    box.append(make("p", {}, `Protects ${current.protects}.`));
     if (answer.power) {
       const percent = (x) => `${up(Math.min(100, 100 * x), 3)} %`;
       const table = make("table", {}, make("caption", {}, "The best attack on one record's presence"));

@@ -156,6 +156,8 @@ def _number(text: str) -> float:
 def _data(panel: Panel, most: int) -> dict[str, Any]:
     from symdp.derive import derive
     from symdp.law.standalone import to_program
+    from symdp.model.protection import protection_of
+    from symdp.questions.shifts import proved_shift
 
     mechanism = panel.mechanism
     derivation = derive(mechanism)
@@ -185,6 +187,7 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
         "parameters": [p.name for p in free if p.name != panel.rate],
         "training": panel.rate,
         "fields": fields,
+        "protects": protection_of([mechanism], [proved_shift(mechanism)]).sentence,
         "command": panel.command,
         "python": panel.python,
         "formulas": formulas if len(formulas) < most else "",

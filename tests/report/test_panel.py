@@ -93,6 +93,19 @@ def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
         assert exact * (1 - 1e-9) <= power <= exact * 1.01
 
 
+@pytest.mark.slow_cases("fixed batches")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("gaussian --sampling without_replacement", "fixed batches: an upper bound"),
+        ("gumbel", "raises the output, by the sensitivity at most"),
+    ],
+    ids=["fixed batches", "skewed"],
+)
+def test_the_page_says_whose_privacy_it_speaks_of(page, words, told):
+    assert told in data_of(page(words))["panels"][0]["protects"]
+
+
 @needs_node
 def test_what_has_no_answer_is_a_sentence(page, tmp_path: Path):
     asked = {"id": 1, "ask": "epsilon", "given": 1e-5, "n": 3, "values": {"b": 6}}
