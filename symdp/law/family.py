@@ -58,8 +58,8 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
             side = "remove" if members[0][0].is_mirrored else direction
             stacks.append(Stack(table, side))
     if not stacks:
-        return SumLaw(parts(steps))
-    return StackedLaw(stacks, parts(others), lambda: parts(steps))
+        return SumLaw(parts(steps), direction)
+    return StackedLaw(stacks, parts(others), lambda: parts(steps), direction)
 
 
 def _grouped(steps: Steps) -> list[list[tuple[Mechanism, int]]]:

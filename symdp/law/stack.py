@@ -162,6 +162,8 @@ class StackedLaw(SumLaw):
         All other steps.
     parts
         Returns every distinct step's law with its count, for what does not add up over the steps.
+    direction
+        "remove" or "add", empty for a part of a law.
     """
 
     def __init__(
@@ -169,10 +171,11 @@ class StackedLaw(SumLaw):
         stacks: Sequence[Stack],
         others: Sequence[tuple[LossLaw, int]],
         parts: Callable[[], Sequence[tuple[LossLaw, int]]],
+        direction: str = "",
     ) -> None:
         self._terms: list[tuple[Any, int]] = [*((stack, 1) for stack in stacks), *others]
         self._stacks, self._others, self._all = tuple(stacks), tuple(others), parts
-        self.kept = {}
+        self.kept, self.direction = {}, direction
         self.count = sum(n for _, n in others) + int(sum(s.counts.sum() for s in stacks))
 
     @property

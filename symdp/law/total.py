@@ -31,6 +31,8 @@ class SumLaw:
     ----------
     parts
         Pairs (law, count), counts ≥ 1.
+    direction
+        "remove" or "add", empty for a part of a law.
 
     Attributes
     ----------
@@ -41,10 +43,10 @@ class SumLaw:
         What functions marked by `kept_with_law` have returned of this law.
     """
 
-    def __init__(self, parts: Sequence[tuple[LossLaw, int]]) -> None:
+    def __init__(self, parts: Sequence[tuple[LossLaw, int]], direction: str = "") -> None:
         if not parts:
             raise InputError("a composition needs at least one step")
-        self._parts = tuple(parts)
+        self._parts, self.direction = tuple(parts), direction
         self.kept: dict[object, Any] = {}
         self.count = sum(count for _, count in parts)
 

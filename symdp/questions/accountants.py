@@ -27,7 +27,7 @@ class Truth:
     Parameters
     ----------
     composition
-        The steps; the law that `log_delta` is given only tells which direction is meant.
+        The steps; the law that `log_delta` is given only tells the direction.
     """
 
     composition: Accounted
@@ -46,11 +46,11 @@ class Truth:
         """
         import mpmath
 
-        from symdp.arguments import DIRECTIONS
         from symdp.oracle import privacy_profile
 
-        side = next(s for s in DIRECTIONS if self.composition.law(s) is law)
-        pairs = [(mechanism.pair(side), count) for mechanism, count in self.composition.steps]
+        pairs = [
+            (mechanism.pair(law.direction), count) for mechanism, count in self.composition.steps
+        ]
         delta = privacy_profile(pairs, epsilon, digits=_DIGITS)
         with mpmath.workdps(_DIGITS):
             log_delta = float(mpmath.log(delta)) if delta > 0 else -math.inf

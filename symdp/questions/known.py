@@ -80,7 +80,7 @@ class KnownComposition(Composition):
         from symdp.law.total import SumLaw
 
         law = self._law if direction == "remove" else self._law.reversed()
-        return SumLaw([(law, self.count)])
+        return SumLaw([(law, self.count)], direction)
 
 
 def facts_of(steps: Composition) -> dict[str, Any] | None:
