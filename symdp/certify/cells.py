@@ -23,16 +23,16 @@ import numpy as np
 import sympy as sp
 from flint import acb, arb, arb_mat, arb_poly, ctx
 
-from symdp.certify.moments import whole_ends
 from symdp.certify.nodes import RADIUS, ellipse_arcs, nodes_between
 from symdp.certify.parts import parts_of
+from symdp.certify.piece_integrand import whole_ends
 from symdp.certify.work import COARSE_BITS
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.moments import Stretch
+    from symdp.certify.piece_integrand import Stretch
     from symdp.law.step import Array
     from symdp.model.pair import Pair
 

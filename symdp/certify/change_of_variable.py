@@ -14,7 +14,7 @@ from functools import lru_cache
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.moments import Stretch, stretch
+from symdp.certify.piece_integrand import Stretch, stretch
 from symdp.derive.records import TURNED, Piece
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import compile_arb, constant_ball

@@ -22,8 +22,8 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.variation import LossPart
-from symdp.certify.moments import Cut, Stretch
 from symdp.certify.nodes import nodes_between
+from symdp.certify.piece_integrand import Cut, Stretch
 from symdp.certify.work import OutOfWorkError, metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between

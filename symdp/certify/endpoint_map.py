@@ -16,7 +16,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.certify.change_of_variable import BITS, agree, has_algebraic_tail, is_long
-from symdp.certify.moments import Stretch, stretch
+from symdp.certify.piece_integrand import Stretch, stretch
 from symdp.derive.records import TURNED, Piece
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import between

@@ -18,7 +18,7 @@ from flint import acb, arb, ctx
 
 from symdp.certify.alias import Steps, choose
 from symdp.certify.characteristic_function import Walk, integrand
-from symdp.certify.march import March
+from symdp.certify.modulus_proof import March
 from symdp.certify.work import LN10
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError

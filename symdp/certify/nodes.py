@@ -21,7 +21,7 @@ from typing import Any
 
 from flint import acb, acb_mat, arb, ctx
 
-from symdp.certify.moments import Cut, Stretch, whole_ends
+from symdp.certify.piece_integrand import Cut, Stretch, whole_ends
 from symdp.certify.work import COARSE_BITS
 from symdp.emit.enclose import between, enclose_sum
 from symdp.errors import AccuracyError

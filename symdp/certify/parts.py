@@ -22,8 +22,8 @@ from flint import arb, ctx
 
 from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
-from symdp.certify.moments import Stretch, stretch, top_tilt
 from symdp.certify.nodes import PLAIN, Nodes, Scope, nodes_between
+from symdp.certify.piece_integrand import Stretch, stretch, top_tilt
 from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball

@@ -17,9 +17,9 @@ from flint import acb, arb, ctx, fmpz_mat
 
 from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import LossDensity, LossPart
-from symdp.certify.moments import stretch
 from symdp.certify.nodes import Scope, nodes_between
 from symdp.certify.parts import Parts
+from symdp.certify.piece_integrand import stretch
 from symdp.certify.work import OutOfWorkError, spend_products
 from symdp.derive.pieces import pieces
 from symdp.derive.records import TURNED, Piece

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.certify.moments import Cut, Stretch, whole_ends
 from symdp.certify.nodes import nodes_between
 from symdp.certify.parts import parts_of
+from symdp.certify.piece_integrand import Cut, Stretch, whole_ends
 from symdp.certify.work import spend
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between

@@ -28,9 +28,9 @@ from symdp.exact.line import (
     tilted_laws,
 )
 from symdp.exact.shared_lines import Refused, Traced, shared_value, sum_ahead
-from symdp.exact.strip import slow_line
-from symdp.exact.strips import answer_from_strips, line_tilt
+from symdp.exact.slow_decay import slow_line
 from symdp.exact.tail_bound import Tail
+from symdp.exact.two_strips import answer_from_strips, line_tilt
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw, kept_with_law
 

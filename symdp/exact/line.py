@@ -18,8 +18,8 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EXTENDED, MOST_NODES, NEGLIGIBLE, ROUNDING
 from symdp.law.accurate import MOST_ROUNDED
+from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.elementary import Complex, log_payoff
-from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from symdp.exact.accuracy import MOST_NODES, MOST_WORK, ROUNDING
-from symdp.law.line import log_characteristic
+from symdp.law.characteristic_function import log_characteristic
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 

@@ -31,7 +31,7 @@ from symdp.exact.line import (
     with_places,
 )
 from symdp.exact.modulus_bound import Angles, places_above
-from symdp.exact.strips import answer_from_strips, line_tilt
+from symdp.exact.two_strips import answer_from_strips, line_tilt
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.tilts import Strip

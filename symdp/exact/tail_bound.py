@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.exact.accuracy import NEGLIGIBLE, SETTLED
+from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.decay import log_bound_near, log_decay
 from symdp.law.elementary import Complex
-from symdp.law.line import log_characteristic, log_characteristic_grid
 from symdp.law.step import Array
 from symdp.law.total import SumLaw
 

@@ -15,7 +15,7 @@ from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.law.loss import LossLaw
-    from symdp.law.rows import StepRows
+    from symdp.law.shared_nodes import StepRows
     from symdp.law.step import Array
     from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
@@ -31,7 +31,7 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
     Of steps that are known by a Rényi curve alone it is a bound on the transform.
     """
     from symdp.law.compile import loss_law
-    from symdp.law.stack import Stack, StackedLaw
+    from symdp.law.many_steps import Stack, StackedLaw
     from symdp.law.total import SumLaw
 
     def parts(some: Steps) -> list[tuple[LossLaw, int]]:
@@ -83,7 +83,7 @@ def _table(members: tuple[tuple[Mechanism, int], ...], _: int) -> StepRows | Non
     """Return the nodes that steps of one formula share, None where they cannot."""
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
-    from symdp.law.rows import StepRows
+    from symdp.law.shared_nodes import StepRows
 
     if allocated_steps(members[0][0]) is not None:
         return None

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.elementary import Complex
-from symdp.law.line import log_characteristic, log_characteristic_grid
-from symdp.law.stack import StackedLaw
-from symdp.law.stack_tilted import StackTilted
+from symdp.law.many_steps import StackedLaw
+from symdp.law.many_steps_tilted import StackTilted
 from symdp.methods.standard_moments import StepRows, step_rows
 
 if TYPE_CHECKING:

@@ -146,8 +146,8 @@ def step_rows(law: SumLaw, tilt: float) -> Iterator[StepRows]:
     law, tilt
         the total privacy loss, and a tilt of its domain.
     """
-    from symdp.law.rows import blocks
-    from symdp.law.stack_tilted import StackTilted
+    from symdp.law.many_steps_tilted import StackTilted
+    from symdp.law.shared_nodes import blocks
 
     for tilted, (_, count) in zip(law.tilted(tilt), law.terms, strict=True):
         if not isinstance(tilted, StackTilted):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from flint import arb, ctx
 
 from symdp.balls.masses import with_mass_one
-from symdp.certify.larger import larger_delta, larger_epsilon
+from symdp.certify.larger_direction import larger_delta, larger_epsilon
 from symdp.decimal_text import nearest_scientific, scientific
 from symdp.errors import AccuracyError, InputError
 from symdp.model.allocation import (

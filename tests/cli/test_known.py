@@ -18,7 +18,7 @@ from symdp import user_cache
 from symdp.cli.app import delta, epsilon
 from symdp.cli.job import Job
 from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, Composed, plain_words
-from symdp.questions.known import KnownComposition
+from symdp.questions.cached_composition import KnownComposition
 
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}
 

@@ -244,7 +244,7 @@ def test_subsampled_gaussian_everywhere(rate, sigma, count, direction):
 def test_fifty_steps_on_and_off_a_sum_of_atoms(b, epsilon):
     # Adding densities knows every atom and every kink, and shares nothing with the line.
     from symdp.exact.contour import on_own_lines
-    from symdp.exact.measure.added import convolved
+    from symdp.exact.measure.convolution import convolved
 
     law = compose(mechanisms.laplace(b=b), 12).law("remove")
     integral, _ = on_own_lines(law, epsilon)

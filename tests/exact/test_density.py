@@ -7,8 +7,8 @@ from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
-from symdp.exact.measure.added import convolved, densities
 from symdp.exact.measure.branch import Branch
+from symdp.exact.measure.convolution import convolved, densities
 from symdp.exact.measure.density import interpolate
 
 

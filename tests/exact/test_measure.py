@@ -14,7 +14,7 @@ from certified_values import assert_certified
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
 from symdp.exact.contour import on_own_lines
-from symdp.exact.measure.added import convolved
+from symdp.exact.measure.convolution import convolved
 from symdp.methods import accountant
 from symdp.oracle.evaluation import privacy_profile
 

@@ -14,7 +14,7 @@ from symdp.exact.lattice import find_lattice
 from symdp.exact.modulus_bound import Angles, places_above
 from symdp.exact.route import Contour
 from symdp.exact.tail_bound import Tail
-from symdp.law.line import log_characteristic, log_one_plus
+from symdp.law.characteristic_function import log_characteristic, log_one_plus
 from symdp.law.nufft import uniform_sum
 
 RESPONSE = mechanisms.randomized_response

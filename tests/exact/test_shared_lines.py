@@ -14,8 +14,8 @@ from symdp.exact.line import Line
 from symdp.exact.mesh.frequencies import mesh_value
 from symdp.exact.route import Contour
 from symdp.exact.shared_lines import shared_line
-from symdp.exact.strips import line_tilt
 from symdp.exact.tail_bound import Tail, TailBound
+from symdp.exact.two_strips import line_tilt
 from symdp.law.decay import decay
 from symdp.law.tilts import Strip
 from symdp.methods import accountant

@@ -19,7 +19,7 @@ from proved_bounds import (
 
 from symdp import compose, mechanisms
 from symdp.exact.route import Contour
-from symdp.law.stack import StackedLaw
+from symdp.law.many_steps import StackedLaw
 from symdp.methods.edgeworth_error import edgeworth_error, uniform_error
 from symdp.methods.eeai import EdgeworthInterval, edgeworth_tail
 from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail

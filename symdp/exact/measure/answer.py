@@ -12,7 +12,7 @@ from symdp.errors import AccuracyError
 from symdp.exact.accuracy import TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer, unclosed
-from symdp.exact.measure.added import convolved
+from symdp.exact.measure.convolution import convolved
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 

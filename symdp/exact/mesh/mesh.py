@@ -21,7 +21,7 @@ from symdp.exact.line import StripValue
 from symdp.exact.mesh.frequencies import mesh_line, mesh_value, predicted_error
 from symdp.exact.mesh.large_losses import conditioned
 from symdp.exact.shared_lines import HALF_CELL, Refused, Traced, shared_line
-from symdp.exact.strips import answer_from_strips, line_tilt
+from symdp.exact.two_strips import answer_from_strips, line_tilt
 from symdp.law.elementary import log_payoff, log_sum
 from symdp.law.tilts import Strip, log_one_minus_exp
 from symdp.law.total import SumLaw

@@ -17,12 +17,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from symdp.law.characteristic_function import (
+    log_characteristic,
+    log_characteristic_grid,
+    log_one_plus,
+)
 from symdp.law.decay import DERIVATIVES, log_bound_near, log_decay, near_bound, panel_decay
 from symdp.law.elementary import Complex, exponential_remainder, oscillation_sum
-from symdp.law.line import log_characteristic, log_characteristic_grid, log_one_plus
 from symdp.law.nufft import uniform_sums
 from symdp.law.panels import DERIVATIVE, ORDER, Index
-from symdp.law.rows import NodeRows, blocks
+from symdp.law.shared_nodes import NodeRows, blocks
 from symdp.law.step import Array
 from symdp.law.tilted import LARGE, OVERFLOW, tilted_cumulants
 
@@ -106,17 +110,8 @@ class StackTilted:
             precise = top < OVERFLOW
             shifts[block] = np.where(precise, better, centres[block])
             imprecise += float(counts[block] @ ~precise)
-        return cls(
-            tilt,
-            rows,
-            counts,
-            totals,
-            shifts,
-            variances,
-            centres,
-            longest or 1.0,
-            imprecise,
-        )
+        found = totals, shifts, variances, centres
+        return cls(tilt, rows, counts, *found, longest or 1.0, imprecise)
 
     def block(self, some: slice) -> tuple[Array, Array]:
         """Return weights and ℓ − E_t L of some steps' nodes."""

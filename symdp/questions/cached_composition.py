@@ -47,7 +47,7 @@ class KnownComposition(Composition):
         count: int,
         built: Callable[[], Composition],
     ) -> None:
-        from symdp.law.stored import decode
+        from symdp.law.formula_json import decode
         from symdp.model.relation import Protection
 
         formula = decode(facts["formula"])
@@ -92,8 +92,8 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     from symdp.derive.symmetry import has_one_law
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
+    from symdp.law.formula_json import encode
     from symdp.law.loss import LossLaw
-    from symdp.law.stored import encode
     from symdp.model.relation import SUBSTITUTION
     from symdp.questions.shifts import is_proved_at_all_values
 

@@ -20,7 +20,7 @@ from symdp.errors import AccuracyError
 from symdp.law.nodes import MASS_ROUNDED
 from symdp.law.outline import covering_tilts
 from symdp.law.panels import Index, build_panels
-from symdp.law.row_values import RowValues, Rule, disagreement
+from symdp.law.shared_values import RowValues, Rule, disagreement
 from symdp.law.step import Array, Extended
 
 if TYPE_CHECKING:

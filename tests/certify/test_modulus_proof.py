@@ -9,7 +9,7 @@ from certified_values import transform
 from flint import arb, ctx
 
 from symdp import mechanisms
-from symdp.certify.march import March
+from symdp.certify.modulus_proof import March
 from symdp.certify.step import TiltedStep
 
 SUBSAMPLED = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")

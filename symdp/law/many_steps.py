@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from symdp.law.loss import LossLaw
+from symdp.law.many_steps_tilted import StackTilted, SumNodes, excess_of_rows
 from symdp.law.panels import ORDER
-from symdp.law.rows import StepRows, Window
-from symdp.law.stack_tilted import StackTilted, SumNodes, excess_of_rows
+from symdp.law.shared_nodes import StepRows, Window
 from symdp.law.step import Array
 from symdp.law.total import SumLaw, square_length
 

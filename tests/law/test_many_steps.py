@@ -11,7 +11,7 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.law.compile import loss_law
-from symdp.law.stack import StackedLaw
+from symdp.law.many_steps import StackedLaw
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
 from symdp.questions.composition import Composition

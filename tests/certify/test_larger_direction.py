@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from symdp import compose, mechanisms
-from symdp.certify import inverse, larger
+from symdp.certify import inverse, larger_direction
 
 SAMPLED = compose(mechanisms.gaussian(sigma=2).subsample("poisson", sp.Rational(1, 20)), 300)
 SYMMETRIC = compose(mechanisms.laplace(b=4), 30)
@@ -23,7 +23,7 @@ CASES = {
 def asked(monkeypatch):
     """The digits of every enclosure."""
     digits = []
-    for module in (larger, inverse):
+    for module in (larger_direction, inverse):
         real = module.enclose_delta
 
         def seen(pairs, epsilon, count=15, *below, real=real):
@@ -84,7 +84,7 @@ def test_a_wrong_estimate_costs_time_only(monkeypatch, wrong):
     """Whichever comes first, and however clear the gap seems."""
     right = {side: SAMPLED.certify(1.0, 12, side) for side in ("remove", "add")}
     known = iter([-1.0, wrong, -1.0, wrong])
-    monkeypatch.setattr(larger, "estimate_log_delta", lambda *_: next(known))
+    monkeypatch.setattr(larger_direction, "estimate_log_delta", lambda *_: next(known))
     found = SAMPLED.certify(1.0, 12)
     assert (found.direction, found.lower_decimal) == ("remove", right["remove"].lower_decimal)
     assert right["add"].delta < right["remove"].delta
