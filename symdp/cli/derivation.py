@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
-FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json")
+FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json", "page")
 _LONGEST = 1e6  # seconds
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
 _FOR_NUMBERS = 60.0  # seconds for the law in numbers and the tail constants
@@ -46,7 +46,8 @@ def derive(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="text, latex, mathml, json, or a program: python, c, javascript.",
+            help="text, latex, mathml, json, a page with asserts that MyST executes: page, or a "
+            "program: python, c, javascript.",
         ),
     ] = "text",
     only: Annotated[
@@ -110,12 +111,36 @@ def derive(
         mechanism = job.build_mechanism()
         end_after_work(limit + _GRACE)
         with job.of_its_file():
+            if form == "page":
+                print(_page(job, side, terms, limit), end="")
+                return
             text = _derived(mechanism, side, terms, form, keys, limit)
             if explain:
                 text += _steps(mechanism, side, form, limit)
             if at is not None:
                 text = _with_values(text, job, mechanism, side, terms, at, form)
     print(text, end="")
+
+
+def _page(job: Job, side: str, order: int, time_limit: float) -> str:
+    """Return an executable page; values that were given are those at which it checks."""
+    from symdp import mechanisms
+    from symdp.derive import derive
+    from symdp.model.specification import read_text
+    from symdp.report.derivation_page import derivation_page
+
+    if job.sampling is not None or job.sensitivity is not None or job.relation is not None:
+        raise InputError(
+            "--format page: sampling, sensitivity and relation stand in the mechanism's own file"
+        )
+    name = str(job.mechanism)
+    values = {key: str(value) for key, value in words.bindings(job.values).items()}
+    source = f"symdp.mechanisms.{name}"
+    if name not in mechanisms.names():
+        source = f"symdp.loads({read_text(name)!r})"
+    return derivation_page(
+        derive(mechanisms.resolve(name), side, time_limit), source, values, order
+    )
 
 
 def _derived(
