@@ -219,6 +219,13 @@ class _Builder:
             merged[moving] = merged.get(moving, sp.S.Zero) + coefficient * sp.exp(constant)
         merged = {moving: c for moving, c in merged.items() if c != 0}
         leader = _dominating(list(merged), self.x)
+        mirrored = [moving.subs(self.x, -self.x) for moving in merged]
+        other = _dominating(mirrored, self.x).subs(self.x, -self.x)
+        if not sp.expand(other - leader).is_polynomial(self.x):
+            # What is pulled out of two towers e^{−e^x} and e^{−e^{−x}} would cancel at one end.
+            total = sp.Add(*(c * sp.exp(moving) for moving, c in merged.items()))
+            self.add_base(self.positive(total), power)
+            return
         scale = merged.pop(leader)
         self.add_exponent(leader, power)
         self.add(scale, power)

@@ -43,7 +43,9 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
             continue
         edges.append(np.asarray([anchor]))
         inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
-        felt = _felt(piece, inside, high - low, tilts, log_masses)
+        felt = sorted(tilts)
+        if anchor not in outline.roots:
+            felt = _felt(piece, inside, high - low, tilts, log_masses)
         if not felt:
             continue
         # Down to the rounding of the anchor, too, however far a heavy tail reaches.
@@ -86,10 +88,8 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
 def _felt(
     piece: SmoothPiece, place: float, width: float, tilts: Sequence[float], log_masses: Array
 ) -> list[float]:
-    """Return the tilts under which there may be mass at a place: all where it has no density."""
+    """Return the tilts under which there may be mass around a mode."""
     log_p = tilted_log_density(piece, np.asarray([place]), tilts)[:, 0]
-    if not np.isfinite(log_p).any():
-        return sorted(tilts)
     held = log_p + math.log(width) > log_masses - NEGLIGIBLE
     return sorted(tilt for tilt, is_felt in zip(tilts, held.tolist(), strict=True) if is_felt)
 

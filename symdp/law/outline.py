@@ -129,6 +129,8 @@ class Outline:
     ----------
     anchors
         Finite ends, zero or the middle, and every mode found so far.
+    roots
+        Those of them that are no modes: next to them a density may be singular.
     x, log_p, log_q, loss, spacing
         The grid, the three functions on it, and the log of the length each grid point stands for.
     """
@@ -136,12 +138,12 @@ class Outline:
     def __init__(self, piece: SmoothPiece, tilts: Sequence[float] = (-1.0, 0.0)) -> None:
         self.piece = piece
         ends = [e for e in (piece.lower, piece.upper) if np.isfinite(e)]
-        self._roots = list(ends)
+        self.roots = list(ends)
         if piece.lower < 0 < piece.upper or not ends:
-            self._roots.append(0.0)
+            self.roots.append(0.0)
         if len(ends) == 2:
-            self._roots.append(0.5 * (ends[0] + ends[1]))
-        self.anchors = sorted(self._roots)
+            self.roots.append(0.5 * (ends[0] + ends[1]))
+        self.anchors = sorted(self.roots)
         self.x = self.log_p = self.log_q = self.loss = np.empty(0)
         self._see(self.anchors, _FAR_OFFSETS)
         terms = _finite_rows(piece, self.x)
