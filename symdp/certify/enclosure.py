@@ -33,16 +33,22 @@ from symdp.balls.residues import ResidueSum, residues_of
 from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.allocation import enclose_epochs, estimate_log_epoch
 from symdp.certify.bracket import bracket_delta
-from symdp.certify.estimate import largest_loss, log_modulus, nearby_saddle, right_saddle
+from symdp.certify.estimate import (
+    find_saddle,
+    largest_loss,
+    log_modulus,
+    nearby_saddle,
+    right_saddle,
+)
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
 from symdp.certify.line import Goal, sum_line
-from symdp.certify.middle_strip import enclose_middle
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
 from symdp.certify.work import LN10, limited
 from symdp.errors import AccuracyError, InputError
+from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
 
 if TYPE_CHECKING:
@@ -236,10 +242,6 @@ def _is_low(question: _Question, digits: int) -> bool:
     return log_size is None or log_size > _NOT_LOW
 
 
-def _nothing(question: _Question, epsilon: arb, digits: float) -> arb:
-    return arb(0)
-
-
 def _single(question: _Question, epsilon: arb, digits: float) -> arb:
     """Enclose δ(ε) of one step from its definition."""
     bits = 64 * math.ceil((3.33 * digits + 40) / 64)
@@ -315,8 +317,23 @@ def _nearly_one(question: _Question, digits: int) -> arb:
     raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
 
 
-def _in_strip(question: _Question, digits: int) -> arb:
-    return enclose_middle(question.steps, question.exact, digits)
+def _in_strip(question: _Question, epsilon: arb, digits: float) -> arb:
+    """Enclose δ(ε) by a line between the poles, where K is finite whatever the densities.
+
+    With g(ε) = E min(1, e^{ε−L}) over finite losses δ(ε) = 1 − g(ε), and for −1 < t < 0 the line
+    gives (1/2π) ∫ e^{K(z)−εz}/(z(1+z)) dy = −g(ε). What 1 − g cancels is digits of δ, not of e^ε.
+    """
+    saddle = find_saddle(question.steps, float(epsilon), Strip.MIDDLE)
+    if saddle is None:
+        raise AccuracyError("no saddle point was found between the poles")
+    step = 2.0 ** math.floor(-0.5 * math.log2(saddle.curvature) - 1.0)
+    near = math.floor(math.log2(min(-saddle.tilt, 1 + saddle.tilt)))
+    unit = min(step, 2.0 ** (near - _TILT_BITS))
+    tilt = round(saddle.tilt / unit) * sp.Rational(unit)
+    tilted = [(tilted_step(pair, tilt), n) for pair, n in question.steps]
+    width = step * 2.0 ** round(2 + math.log2(LN10 * digits) / 2)
+    finite = 1 - mass_at_infinity(question.steps, arb(10) ** -int(digits + 4))
+    return finite + sum_line(tilted, tilt, epsilon, Goal(0.0, width, digits))
 
 
 def _on_mesh(question: _Question, digits: int) -> arb:
@@ -334,13 +351,13 @@ def _on_mesh(question: _Question, digits: int) -> arb:
 
 
 WAYS = (  # the first row that serves answers
-    _Way("largest loss", _is_beyond, _sharpened(_nothing)),
+    _Way("largest loss", _is_beyond, _sharpened(lambda *_: arb(0))),
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
     _Way("line", _has_line, _sharpened(_on_line)),
     _Way("nearly one", _is_low, _nearly_one),
-    _Way("strip", _has_many_steps, _in_strip),
+    _Way("strip", _has_many_steps, _sharpened(_in_strip)),
     _Way("mesh", lambda *_: True, _on_mesh, is_sharp=False),
 )
 

@@ -11,7 +11,7 @@ from flint import ctx
 
 from symdp import compose, mechanisms
 from symdp.certify import enclose_delta
-from symdp.certify.middle_strip import enclose_middle
+from symdp.certify.enclosure import WAYS, _Question
 from symdp.certify.parts import parts_of
 
 GAUSSIAN = mechanisms.gaussian(sigma=5)
@@ -34,7 +34,8 @@ def test_both_lines_agree(name):
     """They share nodes' code alone: other tilts, other cuts, another pole on the other side."""
     mechanism, count, epsilon, direction = BOTH[name]
     steps = [(m.pair(direction), n) for m, n in compose(mechanism, count).steps]
-    middle = enclose_middle(steps, Fraction(epsilon), 12)
+    strip = next(way for way in WAYS if way.name == "strip")
+    middle = strip.enclose(_Question(tuple(steps), Fraction(epsilon)), 12)
     right = enclose_delta(steps, epsilon, 12)
     assert middle.overlaps(right)
     for ball in (middle, right):
