@@ -74,3 +74,25 @@ def test_bounds_on_a_mesh_hold_where_the_loss_turns(epsilon: float, law: SumLaw)
         found = accountant(method, points=1 << 15).log_delta(law, epsilon)
         assert math.exp(found.log_lower) <= truth * (1 + 1e-6), method
         assert truth * (1 - 1e-6) <= math.exp(found.log_upper), method
+
+
+def test_a_density_that_touches_zero_is_resolved_around_it() -> None:
+    """There P has no mass while Q has: the loss is infinite at a place that no tilt weighs."""
+    x = sp.Symbol("x", real=True)
+    mechanism = symdp.Mechanism.additive(
+        x**2 * sp.exp(-(x**2)),
+        x,
+        sp.Rational(3, 10),
+        (-sp.oo, sp.oo),
+        shift="exactly",
+        normalize=True,
+    )
+    grid = np.linspace(-9.0, 9.0, 3_600_001)  # of which 0 and 0.3 are places
+    p, q = ((grid - shift) ** 2 * np.exp(-((grid - shift) ** 2)) for shift in (0.3, 0.0))
+    mass = float(np.trapezoid(q, grid))
+    found = symdp.compose(mechanism, 1)
+    overlap = float(np.trapezoid(np.sqrt(p * q), grid)) / mass
+    assert found.law("remove").cgf(-0.5) == pytest.approx(math.log(overlap), rel=1e-9)
+    truth = float(np.trapezoid(np.maximum(p - math.exp(0.1) * q, 0.0), grid)) / mass
+    assert found.delta(0.1, direction="remove").delta == pytest.approx(truth, rel=1e-9)
+    assert symdp.compose(mechanism, 30).delta(0.1).kind == "exact"
