@@ -207,12 +207,21 @@ def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:
     """Return the tilted laws, from node sets that suit the tilt."""
     tilted = law.tilted(tilt)
     if abs(tilt) > _FAR:
-        # Node sets made for frequencies know the distance from the end of the range.
+        # Node sets made for frequencies know the distance from the end of the range; one that the
+        # line asks for is made already.
+        terms = zip(tilted, law.terms, strict=True)
+        reach = _reach(math.fsum(n * x.variance for x, (_, n) in terms))
+        asked = max(1.0, reach) if math.isfinite(reach) else 1.0
         tilted = [
             part if part.nodes.origin is not None else near
-            for near, part in zip(tilted, law.tilted(tilt, 1.0), strict=True)
+            for near, part in zip(tilted, law.tilted(tilt, asked), strict=True)
         ]
     return tilted
+
+
+def _reach(variance: float) -> float:
+    """Return where a Gaussian is e^-50: the first nodes also tell how far others have to reach."""
+    return math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
 
 
 def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
@@ -290,9 +299,7 @@ def first_line(
         points = max(3, math.ceil(period / step))
         points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
         step, limit = period / points, points // 2 + 1
-    # A Gaussian is e^-50 there: the first nodes also tell how far others have to reach.
-    reach = math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
-    stop = int(min(limit, max(24, math.ceil(min(reach / step, most)))))
+    stop = int(min(limit, max(24, math.ceil(min(_reach(variance) / step, most)))))
     return longer(law, replace(line, step=step), stop, kernel), limit
 
 

@@ -99,7 +99,7 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
         if found is None
         else (_outward(found[0], -1), _outward(found[1], 1))
     )
-    is_reversible = not integer and len(charged) == len(derived)
+    is_reversible = not integer and bool(charged) and len(outcomes) == len(derived)
     return LossLaw(step, bounds, is_reversible)
 
 

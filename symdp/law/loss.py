@@ -62,12 +62,12 @@ class LossLaw:
         self._tilted: dict[float, Tilted] = {}
 
     def reversed(self) -> LossLaw:
-        """Return the law with P and Q exchanged, K(−1 − z), where neither vanishes on a piece.
+        """Return the law with P and Q exchanged, K(−1 − z), where P vanishes on no piece.
 
-        One node set serves the usual tilts of both.
+        One node set serves the usual tilts of both. Where Q vanishes the other law has no mass.
         """
         low, high = self.loss_bounds
-        pieces = tuple(piece.reversed() for piece in self.step.pieces)
+        pieces = tuple(piece.reversed() for piece in self.step.pieces if not escapes(piece))
         return LossLaw(Step(self.step.name, pieces), (-high, -low), True, self)
 
     @property

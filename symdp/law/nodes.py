@@ -90,6 +90,7 @@ class NodeSet:
             weight=weight,
             mean=mean,
             centred=loss - mean,
+            mass_at_infinity=0.0,
             atomic=self.atomic[::-1],
             number=self.number[::-1],
             log_spread=self.log_spread[::-1],
