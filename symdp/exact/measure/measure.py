@@ -167,7 +167,7 @@ def add(first: Measure, second: Measure, window: Window) -> Measure:
         parts = [density(s - a) + w for density, a, w in shifts]
         if len(pair) == 2:
             spent += s.size * (pair[0].fine_edges.size + pair[1].fine_edges.size)
-            if spent > MOST_NODES:
+            if spent > 2 * MOST_NODES:
                 raise AccuracyError("the density of the privacy loss takes too long to convolve")
             parts.append(convolve(pair[0], pair[1], s))
         return np.asarray(np.logaddexp.reduce(parts))
