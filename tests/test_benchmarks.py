@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import json
 import math
 import re
 import sys
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +19,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is no part of what is installed
 
+from benchmarks.days import measure, questions, scaling  # noqa: E402
+from benchmarks.days import page as days_page  # noqa: E402
 from benchmarks.peers import (  # noqa: E402
     accuracy,
     contenders,
@@ -103,7 +107,7 @@ def test_intervals_hold_the_truth_or_not():
     assert "**its interval misses the truth**" in verdict.words(missed, HALF)
 
 
-@pytest.mark.parametrize("module", [page, verdict])
+@pytest.mark.parametrize("module", [page, verdict, scaling])
 def test_examples_in_docstrings(module):
     failed, tried = doctest.testmod(module)
     assert failed == 0
@@ -253,3 +257,27 @@ def test_the_pages_are_whole():
     assert len(pictures) >= 10
     for name in pictures:
         assert (ROOT / "docs" / "figures" / name).read_text().lstrip().startswith("<?xml")
+
+
+def test_the_page_of_days_is_what_was_measured():
+    kept = json.loads((ROOT / "docs" / "figures" / "days.json").read_text())
+    names = [question.name for question in questions.QUESTIONS]
+    assert len(set(names)) == len(names) == 80
+    assert [row["name"] for row in kept["rows"]] == names
+    assert (ROOT / "docs" / "days.md").read_text() == days_page.page(kept)
+    assert (ROOT / "docs" / "figures" / "days-scaling.svg").is_file()
+
+
+def test_a_question_of_a_day_is_asked_moved_and_checked():
+    asked = questions.named("gaussian, 1 step")
+    (first,), (moved,) = asked.answer(), asked.answer(5)
+    # Normal noise of scale 2: δ = Φ(1/4 − 2ε) − e^ε Φ(−1/4 − 2ε), ε = 0.1.
+    phi = NormalDist().cdf
+    assert first == pytest.approx(phi(0.05) - math.exp(0.1) * phi(-0.45), rel=1e-10)
+    assert 0 < first - moved < 1e-3 * first
+    (check,) = measure.checks(asked, (first,))
+    assert (check.ask, check.at, check.value) == ("delta", 0.1, first)
+    other = questions.named("gaussian, 1 step, sampled")
+    assert measure.checks(other, (0.0,))[0].key != check.key
+    assert asked.job().setting.endswith("σ = 2, n = 1, ε = 0.1")
+    assert questions.named("logistic, 10 steps").job() is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -33,6 +34,7 @@ def main() -> None:
             found.append(asdict(row))
             print(f"{row.name}: {row.warm} s, {row.cold} s, {row.error} {row.failure}", flush=True)
             _write(file, kept)  # a run that was ended proves nothing again
+        kept["cores"], kept["load"] = os.cpu_count(), round(max(os.getloadavg()), 1)
         kept["rows"], kept["seconds"] = found, round(time.perf_counter() - start)
         kept["scaling"] = scaling.measured(lambda text: print(text, flush=True))
         _write(file, kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import resource
@@ -45,7 +46,8 @@ class Check:
         steps = [
             [s.mechanism, dict(s.values), dict(s.sampling), s.count, s.under] for s in self.steps
         ]
-        return json.dumps([steps, self.ask, self.at], sort_keys=True)
+        text = json.dumps([steps, self.ask, self.at], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.days.questions import QUESTIONS
 from benchmarks.peers.page import duration, megabytes, ratio, table
 
 FOUR_DIGITS = 1e-4  # relative: what a peer must reach to be compared with
@@ -26,7 +27,11 @@ def page(kept: Mapping[str, Any]) -> str:
         "question for others;",
         "*new process* counts the start of Python and all imports. The error is relative, against "
         "a proof by",
-        "`certify`; empty where no proof came in time. `make bench` measures all of it anew.",
+        "`certify`; empty where no proof came in time, and of a calibration what its rounding to "
+        "the safe side leaves.",
+        f"`make bench` measures all of it anew; here on {kept['cores']} cores under a load of "
+        f"{kept['load']:g}. A load above the",
+        "number of cores makes processor seconds up to twice those of an idle machine.",
         "",
         summary(rows),
         "",
@@ -58,7 +63,8 @@ def summary(rows: Sequence[Row]) -> str:
         parts.append(f"{text}: p50 {middle}, p95 {duration(late)}, slowest {duration(times[-1])}")
     failed = [r["name"] for r in rows if r["failure"]]
     parts.append(f"without an answer: {', '.join(failed) or 'none'}")
-    errors = [r["error"] for r in rows if r["error"] is not None]
+    found = {q.name for q in QUESTIONS if q.ask != "calibrate"}
+    errors = [r["error"] for r in rows if r["error"] is not None and r["name"] in found]
     parts.append(f"largest error against {len(errors)} proofs: {max(errors, default=0.0):.1e}")
     return "\n".join(f"- {part}" for part in parts)
 
