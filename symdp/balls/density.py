@@ -132,7 +132,10 @@ def _check_normaliser(of: str, density: sp.Expr) -> None:
                 continue
             reason = f"its mass is {float(value):.6g}"
         except AccuracyError:
-            reason = "no finite mass of it was found, as where it grows or falls too slowly"
+            reason = (
+                "its mass could not be enclosed; it is infinite where a density grows or falls too "
+                "slowly, else divide by it, to 13 digits, and leave normalize out"
+            )
         raise InputError(f"{of} cannot be normalized: {reason}")
 
 

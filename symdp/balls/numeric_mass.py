@@ -72,7 +72,8 @@ def two_masses(
                     total.append(cell(middle, middle))
                 for end in {low, high}:
                     edges = _edges(middle, end, start, 2.0 if whole else ratio)
-                    total.append(_side(cell, edges, math.isinf(end), whole))
+                    is_near_end = v is not x and math.isinf(end)  # nothing is far out there
+                    total.append(_side(cell, edges, math.isinf(end), whole, is_near_end))
             found.append(math.fsum(total))
         except (AccuracyError, OverflowError, ZeroDivisionError):
             found.append(math.nan)
@@ -120,12 +121,16 @@ def _edges(middle: float, end: float, start: float, ratio: float) -> list[float]
     return [*edges, end] if math.isfinite(end) else edges
 
 
-def _side(cell: Cell, edges: list[float], is_endless: bool, whole: bool) -> float:
+def _side(
+    cell: Cell, edges: list[float], is_endless: bool, whole: bool, is_near_end: bool = False
+) -> float:
     """Add up shells and what is beyond the last one; of integers, the middle is left out."""
     sums, total = [0.0], 0.0
     step = math.copysign(1.0, edges[-1] - edges[0]) if whole else 0.0
     for inner, outer in pairwise(edges):
         if inner == outer or (whole and is_endless and _is_over(sums, outer - inner)):
+            break
+        if is_near_end and _has_ended(sums):
             break
         try:
             total += cell(*sorted((inner + step, outer)))
@@ -207,7 +212,7 @@ def _added(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Cell:
         half, middle = 0.5 * (high - low), 0.5 * (high + low)
         heights = compiled([middle + half * t for t in nodes])
         found = half * math.fsum(w * h for w, h in zip(weights, heights, strict=True))
-        if math.isnan(found):
+        if not math.isfinite(found):
             raise AccuracyError("a density has no value in doubles")
         return found
 

@@ -233,10 +233,9 @@ def _acosh(_detail: object, analytic: bool, value: acb) -> acb:
 
 def _bessel(name: str) -> _Operation:
     def operation(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
-        if analytic and on_cut_left_of(value, 0):
-            entire = name in ("bessel_i", "bessel_j") and order.unique_fmpz() is not None
-            if not entire:
-                return UNKNOWN
+        is_entire = name in ("bessel_i", "bessel_j") and order.unique_fmpz() is not None
+        if analytic and not is_entire and on_cut_left_of(value, 0):
+            return UNKNOWN
         if name == "bessel_k":
             return bessel_k_ball(fmpq(*detail) if detail else order, value)
         return acb(getattr(value, name)(order))
@@ -261,9 +260,8 @@ def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> ac
 
 def _incomplete_gamma(name: str) -> _Operation:
     def operation(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
-        if analytic and on_cut_left_of(value, 0):
-            return UNKNOWN
-        return acb(getattr(value, name)(order))
+        on_cut = analytic and on_cut_left_of(value, 0)
+        return UNKNOWN if on_cut else acb(getattr(value, name)(order))
 
     return operation
 
@@ -304,14 +302,21 @@ def _enclosed_integral(node: Any, _bits: int) -> acb:
 
 
 def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
-    """Compile f as e^{log f}, in which no part overflows where f itself is tiny (1/cosh x)."""
+    """Compile f as e^{log f}, in which no part overflows where f itself is tiny: 1/cosh x, 1/k!."""
     import sympy as sp
 
-    if not term.has(sp.functions.elementary.hyperbolic.HyperbolicFunction):
-        return compile_arb(term, [variable])
+    hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
+    plain = compile_arb(term, [variable])
+    if not term.has(hyperbolic, sp.factorial, sp.gamma, sp.binomial):
+        return plain
     logarithm = sp.expand_log(sp.log(sp.factor_terms(term.rewrite(sp.exp))), force=True)
     compiled = compile_arb(logarithm, [variable])
-    return lambda x, analytic=False: compiled(x, analytic=analytic).exp()
+
+    def value(x: Any, analytic: bool = False) -> Any:
+        found = compiled(x, analytic=analytic).exp()
+        return found if found.is_finite() else plain(x, analytic=analytic)
+
+    return value
 
 
 def _end(limit: sp.Expr) -> arb | None:
