@@ -215,7 +215,7 @@ def integers_with_mass(told: dict[str, Any], swapped: bool, log_least: float) ->
     step, ends = checker.Step(told, hint, swapped), []
     for sign in (-1, 1):
         k = 0
-        while step.logs(checker.real(Fraction(sign * k)))[0].hi > log_least * checker.ONE:
+        while step.logs(checker.real(Fraction(sign * k)))[0].hi > Fraction(log_least) * checker.ONE:
             k += 1
             if k > _MOST_INTEGERS:
                 raise AccuracyError("no certificate: too many integers have a mass")

@@ -38,6 +38,7 @@ _CONSTANT_DIGITS = 50  # of a constant that the checker's grammar lacks
 _MOST_TERMS = 20_000  # of the sum, half a minute of checking
 _TILTS = 16  # tried on the way to the tilt, to bound aliases
 SLOW = "no certificate: |M| falls too slowly, as of few steps or where atoms weigh much"  # refusal
+_MOST_BITS = 512  # of steps with densities: with 416, panels take half a minute to lay
 _SLOWEST = 1e4  # of deviations, a frequency by which |φ|ⁿ should have fallen
 
 checker: Any = check_certificate
@@ -95,6 +96,11 @@ def _made(told: Told, sides: Sequence[str], epsilon: Fraction, digits: int) -> d
         )
         lower = max(lower, Fraction(low.lo, unit.hi))
         upper = max(upper, Fraction(high.hi, unit.lo))
+    if upper > 2 * lower:
+        raise AccuracyError(
+            "no certificate: its ends would lie far apart; where δ is this small, the "
+            f"{_CONSTANT_DIGITS} digits of a law's constant factor are too few"
+        )
     return {
         "format": FORMAT,
         "claim": {
@@ -265,6 +271,8 @@ def _hint(plan: _Plan, terms: int, steps: list[dict[str, Any]]) -> dict[str, Any
 
 
 def _on_line(told: Told, swapped: bool, plan: _Plan) -> dict[str, Any]:
+    if plan.bits > _MOST_BITS:
+        raise AccuracyError("no certificate: δ is too small, so that its integrals take minutes")
     pairs, saddle, tilt, log_width = plan.pairs, plan.saddle, plan.tilt, plan.log_width
     count = sum(n for _, n in pairs)
     y = 1 / math.sqrt(saddle.curvature)

@@ -90,6 +90,18 @@ COVERED = {
         10,
         "remove",
     ),
+    "far below doubles": (
+        lambda: symdp.compose(mechanisms.randomized_response(epsilon_0="1/10"), 10_000),
+        "500",
+        6,
+        "remove",
+    ),
+    "whole numbers, small": (
+        lambda: symdp.compose(mechanisms.discrete_gaussian(sigma=10), 100),
+        "12",
+        6,
+        "remove",
+    ),
     "negative": (
         lambda: symdp.compose(mechanisms.gaussian(sigma=10).subsample("poisson", "1/10"), 1000),
         "-1/2",
@@ -179,6 +191,16 @@ def test_no_float_and_nothing_of_ours_decides():
 def test_what_is_not_covered_gets_a_sentence(steps, message):
     with pytest.raises(AccuracyError, match=message):
         certificate(steps(), epsilon="1/2", digits=6, direction="remove")
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon", "told"),
+    [("gaussian", 45, "too small"), ("discrete_gaussian", 30, "digits of a law's constant factor")],
+)
+def test_a_tiny_delta_is_refused_where_it_is_out_of_reach(noise, epsilon, told):
+    steps = symdp.compose(getattr(mechanisms, noise)(sigma=10), 100)
+    with pytest.raises(AccuracyError, match=told):
+        certificate(steps, epsilon=epsilon, digits=6, direction="remove")
 
 
 def test_bad_questions_are_told():
