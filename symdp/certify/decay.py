@@ -24,7 +24,7 @@ from flint import arb, ctx
 from symdp.balls.variation import LossPart
 from symdp.certify.nodes import nodes_between
 from symdp.certify.piece_integrand import Cut, Stretch
-from symdp.certify.work import OutOfWorkError, metered
+from symdp.certify.work import metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
@@ -232,8 +232,6 @@ class _Middle:
             for end in ends:
                 try:
                     values = part.derivatives(end, len(edges))
-                except OutOfWorkError:
-                    raise
                 except AccuracyError:
                     values = [arb.pos_inf()] * len(edges)
                 edges = [e + abs(v).upper() for e, v in zip(edges, values, strict=True)]
@@ -261,8 +259,6 @@ class _Middle:
             for part, low, high in self._inside:
                 try:
                     found += part.variation(low, high, order)
-                except OutOfWorkError:
-                    raise
                 except AccuracyError:
                     found = arb.pos_inf()
                     break

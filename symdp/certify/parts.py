@@ -24,7 +24,6 @@ from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
 from symdp.certify.nodes import PLAIN, Nodes, Scope, nodes_between
 from symdp.certify.piece_integrand import Stretch, stretch, top_tilt
-from symdp.certify.work import OutOfWorkError
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball
 from symdp.errors import AccuracyError
@@ -114,8 +113,6 @@ class Parts:
                 try:
                     for part in self.stretches:
                         part.cut(top, _CUT_BITS)
-                except OutOfWorkError:
-                    raise
                 except AccuracyError:
                     self._refused = top
                     continue
@@ -192,8 +189,6 @@ class Parts:
             try:
                 scale = self.cgf(tilt).mid()
                 nodes = self.nodes(highest, scale, _COARSE_GOAL, scope)
-            except OutOfWorkError:
-                raise
             except AccuracyError:  # as beyond the domain of K
                 return
         family = _Family(lowest, highest, scale, nodes)

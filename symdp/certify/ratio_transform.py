@@ -20,7 +20,7 @@ from symdp.balls.variation import LossDensity, LossPart
 from symdp.certify.nodes import Scope, nodes_between
 from symdp.certify.parts import Parts
 from symdp.certify.piece_integrand import stretch
-from symdp.certify.work import OutOfWorkError, spend_products
+from symdp.certify.work import spend_products
 from symdp.derive.pieces import pieces
 from symdp.derive.records import TURNED, Piece
 from symdp.emit.arb import compile_arb, constant_ball
@@ -242,8 +242,6 @@ class Decay:
         if order not in self._bounds:
             try:
                 self._bounds[order] = self._density.bound(order)
-            except OutOfWorkError:
-                raise
             except AccuracyError:
                 self._bounds[order] = None
         return self._bounds[order]

@@ -19,19 +19,25 @@ _PRODUCTS = 300.0  # products of balls that cost as much
 _left: ContextVar[list[float] | None] = ContextVar("left", default=None)
 
 
-class OutOfWorkError(AccuracyError):
-    """The work that a question may cost is done; a later one has its own."""
-
-    def __init__(self) -> None:
-        super().__init__("the proof takes too much work; ask for fewer digits or more steps")
+class OutOfWorkError(Exception):
+    """The work that a question may cost is done: no bound inside is given up and worked around."""
 
 
 @contextmanager
 def limited(digits: int) -> Iterator[None]:
-    """Limit the work inside to what so many digits should cost at most."""
+    """Limit the work inside to what so many digits should cost at most.
+
+    Raises
+    ------
+    AccuracyError
+        If it costs more.
+    """
     token = _left.set([UNITS + _PER_DIGIT * digits])
     try:
         yield
+    except OutOfWorkError:
+        reason = "the proof takes too much work; ask for fewer digits or more steps"
+        raise AccuracyError(reason) from None
     finally:
         _left.reset(token)
 
