@@ -134,6 +134,12 @@ def mirror_all() -> None:
     mirror("examples", {f"{name}.md": page_of(text) for name, text in shown.items()})
 
 
+def linked(app: Any, name: str, source: list[str]) -> None:
+    """Turn links to files of the repository into links to their pages of the build."""
+    text = source[0].replace("](../derivations/", "](derivations/").replace("](../docs/", "](../")
+    source[0] = re.sub(r"\]\(\.\./examples/([\w-]+)\.py", r"](examples/\1.md", text)
+
+
 def write_calculator(app: Any, error: Exception | None) -> None:
     """Write the page that the calculator's page shows."""
     if error is None and app.builder.format == "html":
@@ -145,4 +151,5 @@ def setup(app: Any) -> None:
     mirror_all()
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=1)
+    app.connect("source-read", linked)
     app.connect("build-finished", write_calculator)
