@@ -38,7 +38,7 @@ _CONSTANT_DIGITS = 50  # of a constant that the checker's grammar lacks
 _MOST_TERMS = 20_000  # of the sum, half a minute of checking
 _TILTS = 16  # tried on the way to the tilt, to bound aliases
 SLOW = "no certificate: |M| falls too slowly, as of few steps or where atoms weigh much"  # refusal
-_MOST_BITS = 512  # of steps with densities: with 416, panels take half a minute to lay
+_MOST_BITS = 512  # with 416, panels take half a minute to lay
 _SLOWEST = 1e4  # of deviations, a frequency by which |φ|ⁿ should have fallen
 
 checker: Any = check_certificate
@@ -96,7 +96,7 @@ def _made(told: Told, sides: Sequence[str], epsilon: Fraction, digits: int) -> d
         )
         lower = max(lower, Fraction(low.lo, unit.hi))
         upper = max(upper, Fraction(high.hi, unit.lo))
-    if upper > 2 * lower:
+    if bits > _MOST_BITS and upper > 2 * lower:
         raise AccuracyError(
             "no certificate: its ends would lie far apart; where δ is this small, the "
             f"{_CONSTANT_DIGITS} digits of a law's constant factor are too few"

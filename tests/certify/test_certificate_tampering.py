@@ -365,14 +365,15 @@ def random_case(seed):
     return True
 
 
-@pytest.mark.parametrize("seed", [2])
+@pytest.mark.parametrize("seed", [2, 9, 14, 16, 37, 44, 45, 63, 101, 105])  # the cheap ones
 def test_false_claims_about_random_mechanisms_are_refused(seed):
-    random_case(seed)
+    assert random_case(seed)
 
 
 @pytest.mark.slow
-def test_false_claims_about_two_hundred_random_mechanisms_are_refused():
-    assert sum(random_case(seed) for seed in range(200)) >= 100
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_false_claims_about_two_hundred_random_mechanisms_are_refused(first):
+    assert sum(random_case(seed) for seed in range(first, first + 20)) >= 10
 
 
 def test_a_huge_file_is_told_at_once(tmp_path):
