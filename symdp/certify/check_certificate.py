@@ -95,8 +95,8 @@ def turn(angle):
     need(abs(turns) < 1 << 40, "an angle is too large")
     a, b, c, d = powers(((middle << GUARD) - turns * 2 * HALF_TURN) >> 8)  # to 2^36 units
     re, im = a - c, b - d
-    for _ in range(8):  # makes an error at most fourfold: 2^37 4^8 < 2^GUARD
-        re, im = (re * re - im * im) >> W, 2 * re * im >> W
+    # Squaring makes an error at most fourfold: 2^37 4^8 < 2^GUARD.
+    for _ in range(8): re, im = (re * re - im * im) >> W, 2 * re * im >> W
     return re >> GUARD, im >> GUARD, (angle.hi - angle.lo) // 2 + 4
 
 def times(a, b):
@@ -467,10 +467,11 @@ def enclose(told, hint, swapped, epsilon):
     for key, sign in (("below", 1), ("above", -1)):
         b = number(hint.get(key), key)
         need(b >= 0 and (tilt - b) * sign > 0, f"{key}: on the wrong side of the tilt")
-        fall, log_size = real(-abs(tilt - b) * period).exp(), real(tilt * base - b * epsilon)
+        log_fall = -abs(tilt - b) * period
+        log_size = real(tilt * base - b * epsilon + log_fall)
         for step in steps:
             log_size = log_size + point(step.total(b).hi).log() * step.count
-        others = others + log_size.exp() * fall * (1 + -fall).inverse()
+        others = others + log_size.exp() * (1 + -real(log_fall).exp()).inverse()
     return unit, result + -beyond + -(others * period), result + beyond + outside * unit
 
 def inverse_of(re, im):

@@ -354,6 +354,7 @@ def random_case(seed):
     claim = told["claim"]
     assert Fraction(claim["lower"]) <= high * (1 + Fraction(1, 10**40))
     assert low * (1 - Fraction(1, 10**40)) <= Fraction(claim["upper"])
+    assert Fraction(claim["upper"]) <= Fraction(1001, 1000) * Fraction(claim["lower"])
     assert accepted(told)
     for ends in (
         {"upper": str(low * (1 - Fraction(1, 10**7)))},
