@@ -30,7 +30,8 @@ side](benchmarks-intervals.md) and [job by job](benchmarks-jobs.md), and writes 
 
 The peers are, as far as they are installed, Google's `dp-accounting`, its privacy loss
 distributions by either of its discretisations and its Rényi accountant, and Microsoft's
-`prv-accountant`. symdp takes part with each of its methods. What a program answers is compared
+`prv-accountant`. Not measured are `PLD_accounting`, `riskcal` and `autodp`.
+symdp takes part with each of its methods. What a program answers is compared
 with an enclosure of the true δ or ε by `certify`, proved with floating point included, to 16
 digits.
 
