@@ -143,6 +143,9 @@ def _agree(of: str, first: float, second: float) -> None:
     """Raise an error where two quadratures do not both find the mass 1."""
     if max(abs(first - second), abs(first - 1), abs(second - 1)) <= AGREEMENT:
         return
+    if not (math.isfinite(first) or math.isfinite(second)):
+        reason = "as where it is infinite, or spread over very many integers"
+        raise InputError(f"{of} could not be shown to have mass 1: no sum of it settled, {reason}")
     found = [f"{mass:.12g}" if math.isfinite(mass) else "no limit" for mass in (first, second)]
     what = f"one quadrature found {found[0]}, another {found[1]}"
     remedy = "; divide it by its mass, or set normalize = true" if "no limit" not in found else ""

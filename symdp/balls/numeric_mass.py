@@ -161,7 +161,14 @@ def _is_over(sums: list[float], length: float) -> bool:
 
 
 def _limit(sums: list[float]) -> float:
-    """Extrapolate partial sums by the ε-algorithm, NaN where its last values differ."""
+    """Extrapolate partial sums by the ε-algorithm, NaN where its last values differ.
+
+    NaN, too, where shells hold ever more, or did so before the last one: the algorithm gives
+    2, 4, 8, … a value as well.
+    """
+    steps = [abs(after - before) for before, after in pairwise(sums[-4:])]
+    if len(steps) < 3 or max(steps[1], steps[2]) > steps[0]:
+        return math.nan
     last, before = (_wynn(part) for part in (sums[-_SUMMED:], sums[-_SUMMED - 1 : -1]))
     return last if abs(last - before) < 0.1 * AGREEMENT else math.nan
 
