@@ -55,7 +55,7 @@ def residue_terms(found: ExponentialSum) -> ResidueTerms | None:
     >>> moment = ((1 + t) * sp.exp(t / b) + t * sp.exp(-(1 + t) / b)) / (1 + 2 * t)
     >>> terms = residue_terms(read_exponential_sum(moment, t))
     >>> terms.place, terms.at_zero
-    ((n - 2*k)/b, Piecewise((1, Eq(k, 0)), (0, True)))
+    ((-2*k + n)/b, Piecewise((1, Eq(k, 0)), (0, True)))
     """
     if len(found.terms) != 2 or len(found.poles) != 1:
         return None
