@@ -212,7 +212,7 @@ def calibrate(
     >>> calibrate(mechanisms.gaussian(sigma=20), "n", epsilon=1, delta=1e-5).value
     28
     >>> calibrate(mechanisms.gaussian, "sigma", 1, advantage=0.1).value
-    3979/1000
+    79579/20000
     """
     start = time.perf_counter()
     kinds = (epsilon, delta), (advantage,), (tpr, fpr)
