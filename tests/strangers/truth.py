@@ -29,6 +29,7 @@ _TILTS = np.geomspace(1e-3, 1e3, 40)
 _LEAST = 1e-25  # mass of a node that is kept
 _NOTHING = 1e-15  # of mass that a sum has beyond the lattice
 _ROUNDING = 1e-12  # of δ
+_OF_A_MASS = 1e-14  # of what each step holds
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Loss:
         few = self._delta(count, epsilon, _LATTICE * 2 // 3)
         many = self._delta(count, epsilon, _LATTICE)
         infinite = -np.expm1(count * np.log1p(-self.infinite)) if self.infinite < 1 else 1.0
-        return float(infinite + many), 2.0 * abs(many - few) + _ROUNDING
+        rounding = _ROUNDING + count * _OF_A_MASS
+        return float(infinite + many), 2.0 * abs(many - few) + rounding
 
     @cached_property
     def _rates(self) -> tuple[Array, Array]:
