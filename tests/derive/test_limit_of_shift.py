@@ -1,0 +1,24 @@
+"""The limit of a loss at an end where the two laws are one law moved: seen before it is proved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import symdp
+
+
+def test_a_sampled_sum_of_two_hyperbolic_secants_is_not_expanded() -> None:
+    """Its loss is no difference of moved logarithms, and to expand that takes minutes."""
+    x = sp.Symbol("x", real=True)
+    density = 1 / sp.cosh(x) ** 3 + 1 / (3 * sp.cosh(2 * (x - 3)))
+    noise = symdp.Mechanism.additive(
+        density, x, sp.Rational(1, 2), (-sp.oo, sp.oo), shift="exactly", normalize=True
+    )
+    found = symdp.compose(noise.subsample("poisson", "1/10"), 1).delta(0.1, direction="remove")
+    grid = np.linspace(-25.0, 25.0, 1_000_001)
+    moved, q = (1 / np.cosh(y) ** 3 + 1 / (3 * np.cosh(2 * (y - 3))) for y in (grid - 0.5, grid))
+    gain = np.maximum(0.9 * q + 0.1 * moved - np.exp(0.1) * q, 0.0)
+    truth = float(np.trapezoid(gain, grid) / np.trapezoid(q, grid))
+    assert found.delta == pytest.approx(truth, rel=1e-8)
