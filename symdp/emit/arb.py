@@ -27,7 +27,7 @@ from symdp.emit.arb_operations import (
     unit_log_sum_exp,
 )
 from symdp.emit.enclose import enclose_integral, enclose_sum
-from symdp.emit.erf_difference import log_erf_difference_ball
+from symdp.emit.erf_difference import log_erf_difference_ball, log_erfc_ball
 from symdp.emit.steps import Program
 from symdp.errors import InputError
 
@@ -375,9 +375,8 @@ _OPERATIONS: dict[str, _Operation] = {
     "besselk": _bessel("bessel_k"),
     "besselj": _bessel("bessel_j"),
     "bessely": _bessel("bessel_y"),
-    "log_besselk": _log_bessel_k,
-    "log_besseli": _log_bessel_i,
-    "log_erf_difference": log_erf_difference_ball,
+    **{"log_besselk": _log_bessel_k, "log_besseli": _log_bessel_i},
+    **{"log_erf_difference": log_erf_difference_ball, "log_erfc": log_erfc_ball},
     "uppergamma": _incomplete_gamma("gamma_upper"),
     "lowergamma": _incomplete_gamma("gamma_lower"),
     "hyper_0f1": lambda _detail, _analytic, order, value: value.hypgeom_0f1(order),

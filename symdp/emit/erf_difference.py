@@ -1,4 +1,4 @@
-"""log(erf(m + h) − erf(m − h)), h > 0, without cancellation, in doubles and in balls.
+"""log(erf(m + h) − erf(m − h)), h > 0, and log erfc without cancellation, in doubles and balls.
 
 A mass of rounded normal noise is such a difference; far out both functions are 1 in doubles.
 """
@@ -55,3 +55,28 @@ def log_erf_difference_ball(_detail: object, analytic: bool, middle: acb, half: 
     """Enclose the same, from the side on which erfc is small."""
     side = -middle if middle.real < 0 else middle
     return acb(((side - half).erfc() - (side + half).erfc()).log(analytic=analytic))
+
+
+def log_erfc(place: Any) -> Any:
+    """Return log erfc z in doubles, by e^{z²} erfc z [DLMF 7.2.3] where erfc z is small.
+
+    Examples
+    --------
+    >>> [round(float(log_erfc(z)), 9) for z in (-3.0, 0.5, 40.0)]
+    [0.693136135, -0.73501113, -1604.261556653]
+    """
+    from scipy import special
+
+    z = np.asarray(place)
+    far = np.real(z) > 0.5
+    with np.errstate(all="ignore"):
+        scaled = np.where(far, z, 0.5)
+        near = np.where(far, 0.5, z)
+        return np.where(
+            far, np.log(special.erfcx(scaled)) - scaled * scaled, np.log1p(-special.erf(near))
+        )
+
+
+def log_erfc_ball(_detail: object, analytic: bool, place: acb) -> acb:
+    """Enclose the same."""
+    return acb(place.erfc().log(analytic=analytic))

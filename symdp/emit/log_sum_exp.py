@@ -80,6 +80,12 @@ class LogBesselI(sp.Function):  # type: ignore[misc]
     nargs = 2
 
 
+class LogErfc(sp.Function):  # type: ignore[misc]
+    """log erfc z, beyond the range in which erfc z itself is a double."""
+
+    nargs = 1
+
+
 class LogErfDifference(sp.Function):  # type: ignore[misc]
     """log(erf(m + h) − erf(m − h)), where both values of erf may be 1 in doubles."""
 
@@ -237,7 +243,13 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     if isinstance(argument, sp.beta) and all(part.is_positive for part in argument.args[:2]):
         a, b = argument.args[:2]
         return lg(a) + lg(b) - lg(a + b)
+    if isinstance(argument, sp.erfc):
+        return LogErfc(argument.args[0])
     if isinstance(argument, sp.Add) and len(argument.args) == 2:
+        constant, rest = argument.as_coeff_Add()
+        scale, function = rest.as_coeff_Mul()
+        if isinstance(function, sp.erf) and constant == abs(scale):  # c ± c erf z = c erfc(∓z)
+            return LogErfc(function.args[0] * (-1 if scale > 0 else 1)) + sp.log(constant)
         found = erf_difference(argument)
         return None if found is None else LogErfDifference(*found[1:]) + sp.log(found[0])
     if isinstance(argument, sp.binomial):

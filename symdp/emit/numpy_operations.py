@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symdp.emit.erf_difference import log_erf_difference
+from symdp.emit.erf_difference import log_erf_difference, log_erfc
 
 _UNDERFLOW = -660.0  # of e^{−x} I_ν(x)
 _MOST_TERMS = 256.0
@@ -181,6 +181,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "log_besselk": _log_bessel_k,
     "log_besseli": _plain(_log_bessel_i),
     "log_erf_difference": _plain(log_erf_difference),
+    "log_erfc": _plain(log_erfc),
     "besseli": _of_scipy("iv"),
     "besselk": _of_scipy("kv"),
     "besselj": _of_scipy("jv"),
@@ -204,5 +205,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 DOUBLES_ONLY = {
     "erf", "erfc", "erfi", "gamma", "loggamma", "polygamma", "log_besselk", "log_besseli",
-    "log_erf_difference", "besseli", "besselk", "besselj", "bessely", "uppergamma", "lowergamma",
+    "log_erf_difference", "log_erfc", "besseli", "besselk", "besselj", "bessely", "uppergamma",
+    "lowergamma",
 }  # fmt: skip

@@ -229,7 +229,7 @@ def certified():
         (("witness", "remove", "terms"), "3"),
         (("witness", "remove", "tilt"), "1/100"),
         (("witness", "remove", "period"), "1"),
-        (("witness", "bits"), "64"),
+        (("witness", "bits"), "63"),
         (("witness", "reach"), "2"),
         (("claim", "direction"), "both"),
         (("steps", 0, "laws", 0), "exp(-x**2/50)/(5*(2*pi)**(1/2))*11/10"),

@@ -7,7 +7,12 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.emit import compile_arb, compile_numpy
-from symdp.emit.erf_difference import log_erf_difference, log_erf_difference_ball
+from symdp.emit.erf_difference import (
+    log_erf_difference,
+    log_erf_difference_ball,
+    log_erfc,
+    log_erfc_ball,
+)
 
 MIDDLES = (0.0, 1e-3, -0.4, 1.5, -3.0, 5.9, 27.0, -300.0)
 HALVES = (1e-9, 1e-3, 0.2, 1.4999, 1.5001, 4.0, 40.0)
@@ -48,3 +53,25 @@ def test_masses_of_rounded_noise_are_recognised():
         ball = compile_arb(sp.erf(upper) - sp.erf(lower), [k])
         for x, value in zip(place.tolist(), values.tolist(), strict=True):
             assert value == pytest.approx(float((ball(arb(x)) / 2).log()), rel=1e-13)
+
+
+@pytest.mark.parametrize("place", [-30.0, -1.0, 0.0, 0.4, 0.6, 5.0, 40.0, 1e4])
+def test_log_erfc_is_accurate_where_erfc_is_no_double(place):
+    with mpmath.workdps(40):
+        # log Γ(1/2, z²)/√π is it for z > 0: another special function of mpmath
+        value = mpmath.log(mpmath.gammainc(0.5, mpmath.mpf(place) ** 2) / mpmath.sqrt(mpmath.pi))
+        if place < 0:
+            value = mpmath.log(2 - mpmath.exp(value))
+    assert float(log_erfc(place)) == pytest.approx(float(value), rel=2e-15, abs=1e-15)
+    with ctx.workprec(128):
+        ball = log_erfc_ball(None, False, acb(place))
+    assert abs(float(ball.real.mid()) - float(value)) <= 1e-14 * abs(float(value)) + 1e-30
+
+
+def test_one_plus_erf_is_erfc_of_the_other_side():
+    x = sp.Symbol("x", real=True)
+    compiled = compile_numpy(sp.log(sp.Rational(3, 2) + 3 * sp.erf(2 * x) / 2), [x])
+    for place in (-20.0, -3.0, 1.0):
+        with mpmath.workdps(40):
+            value = mpmath.log(1.5) + mpmath.log(mpmath.erfc(-2 * mpmath.mpf(place)))
+        assert float(compiled([place])[0]) == pytest.approx(float(value), rel=1e-14)

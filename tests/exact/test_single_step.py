@@ -91,6 +91,7 @@ def test_a_largest_loss_that_is_only_seen_ends_nothing_too_early():
         assert answer.lower - 1e-10 <= truth <= answer.upper + 1e-10, epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [2.6, 2.7320142161970113])
 def test_delta_of_a_narrow_far_peak_next_to_its_largest_loss(epsilon):
     """All of δ comes from one peak of width 1/40; the payoff is as small as its rounding there."""

@@ -83,6 +83,11 @@ def test_groups_that_are_too_large():
         noise.subsample("poisson", "0.1", group=10**6)
     with refused("likely numbers"):
         noise.subsample("poisson", "0.5", group=10_000).pair()
+
+
+@pytest.mark.slow
+def test_a_large_group_of_rare_records_is_answered():
+    noise = mechanisms.gaussian(sigma=4)
     assert math.isfinite(
         compose(noise.subsample("poisson", "1e-5", group=5000), 10).epsilon(1e-6).epsilon
     )
