@@ -58,6 +58,7 @@ def rational(value):
         (2, Fraction(1, 10**60), 12),
     ],
 )
+@pytest.mark.slow_cases("True-3-1e-10-10", "False-3-1e-10-10")
 @pytest.mark.parametrize("is_given", [True, False])
 def test_an_end_may_lie_beyond_the_largest_loss(count, delta, digits, is_given):
     target = Fraction(delta)

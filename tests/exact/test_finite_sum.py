@@ -32,7 +32,7 @@ RARE = {
 }
 
 
-@pytest.mark.slow_cases("noise-0.5", "response-0.5", "noise-2.0")
+@pytest.mark.slow
 @pytest.mark.parametrize("deviations", [0.5, 2.0])
 @pytest.mark.parametrize("name", RARE)
 def test_a_thousand_sampled_steps_agree_with_certified_values(name, deviations):

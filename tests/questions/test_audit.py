@@ -43,6 +43,7 @@ def test_a_perfect_attack_of_few_records():
     assert audit(100, 0, 100, 100, delta=0.1).epsilon < found.epsilon
 
 
+@pytest.mark.slow
 def test_a_true_claim_is_seldom_refuted():
     """The Gaussian of μ = 1 has its best attack at any threshold; 5 % at most may be unlucky."""
     rng, steps = np.random.default_rng(7), compose(mechanisms.gaussian(sigma=1), 1)
