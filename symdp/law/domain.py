@@ -11,6 +11,8 @@ from symdp.law.step import SmoothPiece, Step
 _FAR = np.exp2(np.arange(1.0, 500.0))  # places that show how a density falls towards infinity
 _NEAR = np.exp2(-np.arange(1.0, 500.0))  # and towards a finite end
 
+_SMALL, _FALLS = 0.1, 0.8  # of a critical tilt, and of it beside that of nearer shells
+
 
 def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     """Return the (lower, upper) tilts at which the integral stops converging at one end.
@@ -44,6 +46,14 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     critical = -(mass[last] - mass[middle]) / rise
     if not np.isfinite(critical):
         return -np.inf, np.inf
+    # A loss that grows faster than the logarithm of the distance leaves no tilt at all: what shells
+    # twice as far out (in logarithms) still allow falls towards 0, or −1.
+    inner = usable[usable.size // 4]
+    with np.errstate(all="ignore"):
+        nearer = -(mass[middle] - mass[inner]) / (loss[middle] - loss[inner])
+    edge = 0.0 if rise > 0 else -1.0
+    if abs(critical - edge) < min(_SMALL, _FALLS * abs(nearer - edge)):
+        critical = edge
     return (-np.inf, critical) if rise > 0 else (critical, np.inf)
 
 
