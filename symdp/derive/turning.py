@@ -133,6 +133,7 @@ _NAMES: dict[int | None, Slope] = {
 }
 _DIRECTIONS: dict[Slope, int] = {"increasing": 1, "constant": 0, "decreasing": -1}
 _MOST_TERMS = 12  # of a loss whose terms are looked at one by one
+_MOST_CUTS = 24  # where terms of a loss turn: between any two it may take a second to search
 _LONG = 120  # operations of a slope that is expanded
 
 _Part = tuple[sp.Expr, sp.Expr, Slope]
@@ -177,7 +178,7 @@ def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> li
         if any(slope == "unknown" for _, _, slope in cuts[term]):
             return None
     ordered = _ordered(tuple(high for parts in cuts.values() for _, high, _ in parts[:-1]))
-    if ordered is None:
+    if ordered is None or len(ordered) > _MOST_CUTS:
         return None
     found: list[_Part] = []
     for low, high in pairwise([lower, *ordered, upper]):
