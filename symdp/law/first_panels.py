@@ -15,7 +15,6 @@ from symdp.law.step import Array, SmoothPiece
 _DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
 _FINEST = -119  # log₂ of the smallest shell, as a share of a piece
 SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
-_NEARBY = -12  # log₂ of how far from an anchor its neighbours are, as a share of a piece
 
 
 def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array:
@@ -89,11 +88,9 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
 def _felt(
     piece: SmoothPiece, place: float, width: float, tilts: Sequence[float], log_masses: Array
 ) -> list[float]:
-    """Return the tilts under which there may be mass next to a place, or none at it."""
-    near = place + math.ldexp(width, _NEARBY) * np.asarray([-1.0, 0.0, 1.0])
-    log_p = tilted_log_density(piece, np.clip(near, piece.lower, piece.upper), tilts)
-    held = log_p.max(axis=1) + math.log(width) > log_masses - NEGLIGIBLE
-    held |= ~np.isfinite(log_p[:, 1])
+    """Return the tilts under which there may be mass around a mode."""
+    log_p = tilted_log_density(piece, np.asarray([place]), tilts)[:, 0]
+    held = log_p + math.log(width) > log_masses - NEGLIGIBLE
     return sorted(tilt for tilt, is_felt in zip(tilts, held.tolist(), strict=True) if is_felt)
 
 
