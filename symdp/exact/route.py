@@ -68,6 +68,12 @@ class Route:
     concerns: Callable[[SumLaw], bool] = _is_any
 
 
+# Where δ is bounded from below by nothing near it.
+_ADVICE = (
+    "too few values of the characteristic function tell what losses add up to; this is an "
+    "upper bound, and the method tilted-prv may give a narrower interval"
+)
+
 # A row's files are loaded once a question gets there, as the one of a command does only one row.
 
 
@@ -96,11 +102,7 @@ def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _as_bound(log_upper: float) -> Answer:
-    advice = (
-        "too few values of the characteristic function tell what losses add up to; this is an "
-        "upper bound, and the method tilted-prv may give a narrower interval"
-    )
-    return Answer(log_upper, -math.inf, log_upper, "bound", advice, route="moments")
+    return Answer(log_upper, -math.inf, log_upper, "bound", _ADVICE)
 
 
 def _measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -109,34 +111,44 @@ def _measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return measure_answer(law, epsilon)
 
 
-def _mesh_answer(law: SumLaw, epsilon: float) -> Answer:
-    from symdp.exact.mesh.mesh import mesh_answer
-
-    return mesh_answer(law, epsilon)
-
-
-def _last_answer(law: SumLaw, epsilon: float) -> Answer:
+def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return what the mesh gives, or lines that end where values were seen to be small.
 
     Few steps with an infinite density have many nodes, so that a mesh ends too early to bound much.
     What lies beyond a line is not bounded then: its answer is an estimate, and not believed where
-    the mesh excludes it.
+    the mesh excludes it. None where nothing bounds δ from below.
     """
-    mesh: Answer | None = None
-    refused: AccuracyError | None = None
+    from symdp.exact.mesh.mesh import mesh_answer
+
+    law, mesh = law.singly(), None
     try:
-        mesh = replace(_mesh_answer(law, epsilon), route=ROUTES[-1].name)
-    except AccuracyError as error:  # the nodes do not reach far beyond the tilt
-        refused = error
+        mesh = mesh_answer(law, epsilon)
+    except AccuracyError:  # the nodes do not reach far beyond the tilt
+        if not law.is_spread:
+            return None
     if mesh is not None and (not law.is_spread or margin(mesh) <= EXACT):
-        return mesh
-    own = own_lines(law, epsilon) if law.is_spread else None
+        return mesh if _has_lower(mesh) else None
+    own = own_lines(law, epsilon)
     if own is not None and (mesh is None or _holds(mesh, own[0])):
-        return replace(_as_estimate(*own), route="contour")
-    if mesh is None:
-        assert refused is not None
-        raise refused
-    return mesh
+        mesh = replace(_as_estimate(*own), route="contour")
+    return mesh if mesh is not None and _has_lower(mesh) else None
+
+
+def _has_lower(answer: Answer) -> bool:
+    return answer.log_lower is not None and answer.log_lower > -math.inf
+
+
+def _rounded_answer(law: SumLaw, epsilon: float) -> Answer:
+    """Return the interval from losses rounded to a mesh, no wider than Chernoff's bound."""
+    from symdp.exact.prv.prv import Prv
+
+    wide = Prv().inside_range(law, epsilon)
+    assert wide.log_lower is not None
+    assert wide.log_upper is not None
+    upper = min(wide.log_upper, log_moments_bound(law, epsilon))
+    lower = min(wide.log_lower, upper)
+    is_useful = upper - lower <= math.log(2.0)
+    return Answer(upper, lower, upper, "bound", "" if is_useful else _ADVICE)
 
 
 def _holds(wide: Answer, narrow: Answer) -> bool:
@@ -225,11 +237,19 @@ ROUTES = (
     ),
     Route(
         "mesh",
-        "atoms off any lattice, mixed losses, anything left",
+        "atoms off any lattice, mixed losses",
         "the trapezoid, cut off smoothly with a bound",
         "mostly 1e-8",
         "one FFT, not on n",
         _mesh_answer,
+    ),
+    Route(
+        "prv",
+        "losses without moments, anything left",
+        "the convolution of losses rounded to a mesh",
+        "mostly 1e-3; an upper bound at worst",
+        "one FFT, on √n",
+        _rounded_answer,
     ),
 )
 
@@ -257,19 +277,9 @@ class Contour(FloatAccountant):
         return super().log_deltas(law, epsilons)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return log δ(ε), and log(1 − δ(ε)) where δ is not small.
-
-        Where the last row bounds nothing from below, it is an upper bound.
-        """
-        for route in ROUTES[1:-1]:
+        """Return log δ(ε), and log(1 − δ(ε)) where δ is not small."""
+        for route in ROUTES[1:]:
             answer = route.answer(law, epsilon) if route.concerns(law) else None
             if answer is not None:
-                return replace(answer, route=route.name)
-        try:
-            last = _last_answer(law.singly(), epsilon)
-        except AccuracyError:
-            return _as_bound(log_moments_bound(law, epsilon))
-        if not (last.log_lower is not None and last.log_lower > -math.inf):
-            wide = 0.0 if last.log_upper is None else last.log_upper
-            return _as_bound(min(wide, log_moments_bound(law, epsilon)))
-        return last
+                return replace(answer, route=answer.route or route.name)
+        raise AssertionError("the last row of the table always answers")

@@ -59,6 +59,7 @@ class LossLaw:
             self.domain = -1.0 - other.domain[1], -1.0 - other.domain[0]
             self.loss_bounds = loss_bounds
         self._sets: dict[tuple[int, int, float], NodeSet] = {}
+        self._refused: dict[tuple[int, int], tuple[float, str]] = {}  # by window: frequency, why
         self._tilted: dict[float, Tilted] = {}
 
     def reversed(self) -> LossLaw:
@@ -90,9 +91,9 @@ class LossLaw:
         return self.base.mass_at_infinity
 
     def known_profile(self, epsilon: float) -> tuple[float, float, float, float] | None:
-        """Return log δ(ε), log(1 − δ(ε)), δ's relative error and log(e^ε Q(L > ε)), if known.
+        """Return log δ(ε), log(1 − δ(ε)), δ's relative error, log(e^ε Q(L > ε)) of the finite part.
 
-        All of the finite part; None where they are to be integrated.
+        None where they are to be integrated.
         """
         return None
 
@@ -140,9 +141,8 @@ class LossLaw:
         top, base = self.loss_bounds[1], self.base
         largest = base.atomic & (base.loss >= top - _SEEN_BEYOND * (1.0 + abs(top)))
         close = (base.loss >= top - below) & ~largest
-        logs = (np.logaddexp.reduce(base.log_weight[here]) for here in (largest, close))
-        first, second = (float(log) for log in logs)
-        return first, second
+        first, second = (np.logaddexp.reduce(base.log_weight[here]) for here in (largest, close))
+        return float(first), float(second)
 
     @cached_property
     def is_spread(self) -> bool:
@@ -238,12 +238,18 @@ class LossLaw:
                 reference, bound = self.base, self.loss_bounds[int(far)]
                 reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
                 origin = bound if turning and _WORTHWHILE < reach < math.inf else None
-            found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
+            if highest >= self._refused.get((lower, upper), (math.inf, ""))[0]:
+                raise AccuracyError(self._refused[lower, upper][1])
+            try:
+                found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
+            except AccuracyError as error:
+                self._refused[lower, upper] = highest, str(error)
+                raise
             self._sets[key] = found
         return found
 
     def _seen(self, tilt: float, frequency: float) -> NodeSet:
-        """Return the same; raise an AccuracyError if no loss can be seen so far out."""
+        """Return the same; AccuracyError if no loss can be seen so far out."""
         nodes = self.nodes(tilt, frequency)
         if not nodes.loss.size:
             raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
@@ -349,23 +355,20 @@ class LossLaw:
         return found
 
     def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
-        exponent = nodes.log_weight + tilt * nodes.centred
+        scaled = tilt * nodes.centred
+        exponent = nodes.log_weight + scaled
         top = float(exponent.max())
         weight = np.exp(exponent - top)
         total = float(weight.sum())
         weight /= total
         shift = float(weight @ nodes.centred)
         deviation = nodes.centred - shift
-        residue = float(weight @ deviation)
+        shift += (residue := float(weight @ deviation))
         deviation -= residue
-        shift += residue
-        is_precise = (
-            not nodes.partial and float((tilt * nodes.centred + nodes.log_weight).max()) < OVERFLOW
-        )
+        is_precise = not nodes.partial and top < OVERFLOW
         if is_precise:
             # As E L − μ = 0, the shift is what the growth e^{t(L−μ)} − 1 adds: of one sign, and so
             # accurate relative to itself, however small the tilt.
-            scaled = tilt * nodes.centred
             growth = np.where(
                 scaled > LARGE,
                 np.exp(scaled + nodes.log_weight) - nodes.weight,

@@ -21,6 +21,7 @@ _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 _SUMMED = 2.0**-6  # of a double's rounding: how far sums of 64-bit mantissas were off, and more
 _TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
 _LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
+_QUANTILES = np.asarray([0.1, 0.5, 0.9])
 _VERY_MANY_STEPS = 10_000_000  # up to this, 18 digits of E|L − E L| leave 12 of δ
 
 
@@ -277,6 +278,18 @@ class SumLaw:
         total = self.combine([tilted_cumulants(x, order) for x in self.tilted(tilt)])
         total[0] += self.mean
         return total
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """A place and a square width of the sum from quantiles of steps, which need no moments."""
+        place = square = 0.0
+        for part, count in self.parts:
+            heap = np.cumsum(part.base.weight)
+            places = np.searchsorted(heap[:-1], heap[-1:] * _QUANTILES)
+            lower, middle, upper = part.base.loss[places].tolist()
+            place += count * middle
+            square += count * (upper - lower) ** 2
+        return place, square
 
     def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
         """Return K(t + iy) − K(t) for an array of y."""

@@ -11,6 +11,7 @@ from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.exact.answer import Accountant, Answer
 from symdp.exact.base import HIGHEST_ORDER
+from symdp.exact.prv.prv import Prv
 from symdp.exact.route import Contour
 from symdp.method_options import (
     DELTA_ERROR,
@@ -33,7 +34,6 @@ from symdp.methods.gaussian import Gaussian, GaussianEdgeworth
 from symdp.methods.lugannani_rice import LugannaniRice
 from symdp.methods.moments import Moments
 from symdp.methods.msd import SaddlePoint
-from symdp.methods.prv import Prv
 from symdp.methods.renyi import Renyi
 from symdp.methods.spa_bounds import SpaBounds
 from symdp.methods.variance_bound import VarianceBound

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
+from symdp.exact.prv.cut_mesh import largest_loss, mesh_of
 from symdp.method_options import POINTS
 from symdp.methods.moments import Moments, proved_instead
-from symdp.methods.prv_mesh import largest_loss, mesh_of
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
@@ -73,7 +73,7 @@ class Buckets(FloatAccountant):
         below = mesh.total.payoff(epsilon, 0.0, -down)
         upper = kept * (max(above, 0.0) + error) + mesh.above + mesh.below
         lower = kept * max(below - error, 0.0)
-        lower += max(mesh.above - math.exp(epsilon) * mesh.above_q, 0.0)
+        lower += mesh.jump(epsilon)
         escaped, mass = law.mass_at_infinity, math.exp(law.log_finite_mass)
         ends = (escaped + mass * end for end in (lower, upper))
         low, high = (math.log(end) if end > 0 else -math.inf for end in ends)

@@ -10,7 +10,7 @@ from sympy.core.function import AppliedUndef
 
 from symdp.errors import InputError, suggestion
 from symdp.model.guarded import substitute
-from symdp.model.pair import Component, Support, kind_of
+from symdp.model.pair import Component, Support, kind_of, plain_support
 from symdp.model.parser import parse
 from symdp.model.sampling import (
     Number,
@@ -33,6 +33,7 @@ class Intake:
         words: Mapping[str, str] | None,
         known: Iterable[Parameter] = (),
     ) -> None:
+        support = plain_support(support)
         kind = kind_of(support)
         if not isinstance(variable, sp.Symbol | str):
             raise InputError(f"the variable must be a SymPy symbol, not {variable!r:.60}")

@@ -65,7 +65,7 @@ class Mechanism(MechanismRecord):
         variable : its symbol; on integers and naturals it becomes an integer, else a real
         sensitivity : what a record moves the output by, above 0; a whole number on integers
         substitution_sensitivity : what changing one record's value moves it by; 2 D if left out
-        support : (lower, upper), "integers" or "naturals"
+        support : (lower, upper), "integers" or "naturals"; or SymPy's Interval, Integers, Naturals0
         parameters : name -> domain word. Left out, every other symbol is a parameter: its
             assumptions give the domain, and one without any becomes the real symbol of its name
         normalize : divide by the sum or integral of the density, kept exact and unevaluated
@@ -105,8 +105,7 @@ class Mechanism(MechanismRecord):
         ----------
         P, Q : SymPy expressions of the variable; on points also lists with a mass for every point
         variable, name, parameters, normalize, assume : as for `additive`
-        support : (lower, upper), "integers", "naturals", a list of three points or more, or
-            {"points": [...]}
+        support : as for additive noise; a list of three points or more, or {"points": [...]}
 
         Raises
         ------

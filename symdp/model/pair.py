@@ -170,6 +170,21 @@ def normalized(law: Component, variable: sp.Symbol, support: Support) -> Compone
     return law / head(law.xreplace({variable: dummy}), limits)
 
 
+def plain_support(support: object) -> object:
+    """Return SymPy's sets in the words of a file: an interval by its ends, ℤ and ℕ by names.
+
+    >>> plain_support(sp.Interval(0, sp.oo)), plain_support(sp.S.Integers)
+    ((0, oo), 'integers')
+    """
+    if isinstance(support, sp.Interval):
+        return (support.start, support.end)
+    if isinstance(support, sp.FiniteSet):
+        return {"points": list(support.args)}
+    if isinstance(support, sp.Set):
+        return {sp.S.Integers: "integers", sp.S.Naturals0: "naturals"}.get(support, support)
+    return support
+
+
 def kind_of(support: object) -> Literal["interval", "points", "integers", "naturals"]:
     """Return the kind of support that a caller means."""
     if isinstance(support, Support):

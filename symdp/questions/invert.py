@@ -111,6 +111,8 @@ def invert(
             f"{accountant.name} proves no δ below {math.exp(accountant.least_log_delta):.2g}, as "
             "doubles round its sums; use the method moments, tilted-prv or contour"
         )
+    if not law.domain[1] > 0:  # moments say nothing of where losses are
+        mean, variance = law.scale
     width = math.sqrt(max(variance, 1e-300))
     known: dict[float, tuple[float, Answer]] = {}
 

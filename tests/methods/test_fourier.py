@@ -11,11 +11,11 @@ import sympy as sp
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
+from symdp.exact.grid_sum import log_beyond
 from symdp.exact.route import Contour
 from symdp.law.cells import has_smooth_density, loss_cells, loss_density
 from symdp.methods import accountant
 from symdp.methods.fourier import Fourier
-from symdp.methods.grid_sum import log_beyond
 from symdp.model.mechanism import Mechanism
 from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol

@@ -18,6 +18,7 @@ from refusals import refused
 
 from symdp import mechanisms
 from symdp.emit.mass import MassIntegral, MassSum
+from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism, Pair, Support, declare, exact
 
 X = sp.Symbol("x", real=True)
@@ -205,6 +206,19 @@ def test_symbols_of_user_code() -> None:
 def test_bad_supports(support: object, parts: list[str]) -> None:
     with refused(*parts):
         Mechanism.additive(sp.exp(-(X**2)), X, support=support)
+
+
+def test_sets_of_sympy_are_supports() -> None:
+    decay = sp.exp(-X)
+    half_line = Mechanism.additive(decay, X, 1, support=sp.Interval(0, sp.oo))
+    assert half_line.support == Mechanism.additive(decay, X, 1, support=(0, sp.oo)).support
+    whole = Mechanism.additive(sp.exp(-abs(X)) / 2, X, 1, support=sp.S.Reals)
+    assert (whole.support.lower, whole.support.upper) == LINE
+    masses = [sp.Rational(1, 3), sp.Rational(2, 3)]
+    coin = Mechanism.from_pair(masses, masses[::-1], X, support=sp.FiniteSet(0, 1))
+    assert coin.support.points == (0, 1)
+    with pytest.raises(InputError, match="must be"):
+        Mechanism.additive(decay, X, 1, support=sp.Union(sp.Interval(0, 1), sp.FiniteSet(3)))
 
 
 def test_a_support_is_checked_again_when_it_becomes_concrete() -> None:

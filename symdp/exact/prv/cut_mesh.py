@@ -10,11 +10,11 @@ import numpy as np
 
 from symdp.capacity import afford
 from symdp.errors import AccuracyError
+from symdp.exact.grid_sum import GridSum, Lumps, grid_sum, reach
 from symdp.law.cells import loss_cells, loss_span
 from symdp.law.loss import LossLaw
 from symdp.law.total import SumLaw
 from symdp.method_options import POINTS
-from symdp.methods.grid_sum import GridSum, Lumps, grid_sum, reach
 
 _FINEST = 1e-12  # mesh, of the largest loss
 _LOSS_ROUNDING = 1e-15  # of the largest loss, for each step
@@ -32,9 +32,10 @@ class Mesh:
     """The sum of the cut steps on its mesh: within e of L there, but for probability e^share.
 
     `log_kept` is the log of the probability that no step is cut, `above` the probability that the
-    loss of a step lies above its range under P and `above_q` a bound on it under Q; `below` is the
-    probability that the loss of a step lies below its range. With every step rounded down to its
-    cell, the sum is `rounded_down` from that on the mesh, and `all_up` less than rounded up.
+    loss of a step lies above its range under P and `log_above_q` the log of a bound on it under Q;
+    `below` is the probability that the loss of a step lies below its range. With every step rounded
+    down to its cell, the sum is `rounded_down` from that on the mesh, and `all_up` less than
+    rounded up.
     """
 
     tilt: float
@@ -43,10 +44,14 @@ class Mesh:
     total: GridSum
     log_kept: float
     above: float
-    above_q: float
+    log_above_q: float
     below: float
     rounded_down: float
     all_up: float
+
+    def jump(self, epsilon: float) -> float:
+        """Return the least that P(J) − e^ε Q(J) can be, J = {a loss lies above its range}."""
+        return max(self.above - math.exp(min(epsilon + self.log_above_q, 0.0)), 0.0)
 
 
 _meshes: WeakKeyDictionary[SumLaw, dict[tuple[float, ...], Mesh]] = WeakKeyDictionary()
@@ -113,7 +118,8 @@ def mesh_of(
     spacing = spacing or _FINEST
     steps: list[tuple[Lumps, int]] = []
     held, scale = _FOR_SUM * points, 0.0
-    log_kept = log_below_top = above_q = below = offset = 0.0
+    log_kept = log_below_top = below = offset = 0.0
+    log_above_q = -math.inf
     for (part, count), ends in zip(law.parts, ranges, strict=True):
         one = _discretised(part, tilt, spacing, points, ends, held)
         steps.append((one.lumps, count))
@@ -122,7 +128,9 @@ def mesh_of(
         offset += count * one.lumps.offset
         log_below_top += count * math.log1p(-one.above) if one.above < 1.0 else -math.inf
         log_kept += count * math.log(one.inside) if one.inside > 0 else -math.inf
-        above_q += count * one.above * math.exp(-one.end)
+        if one.above > 0:
+            one_above_q = math.log(count * one.above) - one.end
+            log_above_q = float(np.logaddexp(log_above_q, one_above_q))
         below += count * one.below
     unsure = _LOSS_ROUNDING * law.count * scale
     e = factor * spacing + unsure
@@ -132,7 +140,7 @@ def mesh_of(
     above = -math.expm1(log_below_top)
     down, up = -offset - unsure, law.count * spacing + 2.0 * unsure
     log_kept = min(log_kept, 0.0)
-    kept[key] = Mesh(tilt, share, e, total, log_kept, above, above_q, below, down, up)
+    kept[key] = Mesh(tilt, share, e, total, log_kept, above, log_above_q, below, down, up)
     return kept[key]
 
 

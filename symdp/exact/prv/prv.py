@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from symdp.errors import AccuracyError, InputError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
+from symdp.exact.prv.cut_mesh import Mesh, largest_loss, mesh_of
+from symdp.law.chernoff import log_moments_bound
 from symdp.law.elementary import log_payoff
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt
 from symdp.law.total import SumLaw
 from symdp.method_options import DELTA_ERROR, EPS_ERROR, POINTS
-from symdp.methods.moments import Moments, proved_instead
-from symdp.methods.prv_mesh import Mesh, largest_loss, mesh_of
 
 _FEW_POINTS, _POINTS = 1 << 20, 1 << 22  # the second where bounds from the first are wide
 _NARROW = 0.05  # wider intervals are worth four times the points
@@ -119,7 +119,9 @@ class Prv(FloatAccountant):
             if upper - lower <= _NARROW or floor >= upper - 3.0:
                 break
         if found is None:
-            return proved_instead(law, epsilon, refusal)
+            upper = log_moments_bound(law, epsilon)
+            advice = f"{refusal}; this is the moments bound"
+            return Answer(upper, -math.inf, upper, "bound", advice)
         lower, upper, floor = found
         advice = ""
         if not upper - lower <= math.log(_WIDE):
@@ -134,7 +136,7 @@ class Prv(FloatAccountant):
 
     def _tilt_and_share(self, law: SumLaw, epsilon: float) -> tuple[float, float]:
         """Return the tilt, and the log of the probability that may be missed."""
-        moments = Moments().log_delta(law, epsilon).log_delta
+        moments = log_moments_bound(law, epsilon)
         tilt = 0.0
         if self.tilted and law.domain[1] > 0:
             saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
@@ -164,7 +166,7 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
     upper = kept * (max(above, 0.0) + missed + floor * moved * moved) + mesh.below * largest
     upper = min(upper + jump, largest)
     lower = kept * (below - missed - floor)
-    lower = max(lower, 0.0) + max(jump - math.exp(epsilon) * mesh.above_q, 0.0)
+    lower = max(lower, 0.0) + (mesh.jump(epsilon) if tilt == 0.0 else 0.0)
     terms = (law.cgf(tilt), -tilt * epsilon)
     scale, slack = sum(terms), _SLACK * (1.0 + abs(terms[0]) + abs(terms[1]))
     escaped = law.mass_at_infinity

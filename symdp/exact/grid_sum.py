@@ -24,7 +24,7 @@ _STAGES = 16.0  # roundings of a mass and of a power, beside the log₂ N stages
 _INSIDE = 0.98  # of the way to the end of the domain
 _FIRST = 1.0 / 64.0  # of the tilt that is best for a Gaussian loss: far tilts cost new nodes
 _NEAR = 0.25  # a tilt that every law with moments can be asked for
-_GROWTH, _REFINED = 2.0, (0.6, 0.75, 0.87, 1.15, 1.3, 1.6)
+_GROWTH, _REFINED = 2.0, (0.6, 0.75, 0.87, 1.15, 1.3, 1.6)  # of tilts tried, and of the best
 _TRIALS = 40  # tilts, a factor apart: enough for 12 orders of magnitude
 
 
