@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 from flint import arb, arb_series, ctx
 
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.emit.program import compile_program
 from symdp.errors import InputError
 
@@ -63,7 +63,7 @@ class Jet:
     def _series(self, at: arb, length: int) -> list[arb]:
         constants = self._constants.get(ctx.prec)
         if constants is None:
-            constants = [constant_ball(node, ctx.prec).real for node in self._program.constants]
+            constants = [real_ball(node) for node in self._program.constants]
             self._constants[ctx.prec] = constants
         values = [arb_series([arb(at), 1], length)]
         values += [arb_series([constant], length) for constant in constants]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import sympy as sp
-from flint import arb, ctx
+from flint import arb
 
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 
 _Key = tuple[sp.Expr, sp.Expr]
 
@@ -141,7 +141,7 @@ def outward_slope(exponent: sp.Expr, x: sp.Symbol, direction: int) -> Slope | No
     for (rate, power), coefficient in found.items():
         if coefficient == 0:
             continue
-        ball, *others = (constant_ball(part, ctx.prec).real for part in (coefficient, rate, power))
+        ball, *others = (real_ball(part) for part in (coefficient, rate, power))
         if ball.contains(0):
             return None  # whether it is there at all decides about the rest
         terms.append(_Term(ball, others[0], others[1], (rate, power)))

@@ -29,7 +29,7 @@ from flint import arb, arb_poly, ctx
 from symdp.arguments import counted_pairs
 from symdp.derive.exponential_sum import ExponentialSum, exponential_sum, same_number
 from symdp.derive.signs import sign_of
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -131,11 +131,11 @@ class ResidueSum:
     def _leaves(self, epsilon: sp.Expr) -> list[_Leaf]:
         """Return the terms of the product: the powers of each N, b − ε and its sign."""
         rates = [term.rate for moment, _ in self.steps for term in moment.terms]
-        balls = [_ball(rate) for rate in rates]
+        balls = [real_ball(rate) for rate in rates]
         found = []
         for shares in itertools.product(*(_shares(n, len(m.terms)) for m, n in self.steps)):
             powers = tuple(itertools.chain(*shares))
-            excess = sum((k * b for k, b in zip(powers, balls, strict=True)), -_ball(epsilon))
+            excess = sum((k * b for k, b in zip(powers, balls, strict=True)), -real_ball(epsilon))
             if excess.contains(0):  # on whose side of the line, exact numbers say
                 exact = sp.Add(*(k * b for k, b in zip(powers, rates, strict=True))) - epsilon
                 sign = sign_of(exact)
@@ -155,15 +155,15 @@ class ResidueSum:
 
         Terms that begin with the same powers share what those make.
         """
-        place = _ball(at)
+        place = real_ball(at)
         others = arb_poly([1])
         for other, times in self.places:
             if other != at:
-                others = (others * _inverse_power(place - _ball(other), times, order)).truncate(
+                others = (others * _inverse_power(place - real_ball(other), times, order)).truncate(
                     order
                 )
         shifted = [
-            arb_poly([_ball(c) for c in term.polynomial])(arb_poly([place, 1])).truncate(order)
+            arb_poly([real_ball(c) for c in term.polynomial])(arb_poly([place, 1])).truncate(order)
             for moment, _ in self.steps
             for term in moment.terms
         ]
@@ -219,10 +219,6 @@ def _are_equal(pair: tuple[int, int]) -> bool:
     return pair[0] == pair[1]
 
 
-def _ball(number: sp.Expr) -> arb:
-    return constant_ball(number, ctx.prec).real
-
-
 def _inverse_power(distance: arb, times: int, length: int) -> arb_poly:
     """Return (d + w)^(−k) to so many coefficients."""
     coefficients = [distance**-times]
@@ -238,4 +234,4 @@ def _coefficient(series: arb_poly, order: int, at: sp.Expr, rate: arb) -> arb:
     for j in range(order):
         found = found * rate / max(order - j, 1) if j else found
         found += coefficients[j] if j < len(coefficients) else 0
-    return found * (rate * _ball(at)).exp()
+    return found * (rate * real_ball(at)).exp()

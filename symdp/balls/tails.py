@@ -11,7 +11,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.tilted import BITS, TiltedLaw
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -62,16 +62,12 @@ class Side:
     def centred(self, s: sp.Rational) -> arb:
         """log E e^{s(L − E L)}, normalised."""
         with ctx.workprec(BITS):
-            return self.cgf(s) - self.cgf(sp.S.Zero) - _ball(s) * self.mean()
+            return self.cgf(s) - self.cgf(sp.S.Zero) - real_ball(s) * self.mean()
 
     def reach(self, direction: int) -> sp.Expr:
         """How far s may go to one side."""
         end = self.domain[1] if direction > 0 else self.domain[0]
         return sp.oo if end.is_infinite else abs(end - self.base)
-
-
-def _ball(value: sp.Expr) -> arb:
-    return constant_ball(value, ctx.prec).real
 
 
 def chernoff(side: Side, epsilon: sp.Rational, count: int) -> arb:
@@ -81,7 +77,7 @@ def chernoff(side: Side, epsilon: sp.Rational, count: int) -> arb:
     """
     s = _best_tilt(side, float(epsilon) / count)
     with ctx.workprec(BITS):
-        return (count * side.cgf(s) - _ball(s * epsilon)).upper()
+        return (count * side.cgf(s) - real_ball(s * epsilon)).upper()
 
 
 def _best_tilt(side: Side, level: float) -> sp.Rational:
@@ -137,7 +133,7 @@ def quadratic_tail(side: Side, square: arb, epsilon: sp.Rational, count: int) ->
     """
     with ctx.workprec(BITS):
         lost = count * side.cgf(sp.S.Zero)  # log of the mass that the finite loss has
-        excess = _ball(epsilon) - count * side.mean()
+        excess = real_ball(epsilon) - count * side.mean()
         if not excess > 0:
             return lost.upper()
         return (lost - excess**2 / (2 * count * square)).upper()
@@ -150,7 +146,7 @@ def crossed_tail(side: Side, square: arb, epsilon: sp.Rational, count: int) -> a
     u ≥ 1; the best is u = (ε − nm)/(ns²), m the mean under Q.
     """
     with ctx.workprec(BITS):
-        mean, level = side.mean(), _ball(epsilon)
+        mean, level = side.mean(), real_ball(epsilon)
         u = ((level - count * mean) / (count * square)).mid()
         if not u > 1:
             return (count * side.cgf(sp.S.One)).upper()
@@ -201,7 +197,7 @@ def _one_side(side: Side, end: sp.Rational) -> arb:
     square = (about * side.centred(first).exp()).upper()
     values = [side.centred(u) for u in grid]
     for k in range(len(grid) - 1):
-        a, b = (abs(_ball(u)) for u in grid[k : k + 2])
+        a, b = (abs(real_ball(u)) for u in grid[k : k + 2])
         upper = [value.upper() for value in values[k : k + 2]]
         square = square.max(_chord(a, b, upper[0], upper[1]))
     return square

@@ -16,9 +16,10 @@ from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_by_parts
 from symdp.derive.breakpoints import smooth_stretches
-from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
+from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.emit.arb_operations import UNKNOWN
 from symdp.emit.enclose import between, enclose_sum
+from symdp.emit.exact import end_ball, real_ball
 from symdp.errors import AccuracyError
 
 SECONDS = 2.0  # of processor time for one proof of mass
@@ -112,7 +113,7 @@ def _stretch_mass(
     tolerance: arb,
     deadline: Deadline,
 ) -> arb:
-    ends = [None if e.is_infinite else constant_ball(e, ctx.prec).real for e in (lower, upper)]
+    ends = [end_ball(e) for e in (lower, upper)]
     inside = compile_arb(density, [x])
     if not x.is_integer and not all(
         end.is_infinite or is_finite_at(density, x, end) for end in (lower, upper)
@@ -178,7 +179,7 @@ def integral(
 
 def is_finite_at(density: sp.Expr, x: sp.Symbol, end: sp.Expr) -> bool:
     """Return whether a density has a value at an end of its support."""
-    at = constant_ball(end, ctx.prec).real
+    at = real_ball(end)
     return bool(compile_arb(density, [x])(at).is_finite())
 
 
@@ -268,7 +269,7 @@ def _lead_sign(z: sp.Expr, x: sp.Symbol, outwards: sp.Expr) -> int | None:
     if not z.is_polynomial(x):
         return None
     (y,) = outwards.free_symbols
-    lead = constant_ball(sp.Poly(z.xreplace({x: outwards}), y).LC(), ctx.prec).real
+    lead = real_ball(sp.Poly(z.xreplace({x: outwards}), y).LC())
     return 1 if lead > 0 else -1 if lead < 0 else None
 
 
@@ -292,10 +293,7 @@ def _log_bound(
 
 def _clear(z: sp.Expr, x: sp.Symbol, outwards: sp.Expr, y: sp.Symbol) -> int:
     """Return a distance beyond which a polynomial is at least half its leading term [Cauchy]."""
-    lead, *others = (
-        abs(constant_ball(c, ctx.prec).real)
-        for c in sp.Poly(z.xreplace({x: outwards}), y).all_coeffs()
-    )
+    lead, *others = (abs(real_ball(c)) for c in sp.Poly(z.xreplace({x: outwards}), y).all_coeffs())
     ratio = sum(others, arb(0)) / lead * 2
     return max(1, int(float(ratio.upper())) + 1)
 

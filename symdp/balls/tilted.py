@@ -13,8 +13,9 @@ from flint import acb, arb, ctx
 from symdp.balls.cuts import cut_tails
 from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import interior_point
-from symdp.emit.arb import compile_arb, constant_ball
+from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import enclose_sum
+from symdp.emit.exact import end_ball, real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class TiltedLaw:
     def _heights(self, tilt: sp.Rational) -> arb:
         """Return about the log of the largest tilted density, as an exact number."""
         if self.points:
-            balls = [_ball(sp.log(p.p) + tilt * p.loss) for p in self.points]
+            balls = [real_ball(sp.log(p.p) + tilt * p.loss) for p in self.points]
             return max(ball.mid() for ball in balls)
         tops = [_top(piece, self.pair.variable, tilt) for piece in self.pieces]
         return arb(math.ceil(max(tops)))
@@ -105,8 +106,8 @@ class TiltedLaw:
         height, x = self._heights(tilt), self.pair.variable
         total = arb(0)
         for point in self.points:
-            weight = (_ball(sp.log(point.p) + tilt * point.loss) - height).exp()
-            total += weight * _power(acb(_ball(point.loss)), centre, power, analytic=False).real
+            weight = (real_ball(sp.log(point.p) + tilt * point.loss) - height).exp()
+            total += weight * _power(acb(real_ball(point.loss)), centre, power, analytic=False).real
         for piece in self.pieces:
             total += _piece_moment(piece, x, tilt, height, power, centre)
         return total
@@ -120,10 +121,6 @@ class _Exponential:
 
     def __call__(self, at: arb) -> arb:
         return arb(self.exponent(at).exp())
-
-
-def _ball(expression: sp.Expr) -> arb:
-    return constant_ball(expression, ctx.prec).real
 
 
 def _power(loss: acb, centre: arb, power: int, analytic: bool) -> acb:
@@ -192,7 +189,7 @@ def _piece_moment(
         product = weight * _power(value, centre, power, analytic)
         return product if isinstance(place, acb) else product.real
 
-    ends = [None if end.is_infinite else _ball(end) for end in (piece.lower, piece.upper)]
+    ends = [end_ball(piece.lower), end_ball(piece.upper)]
     if x.is_integer:
         return enclose_sum(integrand, *ends)
     tolerance = arb(2) ** -_ACCURACY
@@ -218,7 +215,7 @@ def _whole_tilt(piece: Piece, x: sp.Symbol, tilt: sp.Integer) -> tuple[list[arb]
     top = math.ceil(_top(piece, x, tilt))
     exponent = piece.log_p + tilt * piece.loss - top
     compiled = compile_arb(exponent, [x])
-    ends = [None if end.is_infinite else _ball(end) for end in (piece.lower, piece.upper)]
+    ends = [end_ball(piece.lower), end_ball(piece.upper)]
     cuts, tails = cut_tails(exponent, _Exponential(compiled), x, ends, arb(2) ** (-3 * _ACCURACY))
     return cuts, tails, top
 
@@ -270,13 +267,13 @@ def _cuts(
                 compiled = compile_arb(tilted, [x])
                 own, tails = cut_tails(tilted, _Exponential(compiled), x, ends, tolerance)
                 cuts.append(own)
-                shift = (-sign * _ball(eta) * centre).exp() if power else arb(1)
+                shift = (-sign * real_ball(eta) * centre).exp() if power else arb(1)
                 bound += shift * tails
         except AccuracyError:
             if index == len(steps) - 1:
                 raise
             continue
-        factor = math.factorial(power) / _ball(eta) ** power if power else arb(1)
+        factor = math.factorial(power) / real_ball(eta) ** power if power else arb(1)
         low = min((own[0].mid() for own in cuts), key=float)
         high = max((own[1].mid() for own in cuts), key=float)
         kept = [low if ends[0] is None else ends[0], high if ends[1] is None else ends[1]]

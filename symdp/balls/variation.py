@@ -15,8 +15,8 @@ from symdp.balls.cuts import cut_tails
 from symdp.balls.jets import Jet
 from symdp.derive.pieces import pieces
 from symdp.derive.signs import interior_point, sign_of
-from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
+from symdp.emit.exact import end_ball
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -147,10 +147,7 @@ class LossPart:
         self.x = x
         self.log_moment = log_moment
         with ctx.workprec(2 * _BITS):
-            self.ends = tuple(
-                None if end.is_infinite else constant_ball(end, ctx.prec).real
-                for end in (piece.lower, piece.upper)
-            )
+            self.ends = tuple(end_ball(end) for end in (piece.lower, piece.upper))
 
     def weight(self, x: arb) -> arb:
         """Return w(x), the tilted density."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import sympy as sp
-from flint import arb, ctx
+from flint import arb
 
 from symdp.certify.estimate import Steps as Pairs
 from symdp.certify.estimate import exponent
 from symdp.certify.step import TiltedStep
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 Steps = Sequence[tuple[TiltedStep, int]]
@@ -46,26 +46,22 @@ class Anchor:
 
     def added(self, tilt: sp.Rational, epsilon: arb, period: arb) -> arb:
         """Bound Σ_{j≥1} e^{±jat} δ(ε ± ja) for the period a, on the side of this anchor."""
-        distance = abs(_ball(self.tilt) - _ball(tilt))
+        distance = abs(real_ball(self.tilt) - real_ball(tilt))
         ratio = (-distance * period).exp()
-        top = (self.log_bound - _ball(self.tilt) * epsilon).exp()
+        top = (self.log_bound - real_ball(self.tilt) * epsilon).exp()
         return (top * ratio / (1 - ratio)).upper()
 
     def period(self, tilt: sp.Rational, epsilon: arb, log_goal: float) -> float:
         """Return about the period from which the sum lies below a goal."""
         distance = abs(float(self.tilt - tilt))
-        excess = float((self.log_bound - _ball(self.tilt) * epsilon).mid()) - log_goal
+        excess = float((self.log_bound - real_ball(self.tilt) * epsilon).mid()) - log_goal
         period = max(excess, 0.0) / distance
         return period - math.log1p(-math.exp(-max(distance * period, 0.7))) / distance
 
 
-def _ball(value: sp.Rational) -> arb:
-    return constant_ball(value, ctx.prec).real
-
-
 def anchor(steps: Steps, tilt: sp.Rational) -> Anchor:
     """Return the proved anchor at a tilt s ≥ −1 in the domain of K."""
-    s = _ball(tilt)
+    s = real_ball(tilt)
     total = sum((n * step.parts.cgf(tilt) for step, n in steps), arb(0))
     if tilt > 0:
         total += s * s.log() - (1 + s) * (1 + s).log()

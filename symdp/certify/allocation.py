@@ -32,13 +32,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import sympy as sp
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, ctx
 
 from symdp.certify.estimate import log_delta_of_one
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.ratio_transform import ratio_transform, rounded_up, short
 from symdp.certify.work import limited
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import fraction_ball, real_ball
 from symdp.errors import AccuracyError
 from symdp.law.allocation import listed_masses
 from symdp.model.allocation import MOST_OUTCOMES, AllocatedPair, OneStep, outcomes
@@ -133,10 +133,8 @@ def _on_list(pair: AllocatedPair, exact: Fraction, digits: int) -> arb:
             "steps or fewer points"
         )
     with ctx.workprec(4 * digits + 2 * _BITS):
-        p, q = (
-            [constant_ball(m, ctx.prec).real for m in law] for law in (pair.base.P, pair.base.Q)
-        )
-        share = arb(fmpq(exact.numerator, exact.denominator)).exp()
+        p, q = ([real_ball(m) for m in law] for law in (pair.base.P, pair.base.Q))
+        share = fraction_ball(exact).exp()
         total = arb(0)
         for with_record, without in listed_masses(p, q, pair.steps):
             first, second = (
@@ -159,7 +157,7 @@ def _enclosed(
     """Return δ(ε) as a ball of about so large a radius."""
     steps = pair.steps
     with ctx.workprec(int(max(0.0, -log_goal) / _LN2) + _BITS):
-        epsilon = arb(fmpq(exact.numerator, exact.denominator))
+        epsilon = fraction_ball(exact)
         if pair.direction == "remove":
             goal = log_goal + math.log(steps) - _SHARES
             share = epsilon.exp()
@@ -185,7 +183,7 @@ def shortfall(transform: RatioTransform, steps: int, level: arb, log_goal: float
         If |φ|^t does not fall so far.
     """
     tilt, length = _line(transform, steps, float(level), log_goal)
-    c = constant_ball(tilt, ctx.prec).real
+    c = real_ball(tilt)
     spacing = arb(2.0 * math.pi / length)
     added = _added(transform, steps, level, tilt, 2 * arb.pi() / spacing)
     scale = transform.log_at(tilt).mid()
@@ -238,7 +236,7 @@ def _added(
     transform: RatioTransform, steps: int, level: arb, tilt: sp.Rational, period: arb
 ) -> arb:
     """Bound what the trapezoidal rule adds."""
-    fall = (-constant_ball(tilt, ctx.prec).real * period).exp()
+    fall = (-real_ball(tilt) * period).exp()
     total = fall * (level + period) / (1 - fall) ** 2
     if not period >= level:
         total += _before(transform, steps, level, tilt, period)
@@ -249,7 +247,7 @@ def _before(
     transform: RatioTransform, steps: int, level: arb, tilt: sp.Rational, period: arb
 ) -> arb:
     """Bound what it adds at k < 0."""
-    c = constant_ball(tilt, ctx.prec).real
+    c = real_ball(tilt)
     fall = (-c * period).exp()
     height = 2 * c * level + steps * transform.log_at(2 * tilt)
     return arb((height.exp() / (2 * c * arb.const_e()) * fall / (1 - fall)).upper())

@@ -27,8 +27,8 @@ from symdp.certify.nodes import RADIUS, ellipse_arcs, nodes_between
 from symdp.certify.parts import parts_of
 from symdp.certify.piece_integrand import whole_ends
 from symdp.certify.work import COARSE_BITS
-from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def outcomes_of(pair: Pair, bits: int) -> Outcomes:
     beyond = arb(0)
     parts = parts_of(pair)
     for point in parts.points:
-        mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
+        mass, loss = (real_ball(e) for e in (point.p, point.loss))
         atoms.append(Atom(mass, loss, point.loss))
     for part in parts.stretches:
         cut = part.cut(sp.S.Zero, bits)
@@ -155,7 +155,7 @@ def outcomes_of(pair: Pair, bits: int) -> Outcomes:
             tolerance = arb(2) ** -(bits + _SHARP_BITS)
             found = nodes_between(part, cut, arb(0), arb(0), tolerance=tolerance)
             mass = arb(found.total() + arb(0).union(cut.beyond))
-            loss = constant_ball(part.piece.loss, ctx.prec).real
+            loss = real_ball(part.piece.loss)
             atoms.append(Atom(mass, loss, part.piece.loss))
         else:
             with ctx.workprec(ctx.prec + part.spare(cut.lower, cut.upper)):

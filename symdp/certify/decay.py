@@ -27,6 +27,7 @@ from symdp.certify.piece_integrand import Cut, Stretch
 from symdp.certify.work import metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Decay:
             first = len(_denser(profile[::turn], threshold))
             exact = (part.piece.lower, part.piece.upper)[side]
             if exact.is_finite and not first:
-                end = constant_ball(exact, ctx.prec).real
+                end = real_ball(exact)
                 if self._is_regular(index, end):
                     ends.append(end.mid())
                     continue

@@ -25,7 +25,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import sympy as sp
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
 from symdp.balls.enclosure import cgf_ball
@@ -47,6 +47,7 @@ from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
 from symdp.certify.work import LN10, limited
+from symdp.emit.exact import fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
@@ -169,7 +170,7 @@ class _Question:
 
     def ball(self) -> arb:
         """Return ε at the working precision."""
-        return arb(fmpq(self.exact.numerator, self.exact.denominator))
+        return fraction_ball(self.exact)
 
     def is_met(self, ball: arb, digits: int) -> bool:
         """Whether a ball is one number, narrower than 10^(−digits) of itself, or below enough."""

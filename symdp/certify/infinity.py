@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sympy as sp
-from flint import arb, ctx
+from flint import arb
 
 from symdp.balls.enclosure import enclose_exponential
 from symdp.certify.parts import parts_of
 from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.model.allocation import AllocatedPair, OneStep
 
 
@@ -40,7 +41,7 @@ def mass_at_infinity(steps: Sequence[tuple[OneStep, int]], tolerance: arb) -> ar
             continue
         for point in points(pair):
             if point.q == 0:
-                own += constant_ball(point.p, ctx.prec).real
+                own += real_ball(point.p)
         for piece in pieces(pair):
             if piece.log_q is None:
                 assert piece.log_p is not None

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
 from symdp.certify.enclosure import enclose_delta, estimate_log_delta
 from symdp.certify.infinity import mass_at_infinity
+from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def enclose_epsilon(
     if not 0 < target < 1:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
     with ctx.workprec(_bits(digits)):
-        infinite = mass_at_infinity(steps, _ball(target) * arb(10) ** -(digits + _SPARE))
-        if not infinite < _ball(target):
+        infinite = mass_at_infinity(steps, fraction_ball(target) * arb(10) ** -(digits + _SPARE))
+        if not infinite < fraction_ball(target):
             raise InputError(
                 f"delta = {float(target):.6g} is not above the probability {float(infinite):.6g} "
                 "of an output that only one of the two distributions can give: no finite epsilon "
@@ -127,7 +128,7 @@ def is_above(
     >>> is_above(steps, 1e-5, Fraction(4), 2), is_above(steps, 1e-5, Fraction(3), 2)
     (True, False)
     """
-    return bool(enclose_delta(pairs, epsilon, digits) <= _ball(Fraction(delta)))
+    return bool(enclose_delta(pairs, epsilon, digits) <= fraction_ball(Fraction(delta)))
 
 
 class _Look(NamedTuple):
@@ -158,16 +159,16 @@ class _Profile:
     def look(self, epsilon: Fraction, digits: int) -> _Look:
         """Enclose h(ε), about to an absolute error of 10^(−digits)."""
         with ctx.workprec(_bits(digits)):
-            finite = _ball(self.target) - self.infinite
-            lost = math.ceil(float((_ball(self.target) / finite).log()) / math.log(10))
+            finite = fraction_ball(self.target) - self.infinite
+            lost = math.ceil(float((fraction_ball(self.target) / finite).log()) / math.log(10))
         ball = enclose_delta(self.pairs, epsilon, min(digits + lost, _MOST_DIGITS))
         with ctx.workprec(_bits(digits + lost)):
-            above = ball - _ball(self.target)
+            above = ball - fraction_ball(self.target)
             sign = 1 if above > 0 else -1 if above <= 0 else 0
             height = (1 + above / finite).log()
             if not height.is_finite():
                 return _Look(epsilon, sign, None, Fraction(0))
-            return _Look(epsilon, sign, _fraction(height), _fraction(height.rad()))
+            return _Look(epsilon, sign, middle_of(height), middle_of(height.rad()))
 
     def estimate(self) -> float:
         """Return about ε(δ), by doubling and halving of what is estimated in doubles."""
@@ -193,7 +194,7 @@ class _Profile:
     def log_finite(self) -> float:
         """Return about log(δ − δ∞)."""
         with ctx.workprec(_bits(_LEAST_DIGITS)):
-            return float((_ball(self.target) - self.infinite).log())
+            return float((fraction_ball(self.target) - self.infinite).log())
 
     def slope(self, place: Fraction) -> Fraction:
         """Return about h′(ε) < 0 from estimates in doubles."""
@@ -336,16 +337,6 @@ class _Search:
 
 def _bits(digits: int) -> int:
     return 4 * digits + 128
-
-
-def _ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))
-
-
-def _fraction(ball: arb) -> Fraction:
-    mantissa, exponent = ball.mid().man_exp()
-    whole, power = int(mantissa), int(exponent)
-    return Fraction(whole * 2**power) if power >= 0 else Fraction(whole, 2**-power)
 
 
 def _log10(value: Fraction) -> float:

@@ -22,6 +22,7 @@ from symdp.certify.node_selection import Run, Sieve, power, values_at, widest
 from symdp.certify.parts import parts_of
 from symdp.certify.work import COARSE_BITS, LN10
 from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def sum_lattice(steps: Steps, lattice: Lattice, tilt: sp.Rational, epsilon: arb,
     AccuracyError
         If too many points would be needed.
     """
-    t = constant_ball(tilt, ctx.prec).real
-    origin, spacing = (constant_ball(e, ctx.prec).real for e in (lattice.origin, lattice.spacing))
+    t = real_ball(tilt)
+    origin, spacing = (real_ball(e) for e in (lattice.origin, lattice.spacing))
     height = sum((n * step.scale for step, n in steps), arb(0)) - t * epsilon
     log_goal = goal.log_size - goal.digits * LN10 - math.log(8)
     period, anchors = choose(steps, tilt, epsilon, log_goal, goal.width)

@@ -20,7 +20,7 @@ from symdp.certify.alias import Steps, choose
 from symdp.certify.characteristic_function import Walk, integrand
 from symdp.certify.modulus_proof import March
 from symdp.certify.work import LN10
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 Walks = Sequence[tuple[Walk, int]]
@@ -59,7 +59,7 @@ def sum_line(steps: Steps, tilt: sp.Rational, epsilon: arb, goal: Goal) -> arb:
     AccuracyError
         If a bound cannot be proved or the work limit is reached.
     """
-    t = constant_ball(tilt, ctx.prec).real
+    t = real_ball(tilt)
     height = sum((n * step.scale for step, n in steps), arb(0)) - t * epsilon
     log_goal = goal.log_size - goal.digits * LN10 - math.log(8)
     period, anchors = choose(steps, tilt, epsilon, log_goal, goal.width)

@@ -26,6 +26,7 @@ from symdp.certify.nodes import PLAIN, Nodes, Scope, nodes_between
 from symdp.certify.piece_integrand import Stretch, stretch, top_tilt
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Family:
         """Enclose K(s), None where these nodes do not serve."""
         if not self.lowest <= tilt <= self.highest:
             return None
-        shift = constant_ball(tilt - self.highest, ctx.prec).real
+        shift = real_ball(tilt - self.highest)
         total = arb(0, self.nodes.error)
         for weight, loss in zip(self.nodes.weights, self.nodes.losses, strict=True):
             total += weight * (shift * loss).exp()
@@ -128,11 +129,11 @@ class Parts:
 
     def nodes(self, tilt: sp.Rational, scale: arb, tolerance: arb, scope: Scope = PLAIN) -> Nodes:
         """Return nodes of e^{−scale} M(t + iy), to about a tolerance, for what a scope says."""
-        t = constant_ball(tilt, ctx.prec).real
+        t = real_ball(tilt)
         weights: list[arb] = []
         losses: list[arb] = []
         for point in self.points:
-            mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
+            mass, loss = (real_ball(e) for e in (point.p, point.loss))
             weights.append((t * loss + mass.log() - scale).exp())
             losses.append(loss)
         bits = max(int(-float(tolerance.log().mid()) / math.log(2)), 40) + 10
@@ -200,7 +201,7 @@ class Parts:
 
     def _height(self, tilt: sp.Rational) -> arb:
         """Return about the largest logarithm of the tilted density, to begin with."""
-        t = constant_ball(tilt, ctx.prec).real
+        t = real_ball(tilt)
         heights = [
             part.peak(part.cut(self.reach(tilt), _CUT_BITS), t)
             for part in self.stretches

@@ -18,6 +18,7 @@ from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import log_slope, marks
 from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, compile_arb_together, constant_ball
+from symdp.emit.exact import end_ball, real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -57,10 +58,7 @@ class Stretch:
         self._both = compile_arb_together([base, piece.loss], [x])
         self._cuts: dict[tuple[sp.Rational, int], Cut] = {}
         with ctx.workprec(256):
-            self.ends = [
-                None if end.is_infinite else constant_ball(end, ctx.prec).real
-                for end in (piece.lower, piece.upper)
-            ]
+            self.ends = [end_ball(end) for end in (piece.lower, piece.upper)]
 
     @property
     def is_flat(self) -> bool:
@@ -209,7 +207,7 @@ class Stretch:
         with ctx.workprec(_FINE):
             for tilt in (sp.S.Zero, top):
                 exponent = self._base_expression + (tilt + self.shift) * self.piece.loss
-                weight = constant_ball(tilt + self.shift, ctx.prec).real
+                weight = real_ball(tilt + self.shift)
 
                 def magnitude(at: arb, weight: arb = weight) -> arb:
                     spend(1.0)
@@ -229,7 +227,7 @@ class Stretch:
     @lru_cache(maxsize=64)  # noqa: B019  (stretches are few and live as long as their cuts)
     def _one_cut(self, tilt: sp.Rational, bits: int) -> Cut:
         exponent = self._base_expression + (tilt + self.shift) * self.piece.loss
-        weight = constant_ball(tilt + self.shift, ctx.prec).real
+        weight = real_ball(tilt + self.shift)
 
         def magnitude(place: arb) -> arb:
             spend(2.0)

@@ -23,7 +23,8 @@ from symdp.certify.piece_integrand import stretch
 from symdp.certify.work import spend_products
 from symdp.derive.pieces import pieces
 from symdp.derive.records import TURNED, Piece
-from symdp.emit.arb import compile_arb, constant_ball
+from symdp.emit.arb import compile_arb
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ class Decay:
     def __init__(self, parts: Parts, tilt: sp.Rational) -> None:
         with ctx.workprec(_DECAY_BITS):
             log_moment = parts.cgf(tilt)
-            scale, c = log_moment.mid(), constant_ball(tilt, ctx.prec).real
+            scale, c = log_moment.mid(), real_ball(tilt)
             self._flat = arb(0)
             moving = []
             for part in parts.stretches:

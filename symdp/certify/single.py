@@ -12,8 +12,8 @@ from symdp.certify.nodes import nodes_between
 from symdp.certify.parts import parts_of
 from symdp.certify.piece_integrand import Cut, Stretch, whole_ends
 from symdp.certify.work import spend
-from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def enclose_single(pair: Pair, epsilon: arb, bits: int) -> arb:
     parts = parts_of(pair)
     total = arb(0)
     for point in parts.points:
-        mass, loss = (constant_ball(e, ctx.prec).real for e in (point.p, point.loss))
+        mass, loss = (real_ball(e) for e in (point.p, point.loss))
         total += mass * excess(loss, epsilon)
     for part in parts.stretches:
         cut = part.cut(sp.S.Zero, bits)

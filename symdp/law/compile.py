@@ -19,6 +19,7 @@ from symdp.derive.limits import limit_at, loss_range
 from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.emit.numpy import compile_extended
 from symdp.errors import InputError
 from symdp.interrupt import generation
@@ -200,9 +201,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         return None
     if not all(end.is_sound(width) for end in singular):
         return None
-    stretch = Stretch(
-        (lambda: constant_ball(length, ctx.prec).real) if length.is_finite else None, two_sided
-    )
+    stretch = Stretch((lambda: real_ball(length)) if length.is_finite else None, two_sided)
     log_p, *others = zip(*(end.functions() for end in singular), strict=True)
     loss = stretch.in_doubles(others[1], False) if others else None
     fast_log_p = stretch.in_doubles(log_p, True)

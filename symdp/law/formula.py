@@ -17,6 +17,7 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from symdp.emit.arb import compile_arb, compile_arb_together
+from symdp.emit.exact import fraction_ball
 from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
 from symdp.errors import InputError
 from symdp.interrupt import generation
@@ -158,7 +159,7 @@ class Formula:
         table, bounds = [], []
         for values in vectors:
             with ctx.workprec(_BITS):
-                balls = self._balls(*(arb(fmpq(v.numerator, v.denominator)) for v in values))
+                balls = self._balls(*(fraction_ball(v) for v in values))
             if not all(_is_usable(ball) for ball in balls):
                 return None
             table.append([extended_number(ball) for ball in balls])

@@ -17,6 +17,7 @@ import numpy as np
 from flint import arb, ctx
 
 from symdp.emit.enclose import enclose_sum
+from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError
 from symdp.law.accurate import extended_number
 from symdp.law.nodes import escapes, inner_place, integer_nodes
@@ -119,7 +120,7 @@ def precise_mean(step: Step, outlines: Sequence[Outline], near: float) -> Fracti
         allowed = _RELATIVE * (size + sum((panel.size for panel in waiting), arb(0)))
         for _ in range(_MOST_PANELS):
             if not waiting:
-                return Fraction(near) + _fraction(first / mass)
+                return Fraction(near) + middle_of(first / mass)
             panel = waiting.pop()
             left, right = panel.halves(centre)
             if abs(left.first + right.first - panel.first) <= allowed:
@@ -241,10 +242,10 @@ def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, .
     Of integer noise, these are the ends of what is not negligible and some of those between.
     """
     with ctx.workprec(BITS):
-        losses = [_fraction(loss) for _, loss in step.point_balls]
+        losses = [middle_of(loss) for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
             places = _sampled(piece) if piece.integer else [inner_place(piece)]
-            losses += [_fraction(piece.accurate.ball(arb(place))[1]) for place in places]
+            losses += [middle_of(piece.accurate.ball(arb(place))[1]) for place in places]
         return tuple(sorted(losses))
 
 
@@ -256,7 +257,7 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
             places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
             losses += [piece.accurate.ball(place)[1] for place in places]
         close = [loss for loss in losses if loss.is_finite() and loss.rad() < _RELATIVE]
-        known = max((_fraction(loss) for loss in close), default=None)
+        known = max((middle_of(loss) for loss in close), default=None)
     if known is None or not math.isfinite(top):
         return None
     return known if abs(float(known) - top) <= _SAME_TOP * (1.0 + abs(top)) else None
@@ -271,8 +272,3 @@ def _sampled(piece: SmoothPiece) -> list[float]:
     chosen |= {place % x.size for place in range(middle - _BESIDE, middle + _BESIDE + 1)}
     chosen |= {place * place * (x.size - 1) // _SPARSE**2 for place in range(_SPARSE + 1)}
     return [float(place) for place in x[sorted(chosen)]]
-
-
-def _fraction(ball: arb) -> Fraction:
-    mantissa, exponent = ball.mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

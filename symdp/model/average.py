@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
+from symdp.emit.exact import middle_of
 from symdp.errors import InputError
 
 SUM, AVERAGE, RATE_AVERAGE = "sum", "average", "rate_average"
@@ -97,8 +98,7 @@ def _likely(records: int, rate: Fraction) -> dict[int, Fraction]:
 
 
 def _lower(ball: arb) -> Fraction:
-    mantissa, exponent = ball.lower().man_exp()
-    return max(int(mantissa) * Fraction(2) ** int(exponent), Fraction(0))
+    return max(middle_of(ball.lower()), Fraction(0))
 
 
 def _rounded_down(mass: Fraction) -> Fraction:

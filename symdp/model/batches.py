@@ -8,6 +8,7 @@ from fractions import Fraction
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.emit.exact import middle_of
 from symdp.errors import InputError
 from symdp.model.schemes import Sampling
 
@@ -124,8 +125,7 @@ def _binomial_tail(draws: int, rate: Fraction, least: int) -> Fraction:
         ball = chance.beta_lower(least, draws - least + 1, regularized=1)
         if not ball.is_finite():
             raise InputError(f"the tail of a binomial of {draws} draws cannot be evaluated")
-        mantissa, exponent = ball.upper().man_exp()
-    return min(Fraction(1), max(int(mantissa) * Fraction(2) ** int(exponent), Fraction(0)))
+    return min(Fraction(1), max(middle_of(ball.upper()), Fraction(0)))
 
 
 def rounded_up(probability: Fraction, bits: int = _BITS) -> sp.Rational:

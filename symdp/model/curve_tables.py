@@ -13,8 +13,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 import sympy as sp
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
+from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import InputError, suggestion
 from symdp.model.mechanism import Mechanism
 from symdp.model.sampling import Laws, Number, exact
@@ -150,7 +151,7 @@ def exponential(value: sp.Expr) -> Fraction:
         return Fraction(1)
     at = _rounded_up(value)
     with ctx.workprec(_BITS + 40):
-        return upper_end(arb(fmpq(at.numerator, at.denominator)).exp())
+        return upper_end(fraction_ball(at).exp())
 
 
 def upper_end(ball: arb) -> Fraction:
@@ -159,8 +160,7 @@ def upper_end(ball: arb) -> Fraction:
     >>> upper_end(arb(3) / 2)
     Fraction(3, 2)
     """
-    mantissa, power = (int(part) for part in ball.upper().man_exp())
-    return Fraction(mantissa) * Fraction(2) ** power
+    return middle_of(ball.upper())
 
 
 def _rounded_up(value: sp.Expr) -> Fraction:

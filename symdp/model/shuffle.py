@@ -33,6 +33,7 @@ from itertools import pairwise
 import sympy as sp
 from flint import arb, ctx, fmpq
 
+from symdp.emit.exact import fraction_ball
 from symdp.errors import InputError
 from symdp.model.curve_tables import exponential, profile_pair, upper_end
 from symdp.model.mechanism import Mechanism
@@ -132,7 +133,7 @@ def _tail(draws: int, rate: arb, least: int) -> arb:
 
 def _profile(clones: int, odds: arb, ratios: list[Fraction]) -> list[arb]:
     """Return a ball above δ at each e^ε, for a number of clones."""
-    balls = [arb(fmpq(y.numerator, y.denominator)) for y in ratios]
+    balls = [fraction_ball(y) for y in ratios]
     middles = [(clones + 1) * (y * odds - 1) / ((odds - 1) * (y + 1)) for y in balls]
     # Any threshold t gives no more than δ; where rounding leaves two, the larger is δ.
     places = [(_next_whole(m.lower()), _next_whole(m.upper())) for m in middles]

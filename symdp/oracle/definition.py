@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from flint import arb, ctx
 
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.oracle.law import LogDensity, StepLaw, Stretch, integers_between
 from symdp.oracle.panels import DivergentError, Interval, grid, make_panels, survey
 
@@ -32,8 +32,8 @@ def single_step(law: StepLaw, epsilon: arb, digits: float, order: int) -> tuple[
     excess, rest = arb(0), arb(0)
     for point in law.points:
         if point.p != 0 and point.q != 0:
-            loss = constant_ball(point.loss, ctx.prec).real
-            mass = constant_ball(point.p, ctx.prec).real
+            loss = real_ball(point.loss)
+            mass = real_ball(point.p)
             is_above = loss > epsilon
             rest += mass * (epsilon - loss).exp() if is_above else mass
             excess -= mass * (epsilon - loss).expm1() if is_above else 0

@@ -23,7 +23,7 @@ from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
 from symdp.balls.residues import ResidueSum, residues_of
-from symdp.emit.arb import constant_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.oracle.contour import (
     MOST_WORK,
@@ -149,7 +149,7 @@ def _evaluator(
 ) -> _Single | _Residues | _Composed:
     if residues is not None:
         return _Residues(steps, epsilon, residues)
-    exact = constant_ball(epsilon, ctx.prec).real
+    exact = real_ball(epsilon)
     if sum(count for _, count in steps) == 1:
         return _Single(steps[0][0], exact)
     return _Composed(steps, exact)

@@ -15,10 +15,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
-from flint import arb, ctx
+from flint import arb
 
 from symdp.derive.pieces import pieces, points
-from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
+from symdp.emit.arb import ArbFunction, compile_arb
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 from symdp.oracle.panels import (
     DivergentError,
@@ -123,7 +124,7 @@ class StepLaw:
         total = arb(0)
         for point in self.points:
             if point.q == 0:
-                total += constant_ball(point.p, ctx.prec).real
+                total += real_ball(point.p)
         return total + self._mass([(part, part.log_p) for part in self.only_p], digits, order)
 
     def mass_without_record(self, digits: float, order: int) -> arb:
@@ -131,16 +132,12 @@ class StepLaw:
         total = arb(1)
         for point in self.points:
             if point.p == 0:
-                total -= constant_ball(point.q, ctx.prec).real
+                total -= real_ball(point.q)
         return total - self._mass([(part, part.log_q) for part in self.only_q], digits, order)
 
     def loss_range(self) -> tuple[arb, arb]:
         """Least and greatest finite loss, limits at the ends of the support included."""
-        values = [
-            constant_ball(point.loss, ctx.prec).real
-            for point in self.points
-            if point.p != 0 and point.q != 0
-        ]
+        values = [real_ball(point.loss) for point in self.points if point.p != 0 and point.q != 0]
         for part in self.both:
             assert part.loss is not None
             inner = part.interval()
@@ -233,9 +230,9 @@ class StepLaw:
 
     def _point_nodes(self, tilt: arb) -> Nodes:
         finite = [point for point in self.points if point.p != 0 and point.q != 0]
-        losses = tuple(constant_ball(point.loss, ctx.prec).real for point in finite)
+        losses = tuple(real_ball(point.loss) for point in finite)
         weights = tuple(
-            constant_ball(point.p, ctx.prec).real * (tilt * loss).exp()
+            real_ball(point.p) * (tilt * loss).exp()
             for point, loss in zip(finite, losses, strict=True)
         )
         return Nodes(arb(0), weights, losses, sum(weights, arb(0)))
@@ -339,4 +336,4 @@ def _modes(term: ArbFunction, interval: Interval) -> tuple[arb, ...]:
 
 
 def _end(limit: sp.Expr) -> arb | None:
-    return None if limit.is_infinite else constant_ball(limit, ctx.prec).real.mid()
+    return None if limit.is_infinite else real_ball(limit).mid()

@@ -15,6 +15,7 @@ from flint import arb, ctx
 from symdp.balls.masses import with_mass_one
 from symdp.certify.larger_direction import larger_delta, larger_epsilon
 from symdp.decimal_text import nearest_scientific, scientific
+from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError, InputError
 from symdp.model.allocation import (
     MOST_FORMULAS,
@@ -107,8 +108,8 @@ def certificate(
     """
     with ctx.workprec(4 * digits + 128):
         lower, upper = ball.lower(), ball.upper()
-    low, high = max(_fraction(lower), Fraction(0)), min(_fraction(upper), Fraction(1))
-    middle = min(max(_fraction(ball.mid()), low), high)
+    low, high = max(middle_of(lower), Fraction(0)), min(middle_of(upper), Fraction(1))
+    middle = min(max(middle_of(ball.mid()), low), high)
     shown = _proved(low, high, digits) + _MORE_DIGITS
     return Certificate(
         epsilon,
@@ -224,12 +225,6 @@ def _proved(low: Fraction, high: Fraction, digits: int) -> int:
         if (high - low) * 10**proved <= allowed:
             return proved
     return digits if low == high else 0
-
-
-def _fraction(end: arb) -> Fraction:
-    mantissa, exponent = end.mid().man_exp()
-    m, e = int(mantissa), int(exponent)
-    return Fraction(m * 2**e) if e >= 0 else Fraction(m, 2**-e)
 
 
 def _double(end: Fraction, side: int) -> float:
