@@ -14,7 +14,7 @@ from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
-    from symdp.model.pair import Pair
+    from symdp.model.pair import Pair, Support
 
 Direction = Literal["both", "remove", "add", "unknown"]
 _POINTS = 6  # random places at which a symmetry must hold
@@ -44,7 +44,7 @@ def has_one_law(mechanism: Mechanism) -> bool:
 
     Where noise of density f on a support around 0 is even, x → D − x exchanges P(x) = f(x − D) and
     Q(x) = f(x), and with them the law of ℓ under P and that of −ℓ under Q. Milliseconds, unlike
-    `dominating_direction`; False proves nothing.
+    `dominating_direction`; False proves nothing, nor does it for values that alone make it even.
 
     Parameters
     ----------
@@ -61,12 +61,17 @@ def has_one_law(mechanism: Mechanism) -> bool:
     """
     if mechanism.is_mirrored:
         return True
-    if mechanism.sampling is not None or not isinstance(mechanism.source, Noise):
+    if mechanism.sampling is not None:
         return False
-    support = mechanism.support
+    own = mechanism.template or mechanism  # what holds for all values is told without them
+    return isinstance(own.source, Noise) and _is_even(own.source.density, own.variable, own.support)
+
+
+@lru_cache(maxsize=1024)
+def _is_even(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+    """Return whether a density is seen to be that of −x, too."""
     if support.kind not in {"interval", "integers"} or support.lower != -support.upper:
         return False  # half of an even density is not even
-    density, x = mechanism.source.density, mechanism.variable
     mirrored = density.xreplace({x: -x})
     if mirrored == density:
         return True
