@@ -8,8 +8,10 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.law.common_window import common_window
 from symdp.law.domain import tilt_domain
 from symdp.law.mean import extended_means, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes
@@ -20,13 +22,9 @@ from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 _LEVELS = 60  # of windows of tilts, each twice as wide as the last
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _SLOW = 0.25  # the frequency of band 0
-_MOST_COMMON = 3  # the level of the widest window that one node set may serve
-_HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
-_INNER = 0.25  # of the way to the end of the domain, for tilts of that window
 _BEYOND = 4.0  # times the frequency asked for, at most
 _MOST_TILTED = 8  # tilted laws that are kept: a line asks for the same one again and again
-_FREQUENT = 0.5  # its frequency, in standard deviations⁻¹ of the loss, for hundreds of steps
-_LIKELY = 2.0  # the same for other windows, which few steps ask for
+_LIKELY = 2.0  # standard deviations⁻¹ of a tilted loss, up to which few steps ask for frequencies
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
@@ -163,30 +161,13 @@ class LossLaw:
 
     @cached_property
     def _common(self) -> tuple[int, float] | None:
-        """The level and the frequency of the one node set that serves all usual tilts, or None.
-
-        Sums of many steps tilt each of them by a small part of 1/σ, and turn it by little more
-        than that: where tilts up to ±3 or more hardly change the moments, one set serves them all.
-        """
+        """The level and the frequency of the one node set that serves all usual tilts, or None."""
         if self._other is not None:
             return self._other._common
         outlines = [o for o in self.outlines if not escapes(o.piece)]
         if not self.is_spread or not outlines or self.step.point_loss.size:
             return None
-        mass, first, second = np.sum([o.rough_moments() for o in outlines], axis=0).tolist()
-        if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
-            return None
-        mean, size = first / mass, math.sqrt(second / mass)
-        nearest = min(self.domain[1], -1.0 - self.domain[0])
-        for level in range(_MOST_COMMON, 1, -1):
-            tilts = [self._edge(level, upper=False), self._edge(level, upper=True)]
-            if not tilts[1] < _INNER * nearest:
-                continue
-            rows = np.stack([o.rough_log_masses(tilts) for o in outlines])
-            growth = np.logaddexp.reduce(rows, axis=0) - np.asarray(tilts) * mean
-            if float(growth.max()) < _HARDLY:
-                return level, _FREQUENT / size
-        return None
+        return common_window(outlines, min(self.domain[1], -1.0 - self.domain[0]), self._edge)
 
     def _edge(self, level: int, upper: bool) -> float:
         """Return the tilt at the end of window `level`, always inside the domain."""
@@ -232,7 +213,8 @@ class LossLaw:
             far, level = upper > lower, max(lower, upper)
             local = sorted(self._edge(k, upper=far) for k in (level - 1, level))
             turning = highest > 0
-            if level > _FAR_LEVEL and (turning or self._log_moment(local) > _WORTHWHILE):
+            far_out = key != common and level > _FAR_LEVEL
+            if far_out and (turning or self._log_moment(local) > _WORTHWHILE):
                 # At far tilts most of P has no weight, and would oscillate too fast to resolve.
                 ends = local
                 reference, bound = self.base, self.loss_bounds[int(far)]
@@ -309,9 +291,7 @@ class LossLaw:
             waiting = np.isnan(result)
             if waiting[tilts == t].any():
                 nodes = self._seen(float(t), 0.0)
-                # A window that reaches back to 0 serves what lies between.
-                served = (tilts >= min(t, -1.0)) & (tilts <= max(t, 0.0))
-                chosen = waiting & ((tilts == t) if nodes.partial else served)
+                chosen = waiting & _served(nodes, float(t), tilts)
                 result[chosen] = excess(nodes, tilts[chosen])
         return result
 
@@ -324,9 +304,12 @@ class LossLaw:
             If no loss can be seen so far out.
         """
         excess, mean, variance = (np.empty(tilts.size) for _ in range(3))
-        sets = [self._seen(t, 0.0) for t in tilts.tolist()]
-        for nodes in {id(one): one for one in sets}.values():
-            here = [one is nodes for one in sets]
+        waiting = np.ones(tilts.size, dtype=bool)
+        while waiting.any():
+            farthest = float(tilts[waiting][np.abs(tilts[waiting] + 0.5).argmax()])
+            nodes = self._seen(farthest, 0.0)
+            here = waiting & _served(nodes, farthest, tilts)
+            waiting &= ~here
             exponent = nodes.log_weight + np.multiply.outer(tilts[here], nodes.centred)
             top = exponent.max(axis=1, keepdims=True)
             weight = np.exp(exponent - top)
@@ -386,6 +369,12 @@ class LossLaw:
             float(weight[nodes.atomic].sum()) if self.has_atoms else 0.0,
             is_precise,
         )
+
+
+def _served(nodes: NodeSet, tilt: float, tilts: Array) -> NDArray[np.bool_]:
+    """Return which tilts a node set of one of them serves: back to 0, what lies between."""
+    between = (tilts >= min(tilt, -1.0)) & (tilts <= max(tilt, 0.0))
+    return np.asarray(tilts == tilt if nodes.partial else between)
 
 
 def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:

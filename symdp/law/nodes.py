@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.law.elementary import log_sum
 from symdp.law.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
 from symdp.law.panels import DERIVATIVE, ORDER, Index, build_rule
 from symdp.law.step import Array, SmoothPiece, Step
@@ -185,13 +186,11 @@ def _piece_nodes(
     if piece.integer:
         log_p, loss = piece.accurate(integer_nodes(piece, list(masses)), origin)
         return _atoms(loss, log_p)
-    rule = build_rule(outline, masses, 0.0 if piece.flat else frequency)
+    if piece.flat:
+        return _flat_nodes(outline, origin)
+    rule = build_rule(outline, masses, frequency)
     log_p, loss = piece.accurate(rule.x, origin)
     log_weight = log_p + rule.log_weight
-    if piece.flat and loss.size:
-        top = log_weight.max()
-        merged = _atoms(loss[:1], np.asarray([top + np.log(np.exp(log_weight - top).sum())]))
-        return replace(merged, error=rule.error, panels=rule.panels)
     return _PieceNodes(
         loss,
         log_weight,
@@ -202,6 +201,18 @@ def _piece_nodes(
         rule.panels,
         rule.beyond_reversed,
     )
+
+
+def _flat_nodes(outline: Outline, origin: float) -> _PieceNodes:
+    """Return the atom of a piece of constant loss, its mass integrated once for all tilts."""
+    piece = outline.piece
+    if not outline.kept:
+        rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
+        log_weight = log_sum(piece.accurate(rule.x)[0] + rule.log_weight)
+        outline.kept.update(place=rule.x[:1], log_weight=log_weight, rule=rule)
+    place, log_weight, rule = (outline.kept[name] for name in ("place", "log_weight", "rule"))
+    atom = _atoms(piece.accurate(place, origin)[1], np.full(place.size, log_weight))
+    return replace(atom, error=rule.error, panels=rule.panels)
 
 
 def build_nodes(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +154,7 @@ class Outline:
             # Under far tilts the mass gathers where ℓ turns, which tells nothing at near ones.
             least, largest = turns(self)
             self._add_anchors(np.concatenate([least, largest]))
+        self.kept: dict[str, Any] = {}  # what was computed from it, shared by its copies
         self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
             self.look(tilts)

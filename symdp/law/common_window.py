@@ -1,0 +1,66 @@
+"""The window of usual tilts, which one node set of a step serves.
+
+Sums of many steps tilt each of them by a small part of 1/σ, and turn it by little more than that:
+where tilts up to ±3 or more hardly change the moments, one set serves them all. It reaches as far
+as that is so, and the losses that matter there are hardly farther apart than near 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from symdp.law.outline import NEGLIGIBLE, Outline
+
+_USUAL, _WIDEST = 3, 12  # levels of usual tilts, and of the widest window
+_HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
+_FARTHER = 1.5  # times as far apart as under usual tilts: more would ask for many more nodes
+_INNER = 0.25  # of the way to the end of the domain
+_FREQUENT = 0.5  # its frequency, in standard deviations⁻¹ of the loss, for hundreds of steps
+_CHEAP_TURN = 30.0  # of all its losses, which some ten panels resolve
+
+
+def common_window(
+    outlines: Sequence[Outline], nearest: float, edge: Callable[[int, bool], float]
+) -> tuple[int, float] | None:
+    """Return the level and the frequency of the window, None where no tilt is usual.
+
+    Parameters
+    ----------
+    outlines
+        Of all pieces whose loss is finite.
+    nearest
+        How far from −1 or 0 the nearer end of the domain is.
+    edge
+        Returns the lower (False) or the upper end (True) of the window of a level.
+    """
+    mass, first, second = np.sum([o.rough_moments() for o in outlines], axis=0).tolist()
+    if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
+        return None
+    mean, size = first / mass, math.sqrt(second / mass)
+    found, usual = None, math.inf
+    for level in range(2, _WIDEST + 1):
+        tilts = [edge(level, False), edge(level, True)]
+        if not tilts[1] < _INNER * nearest:
+            break
+        rows = np.stack([o.rough_log_masses(tilts) for o in outlines])
+        growth = np.logaddexp.reduce(rows, axis=0) - np.asarray(tilts) * mean
+        stretch = _stretch(outlines, tilts)
+        if not (growth.max() < _HARDLY and stretch <= _FARTHER * usual):
+            break
+        found = level, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
+        usual = stretch if level == _USUAL else usual
+    return found
+
+
+def _stretch(outlines: Sequence[Outline], tilts: Sequence[float]) -> float:
+    """Return how far apart losses are that matter under some tilts, as far as grids tell."""
+    ends = []
+    for outline in outlines:
+        mass = outline.shells(tilts)
+        seen = outline.loss[(mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE).any(axis=0)]
+        seen = seen[np.isfinite(seen)]
+        ends += [float(seen.min()), float(seen.max())] if seen.size else []
+    return max(ends) - min(ends) if ends else math.inf
