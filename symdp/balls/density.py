@@ -14,7 +14,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.enclosure import enclose_exponential
-from symdp.balls.normalizer import enclose_normalizer
+from symdp.balls.normalizer import enclose_normalizer, is_proved, with_numbers
 from symdp.balls.numeric_mass import AGREEMENT, two_masses
 from symdp.balls.terms import SECONDS, Deadline, enclose_mass
 from symdp.derive import pieces
@@ -118,7 +118,7 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
         except AccuracyError as error:
             if for_proof:
                 raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
-            _agree(of, *two_masses(component, pair.variable, *ends))
+            _agree(of, *two_masses(with_numbers(component), pair.variable, *ends))
             is_proved = False
     return MassCheck(masses_are_one, is_proved)
 
@@ -155,8 +155,11 @@ def _agree(of: str, first: float, second: float) -> None:
 def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     """Enclose the mass of a density, from its terms or from the log density of its pieces."""
     ends = pair.support.lower, pair.support.upper
-    if _is_quotient(density, pair.variable):
-        return arb(1)
+    normaliser = _normaliser(density, pair.variable)
+    if normaliser is not None:
+        if is_proved(normaliser):
+            return arb(1)
+        raise AccuracyError("what it is divided by was found by two quadratures, not by a proof")
     bessel, k = sp.Wild("z", exclude=[pair.variable]), pair.variable
     rest, bessels = density.as_independent(k, as_Add=False)
     found = bessels.match(sp.besseli(sp.Abs(k), bessel)) if k.is_integer else None
@@ -176,14 +179,14 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     return total
 
 
-def _is_quotient(density: sp.Expr, x: sp.Symbol) -> bool:
-    """Return whether a density is a function divided by its own integral, finite and positive."""
+def _normaliser(density: sp.Expr, x: sp.Symbol) -> arb | None:
+    """Return the integral that a density is a function divided by, if positive and known."""
     for integral in density.atoms(MassIntegral):
         ((moved, *_),) = integral.limits
         if density * integral == integral.function.xreplace({moved: x}):
             value = enclose_normalizer(integral)
-            return value is not None and bool(value > 0)
-    return False
+            return value if value is not None and value > 0 else None
+    return None
 
 
 def _judge(of: str, mass: arb, verb: str) -> bool:

@@ -7,11 +7,14 @@ density and at tails that fall slowly. Loading this file hands `emit` the ways o
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 
 import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.enclosure import enclose_exponential
+from symdp.balls.numeric_mass import AGREEMENT, two_masses
 from symdp.balls.terms import SECONDS, Deadline, enclose_mass
 from symdp.derive import pieces
 from symdp.emit.arb import ENCLOSERS
@@ -25,7 +28,10 @@ _NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
 
 
 def enclose_normalizer(mass: MassIntegral) -> arb | None:
-    """Return a ball around a mass, None where neither its terms nor its logarithm give one.
+    """Return a ball around a mass, None where nothing gives one.
+
+    Where neither its terms nor its logarithm prove one, two quadratures that agree are believed;
+    `is_proved` tells that ball, which is wider, from a proof.
 
     Parameters
     ----------
@@ -41,16 +47,36 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
     True
     """
     bits = max(ctx.prec, _BITS)
+    found = _proved(mass, _BITS)
+    if found is not None:
+        return found if bits == _BITS else _proved(mass, bits) or found
+    return _seen(mass)
+
+
+@lru_cache(maxsize=64)
+def _proved(mass: MassIntegral, bits: int) -> arb | None:
     for tolerance in (arb(2) ** (20 - bits), _ENOUGH):
         for way in (_by_terms, _by_logarithm):
             # SymPy's TypeError: it asks in the middle of a question about a sign, and gets NaN.
             with suppress(AccuracyError, InputError, TypeError), ctx.workprec(bits):
                 found = way(mass, tolerance)
-                if found.is_finite() and found.rad() < _NARROW * abs(found):
+                if found.is_finite() and is_proved(found):
                     return found
                 if found.is_finite() and found.contains(0):  # its logarithm knows no sign
                     return None
     return None
+
+
+@lru_cache(maxsize=64)
+def _seen(mass: MassIntegral) -> arb | None:
+    first, second = two_masses(mass.function, *mass.limits[0])
+    apart = AGREEMENT * min(first, second)
+    return arb(first, apart) if abs(first - second) <= apart else None
+
+
+def is_proved(mass: arb) -> bool:
+    """Return whether the ball around a mass was proved."""
+    return bool(mass.rad() < _NARROW * abs(mass))
 
 
 def _by_terms(mass: MassIntegral, tolerance: arb) -> arb:
@@ -68,6 +94,24 @@ def _by_logarithm(mass: MassIntegral, tolerance: arb) -> arb:
         held = part.log_q, x, part.lower, part.upper
         total += enclose_exponential(*held, tolerance=tolerance, deadline=deadline)
     return total
+
+
+def with_seen_masses(pair: Pair) -> Pair:
+    """Return a pair in which masses that two quadratures found are the numbers they found."""
+    components = tuple(c if isinstance(c, tuple) else with_numbers(c) for c in pair.components)
+    others = tuple((weight, with_seen_masses(other)) for weight, other in pair.alternatives)
+    return replace(pair, components=components, alternatives=others)
+
+
+def with_numbers(density: sp.Expr) -> sp.Expr:
+    """Return a density in which masses that two quadratures found are the numbers they found."""
+    balls = {mass: enclose_normalizer(mass) for mass in density.atoms(MassIntegral)}
+    seen = {
+        mass: sp.Rational(*float(ball.mid()).as_integer_ratio())
+        for mass, ball in balls.items()
+        if ball is not None and not is_proved(ball)
+    }
+    return density.xreplace(seen) if seen else density
 
 
 ENCLOSERS[MassIntegral] = enclose_normalizer

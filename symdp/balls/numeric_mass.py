@@ -27,6 +27,7 @@ AGREEMENT = 1e-12  # to which two masses must agree with each other and with 1
 _SECONDS = 6.0  # of processor time for each quadrature
 _REACH = 2.0**44  # how far the shells go
 _BITS = 80  # carried by the balls
+_CUT = 2.0**-52  # of a cell
 _EVALUATIONS = 300_000  # of an integrand: more than those seconds allow
 _DEGREE = 4  # of mpmath's rule of Gauss and Legendre: 24 nodes of a panel
 _HALVINGS = 40  # of a panel
@@ -200,8 +201,11 @@ def _enclosed(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Cell:
                     deadline.check()
                     total += compiled(arb(k))
             else:
-                close = arb(AGREEMENT) / 4096
-                total = integral(compiled, arb(low), arb(high), close, _EVALUATIONS, deadline).real
+                close, ends = arb(AGREEMENT) / 4096, (arb(low), arb(high))
+                if not all(compiled(end).is_finite() for end in ends):  # as of (1 − cos x)/x² at 0
+                    ctx.prec, cut = 4 * _BITS, (ends[1] - ends[0]) * _CUT
+                    ends = ends[0] + cut, ends[1] - cut
+                total = integral(compiled, *ends, close, _EVALUATIONS, deadline).real
             if not total.rad() < AGREEMENT / 256:
                 raise AccuracyError("a cell of the mass could not be enclosed")
             return float(total.mid())

@@ -12,7 +12,8 @@ from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError
 
 _MORE_BITS = (20, 200, 1200)  # carried beside those that are asked for, until they suffice
-_ENOUGH, _CLOSE = 140, arb(2) ** -60  # bits that doubles ask for, and those that they need
+_ENOUGH = 140  # bits that doubles ask for
+_SEEN = arb(2) ** -39  # relative: how far off a mass may be that two quadratures found
 _SMALLEST = arb(2) ** -1080  # below every double: a ball that lies within it about 0 stands for 0
 
 
@@ -43,8 +44,9 @@ def constant_value(node: Any, bits: int) -> Any:
         if None not in parts:
             real, imaginary = parts
             return mpmath.mpc(real, imaginary) if imaginary else real
-        # A mass is known to fewer bits where its tails fall slowly; log 1 to an absolute accuracy.
-        if holds_mass and value.real.rad() < _CLOSE * abs(value.real).max(arb(1)):
+        # A mass is known to fewer bits where its tails fall slowly, or where it is not proved;
+        # log 1 to an absolute accuracy.
+        if holds_mass and value.real.rad() < _SEEN * abs(value.real).max(arb(1)):
             return _midpoint(value.real, arb(1), 0)
     shown = value.real.str(5)
     raise AccuracyError(

@@ -245,6 +245,9 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
         return lg(a) + lg(b) - lg(a + b)
     if isinstance(argument, sp.erfc):
         return LogErfc(argument.args[0])
+    if isinstance(argument, sp.Add) and (conjugate := _root_and_rest(argument)) is not None:
+        square, rest = conjugate
+        return sp.log(square) / 2 + sp.asinh(rest / sp.sqrt(square))
     if isinstance(argument, sp.Add) and len(argument.args) == 2:
         constant, rest = argument.as_coeff_Add()
         scale, function = rest.as_coeff_Mul()
@@ -257,6 +260,23 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
         if (n + 1).is_positive and (k + 1).is_positive and (n - k + 1).is_positive:
             return lg(n + 1) - lg(k + 1) - lg(n - k + 1)
     return None
+
+
+def _root_and_rest(total: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return k > 0 and r of √(k + r²) + r, which cancels for r < 0; None for anything else.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> _root_and_rest(1 - x + sp.sqrt((x - 1) ** 2 + 3))
+    (3, 1 - x)
+    """
+    roots = [t for t in total.args if t.is_Pow and t.exp == sp.S.Half]
+    if len(roots) != 1:
+        return None
+    rest = total - roots[0]
+    if not rest.is_polynomial():
+        return None
+    square = sp.expand(roots[0].base - rest**2)
+    return (square, rest) if square.is_number and square.is_positive else None
 
 
 def erf_difference(difference: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:

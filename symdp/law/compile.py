@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 from flint import acb, arb, ctx
 
-import symdp.balls.normalizer  # noqa: F401  (the masses that formulas hold are enclosed by it)
+from symdp.balls.normalizer import with_seen_masses
 from symdp.derive import pieces, points
 from symdp.derive.finite_end import DISTANCE, near_end
 from symdp.derive.limits import limit_at, loss_range
@@ -87,7 +87,7 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     if pair.support.kind == "points":
         step, bounds = _finite_step(name, points(pair))
         return LossLaw(step, bounds)
-    derived = pieces(pair)
+    derived = pieces(with_seen_masses(pair))
     integer = pair.is_discrete
     outcomes = [p for p in derived if p.log_p is not None]
     flat = flat_masses(outcomes, variable) if integer else {}

@@ -20,10 +20,7 @@ SAMPLE = (  # answers of a second or so, one of each kind
 )  # fmt: skip
 # What they meet today, in the words of the refusal.
 REFUSED = {
-    "skew Student": "cannot be normalized",  # 1 − x/√(3 + x²) cancels far out, in balls too
-    "bump": "cannot be normalized",  # exp(−1/(1 − x²)) has no ball at the ends
     "Zipf": "spreads over",
-    "slash": "one quadrature found",  # so does 1 − exp(−x²/2) over x² at 0
     "rational on integers": "spreads over",  # its tail holds e^−52 beyond 10⁷ integers
 }
 ROUNDING = 1e-12  # of an ε that was found again
