@@ -98,6 +98,11 @@ class RenyiBoundLaw(SumLaw):
         """None: a finite curve leaves none; where it is infinite there is no bound."""
         return 0.0
 
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Every tilt may be asked for: where a curve is infinite, the bound tells nothing."""
+        return -math.inf, math.inf
+
     @cached_property
     def log_finite_mass(self) -> float:
         """The logarithm of 1."""

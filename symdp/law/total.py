@@ -269,9 +269,9 @@ class SumLaw:
         return np.asarray(drift + self.combine([law.transform(tilts) for law, _ in self.terms]))
 
     def cgf(self, tilt: float) -> float:
-        """Return K(t) = Σ nᵢ Kᵢ(t), which is 0 at t = 0 whether there is a mean or not."""
+        """Return K(t) = Σ nᵢ Kᵢ(t), which is log(1 − δ∞) at 0 whether there is a mean or not."""
         if tilt == 0.0:
-            return 0.0
+            return self.log_finite_mass
         excess = [np.asarray(x.excess) for x in self.tilted(tilt)]
         return tilt * self.mean + float(self.combine(excess))
 

@@ -65,6 +65,13 @@ def test_directions_are_mirror_images(named):
         assert add.cgf(t) == pytest.approx(remove.cgf(-1.0 - t), rel=1e-13, abs=1e-15)
 
 
+def test_cgf_at_zero_leaves_out_what_is_infinite():
+    lost = mechanisms.approximate_dp(epsilon_0="1/10", delta_0="1/1000")
+    law = SumLaw([(loss_law(lost, "remove"), 3)])
+    assert law.cgf(0.0) == pytest.approx(3 * math.log(0.999), rel=1e-14)
+    assert law.cgf(0.0) == pytest.approx(law.cgf(1e-13), abs=1e-12)
+
+
 def test_derivatives_agree_with_differences_of_the_cgf(named):
     """Cumulants are tilted moments; differencing K (Richardson twice) must give the same."""
     law = SumLaw([(loss_law(named, "remove"), 1)])
