@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.balls.enclosure import enclose_exponential
-from symdp.balls.normalizer import enclose_normalizer, is_proved, with_numbers
+from symdp.balls.normalizer import enclose_normalizer, is_proved, mass_by_logarithm, with_numbers
 from symdp.balls.numeric_mass import AGREEMENT, two_masses
 from symdp.balls.terms import SECONDS, Deadline, enclose_mass
-from symdp.derive import pieces
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
@@ -169,14 +167,7 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
         found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS))
         if found.rad() < TOLERANCE:
             return found
-    one = (sp.Integer(1),)
-    single = replace(pair, components=(density,), p_weights=one, q_weights=one)
-    parts = [piece for piece in pieces(single) if piece.log_q is not None]
-    total, deadline = arb(0), Deadline(seconds)
-    for part in parts:
-        held = part.log_q, pair.variable, part.lower, part.upper
-        total += enclose_exponential(*held, tolerance=_ACCURACY, deadline=deadline)
-    return total
+    return mass_by_logarithm(density, pair.variable, pair.support, _ACCURACY, Deadline(seconds))
 
 
 def _normaliser(density: sp.Expr, x: sp.Symbol) -> arb | None:

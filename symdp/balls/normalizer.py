@@ -86,13 +86,19 @@ def _by_terms(mass: MassIntegral, tolerance: arb) -> arb:
 
 def _by_logarithm(mass: MassIntegral, tolerance: arb) -> arb:
     density, (x, lower, upper) = mass.parts
-    one = (sp.Integer(1),)
-    single = Pair(x, Support("interval", lower, upper), (density,), one, one)
-    parts = [piece for piece in pieces(single) if piece.log_q is not None]
-    total, deadline = arb(0), Deadline(SECONDS)
-    for part in parts:
-        held = part.log_q, x, part.lower, part.upper
-        total += enclose_exponential(*held, tolerance=tolerance, deadline=deadline)
+    support = Support("interval", lower, upper)
+    return mass_by_logarithm(density, x, support, tolerance, Deadline(SECONDS))
+
+
+def mass_by_logarithm(
+    density: sp.Expr, x: sp.Symbol, support: Support, tolerance: arb, deadline: Deadline
+) -> arb:
+    """Enclose the mass of a density from its logarithm on each smooth piece of a support."""
+    one, total = (sp.Integer(1),), arb(0)
+    for part in pieces(Pair(x, support, (density,), one, one)):
+        if part.log_q is not None:
+            held = part.log_q, x, part.lower, part.upper
+            total += enclose_exponential(*held, tolerance=tolerance, deadline=deadline)
     return total
 
 

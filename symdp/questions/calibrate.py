@@ -35,17 +35,38 @@ _LEAST_DIGITS, _MOST_DIGITS = 4, 13
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """A calibrated parameter: the value that meets the target, and the neighbour that does not.
+class Calibrated:
+    """A calibrated parameter: the value that meets a target, and the neighbour that does not.
 
     Attributes
     ----------
     parameter, value
         The name, and its value, an exact decimal.
-    step
-        The grid's spacing: the neighbour lies this far on the less private side.
-    neighbour
-        That next value; its upper bound on δ(ε) exceeds the target.
+    step, neighbour
+        The grid's spacing, and the next value, so far on the less private side.
+    """
+
+    parameter: str
+    value: sp.Rational
+    step: sp.Rational
+    neighbour: sp.Rational
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        numbers = {name: getattr(self, name) for name in ("value", "step")}
+        plain = {name: int(n.p) if n.q == 1 else float(n) for name, n in numbers.items()}
+        return {"parameter": self.parameter, **plain}
+
+
+@dataclass(frozen=True)
+class Calibration(Calibrated):
+    """A parameter whose value meets an (ε, δ), and the neighbour whose upper bound does not.
+
+    Attributes
+    ----------
     target_delta
         The δ that was asked for.
     guarantee
@@ -56,28 +77,15 @@ class Calibration:
         The time that the whole search took.
     """
 
-    parameter: str
-    value: sp.Rational
-    step: sp.Rational
-    neighbour: sp.Rational
     target_delta: float
     guarantee: Guarantee
     missed: Guarantee
     seconds: float
 
-    def __float__(self) -> float:
-        return float(self.value)
-
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values: the guarantee's keys, and what was calibrated."""
-        return {
-            "parameter": self.parameter,
-            "value": _plain(self.value),
-            "step": _plain(self.step),
-            "target_delta": self.target_delta,
-            **self.guarantee.to_json(),
-            "seconds": round(self.seconds, 6),
-        }
+        own = {**super().to_json(), "target_delta": self.target_delta}
+        return {**own, **self.guarantee.to_json(), "seconds": round(self.seconds, 6)}
 
     def _repr_html_(self) -> str:
         value = f"{escape(self.parameter)} = <b>{decimal(self.value)}</b>"
@@ -88,15 +96,11 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class AttackCalibration:
-    """A calibrated parameter: the value that holds an attack down, and the neighbour that does not.
+class AttackCalibration(Calibrated):
+    """A parameter whose value holds an attack down, and the neighbour that does not.
 
     Attributes
     ----------
-    parameter, value
-        The name, and its value, an exact decimal.
-    step, neighbour
-        The grid's spacing, and the next value on the less private side.
     false_positive_rate
         Where the hits are counted; None for the advantage.
     target
@@ -107,31 +111,17 @@ class AttackCalibration:
         The time that the search took.
     """
 
-    parameter: str
-    value: sp.Rational
-    step: sp.Rational
-    neighbour: sp.Rational
     false_positive_rate: float | None
     target: float
     rate: float
     missed: float
     seconds: float
 
-    def __float__(self) -> float:
-        return float(self.value)
-
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
-        return {
-            "parameter": self.parameter,
-            "value": float(self.value),
-            "step": float(self.step),
-            "false_positive_rate": self.false_positive_rate,
-            "target": self.target,
-            "rate": self.rate,
-            "missed": self.missed,
-            "seconds": round(self.seconds, 6),
-        }
+        names = ("false_positive_rate", "target", "rate", "missed")
+        own = {name: getattr(self, name) for name in names}
+        return {**super().to_json(), **own, "seconds": round(self.seconds, 6)}
 
 
 @dataclass(frozen=True)
@@ -294,10 +284,6 @@ def _meets_delta(
         return bounded(value)
 
     return search(task.grid, worst, *words)
-
-
-def _plain(value: sp.Rational) -> int | float:
-    return int(value.p) if value.q == 1 else float(value)
 
 
 @dataclass(frozen=True)
