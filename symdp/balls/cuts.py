@@ -62,7 +62,7 @@ def cut_tails(
     total = arb(0)
     for side, direction in ((0, -1), (1, 1)):
         if ends[side] is None:
-            tail = _Tail(x, ends[1 - side], direction, tolerance, whole=whole)
+            tail = _TailCut(x, ends[1 - side], direction, tolerance, whole=whole)
             place, mass = tail.cut(exponent, magnitude)
             finite[side] = place.mid()
             total += mass
@@ -93,12 +93,12 @@ def cut_by_parts(
     check : callable
         Is called again and again; raises when the time is over.
     """
-    tail = _Tail(x, None, direction, tolerance, whole=whole)
+    tail = _TailCut(x, None, direction, tolerance, whole=whole)
     tail.start(begin, check)
     return tail.by_parts(exponents)
 
 
-class _Tail:
+class _TailCut:
     """One side of a support that is not bounded there."""
 
     def __init__(

@@ -32,7 +32,7 @@ from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.certify.piece_integrand import Stretch
+    from symdp.certify.piece_integrand import Part
     from symdp.law.step import Array
     from symdp.model.pair import Pair
 
@@ -80,7 +80,7 @@ class Panel:
     loss_error: arb
     middle: arb
     values: Array
-    place: tuple[Stretch, arb, arb]
+    place: tuple[Part, arb, arb]
     start: float = -1.0
     end: float = 1.0
 
@@ -179,7 +179,7 @@ def _merged(atoms: list[Atom]) -> Iterator[Atom]:
     yield from known.values()
 
 
-def _panels(part: Stretch, lower: arb, upper: arb, bits: int) -> tuple[list[Panel], arb]:
+def _panels(part: Part, lower: arb, upper: arb, bits: int) -> tuple[list[Panel], arb]:
     """Return panels of a stretch, and a bound of P on what is too short or irregular to count."""
     if part.piece.slope == "unknown":
         raise AccuracyError("the loss is not known to be monotone on a piece: no proved roots")
@@ -214,7 +214,7 @@ def _panels(part: Stretch, lower: arb, upper: arb, bits: int) -> tuple[list[Pane
     raise AccuracyError("a piece of the loss needs too many panels")
 
 
-def _panel(part: Stretch, left: arb, right: arb) -> Panel | None:
+def _panel(part: Part, left: arb, right: arb) -> Panel | None:
     """Return the panel between two exact places, None where one must be shorter."""
     with ctx.workprec(_EXACT_BITS):
         centre, half = ((left + right) / 2).mid(), ((right - left) / 2).mid()
@@ -251,7 +251,7 @@ def _panel(part: Stretch, left: arb, right: arb) -> Panel | None:
     )  # fmt: skip
 
 
-def _on_ellipse(part: Stretch, centre: arb, half: arb, middle: arb) -> list[arb] | None:
+def _on_ellipse(part: Part, centre: arb, half: arb, middle: arb) -> list[arb] | None:
     """Bound |p|, |q| and |ℓ − ℓ(c)| on the ellipse around a panel, None where one is not regular.
 
     The upper half says all: what is real on the axis has conjugate values below it.

@@ -14,7 +14,7 @@ from functools import lru_cache
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.piece_integrand import Stretch, stretch
+from symdp.certify.piece_integrand import Part, stretch
 from symdp.derive.records import TURNED, Piece
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import compile_arb, constant_ball
@@ -30,7 +30,7 @@ _OUTSIDE = 64  # log₂ of a place in the tail, where powers are small beside th
 
 
 @lru_cache(maxsize=256)
-def compactified(found: Stretch) -> Stretch:
+def compactified(found: Part) -> Part:
     """Return a half-line's stretch in s = 1/(c ± x) where its tail is algebraic.
 
     Where the loss has a limit and P is like x⁻², no cut is then far out, and no path is long.
@@ -54,7 +54,7 @@ def compactified(found: Stretch) -> Stretch:
     return stretch(Piece(sp.S.Zero, last, log_p, log_p - loss, loss, slope), s)
 
 
-def has_algebraic_tail(found: Stretch) -> bool:
+def has_algebraic_tail(found: Part) -> bool:
     """Whether a piece lies on a half-line and its densities seem to fall like powers there."""
     piece = found.piece
     if piece.lower.is_finite == piece.upper.is_finite:
@@ -74,7 +74,7 @@ def _functions(expression: sp.Expr, s: sp.Symbol) -> bool:
 
 
 @lru_cache(maxsize=64)
-def straightened(found: Stretch) -> Stretch:
+def straightened(found: Part) -> Part:
     """Return a half-line's stretch in s = |x − end|^r, where that leaves a density finite at 0."""
     piece, x = found.piece, found.x
     if found.is_flat or piece.lower.is_finite == piece.upper.is_finite or is_long(piece):

@@ -23,7 +23,7 @@ from flint import arb, ctx
 
 from symdp.balls.variation import LossPart
 from symdp.certify.nodes import nodes_between
-from symdp.certify.piece_integrand import Cut, Stretch
+from symdp.certify.piece_integrand import Cut, Part
 from symdp.certify.work import metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
@@ -56,7 +56,7 @@ def metered_part(piece: Piece, x: sp.Symbol, tilt: sp.Rational, log_moment: arb)
     return part
 
 
-class _Place(NamedTuple):
+class _Node(NamedTuple):
     """A node: its share of the mass, and about log of the density of the loss there."""
 
     place: arb
@@ -72,7 +72,7 @@ class Decay:
         self._pieces: list[LossPart] = []
         self._middles: dict[int, _Middle] = {}
         self._gentles: dict[float, _Middle] = {}
-        self._moving: list[tuple[Stretch, Cut, Nodes]] = []
+        self._moving: list[tuple[Part, Cut, Nodes]] = []
         with ctx.workprec(_BITS):
             self._tilt, self._scale = constant_ball(tilt, _BITS).real, log_moment.mid()
             self._total = (log_moment - self._scale).exp()
@@ -134,7 +134,7 @@ class Decay:
         return high
 
     @cached_property
-    def _profiles(self) -> list[list[_Place]]:
+    def _profiles(self) -> list[list[_Node]]:
         """Return the nodes of each piece from left to right, with the density of the loss there."""
         profiles = []
         for (_, _, nodes), piece in zip(self._moving, self._pieces, strict=True):
@@ -142,7 +142,7 @@ class Decay:
             for place, weight in _sorted(nodes):
                 density = piece.derivatives(place, 1)[0]
                 log_density = float(density.log().mid()) if density > 0 else math.inf
-                profile.append(_Place(place, float((weight / self._total).mid()), log_density))
+                profile.append(_Node(place, float((weight / self._total).mid()), log_density))
             profiles.append(profile)
         return profiles
 
@@ -160,7 +160,7 @@ class Decay:
             inside.append((piece, low, high))
         return _Middle(arb(removed.upper()), inside)
 
-    def _mass(self, part: Stretch, left: arb, right: arb) -> arb:
+    def _mass(self, part: Part, left: arb, right: arb) -> arb:
         """Bound the tilted mass between two places, which may be one and the same."""
         if left < right:
             cut = Cut(left, right, arb(0))
@@ -207,7 +207,7 @@ class Decay:
         )
 
 
-def _denser(profile: list[_Place], threshold: float) -> list[_Place]:
+def _denser(profile: list[_Node], threshold: float) -> list[_Node]:
     """Return the nodes from one end on at which the loss is denser than a threshold."""
     return list(itertools.takewhile(lambda node: node.log_density > threshold, profile))
 

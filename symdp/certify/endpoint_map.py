@@ -16,7 +16,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.certify.change_of_variable import BITS, agree, has_algebraic_tail, is_long
-from symdp.certify.piece_integrand import Stretch, stretch
+from symdp.certify.piece_integrand import Part, stretch
 from symdp.derive.records import TURNED, Piece
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import between
@@ -66,7 +66,7 @@ def _far(piece: Piece, x: sp.Symbol, s: sp.Symbol, singular: Sequence[bool]) -> 
 
 
 @lru_cache(maxsize=256)
-def lengthened(found: Stretch) -> Stretch:
+def lengthened(found: Part) -> Part:
     """Return a stretch with its singular finite ends at infinity, itself where that fails."""
     piece, x = found.piece, found.x
     if found.is_flat or x.is_integer or is_long(piece):

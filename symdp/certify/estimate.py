@@ -39,7 +39,7 @@ _CLOSE = 0.05  # what it may change log δ by
 _PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
 
 
-class Saddle(NamedTuple):
+class AboutSaddle(NamedTuple):
     """The saddle point of one strip: its tilt, F″ there, and the log of e^F/√(2πF″)."""
 
     tilt: float
@@ -72,7 +72,7 @@ def largest_loss(steps: Steps) -> float:
     return min(_law(tuple(steps)).loss_bounds[1], _BEYOND_LOSSES)
 
 
-def find_saddle(steps: Steps, epsilon: float, strip: Strip) -> Saddle | None:
+def find_saddle(steps: Steps, epsilon: float, strip: Strip) -> AboutSaddle | None:
     """Return about the saddle point of a strip, None where K is finite nowhere in it.
 
     Where F falls up to the end of K's domain, a tilt near that end serves.
@@ -80,7 +80,7 @@ def find_saddle(steps: Steps, epsilon: float, strip: Strip) -> Saddle | None:
     law = _law(tuple(steps))
     found = saddle_point(law, epsilon, strip, _SETTLED)
     if found is not None:
-        return Saddle(found.tilt, found.curvature, found.log_leading)
+        return AboutSaddle(found.tilt, found.curvature, found.log_leading)
     end = strip.width(law)
     if not 0 < end < math.inf:
         return None
@@ -92,7 +92,7 @@ def find_saddle(steps: Steps, epsilon: float, strip: Strip) -> Saddle | None:
         except AccuracyError:  # too close to the end for doubles
             continue
         curvature = variance + tilt**-2 + tilt_plus_one**-2
-        return Saddle(tilt, curvature, height - math.log(2 * math.pi * curvature) / 2)
+        return AboutSaddle(tilt, curvature, height - math.log(2 * math.pi * curvature) / 2)
     return None
 
 
@@ -112,7 +112,7 @@ def log_modulus(steps: Steps, tilt: float, frequency: float) -> float:
 
 def nearby_saddle(
     steps: tuple[tuple[OneStep, int], ...], top: float, epsilon: float
-) -> tuple[float, Saddle] | None:
+) -> tuple[float, AboutSaddle] | None:
     """Return an ε near by, which close ones share unless the largest loss is near, and its saddle.
 
     Of very many steps the deviation of the sum is small beside its mean.
@@ -128,6 +128,6 @@ def nearby_saddle(
 
 
 @lru_cache(maxsize=128)
-def right_saddle(steps: tuple[tuple[OneStep, int], ...], epsilon: float) -> Saddle | None:
+def right_saddle(steps: tuple[tuple[OneStep, int], ...], epsilon: float) -> AboutSaddle | None:
     """Return the saddle point right of 0, which decides about costs alone."""
     return find_saddle(steps, epsilon, Strip.RIGHT)

@@ -21,7 +21,7 @@ from typing import Any
 
 from flint import acb, acb_mat, arb, ctx
 
-from symdp.certify.piece_integrand import Cut, Stretch, whole_ends
+from symdp.certify.piece_integrand import Cut, Part, whole_ends
 from symdp.certify.work import COARSE_BITS
 from symdp.emit.enclose import between, enclose_sum
 from symdp.errors import AccuracyError
@@ -173,7 +173,7 @@ class Nodes:
 
 
 def nodes_between(
-    part: Stretch, cut: Cut, tilt: arb, scale: arb, *, tolerance: arb, scope: Scope = PLAIN
+    part: Part, cut: Cut, tilt: arb, scale: arb, *, tolerance: arb, scope: Scope = PLAIN
 ) -> Nodes:
     """Return nodes of one stretch between its cuts; what lies beyond them is not in the error.
 
@@ -199,7 +199,7 @@ def nodes_between(
     return rule.nodes()
 
 
-def _whole_nodes(part: Stretch, cut: Cut, tilt: arb, scale: arb, scope: Scope) -> Nodes:
+def _whole_nodes(part: Part, cut: Cut, tilt: arb, scale: arb, scope: Scope) -> Nodes:
     if part.is_flat:
 
         def weight(place: Any, analytic: bool = False) -> Any:
@@ -219,7 +219,7 @@ def _whole_nodes(part: Stretch, cut: Cut, tilt: arb, scale: arb, scope: Scope) -
 class _Integrand:
     """e^g and what it is multiplied with."""
 
-    part: Stretch
+    part: Part
     tilt: arb
     scale: arb
     scope: Scope

@@ -23,7 +23,7 @@ from flint import arb, ctx
 from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
 from symdp.certify.nodes import PLAIN, Nodes, Scope, nodes_between
-from symdp.certify.piece_integrand import Stretch, stretch, top_tilt
+from symdp.certify.piece_integrand import Part, stretch, top_tilt
 from symdp.derive.pieces import pieces, points
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import real_ball
@@ -77,7 +77,7 @@ class Parts:
             ),
         )
 
-    def _of(self, pair: Pair, single: tuple[Point, ...], stretches: tuple[Stretch, ...]) -> None:
+    def _of(self, pair: Pair, single: tuple[Point, ...], stretches: tuple[Part, ...]) -> None:
         self.pair, self.points, self.stretches = pair, single, stretches
         if not self.points and not self.stretches:
             raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")

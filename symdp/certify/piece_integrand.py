@@ -42,7 +42,7 @@ class Cut:
     beyond: arb
 
 
-class Stretch:
+class Part:
     """A piece of the support on which both densities live."""
 
     def __init__(self, piece: Piece, x: sp.Symbol) -> None:
@@ -249,9 +249,9 @@ def _moved(middle: acb, away: arb, known: acb) -> acb:
 
 
 @lru_cache(maxsize=256)
-def stretch(piece: Piece, x: sp.Symbol) -> Stretch:
+def stretch(piece: Piece, x: sp.Symbol) -> Part:
     """Return the stretch of a piece, whose cuts are kept."""
-    return Stretch(piece, x)
+    return Part(piece, x)
 
 
 def top_tilt(tilt: sp.Rational) -> sp.Integer:

@@ -126,7 +126,7 @@ class RatioTransform:
 
     def __init__(self, pair: Pair) -> None:
         self._parts = _RatioParts(pair)
-        self._decays: dict[sp.Rational, Decay] = {}
+        self._decays: dict[sp.Rational, RatioDecay] = {}
         self._values: list[tuple[tuple[sp.Rational, str], int, list[acb]]] = []
 
     def log_at(self, tilt: sp.Rational) -> arb:
@@ -152,12 +152,12 @@ class RatioTransform:
         self._values = [*self._values[1 - _MOST_KEPT :], (key, bits, values)]
         return values
 
-    def decay(self, tilt: sp.Rational) -> Decay:
+    def decay(self, tilt: sp.Rational) -> RatioDecay:
         """Return the bounds of |φ| at a tilt, which are kept."""
         if tilt not in self._decays:
             if len(self._decays) >= _MOST_KEPT:
                 self._decays.clear()
-            self._decays[tilt] = Decay(self._parts, tilt)
+            self._decays[tilt] = RatioDecay(self._parts, tilt)
         return self._decays[tilt]
 
     def saddle(self, steps: int, level: float, least: float) -> float:
@@ -182,7 +182,7 @@ class RatioTransform:
         return high
 
 
-class Decay:
+class RatioDecay:
     """Bounds of |φ(c + iv)|/φ(c) for all v from one on."""
 
     def __init__(self, parts: Parts, tilt: sp.Rational) -> None:

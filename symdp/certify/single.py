@@ -10,7 +10,7 @@ from flint import acb, arb, ctx
 
 from symdp.certify.nodes import nodes_between
 from symdp.certify.parts import parts_of
-from symdp.certify.piece_integrand import Cut, Stretch, whole_ends
+from symdp.certify.piece_integrand import Cut, Part, whole_ends
 from symdp.certify.work import spend
 from symdp.emit.enclose import between
 from symdp.emit.exact import real_ball
@@ -52,7 +52,7 @@ def enclose_single(pair: Pair, epsilon: arb, bits: int) -> arb:
     return total
 
 
-def _share(part: Stretch, cut: Cut, epsilon: arb, bits: int) -> arb:
+def _share(part: Part, cut: Cut, epsilon: arb, bits: int) -> arb:
     """Enclose the integral of the excess over one stretch between its cuts."""
     shift = part.shift
 
@@ -103,7 +103,7 @@ def _share(part: Stretch, cut: Cut, epsilon: arb, bits: int) -> arb:
 
 
 def _above(
-    part: Stretch, epsilon: arb, low: arb, high: arb, slope: int
+    part: Part, epsilon: arb, low: arb, high: arb, slope: int
 ) -> tuple[tuple[arb, arb], arb]:
     """Return where ℓ > ε is proved, and a ball of what the gap to ℓ < ε may add."""
 

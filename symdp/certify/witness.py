@@ -21,7 +21,7 @@ from mpmath import workdps
 from sympy.printing.str import StrPrinter
 
 from symdp.certify import check_certificate
-from symdp.certify.estimate import Saddle, exponent, log_modulus, right_saddle
+from symdp.certify.estimate import AboutSaddle, exponent, log_modulus, right_saddle
 from symdp.certify.lattice import find_lattice
 from symdp.certify.layout import Layout, integers_with_mass
 from symdp.certify.work import LN10
@@ -203,7 +203,7 @@ class _Plan(NamedTuple):
 
     pairs: tuple[tuple[Pair, int], ...]
     epsilon: Fraction
-    saddle: Saddle
+    saddle: AboutSaddle
     tilt: Fraction
     below: Fraction
     above: Fraction

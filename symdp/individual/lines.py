@@ -60,7 +60,7 @@ class LineValues:
     settled: NDArray[np.bool_]
 
 
-class Line:
+class SharedLine:
     """Node values of all kinds of steps on one line.
 
     Parameters

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import TOLERABLE
-from symdp.individual.lines import Line, LineValues
+from symdp.individual.lines import LineValues, SharedLine
 from symdp.individual.plan import (
     DISTANCE_RATIO,
     NODE_LADDER,
@@ -156,7 +156,7 @@ def _attempts(
             tilt = float(tilts[planned.tilt[group[0]]])
             nodes = int(NODE_LADDER[place])
             try:
-                line = Line(table, tilt, spacing, nodes, _used(counts, group))
+                line = SharedLine(table, tilt, spacing, nodes, _used(counts, group))
             except AccuracyError:  # too long: its records stay UNRESOLVED
                 continue
             for start in range(0, group.size, _SLAB):
@@ -221,7 +221,7 @@ class _Planned:
                 joined = []
 
     def judge(
-        self, rows: NDArray[np.int64], found: LineValues, line: Line, tilts: Array, last: bool
+        self, rows: NDArray[np.int64], found: LineValues, line: SharedLine, tilts: Array, last: bool
     ) -> NDArray[np.bool_]:
         """Return which values are good; for the others, plan more nodes or a smaller step.
 

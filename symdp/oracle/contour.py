@@ -39,7 +39,7 @@ _NEAR_END = 1e-4  # of the end of K's domain, relative: closer is not tried
 
 
 @dataclass(frozen=True)
-class Line:
+class LineIntegral:
     """The integral over one vertical line, and the step that sufficed."""
 
     value: arb
@@ -53,9 +53,9 @@ def integrate_line(
     digits: float,
     order: int,
     *,
-    like: Line | None = None,
+    like: LineIntegral | None = None,
     work: float = MOST_WORK,
-) -> Line:
+) -> LineIntegral:
     """Integrate over Re z = saddle.tilt with relative error about 10^(−digits).
 
     Parameters
@@ -69,7 +69,7 @@ def integrate_line(
     digits : float
     order : int
         Nodes a panel; another order gives independent nodes.
-    like : Line, optional
+    like : LineIntegral, optional
         Use three quarters of this line's step; otherwise halve until two steps agree to more than
         half the digits, which the next halving squares.
     work : float
@@ -90,9 +90,9 @@ def integrate_line(
         return _refine(rule, saddle, None if like is None else _FINER * like.step)
 
 
-def _refine(rule: _Trapezoid, saddle: Saddle, step: float | None) -> Line:
+def _refine(rule: _Trapezoid, saddle: Saddle, step: float | None) -> LineIntegral:
     if step is not None:
-        return Line(rule.sum(arb(step), arb(0)), step)
+        return LineIntegral(rule.sum(arb(step), arb(0)), step)
     depth = _LN10 * rule.digits / 2
     pole = min(abs(saddle.tilt), abs(1 + saddle.tilt))
     step = min(2 * math.pi / math.sqrt(2 * depth * saddle.curvature), 2 * math.pi * pole / depth)
@@ -102,7 +102,7 @@ def _refine(rule: _Trapezoid, saddle: Saddle, step: float | None) -> Line:
         change = abs(finer - value)
         value, step = finer, step / 2
         if change < abs(value) * arb(10) ** -arb(rule.digits / 2 + 4):
-            return Line(value, step)
+            return LineIntegral(value, step)
     raise AccuracyError("the trapezoidal rule did not settle; ask for fewer digits")
 
 

@@ -23,7 +23,7 @@ from flint import arb, arb_poly, ctx
 from symdp.errors import AccuracyError
 from symdp.oracle.contour import Saddle, Steps, cumulants
 from symdp.oracle.law import LogDensity, StepLaw, look, panels_of, tilted
-from symdp.oracle.panels import Panel, WorkLimitError, gauss_rule
+from symdp.oracle.panels import GaussPanel, WorkLimitError, gauss_rule
 
 _MOST_KINKS = 60  # between pieces of a density
 _MOST_VALUES = 3_000_000  # of densities, and of polynomials
@@ -39,7 +39,7 @@ Function = Callable[[arb], arb]
 class _Segment:
     """A panel of one piece, with its tilted density and its monotone loss."""
 
-    panel: Panel
+    panel: GaussPanel
     low: arb
     high: arb
     weights: list[arb]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from flint import arb, ctx
 
 from symdp.emit.exact import real_ball
-from symdp.oracle.law import LogDensity, StepLaw, Stretch, integers_between
+from symdp.oracle.law import CompiledPiece, LogDensity, StepLaw, integers_between
 from symdp.oracle.panels import DivergentError, Interval, grid, make_panels, survey
 
 _LN10 = math.log(10)
@@ -61,7 +61,7 @@ def _charged(log_p: LogDensity, loss: LogDensity, epsilon: arb) -> LogDensity:
 
 
 def _mass(
-    part: Stretch, interval: Interval, function: LogDensity, digits: float, order: int
+    part: CompiledPiece, interval: Interval, function: LogDensity, digits: float, order: int
 ) -> arb:
     """The integral of exp(function) over an interval, or its sum over the integers there."""
     if part.is_integer:
@@ -85,7 +85,7 @@ def _mass(
     return arb(found.height).exp() * sum((w for panel in panels for w in panel.weights), arb(0))
 
 
-def _sides(part: Stretch, epsilon: arb) -> tuple[list[Interval], list[Interval]]:
+def _sides(part: CompiledPiece, epsilon: arb) -> tuple[list[Interval], list[Interval]]:
     """Where ℓ > ε and where not, between roots of ℓ = ε at the working precision."""
     loss, whole = part.loss, part.interval()
     assert loss is not None

@@ -116,14 +116,14 @@ def _multinomial(atoms: _Atoms, count: int) -> _Atoms:
 
 
 @dataclass(frozen=True)
-class Lattice:
+class SumGrid:
     """All sums of losses lie on origin + k·spacing."""
 
     origin: arb
     spacing: arb
 
 
-def find_lattice(steps: Set) -> Lattice | None:
+def find_lattice(steps: Set) -> SumGrid | None:
     """Return the coarsest lattice that holds every loss to the working precision, if any.
 
     Agreement to two thirds of the working precision, at more than 40 digits, is taken for equality.
@@ -137,7 +137,7 @@ def find_lattice(steps: Set) -> Lattice | None:
             spacing = _common(spacing, abs(loss - first).mid(), scale)
             if spacing * _MOST_SPACINGS < scale:
                 return None
-    return Lattice(origin.mid(), spacing.mid() if spacing > 0 else arb(1))
+    return SumGrid(origin.mid(), spacing.mid() if spacing > 0 else arb(1))
 
 
 def _common(one: arb, other: arb, scale: arb) -> arb:
@@ -152,7 +152,7 @@ def _common(one: arb, other: arb, scale: arb) -> arb:
     return a
 
 
-def sum_lattice(steps: Set, lattice: Lattice, epsilon: arb, saddle: Saddle, digits: float) -> arb:
+def sum_lattice(steps: Set, lattice: SumGrid, epsilon: arb, saddle: Saddle, digits: float) -> arb:
     """Return the contour's integral in the strip of the saddle, by the rule over one period.
 
     Raises

@@ -27,7 +27,7 @@ from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.oracle.contour import (
     MOST_WORK,
-    Line,
+    LineIntegral,
     Saddle,
     Steps,
     cumulants,
@@ -37,7 +37,7 @@ from symdp.oracle.contour import (
 from symdp.oracle.convolution import convolve
 from symdp.oracle.definition import single_step
 from symdp.oracle.discrete import (
-    Lattice,
+    SumGrid,
     enumerate_sums,
     find_lattice,
     has_few_sums,
@@ -210,8 +210,8 @@ class _Composed:
 
     def __init__(self, steps: Steps, epsilon: arb) -> None:
         self._steps, self._epsilon = steps, epsilon
-        self._line: Line | None = None
-        self._lattice: Lattice | None = None
+        self._line: LineIntegral | None = None
+        self._lattice: SumGrid | None = None
         self._cancelled = 0.0
         self.method = "contour"
         ranges = [(law.loss_range(), count) for law, count in steps]

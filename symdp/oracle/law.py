@@ -23,8 +23,8 @@ from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 from symdp.oracle.panels import (
     DivergentError,
+    GaussPanel,
     Interval,
-    Panel,
     Survey,
     grid,
     make_panels,
@@ -67,7 +67,7 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CompiledPiece:
     """A compiled piece of the support; `loss` is None where P or Q is 0 on it."""
 
     lower: sp.Expr
@@ -105,7 +105,7 @@ class StepLaw:
 
     Attributes
     ----------
-    both, only_p : tuple of Stretch
+    both, only_p : tuple of CompiledPiece
         Pieces where both densities live, and those where only P does (infinite loss).
     """
 
@@ -153,7 +153,7 @@ class StepLaw:
             )
         return min(values), max(values)
 
-    def end_values(self, part: Stretch) -> list[arb]:
+    def end_values(self, part: CompiledPiece) -> list[arb]:
         """Finite limits of the loss at the ends of a piece; the one value of a flat piece."""
         assert part.loss is not None
         inner = part.interval()
@@ -174,7 +174,7 @@ class StepLaw:
         return found
 
     def _mass(
-        self, parts: list[tuple[Stretch, LogDensity | None]], digits: float, order: int
+        self, parts: list[tuple[CompiledPiece, LogDensity | None]], digits: float, order: int
     ) -> arb:
         total = arb(0)
         for part, log_density in parts:
@@ -239,7 +239,7 @@ class StepLaw:
 
 
 def _nodes_of(
-    part: Stretch,
+    part: CompiledPiece,
     log_density: LogDensity,
     found: Survey,
     digits: float,
@@ -269,7 +269,7 @@ def panels_of(
     digits: float,
     frequency: arb,
     order: int,
-) -> list[Panel]:
+) -> list[GaussPanel]:
     """Return the panels of a tilted density with the losses at their nodes."""
     return make_panels(lambda x: (log_density(x), loss(x)), found, digits, frequency, order)
 
@@ -280,7 +280,7 @@ def step_law(pair: Pair) -> StepLaw:
     return StepLaw(pair)
 
 
-def integers_between(part: Stretch, found: Survey) -> list[arb]:
+def integers_between(part: CompiledPiece, found: Survey) -> list[arb]:
     """The integers of a piece that count, both ends of the piece included."""
     lower, upper = int(found.lower.fmpq().floor()), int(found.upper.fmpq().ceil())
     if not part.lower.is_infinite and lower < int(part.lower):
@@ -295,7 +295,7 @@ def integers_between(part: Stretch, found: Survey) -> list[arb]:
     return [arb(k) for k in range(lower, upper + 1)]
 
 
-def tilted(part: Stretch, tilt: arb) -> Callable[[arb], arb]:
+def tilted(part: CompiledPiece, tilt: arb) -> Callable[[arb], arb]:
     """log of P exp(tilt·ℓ) on a piece."""
     log_p, loss = part.log_p, part.loss
     assert log_p is not None
@@ -303,19 +303,19 @@ def tilted(part: Stretch, tilt: arb) -> Callable[[arb], arb]:
     return lambda x: log_p(x) + tilt * loss(x)
 
 
-def look(part: Stretch, log_density: Callable[[arb], arb], digits: float) -> Survey:
+def look(part: CompiledPiece, log_density: Callable[[arb], arb], digits: float) -> Survey:
     """Survey one piece for so many digits of its mass."""
     return survey(log_density, part.interval(), part.hints, math.log(10) * (digits + 2))
 
 
-def _stretch(part: Piece, variable: sp.Symbol) -> Stretch:
+def _stretch(part: Piece, variable: sp.Symbol) -> CompiledPiece:
     x = [variable]
     lower, upper = part.lower, part.upper
-    bare = Stretch(lower, upper, None, None, None, False, bool(variable.is_integer), ())
+    bare = CompiledPiece(lower, upper, None, None, None, False, bool(variable.is_integer), ())
     terms = list(dict.fromkeys((*part.log_p_terms, *part.log_q_terms)))
     terms = terms[:: -(-len(terms) // _MOST_HINTS)] if terms else []
     hints = [mode for term in terms for mode in _modes(compile_arb(term, x), bare.interval())]
-    return Stretch(
+    return CompiledPiece(
         lower,
         upper,
         None if part.log_p is None else compile_arb(part.log_p, x),

@@ -64,7 +64,7 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class Panel:
+class GaussPanel:
     """Gauss–Legendre nodes on [left, right]: weights carry exp(g − height of the survey)."""
 
     left: arb
@@ -142,7 +142,7 @@ def survey(function: LogDensity, interval: Interval, hints: Iterable[arb], depth
 
 def make_panels(
     evaluate: Evaluate, found: Survey, digits: float, frequency: arb, order: int
-) -> list[Panel]:
+) -> list[GaussPanel]:
     """Return panels with ∫ exp(g + iyℓ) = exp(found.height) Σ weight·exp(iy·loss) over them all.
 
     Parameters
@@ -166,7 +166,7 @@ def make_panels(
     shift = arb(found.height)
     rule = gauss_rule(order, ctx.prec)
 
-    def sampled(left: arb, right: arb) -> tuple[Panel, arb, acb]:
+    def sampled(left: arb, right: arb) -> tuple[GaussPanel, arb, acb]:
         centre, half = (left + right) / 2, (right - left) / 2
         weights, losses = [], []
         total, turned = arb(0), acb(0)
@@ -178,9 +178,9 @@ def make_panels(
             total += size
             if not frequency.is_zero():
                 turned += size * acb(0, frequency * loss).exp()
-        return Panel(left, right, weights, losses), total, turned
+        return GaussPanel(left, right, weights, losses), total, turned
 
-    accepted: list[Panel] = []
+    accepted: list[GaussPanel] = []
     waiting = [sampled(a, b) for a, b in itertools.pairwise(_breaks(found))]
     evaluations = len(waiting) * order
     tolerance = sum((total for _, total, _ in waiting), arb(0)) * arb(10) ** -arb(digits) / 64

@@ -11,7 +11,7 @@ import sympy as sp
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.series import cumulant, cumulant_at, invert_slope
 from symdp.derive.signs import compare
-from symdp.derive.tails.records import Rule, TailConstant, Tails
+from symdp.derive.tails.records import TailConstant, TailRule, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
 from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula
 from symdp.errors import InputError
@@ -68,10 +68,12 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
     drift = means["Q"]
     yield TailConstant(
         "loss_width", "τ", "sup ℓ − inf ℓ of the finite loss", *tau, (),
-        Rule("formula"), d,
+        TailRule("formula"), d,
     )  # fmt: skip
     eta = (None if drift is None else -drift, "" if drift is not None else _NO_CLOSED)
-    yield TailConstant("loss_drift", "η", "−E_Q ℓ of the finite loss", *eta, (), Rule("drift"), d)
+    yield TailConstant(
+        "loss_drift", "η", "−E_Q ℓ of the finite loss", *eta, (), TailRule("drift"), d
+    )
     bounded = width is not None and not width.is_infinite
     for under in ("P", "Q"):
         yield TailConstant(
@@ -80,7 +82,7 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ min_s nK(s) − sε, ε above the mean",
             *_tried(d, partial(_legendre, d, under), _LATE),
             ("epsilon", "count"),
-            Rule("chernoff", under),
+            TailRule("chernoff", under),
             d,
         )
         square = width**2 / 4 if bounded and width is not None else None
@@ -90,7 +92,7 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"log {under}(L₁ + … + L_n ≥ ε) ≤ −2(ε − n E_{under} ℓ)²/(nτ²), ε above the mean",
             *_quadratic(square, means[under], under, "the loss is unbounded"),
             ("epsilon", "count"),
-            Rule("quadratic", under, square, under),
+            TailRule("quadratic", under, square, under),
             d,
         )
 
@@ -107,7 +109,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"sub_gaussian_{low}",
             f"s²_{under}",
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for every real u",
-            square, reason, (), Rule("formula"), d,
+            square, reason, (), TailRule("formula"), d,
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
         known = "Q" if crossed else under
@@ -122,7 +124,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
             formula,
             why,
             ("epsilon", "count"),
-            Rule("quadratic", under, squares[known][0], known),
+            TailRule("quadratic", under, squares[known][0], known),
             d,
         )
         yield TailConstant(
@@ -131,7 +133,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]",
             *_everywhere(variance),
             ("low", "high"),
-            Rule("sub-gaussian within", under),
+            TailRule("sub-gaussian within", under),
             d,
         )
 
@@ -151,7 +153,7 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"α_{under}",
             "twice the inverse distance from the base tilt to the nearer end of the CGF's domain, "
             "1 where there is no end",
-            scale, reason, (), Rule("formula"), d,
+            scale, reason, (), TailRule("formula"), d,
         )  # fmt: skip
         yield TailConstant(
             f"sub_exponential_{under.lower()}",
@@ -159,7 +161,7 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α",
             *(_everywhere(variance) if scale is not None else (None, reason)),
             (),
-            Rule("sub-exponential", under, scale),
+            TailRule("sub-exponential", under, scale),
             d,
         )
 
@@ -187,11 +189,11 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
     ratio, why = (None, reason) if third is None else _standardised(third, cumulant(d, 2))
     yield TailConstant(
         "third_moment", "P_t", "E_t|ℓ − E_t ℓ|³ under dP_t ∝ e^(tℓ)dP", third, reason, ("t",),
-        Rule("third moment"), d,
+        TailRule("third moment"), d,
     )  # fmt: skip
     yield TailConstant(
         "berry_esseen", "P_t/K″(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, why,
-        ("t",), Rule("berry-esseen"), d,
+        ("t",), TailRule("berry-esseen"), d,
     )  # fmt: skip
     for order in ORDERS:
         yield TailConstant(
@@ -200,14 +202,14 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"|φ_t(y) − Σ atoms| ≤ V/|y|{_POWERS[order]}; values are proved for 0 < |y| ≤ 2⁴⁰",
             *_tried(d, partial(van_der_corput_formula, d, order), _LATE),
             ("t",),
-            Rule("van der corput", order=order),
+            TailRule("van der corput", order=order),
             d,
         )
     why = DISCRETE if d.pair.is_discrete else "what is left out around turning points depends on y"
     yield TailConstant(
         "van_der_corput_split", "V_“split”(y)",
         "|φ_t(y) − Σ atoms| at one frequency y, also where the loss turns", None, why,
-        ("t", "frequency"), Rule("split"), d,
+        ("t", "frequency"), TailRule("split"), d,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rule:
+class TailRule:
     """What kind of bound a constant is, for whoever evaluates it (`symdp.tail_value`).
 
     Attributes
@@ -74,7 +74,7 @@ class TailConstant:
     expression: sp.Expr | None
     reason: str
     arguments: tuple[str, ...]
-    rule: Rule = field(repr=False)
+    rule: TailRule = field(repr=False)
     derivation: PrivacyLoss = field(repr=False, compare=False)
 
     @property
