@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class SymdpError(Exception):
@@ -22,6 +23,15 @@ class AccuracyError(SymdpError, ArithmeticError):
     """A computation could not reach its accuracy, so no number is returned."""
 
     exit_code = 1
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Put the place of an error in front of its message."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from symdp.cli import symbols
-from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.errors import AccuracyError, InputError, at, suggestion
 from symdp.exact_number import exact_number
 
 if TYPE_CHECKING:
@@ -243,10 +243,8 @@ def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechani
 
 def number(text: str, name: str) -> Fraction:
     """Return the exact number that an option's text means; errors name the option."""
-    try:
+    with at(name):
         return exact_number(text)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
 
 
 def real(text: str, name: str) -> float:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from symdp.errors import InputError
+from symdp.errors import InputError, at
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -38,11 +38,9 @@ def declared(mechanism: Mechanism, rate: str | None, sensitivity: str | None) ->
     known = {parameter.name for parameter in mechanism.declared}
     new = [name for name in (*names_in(rate), *names_in(sensitivity)) if name not in known]
     alone = (rate or "").strip()
-    try:
+    with at("--rate or --sensitivity"):
         kinds = ("open probability" if name == alone else "positive" for name in new)
         more = tuple(map(declare, new, kinds))
-    except InputError as error:
-        raise InputError(f"--rate or --sensitivity: {error}") from None
     return replace(mechanism, declared=(*mechanism.declared, *more))
 
 
@@ -66,7 +64,6 @@ def moved(mechanism: Mechanism, sensitivity: str) -> Mechanism:
     ------
     InputError : a pair of laws, or a formula that cannot be read.
     """
-    from symdp.errors import InputError
     from symdp.model.parser import parse
     from symdp.model.sampling import Noise
 

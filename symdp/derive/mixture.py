@@ -9,7 +9,7 @@ import sympy as sp
 
 from symdp.derive.log_form import log_form
 from symdp.derive.normal_form import LogForm
-from symdp.derive.roots import RootsUnknownError, roots_between
+from symdp.derive.roots import known_roots
 from symdp.derive.signs import interior_point, random_values, sign_of
 from symdp.model import tidy
 
@@ -182,10 +182,7 @@ def additive_terms(
 def _may_vanish(base: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
     if base.is_positive or lower == upper:
         return False
-    try:
-        return bool(roots_between(base, x, lower, upper))
-    except RootsUnknownError:
-        return True
+    return known_roots(base, x, lower, upper) != ()
 
 
 def _leaves(density: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:

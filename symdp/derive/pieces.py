@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from symdp.derive.log_form import log_form
 from symdp.derive.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.derive.normal_form import LogForm
 from symdp.derive.records import Piece, Point
-from symdp.derive.roots import RootsUnknownError, roots_between
+from symdp.derive.roots import known_roots
 from symdp.derive.shapes import occurrences
 from symdp.derive.signs import random_values, sign_of
 from symdp.derive.turning import monotone_cuts
@@ -212,8 +211,7 @@ def _without_zeros(stretch: Stretch, x: sp.Symbol, is_integer: bool) -> list[Str
             if base.is_positive:
                 continue
             # Where the zeros cannot be told, a density is positive on its support, as it should be.
-            with suppress(RootsUnknownError):
-                cuts.update(roots_between(base, x, stretch.lower, stretch.upper))
+            cuts.update(known_roots(base, x, stretch.lower, stretch.upper) or ())
     return cut_at(stretch, cuts, is_integer) if cuts else [stretch]
 
 

@@ -63,6 +63,16 @@ def roots_between(
     return tuple(found)
 
 
+def known_roots(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> tuple[sp.Expr, ...] | None:
+    """Return the roots that `roots_between` finds, None where they stay unknown."""
+    try:
+        return roots_between(expression, x, lower, upper)
+    except RootsUnknownError:
+        return None
+
+
 def _candidates(
     expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
 ) -> Iterable[sp.Expr]:

@@ -9,7 +9,7 @@ import sympy as sp
 from sympy.core.evalf import PrecisionExhausted
 
 from symdp.derive.records import Slope
-from symdp.derive.roots import RootsUnknownError, roots_between
+from symdp.derive.roots import known_roots
 from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
 from symdp.errors import InputError
 from symdp.model import tidy
@@ -207,11 +207,8 @@ def _moving_part(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
 def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[_Part]:
     """Cut at the zeros of the derivative."""
     derivative = slope_numerator(loss, x)
-    try:
-        turning = roots_between(derivative, x, lower, upper)
-    except RootsUnknownError:
-        return [(lower, upper, "unknown")]
-    ordered = _ordered(turning)
+    turning = known_roots(derivative, x, lower, upper)
+    ordered = None if turning is None else _ordered(turning)
     if ordered is None:
         return [(lower, upper, "unknown")]
     ends = [lower, *ordered, upper]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from symdp.durable import Kept, locked
-from symdp.errors import InputError
+from symdp.errors import InputError, at
 from symdp.exact_number import exact_number
 
 FILTER = Kept("symdp-filter", 1, "the filter's state", "make one with 'symdp filter new'")
@@ -105,10 +105,8 @@ def exactly(value: object, name: str, positive: bool = False) -> Fraction:
     if isinstance(value, Fraction):
         found = value
     elif isinstance(value, str):
-        try:
+        with at(name):
             found = exact_number(value)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
     else:
         found = exact_number(repr(number(value, name, positive)))
     if found < 0 or (positive and found == 0):

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import sympy as sp
 
-from symdp.errors import InputError, suggestion
+from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.assumption import AssumedSymbol, End, check_values
 from symdp.model.guarded import sign_of
@@ -125,10 +125,8 @@ def _take_comparison(
     rule = f"an assumption compares two formulas of parameters, such as 'a > c', not {text!r:.60}"
     if found is None:
         raise InputError(rule)
-    try:
+    with at(rule):
         gap = parse(found[1], symbols) - parse(found[3], symbols)
-    except InputError as error:
-        raise InputError(f"{rule}: {error}") from None
     refusal = f"{text!r:.60} cannot be solved for a parameter; write one that is linear in one"
     solved = {}
     for name in sorted({str(s.name) for s in gap.free_symbols}):
@@ -193,10 +191,8 @@ def _end(name: str, text: str, symbols: Mapping[str, sp.Symbol]) -> End:
     )
     if found is None:
         raise InputError(rule)
-    try:
+    with at(rule):
         value = parse(found[2], {n: symbol for n, symbol in symbols.items() if n != name})
-    except InputError as error:
-        raise InputError(f"{rule}: {error}") from None
     return End(value, found[1].startswith(">"), "=" not in found[1])
 
 

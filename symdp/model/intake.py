@@ -8,7 +8,7 @@ import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
-from symdp.errors import InputError, suggestion
+from symdp.errors import InputError, at, suggestion
 from symdp.model.guarded import substitute
 from symdp.model.pair import Component, Support, kind_of, plain_support
 from symdp.model.parser import parse
@@ -83,10 +83,8 @@ class Intake:
         """Return a number, an expression or a formula in text, free of the variable."""
         if not isinstance(value, str):
             return self.constant(value, what)
-        try:
+        with at(what):
             return parse(value, self.symbols)
-        except InputError as error:
-            raise InputError(f"{what}: {error}") from None
 
     def law(self, law: object, name: str) -> Component:
         """Return a law: an expression, or on points one mass for every point."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import sympy as sp
 
 from symdp.arguments import AT_MOST
-from symdp.errors import InputError, suggestion
+from symdp.errors import InputError, at, suggestion
 from symdp.model import assumption, comparison, description
 from symdp.model.average import SUM
 from symdp.model.guarded import substitute
@@ -319,12 +319,10 @@ class Mechanism(MechanismRecord):
     def _pair(self) -> Pair:
         from symdp.model.dominating import dominating_pair
 
-        try:
+        with at(self.summary):
             return dominating_pair(
                 self.source, self.variable, self.support, self.sampling, self.neighbours
             )
-        except InputError as error:
-            raise InputError(f"{self.summary}: {error}") from None
 
     @cached_property
     def _unsampled(self) -> Mechanism:

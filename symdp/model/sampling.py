@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import sympy as sp
 
-from symdp.errors import InputError, suggestion
+from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.guarded import never_refuses, sign_of, substitute
 from symdp.model.pair import Component, Support
@@ -164,10 +164,8 @@ def exact(value: object, what: str = "the value") -> sp.Expr:
     """
     result: sp.Expr
     if isinstance(value, str):
-        try:
+        with at(what):
             result = parse_value(value)
-        except InputError as error:
-            raise InputError(f"{what}: {error}") from None
     elif isinstance(value, sp.Expr) and not value.free_symbols:
         result = without_floats(value)
         size = result.evalf(15)

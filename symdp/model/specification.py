@@ -7,8 +7,7 @@ parser. Each error is one line that names the file and the key.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import sympy as sp
 
 from symdp.arguments import AT_MOST
-from symdp.errors import InputError, suggestion
+from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.average import SUM
 from symdp.model.mechanism import Mechanism, declare, exact
@@ -359,12 +358,3 @@ def refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
         if key not in known:
             hint = suggestion(key, known) or f" (known are {', '.join(known)})"
             raise InputError(f"unknown key {shorten(key)}{hint}")
-
-
-@contextmanager
-def at(place: str) -> Iterator[None]:
-    """Put the place of an error in front of its message."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symdp.errors import InputError
+from symdp.errors import InputError, at
 from symdp.mechanisms import resolve
 from symdp.model.specification import (
-    at,
     document_of,
     read_text,
     refuse_unknown,

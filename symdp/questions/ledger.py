@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count
-from symdp.errors import InputError
+from symdp.errors import InputError, at
 from symdp.model.taken import a_mechanism
 from symdp.questions.composition import Composition
 from symdp.questions.ledger_file import Filed
@@ -167,14 +167,12 @@ class Ledger(Filed):
                     f"history entry {place}: (noise multiplier, sample rate, steps) is needed"
                 )
             multiplier, rate, count = entry
-            try:
+            with at(f"history entry {place}"):
                 step = mechanism(**{names[0]: multiplier})
                 if exact(rate, "the sample rate") != 1:
                     step = step.subsample(_said(scheme), rate, batch, records=records)
                 step = step if relation is None else step.under(relation)
                 added[step] = added.get(step, 0) + checked_count(count)
-            except InputError as error:
-                raise InputError(f"history entry {place}: {error}") from None
         with self._lock:
             for step, count in added.items():
                 self.add(step, count)
@@ -242,10 +240,8 @@ class Ledger(Filed):
             raise InputError("a ledger's 'steps' must be a list")
         ledger = cls()
         for place, step in enumerate(steps, start=1):
-            try:
+            with at(f"step {place} of the ledger"):
                 ledger.add(*read_step(step))
-            except InputError as error:
-                raise InputError(f"step {place} of the ledger: {error}") from None
         return ledger
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from symdp.durable import Kept, lock
-from symdp.errors import InputError
+from symdp.errors import InputError, at
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -83,10 +83,8 @@ class Filed(ABC):
         """
         place = Path(path)
         held = _FILE.read(place)
-        try:
+        with at(str(place)):
             ledger = cls.from_state_dict(held.get("ledger"))
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
         ledger._path, ledger._saved = place, held["checksum"]
         return ledger
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.derive.limits import limit_at
-from symdp.derive.roots import RootsUnknownError, roots_between
+from symdp.derive.roots import known_roots
 from symdp.derive.signs import sign_of
 from symdp.derive.tails.sub_gaussian import normal_variance
 from symdp.derive.turning import slope_numerator
@@ -119,9 +119,8 @@ def _unimodal(piece: Piece, derivation: PrivacyLoss) -> sp.Expr | None:
     log_slope = sp.expand_log(sp.log(slope if piece.slope == "increasing" else -slope), force=True)
     height = sp.expand(piece.log_p + tilt * piece.loss) - log_slope
     turning = slope_numerator(height, x)
-    try:
-        places = roots_between(turning, x, piece.lower, piece.upper)
-    except RootsUnknownError:
+    places = known_roots(turning, x, piece.lower, piece.upper)
+    if places is None:
         return None
     ends = [
         limit_at(height, x, end, from_left)
