@@ -1,29 +1,34 @@
-"""Singular ends of a piece of the loss put at infinity, where few nodes are enough.
+"""Singular ends and algebraic tails of a piece of the loss, moved to where few nodes are enough.
 
 By x = end ± e^{−s} powers of the distance from an end become exponentials: to resolve many octaves
 beside such an end takes a node set each, of s but few.  What a logarithm of the distance would make
-of a wide ball is written out before: zeros of polynomials, of sines and of cosines.
+of a wide ball is written out before: zeros of polynomials, of sines and of cosines.  An algebraic
+tail becomes exponential by x = end ± c(e^s − 1).  What SymPy made of a piece is compared with what
+was put in, in ball arithmetic.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.change_of_variable import BITS, agree, has_algebraic_tail, is_long
 from symdp.certify.piece_integrand import Part, stretch
 from symdp.derive.records import TURNED, Piece
-from symdp.emit.arb import compile_arb
+from symdp.emit.arb import compile_arb, constant_ball
 from symdp.emit.enclose import between
+from symdp.errors import InputError
 
 # Places that no ends of common pieces take, on all scales.
 _AROUND = (-9, sp.Rational(-5, 4), sp.Rational(1, 16), sp.Rational(5, 4), 9)
 _FAR = (100, 400)  # where no digits may be lost
+_BITS = 128  # carried when values before and after are compared
+_MOST_OPERATIONS = 400  # that SymPy rewrites within seconds
+_OUTSIDE = 64  # log₂ of a place in the tail, where powers are small beside the place itself
 _LOST_BITS = 32  # that a rewritten formula may lose to cancelling
 
 
@@ -69,10 +74,10 @@ def _far(piece: Piece, x: sp.Symbol, s: sp.Symbol, singular: Sequence[bool]) -> 
 def lengthened(found: Part) -> Part:
     """Return a stretch with its singular finite ends at infinity, itself where that fails."""
     piece, x = found.piece, found.x
-    if found.is_flat or x.is_integer or is_long(piece):
+    if found.is_flat or x.is_integer or _is_long(piece):
         return found
     singular = [end is not None and not found.is_regular(end) for end in found.ends]
-    if not any(singular) and not has_algebraic_tail(found):
+    if not any(singular) and not _has_algebraic_tail(found):
         return found
     assert piece.log_p is not None
     assert piece.log_q is not None
@@ -82,7 +87,7 @@ def lengthened(found: Part) -> Part:
     log_p, log_q, loss = (_by_distances(e, x, s, far) for e in given)
     raw = [e.subs(x, far.place) for e in given]
     places = _AROUND if far.start.is_infinite else [far.start + k for k in _AROUND if k > 0]
-    if not agree(dict(zip((log_p, log_q, loss), raw, strict=True)), s, places):
+    if not _agree(dict(zip((log_p, log_q, loss), raw, strict=True)), s, places):
         return found
     if not all(_is_sharp(e, s, both=all(singular)) for e in (log_p, log_q, loss)):
         return found
@@ -91,14 +96,52 @@ def lengthened(found: Part) -> Part:
     return stretch(Piece(far.start, sp.oo, log_p, log_q, loss, slope), s)
 
 
+def _is_long(piece: Piece) -> bool:
+    """Whether a piece is too long for SymPy to rewrite it soon."""
+    return bool(sp.count_ops(piece.log_p) + sp.count_ops(piece.loss) > _MOST_OPERATIONS)
+
+
+def _has_algebraic_tail(found: Part) -> bool:
+    """Whether a piece lies on a half-line and its densities seem to fall like powers there."""
+    piece = found.piece
+    if piece.lower.is_finite == piece.upper.is_finite:
+        return False
+    assert piece.log_p is not None
+    if (piece.log_p + piece.loss).has(sp.exp, sp.cosh, sp.sinh, sp.erf):
+        return False
+    outwards = 1 if piece.lower.is_finite else -1
+    with ctx.workprec(_BITS):
+        log_density = found.base(outwards * arb(2) ** _OUTSIDE)
+    return bool(abs(log_density) < _OUTSIDE**2)
+
+
+def _agree(
+    found: Mapping[sp.Expr, sp.Expr], s: sp.Symbol, places: Iterable[sp.Expr | float]
+) -> bool:
+    """Whether expressions of s have the values of those that they were made from, at places."""
+    with ctx.workprec(_BITS):
+        balls = [constant_ball(place, _BITS).real for place in places]
+        for one, other in found.items():
+            try:
+                functions = compile_arb(one, [s]), compile_arb(other, [s])
+            except InputError:
+                return False
+            for place in balls:
+                first, second = (function(place) for function in functions)
+                if not (first.is_finite() and second.is_finite() and first.overlaps(second)):
+                    return False
+    return True
+
+
 def _by_distances(expression: sp.Expr, x: sp.Symbol, s: sp.Symbol, far: _Far) -> sp.Expr:
     """Return an expression of s, distances from ends written through their logarithms."""
     expression = sp.expand_log(expression, force=True)  # quotients of polynomials
     known: dict[sp.Basic, sp.Expr] = {}
-    for node in expression.atoms(sp.log, sp.Pow, sp.sin, sp.cos):
+    sums = {f for product in expression.atoms(sp.Mul) for f in product.args if f.is_Add}
+    for node in sums | expression.atoms(sp.log, sp.Pow, sp.sin, sp.cos):
         if node.is_Pow and node.exp.has(x):
             continue
-        base = node if isinstance(node, sp.sin | sp.cos) else node.args[0]
+        base = node.args[0] if isinstance(node, sp.log | sp.Pow) else node
         log_zeros, rest = _zeros(base, x, s, far)
         if log_zeros == 0:
             continue
@@ -142,9 +185,9 @@ def _leading(base: sp.Expr, x: sp.Symbol, s: sp.Symbol, far: _Far) -> tuple[sp.E
 
 def _is_sharp(expression: sp.Expr, s: sp.Symbol, *, both: bool) -> bool:
     """Whether an expression of s keeps its digits far out, and has values on wide balls there."""
-    with ctx.workprec(BITS):
+    with ctx.workprec(_BITS):
         function = compile_arb(expression, [s])
-        lost = arb(2) ** (_LOST_BITS - BITS)
+        lost = arb(2) ** (_LOST_BITS - _BITS)
         for sign in (1, -1) if both else (1,):
             places = [sign * arb(far) for far in _FAR]
             if not all(value.rad() < lost * (1 + abs(value)) for value in map(function, places)):

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.change_of_variable import compactified, straightened
 from symdp.certify.endpoint_map import lengthened
 from symdp.certify.nodes import PLAIN, Nodes, Scope, nodes_between
 from symdp.certify.piece_integrand import Part, stretch, top_tilt
@@ -71,7 +70,7 @@ class Parts:
             pair,
             tuple(point for point in points(pair) if not point.loss.is_infinite and point.p != 0),
             tuple(
-                lengthened(compactified(straightened(stretch(piece, pair.variable))))
+                lengthened(stretch(piece, pair.variable))
                 for piece in pieces(pair)
                 if piece.log_p is not None and piece.log_q is not None
             ),
