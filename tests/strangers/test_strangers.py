@@ -10,7 +10,6 @@ import sympy as sp
 import symdp
 from strangers.densities import LINE, STRANGERS, Stranger
 from strangers.truth import pair_of
-from symdp.errors import AccuracyError, InputError
 from symdp.model.parser import parse
 
 COUNTS = (1, 5, 30, 1000)
@@ -18,11 +17,6 @@ SAMPLE = (  # answers of a second or so, one of each kind
     "sech squared", "logistic of type I", "two Cauchy scales", "quartic wings",
     "truncated normal", "Gompertz", "wide normal", "sampled Gumbel", "Maxwell on both sides",
 )  # fmt: skip
-# What they meet today, in the words of the refusal.
-REFUSED = {
-    "Zipf": "spreads over",
-    "rational on integers": "spreads over",  # its tail holds e^−52 beyond 10⁷ integers
-}
 ROUNDING = 1e-12  # of an ε that was found again
 
 
@@ -52,7 +46,10 @@ def agrees(stranger: Stranger, count: int) -> None:
     if found.epsilon == 0.0:  # δ(0) is less than was asked for
         assert truth <= asked * (1.0 + ROUNDING) + off
         return
-    assert math.exp(again.log_lower) <= asked * (1.0 + ROUNDING)
+    # Next to the largest loss δ changes by more than that from one double ε to the next.
+    if math.exp(again.log_lower) > asked * (1.0 + ROUNDING):
+        again = composition.delta(found.epsilon_upper)
+        assert math.exp(again.log_lower) <= asked
     back = composition.epsilon(again.delta)
     ends = found.epsilon_lower, found.epsilon_upper, back.epsilon_lower, back.epsilon_upper
     assert None not in ends
@@ -68,16 +65,9 @@ def test_a_sample_agrees(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("name", [name for name in STRANGERS if name not in REFUSED])
+@pytest.mark.parametrize("name", STRANGERS)
 def test_every_density_agrees(name, count):
     agrees(STRANGERS[name], count)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_told_in_one_sentence(name):
-    with pytest.raises((AccuracyError, InputError), match=REFUSED[name]):
-        symdp.compose(symdp.loads(STRANGERS[name].toml), 5).delta(1)
 
 
 def test_a_formula_of_sympy_is_the_same_mechanism():

@@ -39,6 +39,7 @@ class Loss:
     losses: Array
     masses: Array
     infinite: float
+    is_discrete: bool = False
 
     def cgf(self, tilts: Array) -> Array:
         """Return log E[e^{tℓ}; ℓ < ∞] for several tilts."""
@@ -50,6 +51,8 @@ class Loss:
         if count == 1:
             gain = self.masses * -np.expm1(np.minimum(epsilon - self.losses, 600.0))
             above = np.maximum(gain, 0.0)
+            if self.is_discrete:
+                return float(above.sum()) + self.infinite, _ROUNDING
             part = above.sum() + _kinks(gain)
             rough = 2.0 * above[::2].sum() + _kinks(gain[::2]) * 2.0  # half of the nodes
             return float(part) + self.infinite, abs(part - rough) + _ROUNDING
@@ -130,14 +133,15 @@ def pair_of(stranger: Stranger) -> tuple[Loss, Loss]:
     mass = float(density(at) @ weight)
     q = density(x) * weights / mass
     p = (1 - rate) * q + rate * density(x - moved) * weights / mass
-    return _loss(p, q), _loss(q, p)
+    is_discrete = total is None
+    return _loss(p, q, is_discrete), _loss(q, p, is_discrete)
 
 
-def _loss(p: Array, q: Array) -> Loss:
+def _loss(p: Array, q: Array, is_discrete: bool) -> Loss:
     held = (p > _LEAST) & (q > 0)
     with np.errstate(all="ignore"):
         losses = np.log(p[held]) - np.log(q[held])
-    return Loss(losses, p[held], float(p[(p > 0) & (q == 0)].sum()))
+    return Loss(losses, p[held], float(p[(p > 0) & (q == 0)].sum()), is_discrete)
 
 
 def _nodes(edges: set[float]) -> tuple[Array, Array]:
