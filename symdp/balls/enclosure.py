@@ -10,7 +10,7 @@ from flint import acb, arb, ctx
 
 from symdp.arguments import instance
 from symdp.balls.cuts import cut_tails
-from symdp.balls.terms import Deadline, integral
+from symdp.balls.terms import EVALUATIONS, Deadline, integral
 from symdp.derive import pieces, points
 from symdp.emit import compile_arb
 from symdp.emit.enclose import between, enclose_sum
@@ -19,7 +19,6 @@ from symdp.model.pair import Pair
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
 
-_EVALUATIONS = 60_000  # of an integrand: a few seconds
 _Density = Callable[..., Any]
 
 
@@ -167,7 +166,7 @@ def _enclose(
         result = _sum(size, angle, left, right, deadline) + spread
         return result if angle is not None else result.real
     for candidate in (density, _multiplied(exponent, turn, x)):
-        result = integral(candidate, left, right, tolerance, _EVALUATIONS, deadline)
+        result = integral(candidate, left, right, tolerance, EVALUATIONS, deadline)
         # Where a factor of the density vanishes its logarithm is no use: multiply it out instead.
         if result.is_finite() and result.rad() < 1e3 * tolerance:
             break

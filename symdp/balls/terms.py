@@ -23,7 +23,7 @@ from symdp.emit.exact import end_ball, real_ball
 from symdp.errors import AccuracyError
 
 SECONDS = 2.0  # of processor time for one proof of mass
-_EVALUATIONS = 60_000  # of an integrand: more than those seconds allow
+EVALUATIONS = 60_000  # of an integrand: more than those seconds allow
 _MOST_TERMS = 64  # of a density multiplied out
 _BOUNDED: dict[type[sp.Basic], sp.Expr] = {
     sp.sin: sp.S.One, sp.cos: sp.S.One, sp.tanh: sp.S.One, sp.erf: sp.S.One,
@@ -135,7 +135,7 @@ def _stretch_mass(
     if x.is_integer:
         return _partial_sum(inside, finite[0].floor(), finite[1].ceil(), deadline) + spread
 
-    result = integral(inside, finite[0], finite[1], tolerance, _EVALUATIONS, deadline)
+    result = integral(inside, finite[0], finite[1], tolerance, EVALUATIONS, deadline)
     return result.real + spread
 
 

@@ -11,6 +11,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_tails
+from symdp.balls.terms import EVALUATIONS
 from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import interior_point
 from symdp.emit.arb import compile_arb
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 BITS = 96  # carried
-_EVALUATIONS = 60_000  # of an integrand: a few seconds
 _REACH = 60  # octaves around an anchor in which the largest value is looked for
 _ACCURACY = 64  # bits, relative to the peak of a tilted density
 _ZOOMS = 40  # thirds cut off around the largest value: 2^(−23) of the width is left
@@ -201,7 +201,7 @@ def _piece_moment(
         acb(high),
         abs_tol=tolerance,
         rel_tol=arb(2) ** -_ACCURACY,
-        eval_limit=_EVALUATIONS,
+        eval_limit=EVALUATIONS,
     )
     if not result.is_finite():
         raise AccuracyError("a tilted moment could not be enclosed")

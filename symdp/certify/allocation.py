@@ -38,7 +38,7 @@ from symdp.certify.estimate import log_delta_of_one
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.ratio_transform import ratio_transform, rounded_up, short
 from symdp.certify.work import limited
-from symdp.emit.exact import fraction_ball, real_ball
+from symdp.emit.exact import LN10, fraction_ball, real_ball
 from symdp.errors import AccuracyError
 from symdp.law.allocation import listed_masses
 from symdp.model.allocation import MOST_OUTCOMES, AllocatedPair, OneStep, outcomes
@@ -46,7 +46,7 @@ from symdp.model.allocation import MOST_OUTCOMES, AllocatedPair, OneStep, outcom
 if TYPE_CHECKING:
     from symdp.certify.ratio_transform import RatioTransform
 
-_LN2, _LN10 = math.log(2), math.log(10)  # e-folds of a bit, and of a digit
+_LN2 = math.log(2)  # e-folds of a bit
 _FIRST_SIZE, _FIRST_DIGITS = -10.0, 2.0  # log δ and digits of a first look
 _GROWTH = 2.5  # times that log δ is, where a look shows no digit
 _TRIES = 8  # looks; the last ones reach beyond δ = 1e-1000
@@ -111,14 +111,14 @@ def enclose_allocation(pair: AllocatedPair, epsilon: float | Fraction, digits: i
     log_size, width = (_FIRST_SIZE, _FIRST_DIGITS) if about is None else (about, digits + _SPARE)
     with limited(digits):
         for _ in range(_TRIES):
-            ball = _enclosed(transform, pair, exact, log_size - width * _LN10)
+            ball = _enclosed(transform, pair, exact, log_size - width * LN10)
             if ball > 0:
                 with ctx.workprec(_COARSE):
                     log_size = float(ball.lower().log().mid())
                     have = log_size - float((2 * ball.rad()).log().mid())
-                if have >= digits * _LN10:
+                if have >= digits * LN10:
                     return ball
-                width = max(digits, width + digits - have / _LN10) + _SPARE
+                width = max(digits, width + digits - have / LN10) + _SPARE
             else:
                 log_size *= _GROWTH
     raise AccuracyError("the enclosure stays too wide; ask for fewer digits")

@@ -46,8 +46,8 @@ from symdp.certify.line import Goal, sum_line
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.certify.step import tilted_step
-from symdp.certify.work import LN10, limited
-from symdp.emit.exact import fraction_ball
+from symdp.certify.work import limited
+from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 _SPARE = 2.0  # digits beyond those asked, at first
 _TRIES = 4  # with more digits carried, as many as were lost
-_MOST_DIGITS = 1000  # asked for
-_LEAST_DIGITS = 4  # that make a proof worth while where more were asked
+MOST_DIGITS = 1000  # asked for
+LEAST_DIGITS = 4  # that make a proof worth while where more were asked
 _BITS = 128  # of numbers beyond the digits asked
 _SMALLER = 5  # times that δ of one step may be smaller than what is cut off
 _TILT_BITS = 3  # of a tilt: enough to be near the saddle, few so that close ε share nodes
@@ -114,7 +114,7 @@ def enclose_delta(
     >>> bool(0.0288822 < ball < 0.0288823)
     True
     """
-    if not isinstance(digits, int) or not 1 <= digits <= _MOST_DIGITS:
+    if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     real(epsilon, "epsilon")
     steps = tuple(counted_pairs(pairs, "pair"))
@@ -132,7 +132,7 @@ def enclose_delta(
         except AccuracyError as refusal:
             refusals.append(refusal)
             continue
-        if question.is_met(ball, digits if way.is_sharp else min(digits, _LEAST_DIGITS)):
+        if question.is_met(ball, digits if way.is_sharp else min(digits, LEAST_DIGITS)):
             return ball
     raise AccuracyError(
         "; ".join(dict.fromkeys(map(str, refusals)))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
-from symdp.certify.enclosure import enclose_delta, estimate_log_delta
+from symdp.certify.enclosure import LEAST_DIGITS, MOST_DIGITS, enclose_delta, estimate_log_delta
 from symdp.certify.infinity import mass_at_infinity
 from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import AccuracyError, InputError
@@ -32,7 +32,6 @@ from symdp.errors import AccuracyError, InputError
 if TYPE_CHECKING:
     from symdp.model.allocation import OneStep
 
-_LEAST_DIGITS, _MOST_DIGITS = 4, 1000  # of δ that any look has, and that an enclosure may have
 _SPARE = 2  # digits of δ beyond those that tell two ends apart
 _MOST_LOOKS = 100  # enclosures of δ: halving an interval to 30 digits takes as many
 _MOST_DOUBLINGS = 40  # of ε = 1 until δ(ε) is below δ
@@ -87,7 +86,7 @@ def enclose_epsilon(
     >>> f"{float(low):.6f} {float(high):.6f}", high - low < low / 10**8
     ('14.829941 14.829942', True)
     """
-    if not isinstance(digits, int) or not 1 <= digits <= _MOST_DIGITS:
+    if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     real(delta, "delta")
     steps, target = counted_pairs(pairs, "pair"), Fraction(delta)
@@ -106,7 +105,7 @@ def enclose_epsilon(
         place = Fraction(start)
         slope = profile.slope(place)
         return _Search(profile, digits, place, place * _START_ERROR, slope).ends()
-    if profile.look(Fraction(0), _LEAST_DIGITS).sign < 0:
+    if profile.look(Fraction(0), LEAST_DIGITS).sign < 0:
         return Fraction(0), Fraction(0)
     place = Fraction(profile.estimate())
     slope = profile.slope(place)
@@ -161,7 +160,7 @@ class _Profile:
         with ctx.workprec(_bits(digits)):
             finite = fraction_ball(self.target) - self.infinite
             lost = math.ceil(float((fraction_ball(self.target) / finite).log()) / math.log(10))
-        ball = enclose_delta(self.pairs, epsilon, min(digits + lost, _MOST_DIGITS))
+        ball = enclose_delta(self.pairs, epsilon, min(digits + lost, MOST_DIGITS))
         with ctx.workprec(_bits(digits + lost)):
             above = ball - fraction_ball(self.target)
             sign = 1 if above > 0 else -1 if above <= 0 else 0
@@ -188,12 +187,12 @@ class _Profile:
         """Whether δ(ε) seems to be at most δ."""
         log_delta = estimate_log_delta(self.pairs, epsilon)
         if log_delta is None:
-            return self.look(Fraction(epsilon), _LEAST_DIGITS).sign < 0
+            return self.look(Fraction(epsilon), LEAST_DIGITS).sign < 0
         return log_delta < self.log_finite()
 
     def log_finite(self) -> float:
         """Return about log(δ − δ∞)."""
-        with ctx.workprec(_bits(_LEAST_DIGITS)):
+        with ctx.workprec(_bits(LEAST_DIGITS)):
             return float((fraction_ball(self.target) - self.infinite).log())
 
     def slope(self, place: Fraction) -> Fraction:
@@ -271,7 +270,7 @@ class _Search:
     def look(self, epsilon: Fraction, fine: Fraction) -> _Look:
         """Enclose h, to digits that tell apart places so close."""
         wanted = math.ceil(-_log10(abs(self.slope) * fine)) + _SPARE
-        found = self.profile.look(epsilon, max(wanted, _LEAST_DIGITS))
+        found = self.profile.look(epsilon, max(wanted, LEAST_DIGITS))
         if found.sign > 0:
             self.low = max(self.low, epsilon)
         elif found.sign < 0:

@@ -20,9 +20,9 @@ from symdp.certify.alias import Steps, choose
 from symdp.certify.line import Goal
 from symdp.certify.node_selection import Run, Sieve, power, values_at, widest
 from symdp.certify.parts import parts_of
-from symdp.certify.work import COARSE_BITS, LN10
+from symdp.certify.work import COARSE_BITS
 from symdp.emit.arb import constant_ball
-from symdp.emit.exact import real_ball
+from symdp.emit.exact import LN10, real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from flint import acb, arb, ctx
 from symdp.certify.alias import Steps, choose
 from symdp.certify.characteristic_function import Walk, integrand
 from symdp.certify.modulus_proof import March
-from symdp.certify.work import LN10
-from symdp.emit.exact import real_ball
+from symdp.emit.exact import LN10, real_ball
 from symdp.errors import AccuracyError
 
 Walks = Sequence[tuple[Walk, int]]

@@ -33,7 +33,7 @@ _SPREAD = 64  # intervals that the error is shared out among
 _MOST_INTERVALS = 20_000  # that a piece is halved into
 _MOST_NODES = 20_000  # of a step: each frequency costs as many exponentials
 _BLOCK = 32  # frequencies taken by one product of matrices
-_CHAIN = 16  # products in a row, after which e^{iyℓ} is computed anew: each adds a rounding
+CHAIN = 16  # products in a row, after which e^{iyℓ} is computed anew: each adds a rounding
 _WIDE = 3000  # nodes from which on blocks are smaller
 _ORDER_STEP = 6  # orders of quadrature rules come in steps, so that few are made
 _ROUNDED = 2.0**-50  # of a room, relative: its doubles are rounded down
@@ -155,7 +155,7 @@ class Nodes:
         block = acb_mat(rows)
         current: list[acb] = []
         for number, index in enumerate(itertools.count(start, block_size)):
-            if number % _CHAIN == 0:
+            if number % CHAIN == 0:
                 current = [
                     weight * (acb(0, index * spacing) * loss).exp()
                     for weight, loss in zip(self.weights, self.losses, strict=True)

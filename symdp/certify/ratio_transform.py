@@ -17,7 +17,7 @@ from flint import acb, arb, ctx, fmpz_mat
 
 from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import LossDensity, LossPart
-from symdp.certify.nodes import Scope, nodes_between
+from symdp.certify.nodes import CHAIN, Scope, nodes_between
 from symdp.certify.parts import Parts
 from symdp.certify.piece_integrand import stretch
 from symdp.certify.work import spend_products
@@ -40,7 +40,6 @@ _MOST_DOUBLINGS = 60  # of a tilt in search of the saddle point
 _MOST_KEPT = 4  # tilts whose values and bounds are kept
 _SPARE_BITS = 64  # carried beyond those that are asked
 _MORE = 8  # one in eight more values than asked, for close questions
-_CHAIN = 16  # products in a row: each adds a rounding
 _CHEAPER = 8  # a product within matrices than one of balls
 _DECAY_BITS = 128  # of a bound of |φ|, far more than it shows
 _TILT_BITS = 5  # of a tilt
@@ -256,14 +255,14 @@ def _on_grid(nodes: Nodes, spacing: arb, count: int) -> list[acb]:
     columns, last = [[acb(1)] * len(turns)], [acb(1)] * len(turns)
     for k in range(1, size):
         # Each product adds a rounding: chains of them are short.
-        last = [one**k for one in turns] if k % _CHAIN == 0 else _times(last, turns)
+        last = [one**k for one in turns] if k % CHAIN == 0 else _times(last, turns)
         columns.append(last)
     leap = [one**size for one in turns]
     rows, last = [], [acb(weight) for weight in nodes.weights]
     for k in range(math.ceil(count / size)):
         if k:
             weighed = zip(nodes.weights, leap, strict=True)
-            last = [w * one**k for w, one in weighed] if k % _CHAIN == 0 else _times(last, leap)
+            last = [w * one**k for w, one in weighed] if k % CHAIN == 0 else _times(last, leap)
         rows.append(last)
     return [value + acb(error, error) for value in _products(rows, columns)[:count]]
 

@@ -24,9 +24,9 @@ from symdp.certify import check_certificate
 from symdp.certify.estimate import AboutSaddle, exponent, log_modulus, right_saddle
 from symdp.certify.lattice import find_lattice
 from symdp.certify.layout import Layout, integers_with_mass
-from symdp.certify.work import LN10
 from symdp.decimal_text import scientific
 from symdp.emit.constants import constant_value
+from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.model.pair import Pair

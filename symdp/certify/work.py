@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +9,6 @@ from typing import Any
 
 from symdp.errors import AccuracyError
 
-LN10 = math.log(10)  # e-folds of a digit
 COARSE_BITS = 64  # of what only bounds
 UNITS = 200_000.0  # a unit is about one value of a log-density in balls: ten seconds in all
 _PER_DIGIT = 4_000.0  # units: more digits take more nodes

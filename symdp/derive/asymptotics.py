@@ -22,7 +22,7 @@ Regime = Literal["central", "fixed", "large"]
 DEVIATION = sp.Symbol("xi", real=True)
 LEVEL = sp.Symbol("level", real=True)
 PLACE = sp.Symbol("t_star", real=True)
-_STEP = sp.Symbol("h", positive=True)
+STEP = sp.Symbol("h", positive=True)
 _LONG = 60  # operations up to which a term is simplified
 _MOST_CUMULANTS = 12  # of a series that is written out
 LATTICE = "a lattice loss has oscillating terms of this order"
@@ -147,7 +147,7 @@ def central(order: int, is_lattice: bool = False) -> Expansion:
 @cache
 def _central_tilt(order: int) -> sp.Expr:
     """Solve κ₂u + Σ κ_{j+2}h^j u^{j+1}/(j+1)! − ξ√κ₂ − 1/u − h/(1 + hu) = 0 for t₀ = hu."""
-    h, b = _STEP, DEVIATION
+    h, b = STEP, DEVIATION
     lead = sp.Symbol("u_0", positive=True)
     u: sp.Expr = lead
     parts = [lead * h]
@@ -171,7 +171,7 @@ def _central_tilt(order: int) -> sp.Expr:
 
 @cache
 def _central_log(order: int) -> sp.Expr:
-    h, b = _STEP, DEVIATION
+    h, b = STEP, DEVIATION
     phi = sp.exp(-(X**2) / 2) / sp.sqrt(2 * sp.pi)
     survival = sp.erfc(b / sp.sqrt(2)) / 2
     coefficients = delta_coefficients(order)
@@ -188,7 +188,7 @@ def _central_log(order: int) -> sp.Expr:
 
 def delta_coefficients(order: int) -> list[sp.Expr]:
     """Return c_1, … with δ = Φ̄(x) + φ(x) Σ c_j h^j, polynomials in x and the cumulants."""
-    h, x = _STEP, X
+    h, x = STEP, X
     g = h / sp.sqrt(kappa(2))
     values = {
         standardised_cumulant(j): kappa(j) / kappa(2) ** sp.Rational(j, 2)
@@ -213,7 +213,7 @@ def fixed(order: int, is_lattice: bool = False) -> Expansion:
     1 − δ is the integral of [SPA (48)] along a line left of the pole at 0; its saddle point lies
     in (−1, 0) and tends to s.
     """
-    n, s, step = COUNT, PLACE, _STEP
+    n, s, step = COUNT, PLACE, STEP
     t: sp.Expr = step / kappa(1)
     for k in range(2, order + 2):
         unknown = sp.Dummy("u")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -15,13 +15,13 @@ from symdp.derive.pieces import pieces, points
 from symdp.derive.records import Case, Comparison, Piece
 from symdp.derive.signs import OpenSignError, sign_of
 from symdp.errors import InputError
+from symdp.interrupt import T
 from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
-T = TypeVar("T")
 
 _DEPTH = 2  # comparisons one inside the other, so that there are at most four cases and their ties
 _MOST_TRIED = 3  # comparisons that are tried for one question

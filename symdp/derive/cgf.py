@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -36,7 +36,6 @@ from symdp.model import tidy
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-T = TypeVar("T")
 
 _LONGEST = 400  # operations of a closed form that is worth showing
 _SHARE = 0.2  # of the time limit, for the domain

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import sympy as sp
 
 from symdp.derive.pieces import pieces, points
 from symdp.derive.records import CGF, Piece, Point
-from symdp.derive.signs import interior_point, random_values
+from symdp.derive.signs import DIGITS, interior_point, random_values
 from symdp.errors import AccuracyError, InputError
-from symdp.interrupt import attempt
+from symdp.interrupt import T, attempt
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_DIGITS = 40  # carried
 DIGITS_COMPARED = 18
 _TOLERANCE = mpmath.mpf(10) ** -DIGITS_COMPARED  # relative: forms that are off are off by far more
-T = TypeVar("T")
 
 _CHECK_ROUNDS = 2  # random values of parameters and tilts
 # What SymPy raises about an expression of a file that is no function of the tilt.
@@ -91,7 +89,7 @@ def agrees(
     """
     from symdp.derive.quadrature import CheckError, moment
 
-    with mpmath.workdps(_DIGITS):
+    with mpmath.workdps(DIGITS):
         closed, size = (_value(cgf, tilt, place) for place in (at, sp.re(at)))
         if closed is None or size is None:
             return False
@@ -105,7 +103,7 @@ def agrees(
 
 
 def _value(cgf: sp.Expr, tilt: sp.Symbol, at: sp.Expr) -> Any:
-    value = sp.exp(cgf).subs(tilt, at).evalf(_DIGITS, maxn=1000)
+    value = sp.exp(cgf).subs(tilt, at).evalf(DIGITS, maxn=1000)
     real, imaginary = value.as_real_imag()
     if not (real.is_Float or real.is_Rational) or not (imaginary.is_Float or imaginary.is_Rational):
         return None

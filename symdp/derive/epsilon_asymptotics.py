@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.asymptotics import delta_coefficients, kappa
+from symdp.derive.asymptotics import STEP, delta_coefficients, kappa
 from symdp.derive.orders import cumulants_of
 from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import AccuracyError, InputError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 QUANTILE = sp.Symbol("z_delta", real=True)
-_STEP = sp.Symbol("h", positive=True)  # n^{−1/2}
 _SETTLED = 0.05  # of ε: the next power of the rate adds no more
 _MOST_DIGITS = 30  # of a normal quantile
 
@@ -190,7 +189,7 @@ def _quantile_shifts(order: int) -> tuple[sp.Expr, ...]:
     Φ̄(ξ) + φ(ξ) Σ c_j(ξ) h^j = Φ̄(z) is expanded around z and divided by φ(z): the m-th derivative
     of Φ̄ is (−1)^m He_{m−1} φ, that of φc is φ (D − x)^m c.  Each a_k enters the order h^k as −a_k.
     """
-    h, shift = _STEP, sp.S.Zero
+    h, shift = STEP, sp.S.Zero
     coefficients, found = delta_coefficients(order), []
     for k in range(1, order + 1):
         total = sp.S.Zero

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CUMULANTS = 4  # shown at t = 0
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
-_SHARE, _LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
+SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
 _WHY = {
     "none": "of two neighbours this is the pair itself; where the noise has one mode, it dominates "
     "every smaller shift (a half-line shifts with it)",
@@ -186,7 +186,7 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     else:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
-    lines += d.clock.attempt(lambda: list(_at_zero(d)), [], _SHARE, _LEAST)
+    lines += d.clock.attempt(lambda: list(_at_zero(d)), [], SHARE, LEAST)
     return Section("cumulants", "Cumulant generating function", tuple(lines))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -18,7 +18,7 @@ from symdp.derive.pld import inverses, loss_symbol
 from symdp.derive.records import CGF, Atom, Case, Piece, Point
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
-from symdp.interrupt import Clock, attempt
+from symdp.interrupt import Clock, T, attempt
 
 if TYPE_CHECKING:
     from symdp.derive.masses import MassRule
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
-T = TypeVar("T")
 
 FOR_CGF = 0.6  # of the time limit; the clock of the other parts has the rest
 _LEAST_FOR_CGF = 4.0  # seconds for the table of integrals and its check where the limit is short

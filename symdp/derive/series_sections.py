@@ -12,6 +12,7 @@ import sympy as sp
 from symdp.derive import series
 from symdp.derive.asymptotics import LEVEL, PLACE
 from symdp.derive.exponential_sum import REFUSALS, read_exponential_sum
+from symdp.derive.loss_sections import LEAST, SHARE
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.residue_lines import residue_lines
 from symdp.derive.section import Line, Section, equation, sentence
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from symdp.derive.records import HasCGF
     from symdp.derive.tails import Tails
 
-_SHARE, _LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
 _ONE_LINE = 130  # characters of a formula that is not given in F_j
 _SECONDS = 2.0  # to read M as a sum of exponentials
 _SMALL = "₀₁₂₃₄₅₆₇₈₉"
@@ -156,7 +156,7 @@ def own_section(d: PrivacyLoss) -> Section:
     """Return F₀, F₂, ρ₃, ρ₄ and c₁ with this mechanism's K put in; nothing without a formula."""
     lines: list[Line] = []
     if d.cgf.expression is not None:
-        lines += d.clock.attempt(partial(_own, d), [], _SHARE, _LEAST)
+        lines += d.clock.attempt(partial(_own, d), [], SHARE, LEAST)
     return Section("series", "For this mechanism", tuple(lines))
 
 
@@ -187,7 +187,7 @@ def _is_short(value: sp.Expr) -> bool:
 def asymptotics_section(d: PrivacyLoss) -> Section:
     """Return ε(n, δ), and t₀ and log δ in three regimes of ε, for many steps."""
     lines = [equation("ε(n, δ)", many_steps(d), relation="≈")]
-    lines += d.clock.attempt(partial(_regimes, d), [], _SHARE, _LEAST)
+    lines += d.clock.attempt(partial(_regimes, d), [], SHARE, LEAST)
     return Section("asymptotics", "Many steps", tuple(lines))
 
 
@@ -228,7 +228,7 @@ def many_steps(d: PrivacyLoss) -> sp.Expr | str:
         try:
             found = d.clock.attempt(
                 partial(series.epsilon_asymptotics, d, int(not d.pair.is_discrete), substitute),
-                None, _SHARE, _LEAST,
+                None, SHARE, LEAST,
             )  # fmt: skip
         except InputError as error:
             reason = str(error)
@@ -258,7 +258,7 @@ def tails_section(d: PrivacyLoss, tails: Tails) -> Section:
 
 def composed_section(d: PrivacyLoss) -> Section:
     """Return the composed δ as a finite formula, where there is one."""
-    lines: list[Line] = d.clock.attempt(lambda: list(_composed(d)), [], _SHARE, _LEAST)
+    lines: list[Line] = d.clock.attempt(lambda: list(_composed(d)), [], SHARE, LEAST)
     return Section("composed", "Composed δ as a finite formula", tuple(lines))
 
 

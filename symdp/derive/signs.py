@@ -13,7 +13,7 @@ from symdp.errors import InputError
 from symdp.model import tidy
 from symdp.model.assumption import AssumedSymbol, released
 
-_DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding
+DIGITS = 40  # that a number is evaluated to; 8 of them may be rounding
 _MOST_FACTORS = 4  # of one log in a sum of logs, whose product is multiplied out
 _MOST_TERMS = 8  # of a sum that is squared
 _NOTHING = sp.Float(10) ** -45  # what is smaller is 0 with its digits cancelled
@@ -78,9 +78,9 @@ def _of_number(expression: sp.Expr) -> int | None:
     rough = expression.evalf(15, maxn=400)
     if rough.is_Float and abs(rough) > 1e-6:
         return int(sp.sign(rough))
-    value = sp.re(expression.evalf(_DIGITS, maxn=400))
+    value = sp.re(expression.evalf(DIGITS, maxn=400))
     if value.is_Float or value.is_Rational:
-        if abs(value) > sp.Float(10) ** (8 - _DIGITS):
+        if abs(value) > sp.Float(10) ** (8 - DIGITS):
             return int(sp.sign(value))
         if tidy.vanishes(expression):
             return 0
@@ -288,7 +288,7 @@ def interior_point(lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
     middle = (lower + upper) / 2
     if middle.free_symbols or middle.is_Rational:
         return tidy.together(middle)
-    width = (upper - lower).evalf(_DIGITS)
+    width = (upper - lower).evalf(DIGITS)
     return _near(middle, sp.Rational(str(width)) / 8)
 
 
@@ -300,12 +300,12 @@ def _rational_below(end: sp.Expr) -> sp.Expr:
 
 def _near(value: sp.Expr, tolerance: sp.Rational) -> sp.Expr:
     """Return a short rational within `tolerance` of a number."""
-    exact = sp.Rational(str(value.evalf(_DIGITS)))
+    exact = sp.Rational(str(value.evalf(DIGITS)))
     digits = 1
     while True:
         scale = sp.Integer(10) ** digits
         candidate = sp.Rational(sp.floor(exact * scale), scale)
-        if abs(candidate - exact) < tolerance or digits > _DIGITS:
+        if abs(candidate - exact) < tolerance or digits > DIGITS:
             return candidate
         digits += 1
 

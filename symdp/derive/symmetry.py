@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import sympy as sp
 
-from symdp.derive.signs import random_values
+from symdp.derive.signs import DIGITS, random_values
 from symdp.model import tidy
 from symdp.model.sampling import Noise
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Direction = Literal["both", "remove", "add", "unknown"]
 _POINTS = 6  # random places at which a symmetry must hold
 _PLACE, _UNEVEN = sp.Rational(7, 9), 1e-6  # where a density is compared with its mirror image
-_DIGITS = 40  # to which it must; 10 of them may be rounding
 
 
 @dataclass(frozen=True)
@@ -195,8 +194,8 @@ def _equal(a: sp.Expr, b: sp.Expr, x: sp.Symbol) -> bool:
         if x.is_nonnegative:
             at = abs(at)
         gap = (a - b).subs(values).subs(x, at)
-        size = abs(sp.N(gap, _DIGITS, maxn=400))
-        if not size.is_number or not (size < sp.Float(10) ** (10 - _DIGITS)):
+        size = abs(sp.N(gap, DIGITS, maxn=400))
+        if not size.is_number or not (size < sp.Float(10) ** (10 - DIGITS)):
             return False
     return bool(_canonical(a - b, x) == 0 or tidy.simplify(a - b) == 0)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
 from symdp.emit.arb import constant_ball
+
+LN10 = math.log(10)  # e-folds of a digit
 
 
 def real_ball(expression: object) -> arb:

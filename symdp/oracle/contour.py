@@ -16,17 +16,17 @@ from dataclasses import dataclass
 
 from flint import acb, acb_mat, arb, ctx
 
+from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
 from symdp.oracle.law import Nodes, StepLaw
 from symdp.oracle.panels import DivergentError, WorkLimitError, as_float
 
 MOST_WORK = 3e8  # products of a node and a frequency
 _LADDER = 3.0  # each set of nodes does for so many times the frequencies of the one before
-_LN10 = math.log(10)
 _FINER = 0.75  # of the step of an evaluation that is repeated
 _MOST_HALVINGS = 40  # of the step
 _BY_THE_POLES = 10.0  # digits by which 1/(z(1+z)) may fall within the work limit
-_SPARE_BITS = 40  # carried beside the digits wanted
+SPARE_BITS = 40  # carried beside the digits wanted
 
 Set = Sequence[tuple[Nodes, int]]
 Steps = Sequence[tuple[StepLaw, int]]
@@ -83,8 +83,8 @@ def integrate_line(
     largest = max(count for _, count in steps)
     node_digits = digits + math.log10(largest) + 4
     scale = math.log10(10 + abs(saddle.log_height) + abs(saddle.tilt * float(epsilon)))
-    with ctx.workprec(int(3.33 * (node_digits + scale)) + _SPARE_BITS):
-        frequency = 1.5 * math.sqrt(2 * _LN10 * digits / saddle.curvature)
+    with ctx.workprec(int(3.33 * (node_digits + scale)) + SPARE_BITS):
+        frequency = 1.5 * math.sqrt(2 * LN10 * digits / saddle.curvature)
         ladder = _Ladder(steps, arb(saddle.tilt), node_digits, order, frequency)
         rule = _Trapezoid(ladder, epsilon, digits, work)
         return _refine(rule, saddle, None if like is None else _FINER * like.step)
@@ -93,7 +93,7 @@ def integrate_line(
 def _refine(rule: _Trapezoid, saddle: Saddle, step: float | None) -> LineIntegral:
     if step is not None:
         return LineIntegral(rule.sum(arb(step), arb(0)), step)
-    depth = _LN10 * rule.digits / 2
+    depth = LN10 * rule.digits / 2
     pole = min(abs(saddle.tilt), abs(1 + saddle.tilt))
     step = min(2 * math.pi / math.sqrt(2 * depth * saddle.curvature), 2 * math.pi * pole / depth)
     value = rule.sum(arb(step), arb(0))
@@ -122,7 +122,7 @@ class _Ladder:
             (n * (nodes.atoms / nodes.total).log() for nodes, n in self.first if nodes.atoms > 0),
             arb(0),
         )
-        if all(nodes.atoms > 0 for nodes, _ in self.first) and shares > -_LN10 * (
+        if all(nodes.atoms > 0 for nodes, _ in self.first) and shares > -LN10 * (
             digits - _BY_THE_POLES
         ):
             raise WorkLimitError

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from flint import arb, arb_poly, ctx
 
 from symdp.errors import AccuracyError
-from symdp.oracle.contour import Saddle, Steps, cumulants
+from symdp.oracle.contour import SPARE_BITS, Saddle, Steps, cumulants
 from symdp.oracle.law import LogDensity, StepLaw, look, panels_of, tilted
 from symdp.oracle.panels import GaussPanel, WorkLimitError, gauss_rule
 
@@ -29,7 +29,6 @@ _MOST_KINKS = 60  # between pieces of a density
 _MOST_VALUES = 3_000_000  # of densities, and of polynomials
 _MOST_HALVINGS = 60  # of an interval
 _RESOLVED = 10.0  # frequencies that nodes must resolve, in units of 1/deviation
-_SPARE_BITS = 40  # carried beside the digits wanted
 _BITS_A_COEFFICIENT = 1.3  # that interpolation at Chebyshev points of [−1, 1] loses
 
 Function = Callable[[arb], arb]
@@ -103,7 +102,7 @@ def convolve(steps: Steps, epsilon: arb, saddle: Saddle, digits: float, order: i
     """
     scale = math.log10(10 + abs(saddle.log_height) + abs(saddle.tilt * float(epsilon)))
     bits = 3.33 * (digits + scale + 8) + _BITS_A_COEFFICIENT * order
-    with ctx.workprec(int(bits) + _SPARE_BITS):
+    with ctx.workprec(int(bits) + SPARE_BITS):
         tilt = arb(saddle.tilt)
         one_each = [(law, _measure(law, tilt, digits + 4, order), n) for law, n in steps]
         measures = [measure for _, measure, count in one_each for _ in range(count)]

@@ -8,17 +8,13 @@ roots (which the integrand meets with the value 0) and of the tails that are cut
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 
 from flint import arb, ctx
 
-from symdp.emit.exact import real_ball
-from symdp.oracle.law import CompiledPiece, LogDensity, StepLaw, integers_between
+from symdp.emit.exact import LN10, real_ball
+from symdp.oracle.law import MARGIN, CompiledPiece, LogDensity, StepLaw, integers_between
 from symdp.oracle.panels import DivergentError, Interval, grid, make_panels, survey
-
-_LN10 = math.log(10)
-_MARGIN = arb(2) ** -20  # beyond the outermost integer of an interval
 
 
 def single_step(law: StepLaw, epsilon: arb, digits: float, order: int) -> tuple[arb, arb]:
@@ -66,13 +62,13 @@ def _mass(
     """The integral of exp(function) over an interval, or its sum over the integers there."""
     if part.is_integer:
         # The survey must see the first integer inside, not the larger density before it.
-        lower = None if interval.lower is None else interval.lower.ceil() - _MARGIN
-        upper = None if interval.upper is None else interval.upper.floor() + _MARGIN
+        lower = None if interval.lower is None else interval.lower.ceil() - MARGIN
+        upper = None if interval.upper is None else interval.upper.floor() + MARGIN
         interval = Interval(lower, upper)
         if lower is not None and upper is not None and upper < lower:
             return arb(0)
     try:
-        found = survey(function, interval, part.hints, _LN10 * (digits + 2))
+        found = survey(function, interval, part.hints, LN10 * (digits + 2))
     except DivergentError:
         if any(function(x).is_finite() for x in grid(interval, part.hints)):
             raise

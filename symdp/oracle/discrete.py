@@ -20,21 +20,20 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from flint import acb, arb, ctx
 
+from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
+from symdp.interrupt import T
 from symdp.oracle.contour import Saddle, Set, Steps, power_sums
 
-_LN10 = math.log(10)
 _MOST_SPACINGS = 10**6  # of a lattice, between the losses of one step
 _MOST_POINTS = 200_000  # of the rule over one period
 _MOST_SUMS = 150_000  # of one half of the steps
 _BLOCK = 60  # places of the period are taken up to the square of this at a time
 _MOST_DOUBLINGS = 40  # of the number of points in a period
 _Atoms = list[tuple[arb, arb]]  # masses and losses
-T = TypeVar("T")
 
 
 def weighted_atoms(steps: Steps, tilt: float, digits: float) -> Set:
@@ -186,7 +185,7 @@ def sum_lattice(steps: Set, lattice: SumGrid, epsilon: arb, saddle: Saddle, digi
 
     deviation = math.sqrt(saddle.curvature) / float(spacing)
     pole = min(abs(saddle.tilt), abs(1 + saddle.tilt)) * float(spacing)
-    points = 2 * int(2 + deviation * math.sqrt(_LN10 * digits) + 1 / pole)
+    points = 2 * int(2 + deviation * math.sqrt(LN10 * digits) + 1 / pole)
     before = arb(0)
     for _ in range(_MOST_DOUBLINGS):
         if points > _MOST_POINTS:

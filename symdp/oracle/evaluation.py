@@ -23,7 +23,7 @@ from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
 from symdp.balls.residues import ResidueSum, residues_of
-from symdp.emit.exact import real_ball
+from symdp.emit.exact import LN10, real_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.oracle.contour import (
     MOST_WORK,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 _SECOND_LINE = 0.25  # how far the second line lies from the first, in widths of the saddle
 _MORE_DIGITS = 4.0  # in both evaluations, so that their last ones need not agree
 _MOST_CANCELLED = 400  # digits
-_LN10 = math.log(10)
 _MOST_CONVOLVED = 60  # steps
 _LITTLE_WORK = 5e6  # products a step for the contour of so few, before they are convolved
 
@@ -263,7 +262,7 @@ class _Composed:
         while True:
             value = self._with(digits + self._cancelled, which)
             size = as_float(abs(value).log()) if value != 0 else -math.inf
-            lost = max(0.0, (self._saddle.log_height - size) / _LN10)
+            lost = max(0.0, (self._saddle.log_height - size) / LN10)
             if lost < self._cancelled + _MORE_DIGITS / 2:
                 return value
             # Where nothing but rounding is left, that shows only how much was not enough.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_INTEGERS = 400_000  # of a sum: seconds at 50 digits
 _MOST_HINTS = 48  # places where a density may be largest
-_MARGIN = arb(2) ** -20  # by which ends that are integers lie inside an interval
+MARGIN = arb(2) ** -20  # by which ends that are integers lie inside an interval
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class CompiledPiece:
         """
         lower, upper = _end(self.lower), _end(self.upper)
         if self.is_integer:
-            lower = None if lower is None else lower - _MARGIN
-            upper = None if upper is None else upper + _MARGIN
+            lower = None if lower is None else lower - MARGIN
+            upper = None if upper is None else upper + MARGIN
         return Interval(lower, upper)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -15,6 +15,7 @@ from symdp.derive.tails.records import TailConstant, TailRule, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
 from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula
 from symdp.errors import InputError
+from symdp.interrupt import T
 from symdp.model import tidy
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _NO_CLOSED = "the CGF has no closed form"
 _Formula = tuple[sp.Expr | None, str]
 _LATE: _Formula = (None, "it was not found within the time limit")
 _SHARE, _LEAST = 0.2, 0.1  # of the clock, and seconds, for each formula
-T = TypeVar("T")
 
 
 def derive_tails(derivation: PrivacyLoss) -> Tails:
