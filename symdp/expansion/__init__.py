@@ -16,11 +16,7 @@ from symdp.expansion.saddlepoint import (
     saddlepoint_corrections,
     saddlepoint_series,
 )
-from symdp.expansion.tilted import (
-    hermite_integral,
-    hermite_integrals_from_moments,
-    mills_moment,
-)
+from symdp.expansion.tilted import hermite_integrals_from_moments
 
 __all__ = [
     "F",
@@ -33,10 +29,8 @@ __all__ = [
     "graded_terms",
     "graded_value",
     "hermite",
-    "hermite_integral",
     "hermite_integrals_from_moments",
     "hermite_values",
-    "mills_moment",
     "saddlepoint_corrections",
     "saddlepoint_series",
     "standardised_cumulant",

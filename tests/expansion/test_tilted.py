@@ -5,9 +5,9 @@ from __future__ import annotations
 import mpmath as mp
 import pytest
 import sympy as sp
+from tilted_integrals import END_POINT, MILLS_RATIO, SCALED_TILT, hermite_integral, mills_moment
 
-from symdp.expansion import hermite, hermite_integral, hermite_integrals_from_moments, mills_moment
-from symdp.expansion.tilted import END_POINT, MILLS_RATIO, SCALED_TILT
+from symdp.expansion import hermite, hermite_integrals_from_moments
 
 DEGREES = range(0, 13, 3)
 

@@ -15,10 +15,10 @@ from closed_form_law import (
     logistic,
 )
 from proved_bounds import log_central_limit
+from tilted_integrals import END_POINT, MILLS_RATIO, SCALED_TILT, hermite_integral
 
 from symdp.errors import InputError
-from symdp.expansion import graded_terms, hermite, hermite_integral
-from symdp.expansion.tilted import END_POINT, MILLS_RATIO, SCALED_TILT
+from symdp.expansion import graded_terms, hermite
 from symdp.law.tilts import Strip
 from symdp.methods.central_limit import (
     CentralLimit,
