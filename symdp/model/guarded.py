@@ -63,7 +63,7 @@ def sign_of(constant: sp.Expr) -> int:
     -1
     """
     if constant.is_Rational:
-        return int(sp.sign(constant))
+        return int(constant.p > 0) - int(constant.p < 0)
     value = constant.evalf(30)
     if not value.is_comparable:
         raise InputError(f"{constant} is not a real number")

@@ -77,6 +77,8 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 
+_RATIO = re.compile(rf"{DIGITS}(/[1-9]\d*)?", re.ASCII)
+
 
 def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False) -> sp.Expr:
     """Read a formula exactly.
@@ -107,6 +109,8 @@ def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
         raise InputError(f"the formula has {len(text)} characters, more than {_LONGEST_TEXT}")
     if not text.strip():
         raise InputError("the formula is empty")
+    if _RATIO.fullmatch(text):  # what most rates are
+        return parse_value(text)
     if infinite and text.replace(" ", "") in {"oo", "+oo", "-oo"}:
         return -sp.oo if "-" in text else sp.oo
     try:

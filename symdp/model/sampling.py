@@ -87,18 +87,22 @@ class Parameter:
         least = sp.S.Zero if self.symbol.is_nonnegative else -sp.oo
         return least, sp.S.One if self.domain.endswith("probability") else sp.oo
 
+    @cached_property
+    def _more_facts(self) -> dict[str, bool]:
+        """What a symbol from user code carries beyond its domain: negative=True, even=True."""
+        usual = sp.Symbol("x", **dict.fromkeys(_DOMAINS[self.domain].assumptions, True))
+        return dict(self.symbol.assumptions0.items() - usual.assumptions0.items())
+
     def renamed(self, rules: Mapping[sp.Symbol, sp.Symbol]) -> Parameter:
         """Return the parameter with another symbol."""
         return replace(self, symbol=rules.get(self.symbol, self.symbol))
 
     def checked(self, value: sp.Expr) -> sp.Expr:
         """Return `value`; raise InputError if it lies outside the domain."""
-        # A symbol from user code may carry more than its domain says: negative=True, even=True.
-        facts = self.symbol.assumptions0.items()
-        fits = all(getattr(value, f"is_{fact}", None) in {None, truth} for fact, truth in facts)
         if not _DOMAINS[self.domain].holds(value):
             raise InputError(f"{self.name} must be {self.rule}, not {value!s:.60}")
-        if not fits:
+        facts = self._more_facts.items()
+        if not all(getattr(value, f"is_{fact}", None) in {None, truth} for fact, truth in facts):
             raise InputError(f"{value} breaks an assumption that the symbol {self.name} carries")
         return value
 
