@@ -51,6 +51,8 @@ def roots_between(
     """
     found = []
     for root in _candidates(expression, x, lower, upper):
+        if root.is_real is False:  # as of 3 + (−1)^x
+            continue
         above, below = compare(root, lower), compare(upper, root)
         if above is None or below is None:
             raise RootsUnknownError(

@@ -35,6 +35,7 @@ class Intake:
     ) -> None:
         support = plain_support(support)
         kind = kind_of(support)
+        self._on_points = kind == "points"
         if not isinstance(variable, sp.Symbol | str):
             raise InputError(f"the variable must be a SymPy symbol, not {variable!r:.60}")
         if kind == "interval" and isinstance(variable, sp.Symbol) and variable.is_integer:
@@ -69,6 +70,12 @@ class Intake:
         expr = without_floats(value)
         if expr.has(AppliedUndef, sp.DiracDelta, sp.I, sp.nan, sp.zoo) or expr.is_Matrix:
             raise InputError(f"{what} must be an ordinary real function, not {value!s:.60}")
+        for power in expr.atoms(sp.Pow):
+            if power.base.is_negative and power.exp.free_symbols and not self._on_points:
+                raise InputError(
+                    f"{what} holds {power}, whose sign changes from one integer to the next: it has"
+                    " no logarithm; leave it out, or list the points of the support"
+                )
         for inner in expr.atoms(ExprWithLimits):
             if self.variable.name in {symbol.name for symbol in inner.bound_symbols}:
                 raise InputError(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _RELATIVE = 4e-15  # of ε; its own rounding is a tenth of that
 _SMALL_DELTA = -1.0  # log δ below which the saddle point's leading order is near enough
-_UNSURE = 1e-3  # of half an interval of log δ: a root's δ need not be nearer to the one asked for
+_UNSURE = 0.03  # of half an interval of log δ: a root's δ need not be nearer to the one asked for
 _ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of

@@ -181,6 +181,9 @@ def test_symbols_of_user_code() -> None:
         Mechanism.additive(sp.I * X, X)
     with refused("over the variable x itself", "normalize=True"):
         Mechanism.additive(X / sp.Integral(X, (X, 0, 1)), X)
+    with refused("holds (-1)**k", "no logarithm"):
+        k = sp.Symbol("k", integer=True)
+        Mechanism.additive(3 + (-1) ** k, k, 1, support="integers", normalize=True)
     with refused("the variable must be a SymPy symbol"):
         Mechanism.additive(X, 3)
     with refused("the variable k is an integer", "pass support='integers'"):
