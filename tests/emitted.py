@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import sympy as sp
+
 import symdp
 from symdp import mechanisms
 from symdp.law.standalone import to_program
@@ -63,6 +65,11 @@ def grid(**values: tuple[float, ...]) -> tuple[dict[str, float], ...]:
     return tuple(points)
 
 
+def _generalised_normal() -> Mechanism:
+    x, s, b = sp.Symbol("x", real=True), *sp.symbols("s b", positive=True)
+    return Mechanism.additive(b / (2 * s * sp.gamma(1 / b)) * sp.exp(-((sp.Abs(x) / s) ** b)), x)
+
+
 # From a rare record to a certain one, and from losses of 10 to losses of 0.003.
 CASES = {
     "gaussian": Case(
@@ -75,8 +82,18 @@ CASES = {
         ((4000, 1.0), (14063, 3.0)),
     ),
     "logistic": Case(mechanisms.logistic, grid(s=(1.0, 3.0, 20.0, 90.0)), ((60, 2.0), (400, 0.2))),
-    "gumbel": Case(mechanisms.gumbel, grid(b=(2.0, 4.0, 9.0)), ((60, 2.0), (500, 9.0))),
-    "laplace": Case(mechanisms.laplace, grid(b=(1.0, 4.0, 6.0)), ((400, 3.0), (10**5, 9000.0))),
+    "gumbel": Case(
+        mechanisms.gumbel, grid(b=(2.0, 4.0, 9.0)), ((60, 2.0), (500, 9.0), (1, 0.1))
+    ),
+    "laplace": Case(
+        mechanisms.laplace, grid(b=(1.0, 4.0, 6.0)), ((400, 3.0), (10**5, 9000.0), (1, 0.05))
+    ),
+    "generalised normal": Case(
+        _generalised_normal(), grid(s=(2.0,), b=(1.23, 2.6)), ((1, 0.02), (900, 3.0))
+    ),
+    "negative binomial": Case(
+        mechanisms.negative_binomial, grid(r=(3.0, 12.0), p=(0.3, 0.9)), ((1, 0.05), (1, 1.0))
+    ),
     "sampled laplace": Case(
         mechanisms.laplace.subsample("poisson", "q"), grid(b=(1.0, 3.0), q=(0.02, 0.3)),
         ((2000, 2.0), (9000, 4.0)),

@@ -33,7 +33,10 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 needs_node = pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
 # δ relative, so log δ absolute; more where ε or log δ is large and doubles hold no more of it
 ACCURATE, ROUNDING = 2e-12, 4e-15
-SLOW = ("gaussian", "sampled gaussian", "student", "adaptive clipping", "sampled laplace")
+SLOW = (
+    *("gaussian", "sampled gaussian", "student", "adaptive clipping", "sampled laplace"),
+    "generalised normal",
+)
 
 
 def agree(found: float, expected: float, epsilon: float) -> None:
@@ -92,6 +95,8 @@ def test_python_gives_the_package_s_delta(name, tmp_path: Path):
         ("randomized response", {"epsilon_0": 0.2}, 60, 1e-6),
         ("approximate", {"epsilon_0": 0.5, "delta_0": 1e-6}, 20, 1e-3),
         ("exponential", {"epsilon_0": 0.1}, 60, 1e-9),
+        ("gumbel", {"b": 2.0}, 1, 1e-3),
+        ("sampled gaussian", {"sigma": 1.56, "q": 0.00115}, 9, 0.0167),  # 0
     ],
 )
 def test_epsilon_is_the_package_s(name, values, count, delta, tmp_path: Path):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symdp.emit.numpy import compile_numpy
-from symdp.emit.steps import Program
+from symdp.emit.steps import Program, Step
 from symdp.errors import InputError
 
 _Rule = Callable[[Sequence[str], Any], str]
@@ -192,7 +192,9 @@ def lines(
         guarded = {k for step in program.steps if step.operation == "log" for k in step.operands}
         guarded |= {program.results[i] for i in relative}
     written = []
-    for step in program.steps:
+    steps = _with_log_gamma(program.steps, len(named))
+    used = {*program.results, *(k for step in steps for k in step.operands)}
+    for step in steps:
         operation, slot = step.operation, len(named)
         if operation in _PLAIN and plain.issuperset(step.operands):
             plain.add(slot)
@@ -205,9 +207,21 @@ def lines(
             )
         name = f"v{slot}"
         text = rule([named[k] for k in step.operands], step.detail)
-        written.append(_DECLARED[language].format(name, text))
+        if slot in used:
+            written.append(_DECLARED[language].format(name, text))
         named.append(name)
     return written, [named[slot] for slot in program.results]
+
+
+def _with_log_gamma(steps: Sequence[Step], first: int) -> list[Step]:
+    """Write log(gamma(x)) as one operation, which serves where gamma itself is no double."""
+    gammas = {first + i: step.operands for i, step in enumerate(steps) if step.operation == "gamma"}
+    return [
+        Step("loggamma", gammas[step.operands[0]])
+        if step.operation == "log" and step.operands[0] in gammas
+        else step
+        for step in steps
+    ]
 
 
 def literal(constant: Any, language: str) -> str:

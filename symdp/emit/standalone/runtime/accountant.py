@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from symdp.emit.standalone.runtime.mechanism import LARGEST, LEAST
 from symdp.emit.standalone.runtime.nodes import build
-from symdp.emit.standalone.runtime.outline import FARTHEST, LOG_ROUNDING, LOST, ROUNDING, Law
+from symdp.emit.standalone.runtime.outline import FARTHEST, LOG_ROUNDING, LOST, ROUNDING, TINY, Law
 from symdp.emit.standalone.runtime.primitives import (
     INFINITY,
     Vector,
@@ -31,6 +31,7 @@ from symdp.emit.standalone.runtime.primitives import (
     size,
     sqrt,
     total,
+    where,
 )
 from symdp.emit.standalone.runtime.sums import spacing, sum_line, sum_period, tilted_by
 
@@ -80,6 +81,16 @@ def all_losses(law: Law) -> float:
     return law.count * end
 
 
+def of_one_step(law: Law, epsilon: float) -> float:
+    """Return log of E max(0, 1 − e^(ε−L)) over the nodes, none of whose panels passes ε."""
+    log_weight = where(law.loss > epsilon, law.log_weight, -INFINITY)
+    top = largest(log_weight)
+    if top == -INFINITY:
+        return -INFINITY
+    below = minimum(epsilon - law.loss, 0.0)
+    return top + log(total(exp(log_weight - top) * -expm1(below)))
+
+
 def farther(law: Law) -> float:
     """Move the reach after the law was found to be too far, or not far enough; 0: no more."""
     if law.far > 0.0:
@@ -94,6 +105,8 @@ def farther(law: Law) -> float:
 
 def log_delta_of(law: Law, epsilon: float) -> float:
     """Return log δ(ε) of n steps."""
+    if law.count == 1.0 and law.edge != epsilon:
+        law.edge, law.ready = epsilon, 0.0
     for _ in range(200):
         if law.ready == 0.0:
             build(law)
@@ -108,7 +121,7 @@ def log_delta_of(law: Law, epsilon: float) -> float:
             if law.count * half + 0.5 * epsilon < LOG_ROUNDING:
                 return 0.0
             s, following, high = 0.0, epsilon, law.reach
-            if total(law.atomic) == size(law.loss):
+            if law.count > 1.0 and total(law.atomic) == size(law.loss):
                 s = spacing(law)
                 if s == 0.0:
                     fail("the losses are single values off any lattice, which no program adds")
@@ -120,6 +133,9 @@ def log_delta_of(law: Law, epsilon: float) -> float:
                 more = farther(law)
             else:
                 at = tilted_by(law, minimum(t, high))
+                if law.count == 1.0:
+                    law.slope = at.t
+                    return log_sum(of_one_step(law, epsilon), log_escaped(law))
                 if s == 0.0 and law.frequency == 0.0:
                     law.frequency = 30.0 / sqrt(law.count * at.variance)
                     law.ready = 0.0
@@ -153,7 +169,7 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law = Law()
     law.c, law.side, law.count = c, side, count
     law.low, law.high, law.reach = 0.0, INFINITY, 1.0
-    law.frequency, law.outer = 0.0, 0.0
+    law.frequency, law.outer, law.edge = 0.0, 0.0, INFINITY
     law.ready, law.far, law.strict = 0.0, 0.0, 1.0
     return law
 
@@ -190,6 +206,13 @@ def start_of(law: Law, target: float) -> float:
 def epsilon_of(law: Law, target: float) -> float:
     """Return the least ε ≥ 0 with log δ(ε) at most `target`."""
     law.strict = 0.0
+    build(law)
+    if (
+        law.far == 0.0
+    ):  # δ(0) of n steps is at most n times that of one, a kink seen to a few percent
+        one = log_sum(of_one_step(law, 0.0), log(law.escaped + TINY))
+        if one + log(1.1 * law.count) <= target:
+            return 0.0
     if log_delta_of(law, 0.0) <= target:
         return 0.0
     if log_escaped(law) >= target:

@@ -23,6 +23,7 @@ from symdp.emit.standalone.runtime.outline import (
     MASS,
     MOST_NODES,
     MOST_TURN,
+    NARROW,
     NEGLIGIBLE,
     ROUGH,
     Law,
@@ -58,12 +59,19 @@ from symdp.emit.standalone.runtime.primitives import (
 # ---- emitted from here on ----
 
 
+def places_of(a: Vector, b: Vector) -> Vector:
+    """Return the Gauss nodes of panels, which no rounding moves beyond an end."""
+    half = repeated(0.5 * (b - a), GAUSS)
+    x = repeated(0.5 * (a + b), GAUSS) + half * tiled(PLACES, size(a))
+    return maximum(minimum(x, repeated(b, GAUSS)), repeated(a, GAUSS))
+
+
 def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Panels:
     """Look at panels from a to b."""
     panels = Panels()
     number = size(a)
     half = repeated(0.5 * (b - a), GAUSS)
-    x = repeated(0.5 * (a + b), GAUSS) + half * tiled(PLACES, number)
+    x = places_of(a, b)
     density = height(piece, x, law.c, law.side, 0.0)
     loss = law.side * loss_at(piece, x, law.c)
     weight = half * tiled(WEIGHTS, number)
@@ -79,7 +87,9 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
         panels.middle, panels.high = panels.low, panels.low
     most = largest_of(where(density > -INFINITY, loss, -INFINITY), GAUSS)
     least = -largest_of(where(density > -INFINITY, -loss, -INFINITY), GAUSS)
-    panels.turn = where(most > least, most - least, 0.0)
+    turn = where(most > least, most - least, 0.0)
+    passes = (least - 0.1 * turn < law.edge) & (law.edge < most + 0.1 * turn)
+    panels.turn, panels.cut = turn, where(passes, turn, 0.0)
     return panels
 
 
@@ -100,15 +110,14 @@ def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
 
 def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
     """Add the nodes of a piece of the real line: panels are halved until they agree."""
-    places = outline(piece, law.c, low, high)
+    places = outline(piece, law.c, law.side, 0.0 if is_lost > 0.0 else law.reach, low, high)
     number = size(places) - 1
     if number < 1:
         fail("no mass is seen on a piece of the support")
     a, b = gathered(places, 0, number), gathered(places, 1, number)
-    a, b = kept(a, b > a), kept(b, b > a)
-    number = size(a)
-    half = repeated(0.5 * (b - a), GAUSS)
-    x = repeated(0.5 * (a + b), GAUSS) + half * tiled(PLACES, number)
+    wide = b - a > NARROW * (absolute(a) + absolute(b))
+    a, b = kept(a, wide), kept(b, wide)
+    x = places_of(a, b)
     peaks = filled(1, largest(height(piece, x, law.c, law.side, 0.0)))
     if peaks[0] == -INFINITY:
         return 0.0
@@ -153,7 +162,8 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         turn = maximum(left.turn, right.turn)
         turns = (share > NEGLIGIBLE) & (turn * inner > MOST_TURN)
         turns = turns | ((share > HEAVY / law.count) & (turn * outer > MOST_TURN))
-        again = ((off > CLOSE) | turns) & (middle > a) & (middle < b)
+        turns = turns | (share * maximum(left.cut, right.cut) > 1e-3 * NEGLIGIBLE)
+        again = ((off > CLOSE) | turns) & (b - a > 2.0 * NARROW * (absolute(a) + absolute(b)))
         if depth == DEEPEST:
             again = again & (a > b)
         if largest(where(again, 0.0, off)) > ROUGH:
@@ -200,6 +210,20 @@ def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float
     return 0.0
 
 
+def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
+    """Add a piece of the real line, as one node where its loss is constant."""
+    before, weights = size(law.loss), law.log_weight
+    add_interval(law, piece, low, high, is_lost)
+    number = size(law.loss) - before
+    if FLAT[piece] > 0.0 and number > 1:
+        own = gathered(law.log_weight, before, number)
+        top = largest(own)
+        law.log_weight = joined(weights, filled(1, top + log(total(exp(own - top)))))
+        law.loss = gathered(law.loss, 0, before + 1)
+        law.atomic = gathered(law.atomic, 0, before + 1)
+    return 0.0
+
+
 def build(law: Law) -> float:
     """Lay the nodes of one step; `far` says that there is no M(reach)."""
     law.loss, law.log_weight, law.atomic = filled(0, 0.0), filled(0, 0.0), filled(0, 0.0)
@@ -217,7 +241,7 @@ def build(law: Law) -> float:
             elif INTEGERS > 0.0:
                 add_integers(law, piece, low, high, lost)
             else:
-                add_interval(law, piece, low, high, lost)
+                add_flat(law, piece, low, high, lost)
     if law.far > 0.0:
         return 0.0
     mass = total(exp(law.log_weight))

@@ -36,6 +36,7 @@ GAUSS = 20  # nodes of a panel
 DEEPEST = 60  # halvings of a panel
 MOST_NODES = 300000
 NEGLIGIBLE = 1e-18  # relative: what a sum leaves out
+NARROW = 2e-15  # relative: a panel whose nodes may be rounded out of it
 CLOSE = 1e-14  # relative: a panel and its halves, which are far closer
 ROUGH = 1e-11  # relative: a panel that no halving brings closer
 AGREED = 1e-12  # relative: sums with a step and with half of it
@@ -57,7 +58,8 @@ MASS = 1e-11  # of a law, that may be lost or rounded off
 class Law:
     """One step, for tilts up to `reach` and for frequencies; `far`: there is no M(reach).
 
-    Up to the frequency `outer` only its heavy parts count: |φ|^n is small there.
+    Up to the frequency `outer` only its heavy parts count: |φ|^n is small there. Of one step alone
+    no frequency is asked; `edge` is the ε at which panels are cut.
     """
 
     c: Vector
@@ -68,6 +70,7 @@ class Law:
     reach: float
     frequency: float
     outer: float
+    edge: float
     loss: Vector
     log_weight: Vector  # under P; far out it is no logarithm of a double
     atomic: Vector
@@ -82,7 +85,10 @@ class Law:
 
 
 class Panels:
-    """What Gauss nodes see of panels; `low`, `middle` and `high` are integrals at three tilts."""
+    """What Gauss nodes see of panels; `low`, `middle` and `high` are integrals at three tilts.
+
+    The loss turns by `turn` in a panel, by `cut` where it passes the edge there.
+    """
 
     density: Vector
     loss: Vector
@@ -91,6 +97,7 @@ class Panels:
     middle: Vector
     high: Vector
     turn: Vector
+    cut: Vector
 
 
 def series(which: float, p: Vector) -> float:
@@ -120,25 +127,35 @@ def height(piece: float, x: Number, c: Vector, side: float, tilt: float) -> Numb
     return where(density > -INFINITY, density + tilt * side * loss_at(piece, x, c), -INFINITY)
 
 
-def inside(piece: float, x: Number, c: Vector, side: float, low: float, high: float) -> Number:
-    """Return the log density between two ends, −∞ beyond them."""
+def inside(
+    piece: float, x: Number, c: Vector, side: float, tilt: float, low: float, high: float
+) -> Number:
+    """Return the log of a tilted density between two ends, −∞ beyond them."""
     within = (x > low) & (x < high)
     middle = (
         0.5 * (low + high)
         if isfinite(low + high)
         else (low + 1.0 if isfinite(low) else (high - 1.0 if isfinite(high) else 0.0))
     )
-    return where(within, height(piece, where(within, x, middle), c, side, 0.0), -INFINITY)
+    return where(within, height(piece, where(within, x, middle), c, side, tilt), -INFINITY)
 
 
 def around_mode(
-    piece: float, c: Vector, side: float, low: float, high: float, a: float, best: float, b: float
+    piece: float,
+    c: Vector,
+    side: float,
+    tilt: float,
+    low: float,
+    high: float,
+    a: float,
+    best: float,
+    b: float,
 ) -> Vector:
     """Return places about the highest point between a and b, geometrically."""
-    peak = inside(piece, best, c, side, low, high)
+    peak = inside(piece, best, c, side, tilt, low, high)
     for _ in range(60):  # golden section
         x = best - 0.381966 * (best - a) if best - a > b - best else best + 0.381966 * (b - best)
-        value = inside(piece, x, c, side, low, high)
+        value = inside(piece, x, c, side, tilt, low, high)
         if value > peak:
             if x < best:
                 b = best
@@ -152,8 +169,8 @@ def around_mode(
             b = x
     scales = power(2.0, steps(81.0) - 40.0)
     fallen = maximum(
-        inside(piece, best + scales, c, side, low, high),
-        inside(piece, best - scales, c, side, low, high),
+        inside(piece, best + scales, c, side, tilt, low, high),
+        inside(piece, best - scales, c, side, tilt, low, high),
     )
     k = 0
     while k < 80 and fallen[k] >= peak - 0.5:
@@ -162,8 +179,8 @@ def around_mode(
     return joined(filled(1, best), joined(best + powers, best - powers))
 
 
-def outline(piece: float, c: Vector, low: float, high: float) -> Vector:
-    """Return places between which a piece is first looked at."""
+def outline(piece: float, c: Vector, side: float, reach: float, low: float, high: float) -> Vector:
+    """Return places between which a piece is first looked at: about the modes up to a tilt."""
     anchor = low if isfinite(low) else (high if isfinite(high) else 0.0)
     powers = power(2.0, steps(71.0) - 30.0)
     grid = joined(anchor + powers, anchor - powers)
@@ -175,11 +192,12 @@ def outline(piece: float, c: Vector, low: float, high: float) -> Vector:
         places = joined(places, filled(1, low))
     if isfinite(high):
         places = joined(places, filled(1, high))
-    for turn in range(2):
-        side = 1.0 - 2.0 * turn
-        seen = inside(piece, grid, c, side, low, high)
+    for turn in range(4):  # at tilt −1 it is the other law
+        tilt = 0.5 * reach * (turn - 1.0) if turn > 0 else -1.0
+        seen = inside(piece, grid, c, side, tilt, low, high)
         for i in range(1, size(grid) - 1):
             if seen[i] > seen[i - 1] and seen[i] >= seen[i + 1]:
-                found = around_mode(piece, c, side, low, high, grid[i - 1], grid[i], grid[i + 1])
+                a, best, b = grid[i - 1], grid[i], grid[i + 1]
+                found = around_mode(piece, c, side, tilt, low, high, a, best, b)
                 places = joined(places, kept(found, (found > low) & (found < high)))
     return ordered(places)
