@@ -30,6 +30,7 @@ from benchmarks.peers import (  # noqa: E402
     programs,
     ratios,
     report,
+    run,
     verdict,
     worker,
 )
@@ -240,8 +241,31 @@ def test_the_page_names_what_must_not_be_relied_on():
     assert "prv-accountant, ε error 0.1 **returns 0**" in whole
 
 
+def test_a_run_that_was_stopped_goes_on(tmp_path):
+    said = []
+    first = run.Parts(tmp_path / "kept", said.append)
+    assert first.get("a part", lambda: [1, 2]) == [1, 2]
+    again = run.Parts(tmp_path / "kept", said.append)
+    assert again.get("a part", lambda: pytest.fail("measured anew")) == [1, 2]
+    assert said == ["a part"]
+    assert again.seconds == first.seconds > 0.0
+    assert run.Parts(None, said.append).get("a part", lambda: 3) == 3
+
+
+def test_nothing_is_written_where_a_program_is_missing(monkeypatch):
+    monkeypatch.setattr(contenders, "find_spec", lambda name: None if name == "riskcal" else name)
+    assert contenders.missing() == ["riskcal"]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.peers"])
+    with pytest.raises(SystemExit, match="the page names riskcal"):
+        run.main()
+
+
 def test_peers_say_what_they_have_not(monkeypatch):
     monkeypatch.setattr(programs, "import_module", lambda name: SimpleNamespace())
+    allocated = next(job for job in JOBS if job.scheme == "allocation")
+    for program in (programs.GoogleRdp(), programs.Autodp(), programs.PrvAccountant(0.1)):
+        with pytest.raises(NotCoveredError, match="random allocation"):
+            program.step(allocated)
     with pytest.raises(NotCoveredError, match="distribution function"):
         programs.PrvAccountant(0.1).step(JOBS[-1])
     with pytest.raises(NotCoveredError, match="no such mechanism"):

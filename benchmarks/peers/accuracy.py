@@ -133,7 +133,7 @@ def _group(contender: Contender, outcome: Outcome) -> tuple[str, str]:
         kind = {"exact": "exact", "upper": "bounds", "estimate": "estimates", "lower": "bounds"}
         return f"symdp, {kind[outcome.answer.kind]}", contender.label.strip("`")
     group, _, setting = contender.label.partition(", ε error ")
-    if contender.program == "google":
+    if contender.program in {"google", "allocation"}:
         group, _, setting = contender.label.rpartition(", ")
     return group, setting
 

@@ -17,9 +17,19 @@ PRV = "prv-accountant"
 DOT_INTERVALS = (1e-2, 1e-3, 1e-4, 1e-5)
 BUCKET_INTERVALS = (1e-3, 1e-4)
 EPS_ERRORS = (1.0, 0.1, 0.01)
+AUTODP = "autodp, Rényi"
+ALLOCATION = "PLD_accounting"
+ALLOCATION_INTERVALS = (5e-2, 2e-2, 1e-3, 1e-4)
 
 
-_NEEDS = {"google": "dp_accounting", "google rdp": "dp_accounting", "prv": "prv_accountant"}
+_NEEDS = {
+    "google": "dp_accounting",
+    "google rdp": "dp_accounting",
+    "prv": "prv_accountant",
+    "autodp": "autodp",
+    "allocation": "PLD_accounting",
+    "riskcal": "riskcal",
+}
 
 
 def is_installed(contender: Contender) -> bool:
@@ -37,7 +47,7 @@ def installed(everyone: Iterable[Contender]) -> list[Contender]:
 
 def missing() -> list[str]:
     """Return the packages that the page names and that are not there."""
-    lacking = {_NEEDS[peer.program] for peer in peers() if not is_installed(peer)}
+    lacking = {_NEEDS[peer.program] for peer in (*peers(), riskcal()) if not is_installed(peer)}
     return sorted(name.replace("_", "-") for name in lacking)
 
 
@@ -62,6 +72,18 @@ def prv(eps_error: float) -> Contender:
     return Contender("prv", (eps_error,), f"{PRV}, ε error {eps_error:g}", PRV)
 
 
+def autodp() -> Contender:
+    return Contender("autodp", (), AUTODP, AUTODP)
+
+
+def allocation(interval: float) -> Contender:
+    return Contender("allocation", (interval,), f"{ALLOCATION}, {interval:g}", ALLOCATION)
+
+
+def riskcal() -> Contender:
+    return Contender("riskcal", (1e-4,), "riskcal", "riskcal")
+
+
 def ours(method: str, direction: str = "remove") -> Contender:
     return Contender("symdp", (method, direction), f"`{method}`", method)
 
@@ -76,7 +98,8 @@ def peers() -> list[Contender]:
     found = [dots(interval) for interval in DOT_INTERVALS]
     for interval in BUCKET_INTERVALS:
         found += [buckets(interval), optimistic(interval)]
-    return [*found, rdp(), *(prv(error) for error in EPS_ERRORS)]
+    found += [rdp(), autodp(), *(prv(error) for error in EPS_ERRORS)]
+    return found + [allocation(interval) for interval in ALLOCATION_INTERVALS]
 
 
 def methods() -> list[Contender]:
@@ -86,4 +109,13 @@ def methods() -> list[Contender]:
 
 def defaults() -> list[Contender]:
     """One setting of each program: its default, or where it has none that of its documentation."""
-    return [ours("contour"), ours("fourier"), dots(1e-4), buckets(1e-4), rdp(), prv(0.1)]
+    return [
+        ours("contour"),
+        ours("fourier"),
+        dots(1e-4),
+        buckets(1e-4),
+        rdp(),
+        autodp(),
+        prv(0.1),
+        allocation(1e-4),
+    ]

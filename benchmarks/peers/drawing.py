@@ -25,6 +25,8 @@ STYLES = {
     "Google PLD, buckets rounded down": ("v", "#d98b9f", 7, True),
     "Google RDP": ("X", "#6b4c2a", 8, False),
     "prv-accountant": ("^", "#7b3fa0", 7, True),
+    "autodp, Rényi": ("P", "#8f7a1f", 8, False),
+    "PLD_accounting": ("<", "#b0436e", 7, True),
 }
 SIZE = (9.2, 6.2)
 SIDES = ((1, 0), (0.7, 0.8), (0.7, -0.8), (-1, 0), (-0.7, 0.8), (-0.7, -0.8), (0, 1), (0, -1))

@@ -47,6 +47,8 @@ def taking_part() -> list[Contender]:
         contenders.buckets(1e-4),
         contenders.dots(1e-4),
         contenders.rdp(),
+        contenders.autodp(),
+        contenders.allocation(1e-4),
         contenders.prv(0.1),
         contenders.prv(0.01),
     ]

@@ -28,7 +28,8 @@ class Job:
     count, epsilon
         The number of steps, and ε.
     scheme
-        "poisson", or "substitution": the same batches, one record's value changed.
+        "poisson"; "substitution": the same batches, one record's value changed; or "allocation":
+        one step of 1/rate, drawn at random.
     delta_error
         What a program that takes an absolute accuracy of δ is asked for.
     """
@@ -59,7 +60,7 @@ class Job:
         """The parameters in one line."""
         letter = {"gaussian": "σ", "laplace": "b", "logistic": "s"}[self.noise]
         sampled = "" if self.rate == "1" else f"q = {self.rate}, "
-        relation = "substitution, " if self.scheme != "poisson" else ""
+        relation = "" if self.scheme == "poisson" else f"{self.scheme}, "
         name = self.noise if self.noise == "logistic" else self.noise.capitalize()
         return (
             f"{relation}{name} noise, {sampled}{letter} = {self.scale}, "
@@ -81,6 +82,8 @@ class Job:
             noise = symdp.load(EXAMPLE)(s=self.scale)
         if self.rate == "1":
             return noise
+        if self.scheme == "allocation":
+            return noise.subsample("random_allocation", steps=round(1.0 / self.q))
         noise = noise.under("substitution") if self.scheme == "substitution" else noise
         return noise.subsample("poisson", self.rate)
 
@@ -148,6 +151,11 @@ JOBS = (
         "laplace", "Sampled Laplace noise",
         "The loss is bounded and has atoms at both ends.",
         "laplace", "1", "0.01", 1000, 1.0,
+    ),
+    Job(
+        "allocation", "One step of a hundred, drawn at random",
+        "Random allocation: each record takes part in one step of an epoch of 100.",
+        "gaussian", "1", "1/100", 1, 0.858, "allocation",
     ),
     Job(
         "written", "A density that no program has built in",

@@ -37,6 +37,12 @@ def _within(folder: Path) -> Iterator[None]:
         sys.path.remove(str(folder))
 
 
+NO_SCHEME = {
+    "substitution": "no substitution of a sampled record",
+    "allocation": "no random allocation",
+}
+
+
 class Program(Protocol):
     """What the worker asks of a program."""
 
@@ -108,6 +114,8 @@ class GooglePld:
         }
 
     def step(self, job: Job) -> Any:
+        if job.scheme == "allocation":
+            raise NotCoveredError("no random allocation")
         if job.noise == "gaussian":
             options = dict(self._options)
             if job.scheme != "poisson":
@@ -141,7 +149,7 @@ class GoogleRdp:
 
     def step(self, job: Job) -> Any:
         if job.scheme != "poisson":
-            raise NotCoveredError("no substitution of a sampled record")
+            raise NotCoveredError(NO_SCHEME[job.scheme])
         noise = {"gaussian": "GaussianDpEvent", "laplace": "LaplaceDpEvent"}.get(job.noise)
         if noise is None:
             raise NotCoveredError("no such mechanism")
@@ -175,7 +183,7 @@ class PrvAccountant:
 
     def step(self, job: Job) -> Any:
         if job.scheme != "poisson":
-            raise NotCoveredError("no substitution of a sampled record")
+            raise NotCoveredError(NO_SCHEME[job.scheme])
         if job.noise == "gaussian":
             loss = self._prv.PoissonSubsampledGaussianMechanism(
                 sampling_probability=job.q, noise_multiplier=job.sigma
@@ -218,12 +226,107 @@ class PrvAccountant:
         return Answer(_checked([losses.compute_delta_estimate(e) for e in epsilons]), "estimate")
 
 
+class Autodp:
+    """autodp's Rényi accountant; its characteristic functions ask SciPy for what 1.14 removed."""
+
+    def __init__(self) -> None:
+        self._mechanisms = import_module("autodp.mechanism_zoo")
+        self._rules = import_module("autodp.transformer_zoo")
+
+    def step(self, job: Job) -> Any:
+        if job.scheme != "poisson":
+            raise NotCoveredError(NO_SCHEME[job.scheme])
+        if job.noise == "gaussian":
+            step = self._mechanisms.GaussianMechanism(sigma=job.sigma)
+        elif job.noise == "laplace":
+            step = self._mechanisms.LaplaceMechanism(b=job.sigma)
+        else:
+            raise NotCoveredError("no such mechanism")
+        if job.q == 1.0:
+            return step
+        # Its tight bound is known to it for Gaussian noise alone.
+        tight = job.noise == "gaussian"
+        return self._rules.AmplificationBySampling()(step, job.q, improved_bound_flag=tight)
+
+    def composed(self, step: Any, count: int) -> Any:
+        return self._rules.Composition()([step], [count])
+
+    def delta(self, composed: Any, epsilon: float) -> Answer:
+        return Answer(float(composed.approx_delta(epsilon)), "upper")
+
+    def epsilon(self, composed: Any, delta: float) -> Answer:
+        return Answer(float(composed.get_approxDP(delta)), "upper")
+
+    def curve(self, composed: Any, epsilons: Sequence[float]) -> Answer:
+        return Answer(_checked([composed.approx_delta(e) for e in epsilons]), "upper")
+
+
+class PldAccounting:
+    """PLD_accounting: random allocation, and Google's distributions sampled by rules of its own."""
+
+    def __init__(self, interval: float) -> None:
+        self._own = import_module("PLD_accounting")
+        self._pld = import_module("dp_accounting.pld.privacy_loss_distribution")
+        self._interval = interval
+
+    def step(self, job: Job) -> Any:
+        if job.scheme == "allocation":
+            if job.noise != "gaussian":
+                raise NotCoveredError("only Gaussian noise has a call of its own")
+            return self._own.gaussian_allocation_pld(
+                params=self._own.PrivacyParams(
+                    sigma=job.sigma, num_steps=round(1.0 / job.q), epsilon=job.epsilon
+                ),
+                config=self._own.AllocationSchemeConfig(loss_discretization=self._interval),
+            )
+        known = {
+            "gaussian": self._pld.from_gaussian_mechanism,
+            "laplace": self._pld.from_laplace_mechanism,
+        }
+        if job.scheme != "poisson":
+            raise NotCoveredError(NO_SCHEME[job.scheme])
+        if job.noise not in known:
+            raise NotCoveredError("no such mechanism; it would want the loss on a grid by hand")
+        if job.q == 1.0:
+            raise NotCoveredError("nothing is sampled: this is Google's own distribution")
+        plain = known[job.noise](job.sigma, value_discretization_interval=self._interval)
+        return self._own.subsample_pld(pld=plain, sampling_probability=job.q)
+
+    def composed(self, step: Any, count: int) -> Any:
+        return step if count == 1 else step.self_compose(count)
+
+    def delta(self, composed: Any, epsilon: float) -> Answer:
+        return Answer(float(composed.get_delta_for_epsilon(epsilon)), "upper")
+
+    def epsilon(self, composed: Any, delta: float) -> Answer:
+        return Answer(float(composed.get_epsilon_for_delta(delta)), "upper")
+
+    def curve(self, composed: Any, epsilons: Sequence[float]) -> Answer:
+        return Answer(_checked(composed.get_delta_for_epsilon(list(epsilons))), "upper")
+
+
+class Riskcal(GooglePld):
+    """riskcal, which reads an attack's best advantage, δ(0), off Google's distributions."""
+
+    def __init__(self, interval: float) -> None:
+        super().__init__(interval, "dots")
+        self._analysis = import_module("riskcal.analysis")
+
+    def delta(self, composed: Any, epsilon: float) -> Answer:
+        if epsilon != 0.0:
+            raise NotCoveredError("trade-off curves and advantages alone")
+        return Answer(float(self._analysis.get_advantage_from_pld(composed)), "upper")
+
+
 PROGRAMS: dict[str, type[Any]] = {
     "symdp": Symdp,
     "symdp grid": SymdpGrid,
     "google": GooglePld,
     "google rdp": GoogleRdp,
     "prv": PrvAccountant,
+    "autodp": Autodp,
+    "allocation": PldAccounting,
+    "riskcal": Riskcal,
 }
 
 

@@ -19,7 +19,9 @@ from benchmarks.peers.runner import LIMIT
 from benchmarks.peers.verdict import words
 from benchmarks.peers.worker import MEMORY, MOST_CALLS
 
-PACKAGES = ("dp-accounting", "prv-accountant", "numpy", "scipy")
+PACKAGES = (
+    "dp-accounting", "prv-accountant", "autodp", "PLD_accounting", "riskcal", "numpy", "scipy",
+)  # fmt: skip
 LIMITS = (1e-2, 1e-4, 1e-8)
 
 HEAD = """# symdp beside its peers
@@ -28,9 +30,10 @@ HEAD = """# symdp beside its peers
 side](benchmarks-intervals.md) and [job by job](benchmarks-jobs.md), and writes them, in one run:
 {versions}; Python {python}, {cores} cores ({processor}). Times are CPU time of one thread.
 
-The peers are, as far as they are installed, Google's `dp-accounting`, its privacy loss
-distributions by either of its discretisations and its Rényi accountant, and Microsoft's
-`prv-accountant`. Not measured are `PLD_accounting`, `riskcal` and `autodp`.
+The peers are Google's `dp-accounting`, its privacy loss distributions by either of its
+discretisations and its Rényi accountant, Microsoft's `prv-accountant`, `autodp` by its Rényi
+accountant (its characteristic functions ask SciPy for what 1.14 removed), `PLD_accounting`, and
+for an attack's advantage `riskcal`. Where one of them is not installed nothing is written.
 symdp takes part with each of its methods. What a program answers is compared
 with an enclosure of the true δ or ε by `certify`, proved with floating point included, to 16
 digits.
@@ -52,7 +55,12 @@ digits.
 
 
 def pages(
-    races: Sequence[Race], many: str, measured: list[Measured], sides: list[Side], seconds: float
+    races: Sequence[Race],
+    many: str,
+    attack: str,
+    measured: list[Measured],
+    sides: list[Side],
+    seconds: float,
 ) -> dict[str, str]:
     """Return the names of the pages, each with its text."""
     summary = "\n".join(
@@ -94,6 +102,10 @@ def pages(
             "### Over the number of steps\n",
             "The same mechanism at the ε where δ is about 1e-5.\n",
             many,
+            "### An attack's best advantage\n",
+            "δ at ε = 0, of both directions: what `riskcal` answers, from Google's distribution at "
+            "1e-4.\n",
+            attack,
             f"The whole run took {seconds / 60.0:.0f} minutes.\n",
         )
     )

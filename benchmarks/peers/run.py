@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from benchmarks.peers import accuracy, contenders, drawing, intervals, ratios, report
+from benchmarks.peers import accuracy, contenders, drawing, intervals, ratios, report, risk
 from benchmarks.peers.jobs import JOBS, Job
 from benchmarks.peers.runner import Runner
 
@@ -15,11 +17,36 @@ JUDGED = 120.0  # seconds for one proof
 ROOT = Path(__file__).resolve().parents[2]
 
 
+class Parts:
+    """The parts of a run, kept in a folder where there is one, with the seconds that they took."""
+
+    def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
+        self._folder, self._say, self.seconds = folder, say, 0.0
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return a part, measured if it is not kept."""
+        path = None if self._folder is None else self._folder / f"{name}.pickle"
+        if path is not None and path.exists():
+            found, seconds = pickle.loads(path.read_bytes())
+        else:
+            start = time.perf_counter()
+            found = work()
+            seconds = time.perf_counter() - start
+            if path is not None:
+                path.write_bytes(pickle.dumps((found, seconds)))
+            self._say(name)
+        self.seconds += seconds
+        return found
+
+
 def main() -> None:
     """Measure, draw and write; with --jobs measure those alone, and print what was found."""
     arguments = argparse.ArgumentParser(prog="benchmarks.peers", description=__doc__)
     arguments.add_argument("--docs", type=Path, default=ROOT / "docs", help="where to write")
     arguments.add_argument("--jobs", default="", help="names of jobs: only these, and no page")
+    arguments.add_argument("--keep", type=Path, help="keep each part here: a run may be resumed")
     chosen = arguments.parse_args()
     wanted = set(filter(None, chosen.jobs.split(",")))
     if not wanted and (lacking := contenders.missing()):
@@ -37,17 +64,19 @@ def main() -> None:
             for job in (j for j in JOBS if j.name in wanted):
                 print(accuracy.section(_measured(runner, judge, job, figures, say)))
             return
-        races = ratios.measure(runner, judge)
-        say("ratios")
-        many = ratios.many_steps(runner, judge)
-        say("many steps")
-        sides = []
-        for job in intervals.jobs():
-            sides.append(intervals.measure(runner, judge, job))
-            say(f"intervals: {job.setting}")
-        measured = [_measured(runner, judge, job, figures, say) for job in JOBS]
-    seconds = time.perf_counter() - start
-    for name, text in report.pages(races, many, measured, sides, seconds).items():
+        parts = Parts(chosen.keep, say)
+        races = parts.get("ratios", lambda: ratios.measure(runner, judge))
+        many = parts.get("many-steps", lambda: ratios.many_steps(runner, judge))
+        attack = parts.get("advantage", lambda: risk.measure(runner, judge))
+        sides = [
+            parts.get(f"intervals-{job.name}", lambda j=job: intervals.measure(runner, judge, j))
+            for job in intervals.jobs()
+        ]
+        measured = [
+            parts.get(job.name, lambda j=job: _measured(runner, judge, j, figures, say))
+            for job in JOBS
+        ]
+    for name, text in report.pages(races, many, attack, measured, sides, parts.seconds).items():
         (chosen.docs / f"{name}.md").write_text(text)
     say("the pages are written")
 

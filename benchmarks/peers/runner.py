@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import TracebackType
 
 from benchmarks.peers.answers import Contender, Outcome, Question
@@ -15,6 +16,7 @@ from benchmarks.peers.jobs import Job
 from benchmarks.peers.worker import Request, TruthRequest, serve
 
 LIMIT = 30.0  # seconds for one call
+LOOK, WAIT = 0.5, 600.0  # seconds between looks at the worker; how long others may hold it up
 BUDGET = 1.0  # seconds for the calls of one median
 DIGITS = 16
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -79,8 +81,14 @@ class Runner:
         """Return the worker's messages; the clock starts anew with each of them."""
         self._pipe.send(request)
         messages: list[tuple[str, object]] = []
-        end = time.monotonic() + self.limit
-        while self._pipe.poll(max(end - time.monotonic(), 0.0)):
+        begin, end = self._used(), time.monotonic() + self.limit
+        while True:
+            if not self._pipe.poll(min(self.limit, LOOK)):
+                # On a machine that others use, what counts is what the process has computed.
+                late = time.monotonic() >= end
+                if late and (self._used() - begin >= self.limit or time.monotonic() >= end + WAIT):
+                    break
+                continue
             try:
                 message = self._pipe.recv()
             except EOFError:
@@ -89,9 +97,17 @@ class Runner:
             if message[0] == "done":
                 return messages
             messages.append(message)
-            end = time.monotonic() + self.limit
+            begin, end = self._used(), time.monotonic() + self.limit
         self._restart()
         return [*messages, ("time", f"over {self.limit:g} s")]
+
+    def _used(self) -> float:
+        """Return the CPU seconds of the worker, or the time where no file tells them."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return time.monotonic()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _start(self) -> None:
         self._pipe, other = self._context.Pipe()
