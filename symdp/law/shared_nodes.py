@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Window = tuple[int, int]
 # Windows of tilts reach 2^level − 1 beyond −1 and 0; the first one serves both directions.
-_WINDOWS: list[Window] = [(2, 2), *(w for k in range(3, 11) for w in ((0, k), (k, 0)))]
+_WINDOWS: list[Window] = [(3, 3), *(w for k in range(4, 11) for w in ((0, k), (k, 0)))]
 _MOST_TABLES = 24  # that are kept
 _FIRST_FREQUENCY = 0.25  # nats⁻¹
 _GROWTH = 2.0  # of the frequency, from one band to the next
