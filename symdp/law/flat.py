@@ -44,10 +44,17 @@ def _mass(piece: Piece, k: sp.Symbol) -> arb:
     def mass(place: Any, analytic: bool = False) -> Any:
         return log_p(place, analytic=analytic).exp()
 
-    ends = (piece.lower, piece.upper)
-    return enclose_sum(
-        mass, *(None if end.is_infinite else constant_ball(end, _BITS).real for end in ends)
+    lower, upper = (
+        None if end.is_infinite else constant_ball(end, _BITS).real
+        for end in (piece.lower, piece.upper)
     )
+    rate = sp.diff(piece.log_p, k)
+    if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
+        ratio = constant_ball(-rate if upper is not None else rate, _BITS).real.exp()
+        if ratio < 1:
+            first: arb = mass(lower if upper is None else upper)
+            return first / (1 - ratio)
+    return enclose_sum(mass, lower, upper)
 
 
 def with_atoms(step: Step, masses: Mapping[Piece, arb]) -> Step:

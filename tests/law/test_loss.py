@@ -10,9 +10,11 @@ from catalogue import ALL
 
 from symdp import mechanisms
 from symdp.balls.enclosure import cgf_ball
+from symdp.derive import pieces
 from symdp.errors import AccuracyError
 from symdp.law.compile import loss_law
 from symdp.law.elementary import exponential_remainder, oscillation_sum
+from symdp.law.flat import flat_masses
 from symdp.law.nufft import uniform_sum
 from symdp.law.outline import Outline
 from symdp.law.panels import ORDER, build_rule
@@ -70,6 +72,20 @@ def test_cgf_at_zero_leaves_out_what_is_infinite():
     law = SumLaw([(loss_law(lost, "remove"), 3)])
     assert law.cgf(0.0) == pytest.approx(3 * math.log(0.999), rel=1e-14)
     assert law.cgf(0.0) == pytest.approx(law.cgf(1e-13), abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["2/5", "7/2"])
+def test_a_geometric_tail_has_the_mass_of_its_terms(scale):
+    pair = mechanisms.discrete_laplace(b=scale).pair()
+    masses = flat_masses(pieces(pair), pair.variable)
+    assert len(masses) == 2
+    for piece, mass in masses.items():
+        log_p = sp.lambdify(pair.variable, piece.log_p, "mpmath")
+        end, sign = (piece.upper, -1) if piece.lower.is_infinite else (piece.lower, 1)
+        with mpmath.workdps(40):
+            terms = mpmath.fsum(mpmath.exp(log_p(int(end) + sign * j)) for j in range(400))
+        assert float(mass.mid()) == pytest.approx(float(terms), rel=1e-15)
+        assert float(mass.rad()) < 1e-30
 
 
 def test_derivatives_agree_with_differences_of_the_cgf(named):
