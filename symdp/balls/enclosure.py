@@ -10,10 +10,10 @@ from flint import acb, arb, ctx
 
 from symdp.arguments import instance
 from symdp.balls.cuts import cut_tails
-from symdp.balls.terms import EVALUATIONS, Deadline, integral
+from symdp.balls.terms import EVALUATIONS, Deadline, halves, integral, partial_sum
 from symdp.derive import pieces, points
 from symdp.emit import compile_arb
-from symdp.emit.enclose import between, enclose_sum
+from symdp.emit.enclose import between
 from symdp.model.pair import Pair
 
 if TYPE_CHECKING:
@@ -110,30 +110,12 @@ def enclose_exponential(
     if total.is_finite() or x.is_integer or (lower.is_infinite and upper.is_infinite):
         return total
     # A factor such as e^{−1/x} has no value on a ball around its end: put that end at infinity.
-    parts = [
-        _enclose(g, s, low, high, tolerance, angle, deadline)
-        for g, s, low, high, angle in _with_ends_at_infinity(exponent, turn, x, lower, upper)
-    ]
-    return sum(parts[1:], parts[0])
-
-
-def _with_ends_at_infinity(
-    exponent: sp.Expr, turn: sp.Expr | None, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
-) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr, sp.Expr | None]]:
-    """Return exponents, variables, ends and angles of two parts, after x = end ± e^{−s}."""
-    length = upper - lower if lower.is_finite and upper.is_finite else sp.Integer(2)
-    s = sp.Dummy("s", real=True)
-    parts: list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr, sp.Expr | None]] = []
-    for end, inward in ((lower, 1), (upper, -1)):
-        if end.is_finite:
-            place = end + inward * sp.exp(-s)
-            angle = None if turn is None else turn.subs(x, place)
-            parts.append((exponent.subs(x, place) - s, s, -sp.log(length / 2), sp.oo, angle))
-        elif inward == 1:
-            parts.append((exponent, x, lower, upper - 1, turn))
-        else:
-            parts.append((exponent, x, lower + 1, upper, turn))
-    return parts
+    total = arb(0)
+    for place, v, low, high in halves(x, lower, upper):
+        moved = exponent if v is x else exponent.subs(x, place) - v
+        angle = None if turn is None else turn.subs(x, place)
+        total += _enclose(moved, v, low, high, tolerance, angle, deadline)
+    return total
 
 
 def _enclose(
@@ -194,12 +176,10 @@ def _sum(
     """Enclose the sum of e^{g(k) + iθ(k)} over the integers between two."""
 
     def height(k: Any, analytic: bool = False) -> Any:
-        if deadline is not None:
-            deadline.check()
         return size(k, analytic=analytic).exp()
 
     if angle is None:
-        return acb(enclose_sum(height, left, right))
+        return acb(partial_sum(height, left, right, deadline))
     turn = angle
 
     def real(k: Any, analytic: bool = False) -> Any:
@@ -208,4 +188,5 @@ def _sum(
     def imaginary(k: Any, analytic: bool = False) -> Any:
         return height(k, analytic) * turn(k, analytic=analytic).sin()
 
-    return acb(enclose_sum(real, left, right), enclose_sum(imaginary, left, right))
+    parts = (partial_sum(part, left, right, deadline) for part in (real, imaginary))
+    return acb(*parts)

@@ -16,7 +16,7 @@ from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_by_parts
 from symdp.derive.breakpoints import smooth_stretches
-from symdp.emit.arb import ArbFunction, compile_arb
+from symdp.emit.arb import compile_arb
 from symdp.emit.arb_operations import UNKNOWN
 from symdp.emit.enclose import between, enclose_sum
 from symdp.emit.exact import end_ball, real_ball
@@ -133,7 +133,7 @@ def _stretch_mass(
             tails += mass
     spread = between(-tails, tails)
     if x.is_integer:
-        return _partial_sum(inside, finite[0].floor(), finite[1].ceil(), deadline) + spread
+        return partial_sum(inside, finite[0].floor(), finite[1].ceil(), deadline) + spread
 
     result = integral(inside, finite[0], finite[1], tolerance, EVALUATIONS, deadline)
     return result.real + spread
@@ -187,23 +187,36 @@ def ends_at_infinity(
     density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
 ) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]]:
     """Return what each half is after x = end ± e^{−s}: no value is wanted at the end then."""
+    return [
+        (density, x, low, high)
+        if v is x
+        else (sp.powsimp(density.subs(x, place) * sp.exp(-v)), v, low, high)
+        for place, v, low, high in halves(x, lower, upper)
+    ]
+
+
+def halves(
+    x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]]:
+    """Return x in each half with its variable and ends: end ± e^{−s} beside a finite end.
+
+    >>> halves(sp.Symbol("x"), sp.S.Zero, sp.oo)
+    [(exp(-_s), _s, 0, oo), (x, x, 1, oo)]
+    """
     length = upper - lower if lower.is_finite and upper.is_finite else sp.Integer(2)
     s = sp.Dummy("s", real=True)
-    parts: list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]] = []
-    for end, inward in ((lower, 1), (upper, -1)):
-        if end.is_finite:
-            half = density.subs(x, end + inward * sp.exp(-s)) * sp.exp(-s)
-            parts.append((sp.powsimp(half), s, -sp.log(length / 2), sp.oo))
-        elif inward == 1:
-            parts.append((density, x, lower, upper - 1))
-        else:
-            parts.append((density, x, lower + 1, upper))
-    return parts
+    near = -sp.log(length / 2), sp.oo
+    first = (lower + sp.exp(-s), s, *near) if lower.is_finite else (x, x, lower, upper - 1)
+    second = (upper - sp.exp(-s), s, *near) if upper.is_finite else (x, x, lower + 1, upper)
+    return [first, second]
 
 
-def _partial_sum(term: ArbFunction, lower: arb, upper: arb, deadline: Deadline) -> arb:
+def partial_sum(term: Callable[..., Any], lower: arb, upper: arb, deadline: Deadline | None) -> arb:
+    """Enclose a sum over the integers between two; AccuracyError when the time is over."""
+
     def checked(k: Any, analytic: bool = False) -> Any:
-        deadline.check()
+        if deadline is not None:
+            deadline.check()
         return term(k, analytic=analytic)
 
     return enclose_sum(checked, lower, upper)
