@@ -24,6 +24,7 @@ from symdp.certify.estimate import exponent
 from symdp.certify.step import TiltedStep
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
+from symdp.law.elementary import log_payoff
 
 Steps = Sequence[tuple[TiltedStep, int]]
 
@@ -59,12 +60,17 @@ class Anchor:
         return period - math.log1p(-math.exp(-max(distance * period, 0.7))) / distance
 
 
+def log_largest_payoff(s: arb) -> arb:
+    """Return log of max_v e^{−sv}(1 − e^{−v})⁺ = s^s/(1 + s)^{1+s}, s > 0."""
+    return s * s.log() - (1 + s) * (1 + s).log()
+
+
 def anchor(steps: Steps, tilt: sp.Rational) -> Anchor:
     """Return the proved anchor at a tilt s ≥ −1 in the domain of K."""
     s = real_ball(tilt)
     total = sum((n * step.parts.cgf(tilt) for step, n in steps), arb(0))
     if tilt > 0:
-        total += s * s.log() - (1 + s) * (1 + s).log()
+        total += log_largest_payoff(s)
     return Anchor(tilt, arb(total.upper()))
 
 
@@ -145,7 +151,7 @@ def cheapest_tilt(profile: Sequence[Height], saddle: float, log_goal: float) -> 
     """Return the tilt at which the shortest period will do: neither side needs a longer one."""
 
     def period(tilt: float, others: Iterable[Height]) -> float:
-        sizes = [(log_value + _log_most(s), s) for s, log_value in others]
+        sizes = [(log_value + float(log_payoff(s)), s) for s, log_value in others]
         return min(
             (max(size - log_goal, 0.0) / abs(s - tilt) for size, s in sizes), default=math.inf
         )
@@ -157,11 +163,6 @@ def cheapest_tilt(profile: Sequence[Height], saddle: float, log_goal: float) -> 
             above = (h for h in profile if h.tilt > tilt)
             best = min(best, (max(period(tilt, below), period(tilt, above)), tilt))
     return best[1]
-
-
-def _log_most(s: float) -> float:
-    """Return log s^s/(1 + s)^{1 + s}."""
-    return s * math.log(s) - (1 + s) * math.log1p(s) if s > 0 else 0.0
 
 
 def _best(

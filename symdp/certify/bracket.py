@@ -38,7 +38,8 @@ from typing import TYPE_CHECKING
 
 from flint import arb, arb_poly, ctx
 
-from symdp.certify.mesh import Aim, Composed, compose_on_mesh, finest_spacing, largest_weight
+from symdp.certify.alias import log_largest_payoff
+from symdp.certify.mesh import Aim, Composed, compose_on_mesh, finest_spacing
 from symdp.certify.single import excess
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _bracket(found: Composed, epsilon: arb, aim: Aim) -> tuple[arb, float]:
     """Return the ball from the lower to the upper end, and what was left out relative to δ."""
     tilt, slack = arb(aim.tilt), found.slack
     law = _Sum(found, tilt, tilt * (aim.count * arb(aim.centre)))
-    left_out = found.lacking * law.tilted(epsilon) * largest_weight(tilt) + found.missed
+    left_out = found.lacking * law.tilted(epsilon) * log_largest_payoff(tilt).exp() + found.missed
     above = law.excess(epsilon - slack) + left_out
     below = law.excess(epsilon + slack) - law.distance(epsilon)
     share = float((left_out / above).upper()) if above > 0 else 0.0

@@ -31,7 +31,7 @@ from symdp.certify.polynomials import (
     trimmed,
 )
 from symdp.errors import AccuracyError
-from symdp.law.elementary import log_sum
+from symdp.law.elementary import log_payoff, log_sum
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -182,11 +182,6 @@ class _Kept:
     below: arb
 
 
-def largest_weight(tilt: arb) -> arb:
-    """Return max_v e^{−tv}(1 − e^{−v})⁺ = t^t/(1 + t)^{1+t}."""
-    return (tilt * tilt.log() - (1 + tilt) * (1 + tilt).log()).exp()
-
-
 def _windows(found: Sequence[tuple[Outcomes, int]], aim: Aim) -> tuple[list[_Kept], arb, float]:
     """Return what counts of each step, and a bound of the mass of P of what is left out above.
 
@@ -194,7 +189,7 @@ def _windows(found: Sequence[tuple[Outcomes, int]], aim: Aim) -> tuple[list[_Kep
     M in all, with the largest weight ω.
     """
     steps = []
-    surplus = float(largest_weight(arb(aim.tilt)).log()) - aim.log_size
+    surplus = float(log_payoff(aim.tilt)) - aim.log_size
     for outcomes, n in found:
         items = [_Item.of(atom, aim) for atom in outcomes.atoms]
         items += [_Item.of(panel, aim) for panel in outcomes.panels]
