@@ -45,7 +45,7 @@ docs: $(VENV)/.docs
 	$(VENV)/bin/python -m sphinx -W --keep-going -b html docs out/docs
 	@echo "documentation: out/docs/index.html"
 
-figures: $(VENV)/.plot
+figures: $(VENV)/.figures
 	$(VENV)/bin/python benchmarks/reproduction
 
 bench: $(BENCH)/.installed
@@ -72,10 +72,15 @@ $(VENV)/.plot: pyproject.toml | $(VENV)/bin/python
 	@$(VENV)/bin/python $(PIP) install --editable '.[plot]'
 	@touch $@
 
+$(VENV)/.figures: pyproject.toml | $(VENV)/bin/python
+	@echo "installing symdp, Matplotlib and scikit-learn into $(VENV); it may take a minute"
+	@$(VENV)/bin/python $(PIP) install --editable '.[plot,examples]'
+	@touch $@ $(VENV)/.plot
+
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo "installing symdp and its development tools into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
-	@touch $@ $(VENV)/.plot
+	@touch $@ $(VENV)/.plot $(VENV)/.figures
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	@echo "installing symdp and what builds its documentation into $(VENV); it may take a minute"

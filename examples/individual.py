@@ -102,7 +102,7 @@ def move(model, sums, size, rate, random, noise):
 
 
 def sampled_run(kind, name):
-    """Train with Poisson sampling; return the model's accuracy, every example's ε, and labels."""
+    """Train with Poisson sampling; return the model's accuracy, an accountant, ε's, and labels."""
     random = np.random.default_rng(1)
     train, test = load(name)
     x, y = train
@@ -118,9 +118,10 @@ def sampled_run(kind, name):
             scale = drawn * np.minimum(1.0, CLIP / np.maximum(norms, 1e-12))
             move(model, summed(scale), RATE * len(y), 2.0, random, MULTIPLIER * CLIP)
         run.commit()
-        found = run.accountant("remove").epsilon(DELTA)
+        records = run.accountant("remove")
+    found = records.epsilon(DELTA)
     worst = from_counts([MULTIPLIER], [[STEPS]], RATE, "remove").epsilon(DELTA).epsilon[0]
-    return accuracy(model, test), found, worst, y
+    return accuracy(model, test), records, found, worst, y
 
 
 def filtered_run(steps, budget, noise=12.0, last="scale", individual=True):
@@ -150,7 +151,7 @@ def main():
     OUT.mkdir(exist_ok=True)
     shown = []
     for kind, name in ((Logistic, "digits"), (Logistic, "breast cancer"), (Network, "digits")):
-        score, found, worst, labels = sampled_run(kind, name.split()[0])
+        score, _, found, worst, labels = sampled_run(kind, name.split()[0])
         spread = found.quantiles((0.05, 0.5, 0.95, 1.0))
         text = ", ".join(f"{share:.0%} {value:.3f}" for share, value in spread.items())
         print(f"{kind.__name__}, {name}: test accuracy {score:.3f}, worst case ε = {worst:.3f}")

@@ -47,6 +47,6 @@ def test_tables_and_figures_are_there():
         picture = (PAGE.parent / "figures" / name).read_text()
         assert picture.lstrip().startswith("<?xml")
         assert "nan" not in picture.lower().split("<metadata>")[0]
-    assert len(re.findall(r"!\[", text)) == 18
+    assert len(re.findall(r"!\[", text)) == 24
     for paper in ("FA", "SPA", "EA", "PRV", "IND"):
         assert f"| {paper} | " in text

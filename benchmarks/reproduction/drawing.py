@@ -39,7 +39,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. Logarithmic y axes leave out what is not positive."""
+    """One pair of axes, `mark` a vertical line. A logarithmic y axis leaves out what is below 0."""
 
     title: str
     x_label: str
@@ -49,6 +49,7 @@ class Panel:
     log_y: bool = False
     y_range: tuple[float, float] | None = None
     x_ticks: Sequence[float] = ()
+    mark: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ def _draw(panel: Panel, axis) -> None:
         axis.set_yscale("log")
     if panel.y_range:
         axis.set_ylim(*panel.y_range)
+    if panel.mark is not None:
+        axis.axvline(panel.mark, color="black", linewidth=0.8, linestyle="--")
     axis.legend()
 
 

@@ -8,8 +8,37 @@ import numpy as np
 from drawing import Curve, Figure, Panel
 from jobs import DELTA, EPSILON, STEPS, counts, deltas, epsilon, grid, job
 
-from symdp.individual import from_counts
+from symdp.individual import GaussianFilter, from_counts
 from symdp.methods.gaussian import log_gaussian_delta
+
+
+def steps_within(limit: float, method: str) -> int:
+    """The largest number of Gaussian steps, σ = 100, with ε at δ = 1e-5 at most a limit."""
+    low, high = 1, 2048
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = epsilon(job("100", "1", middle), 1e-5, method)
+        low, high = (middle, high) if found <= limit else (low, middle)
+    return low
+
+
+def numbers() -> list[tuple[str, ...]]:
+    """What the paper prints in its text, and what belongs to it: nothing else is "printed"."""
+    renyi, exact = (epsilon(job("100", "1", 420), 1e-5, m) for m in ("renyi", "contour"))
+    rows = [
+        ("ε of 420 steps by the Rényi curve (`renyi`)", "0.8", f"{renyi:.6f}"),
+        ("the same by Gaussian DP (exact: `contour`)", "", f"{exact:.6f}"),
+        ("how much smaller", "roughly 10 percent", f"{1 - exact / renyi:.2%}"),
+        ("steps at that ε by Gaussian DP", "495", str(steps_within(renyi, "contour"))),
+        ("steps at ε = 0.8 exactly, Rényi", "", str(steps_within(0.8, "renyi"))),
+        ("steps at ε = 0.8 exactly, Gaussian DP", "", str(steps_within(0.8, "contour"))),
+    ]
+    for target in (2.75, 0.5, 10.0):  # the paper prints ε, not the budget B that it is
+        budget = GaussianFilter(epsilon=target, delta=1e-5).budget
+        rows.append((f"budget B of ε = {target:g}", "", f"{budget:.8f}"))
+    noise = math.sqrt(50) / GaussianFilter(epsilon=2.75, delta=1e-5).budget
+    rows.append(("σ at which 50 epochs spend ε = 2.75", "≈ 10.61", f"{noise:.4f}"))
+    return rows
 
 
 def figures() -> list[Figure]:
