@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from symdp.law.outline import NEGLIGIBLE, Outline
+from symdp.law.outline import NEGLIGIBLE, Outline, log_row_sums
+from symdp.law.step import Array
 
 _USUAL, _WIDEST = 3, 12  # levels of usual tilts, and of the widest window
 _HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
@@ -40,27 +41,31 @@ def common_window(
     if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
         return None
     mean, size = first / mass, math.sqrt(second / mass)
+    levels = [k for k in range(2, _WIDEST + 1) if edge(k, True) < _INNER * nearest]
+    if not levels:
+        return None
+    tilts = np.asarray([edge(k, side) for k in levels for side in (False, True)])
+    shells = [o.shells(tilts.tolist()) for o in outlines]  # of all levels at once
+    masses = np.logaddexp.reduce([log_row_sums(rows) for rows in shells], axis=0)
+    growth = (masses - tilts * mean).reshape(-1, 2).max(axis=1)
     found, usual = None, math.inf
-    for level in range(2, _WIDEST + 1):
-        tilts = [edge(level, False), edge(level, True)]
-        if not tilts[1] < _INNER * nearest:
+    for k, grown, stretch in zip(
+        levels, growth.tolist(), _stretches(outlines, shells), strict=True
+    ):
+        if not (grown < _HARDLY and stretch <= _FARTHER * usual):
             break
-        rows = np.stack([o.rough_log_masses(tilts) for o in outlines])
-        growth = np.logaddexp.reduce(rows, axis=0) - np.asarray(tilts) * mean
-        stretch = _stretch(outlines, tilts)
-        if not (growth.max() < _HARDLY and stretch <= _FARTHER * usual):
-            break
-        found = level, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
-        usual = stretch if level == _USUAL else usual
+        found = k, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
+        usual = stretch if k == _USUAL else usual
     return found
 
 
-def _stretch(outlines: Sequence[Outline], tilts: Sequence[float]) -> float:
-    """Return how far apart losses are that matter under some tilts, as far as grids tell."""
-    ends = []
-    for outline in outlines:
-        mass = outline.shells(tilts)
-        seen = outline.loss[(mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE).any(axis=0)]
-        seen = seen[np.isfinite(seen)]
-        ends += [float(seen.min()), float(seen.max())] if seen.size else []
-    return max(ends) - min(ends) if ends else math.inf
+def _stretches(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[float]:
+    """Return how far apart losses are that matter, as far as grids tell, at every two tilts."""
+    low, high = math.inf, -math.inf
+    for outline, rows in zip(outlines, shells, strict=True):
+        seen = (rows > rows.max(axis=1, keepdims=True) - NEGLIGIBLE) & np.isfinite(outline.loss)
+        seen = seen[::2] | seen[1::2]
+        low = np.minimum(low, np.where(seen, outline.loss, np.inf).min(axis=1))
+        high = np.maximum(high, np.where(seen, outline.loss, -np.inf).max(axis=1))
+    found: list[float] = np.where(high < low, np.inf, high - low).tolist()
+    return found

@@ -242,16 +242,20 @@ class Outline:
 
     def rough_log_masses(self, tilts: Sequence[float]) -> Array:
         """Return log ∫ P e^{tℓ} for several tilts to within a few units, far peaks left out."""
-        shells = self.shells(tilts)
-        top = shells.max(axis=1, initial=-np.inf)
-        with np.errstate(all="ignore"):
-            total = np.log(np.exp(shells - top[:, None]).sum(axis=1))
-        return np.where(np.isfinite(top), top + total, -np.inf)
+        return log_row_sums(self.shells(tilts))
 
     def log_masses(self, tilts: Sequence[float]) -> Array:
         """Return log ∫ P e^{tℓ} for several tilts to within a few units."""
         self.look(tilts)
         return self.rough_log_masses(tilts)
+
+
+def log_row_sums(rows: Array) -> Array:
+    """Return log Σ e^v of every row."""
+    top = rows.max(axis=1, initial=-np.inf)
+    with np.errstate(all="ignore"):
+        total = np.log(np.exp(rows - top[:, None]).sum(axis=1))
+    return np.where(np.isfinite(top), top + total, -np.inf)
 
 
 def extremes(outline: Outline) -> tuple[float, float]:
