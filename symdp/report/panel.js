@@ -181,8 +181,7 @@ onmessage = (event) => {
 
   function ask() {
     const asked = settings();
-    result.classList.add("stale");
-    plots.classList.add("stale");
+    for (const one of [result, plots, codes]) one.classList.add("stale");
     if (!asked) { waiting = null; return; }
     keep();
     waiting = { id: ++number, ...asked };
@@ -206,7 +205,7 @@ onmessage = (event) => {
     last = draw(asked, answer);
     result.replaceChildren(last);
     result.classList.toggle("stale", Boolean(waiting));
-    if (!answer.first) { curves(asked, answer); plots.classList.remove("stale"); }
+    if (!answer.first) { curves(asked, answer); plots.classList.remove("stale"); codes.classList.remove("stale"); }
   }
 
   function draw(asked, answer) {
@@ -239,7 +238,9 @@ onmessage = (event) => {
     const pin = make("button", { type: "button" }, pinned ? "Unpin" : "Pin this setting");
     pin.addEventListener("click", () => { pinned = pinned ? null : answer; curves(asked, answer); });
     plots.append(make("p", {}, pin, pinned ? " Dashed: the pinned setting." : ""));
-    const shown = current.training ? { ...asked.values } : asked.values;
+    // as it was typed, where the value is a field's own
+    const shown = { ...asked.values };
+    for (const field of fields()) if (read(String(value(field))) === shown[field.name]) shown[field.name] = String(value(field)).trim().replace(",", ".");
     const words = current.command.replace("{n}", asked.n).replace(/\{(\w+)\}/g, (_, name) => String(shown[name]));
     const python = current.python.replace("{n}", asked.n).replace(/\{(\w+)\}/g, (_, name) => `"${shown[name]}"`);
     const [flag, method] = mode === "epsilon" ? ["--delta", "epsilon"] : ["--epsilon", "delta"];
