@@ -22,6 +22,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="benchmarks.days", description=__doc__)
     arguments.add_argument("--docs", type=Path, default=DOCS, help="where to write")
     arguments.add_argument("--page", action="store_true", help="write the page, measure nothing")
+    arguments.add_argument(
+        "--every", type=int, default=1, help="print every so manyth question alone, write nothing"
+    )
     chosen = arguments.parse_args()
     start = time.perf_counter()
     file = chosen.docs / MEASURED
@@ -30,10 +33,14 @@ def main() -> None:
         if lacking := contenders.missing():
             raise SystemExit(f"the page names {' and '.join(lacking)}: install by make bench")
         found = []
-        for row in measure.rows(kept["proofs"]):
+        for row in measure.rows(kept["proofs"], chosen.every):
             found.append(asdict(row))
             print(f"{row.name}: {row.warm} s, {row.cold} s, {row.error} {row.failure}", flush=True)
-            _write(file, kept)  # a run that was ended proves nothing again
+            if chosen.every == 1:
+                _write(file, kept)  # a run that was ended proves nothing again
+        if chosen.every > 1:
+            print(page.summary(found))
+            return
         kept["cores"], kept["load"] = os.cpu_count(), round(max(os.getloadavg()), 1)
         kept["rows"], kept["seconds"] = found, round(time.perf_counter() - start)
         kept["scaling"] = scaling.measured(lambda text: print(text, flush=True))
