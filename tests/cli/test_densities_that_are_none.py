@@ -48,6 +48,7 @@ def asked(path, capsys):
     return code, capsys.readouterr()
 
 
+@pytest.mark.slow_cases("pole")
 @pytest.mark.parametrize("name", NONE)
 def test_what_is_no_density_is_refused_in_one_line(name, tmp_path, capsys):
     density, support, is_normalized, wanted = NONE[name]

@@ -18,13 +18,20 @@ from symdp.questions.tradeoff import trade_off
 needs_node = pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
 
 
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {}
+
+
 @pytest.fixture
-def page(shell: Shell, tmp_path: Path):
+def page(shell: Shell, tmp_path: Path, pages: dict[str, str]):
     def write(words: str) -> str:
-        path = tmp_path / "page.html"
-        ran = shell(f"explore {words} -o {path}")
-        assert ran.code == 0, ran.err
-        return path.read_text("utf-8")
+        if words not in pages:
+            path = tmp_path / "page.html"
+            ran = shell(f"explore {words} -o {path}")
+            assert ran.code == 0, ran.err
+            pages[words] = path.read_text("utf-8")
+        return pages[words]
 
     return write
 
