@@ -31,7 +31,7 @@ def panel_of(job: Job) -> Panel:
         if len(composition.steps) != 1:
             raise InputError(
                 f"{job.composition}: it composes {len(composition.steps)} mechanisms, and a page "
-                "computes with one; explore them one by one"
+                f"computes with one: symdp epsilon --composition {job.composition} answers for all"
             )
         mechanism, count = composition.steps[0]
         command = f"--composition {job.composition}"

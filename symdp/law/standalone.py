@@ -15,7 +15,8 @@ def to_program(derivation: Derivation, language: str) -> str:
 
     It has log_delta, delta, epsilon and curve of n steps, by the contour integral and in double
     precision, accurate to about 1e-12; parameters without value are arguments. What it cannot
-    answer (few steps, values that cancel) it says.
+    answer it says: two to some dozens of steps of continuous noise, very rare sampling, several
+    steps whose losses are single values off any lattice, values that cancel.
 
     Parameters
     ----------
@@ -98,7 +99,8 @@ def _model(derivation: Derivation) -> Model:
     notes = (
         f"Written by symdp {__version__}. You may use this file under the MIT license.",
         "delta is accurate to about 1e-12, relative: the contour integral by the trapezoidal rule,",
-        "the moment generating function by Gauss quadrature. No bound is proved.",
+        "the moment generating function by Gauss quadrature. No bound is proved. Few continuous",
+        "steps but one, very rare sampling, and losses off any lattice may be refused: ask symdp.",
         "Source: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
         "equation (28).",
     )

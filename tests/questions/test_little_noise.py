@@ -18,7 +18,7 @@ from symdp.exact.route import Contour
 from symdp.law.tilts import log_one_minus_exp
 from symdp.questions.complement import Complement
 from symdp.questions.tradeoff import bayes_error, membership_advantage, trade_off
-from symdp.report.card import make_card
+from symdp.report.card import _attack
 
 RATES = (1e-6, 0.5, 0.9)
 # log(1 − δ) is rounded relatively to its size, some hundreds here, and near α = 1 two numbers that
@@ -167,7 +167,7 @@ def test_others_are_their_own_inverse():
 
 def test_every_reader_says_the_same():
     steps = compose(mechanisms.gaussian(sigma="1/20"), 1)
-    attack = make_card(steps, title="little noise")["attack"]
+    attack = _attack(steps)  # of a card
     assert [row["true_positive_rate"] for row in attack["trade_off"]] == [1.0, 1.0, 1.0]
     assert attack["advantage"] == membership_advantage(steps) == 1.0
     assert bayes_error(steps) == pytest.approx(float(normal(mpmath.mpf(-10))), rel=1e-10)
