@@ -165,7 +165,9 @@ onmessage = (event) => {
     if (current.training) {
       values[current.training] = given.batch / given.examples;
       given.n = Math.ceil(given.epochs * given.examples / given.batch);
-      if (given.batch > given.examples) return null;
+      const isLarge = given.batch > given.examples;
+      document.getElementById("field-batch-told").textContent = isLarge ? "a batch has no more examples than there are" : "";
+      if (isLarge) return null;
     }
     return { ask: mode, given: mode === "epsilon" ? given.delta : given.epsilon, n: given.n, values, direction: "both" };
   }
