@@ -15,6 +15,7 @@ _RATIOS = (4096.0, 256.0, 16.0, 4.0, 2.0, 1.25, 1.0625)
 _MOST_TERMS = 400_000
 _MANY_TERMS = 4096  # from which on an integral costs less than a sum
 _FIRST_TERMS = 512  # of an endless sum: they tell its scale
+_WIDE = arb(2) ** -40  # of a sum: next to a pole an integral may be known by far less
 _SINGLE_TERMS = 24  # at each end: more than half a strip of the smooth sum is high
 _MOST_EVALUATIONS = 400_000  # of an integrand
 _MOST_SHELLS = 40_000
@@ -185,7 +186,7 @@ def _partial(term: _Function, first: int, last: int) -> arb:
     if count > _MANY_TERMS:  # those at the ends one by one, next to which kinks may be
         near, far = first + _SINGLE_TERMS, last - _SINGLE_TERMS
         inside = smooth_sum(term, near, far)
-        if inside is not None:
+        if inside is not None and inside.rad() < _WIDE * (1 + abs(inside)):
             return _partial(term, first, near - 1) + inside + _partial(term, far + 1, last)
     if count > _MOST_TERMS:
         raise AccuracyError(

@@ -48,3 +48,13 @@ def test_masses_that_depend_on_parity_stay_on_integers():
         return middle.log_p(k) + np.log(3.0 + np.cos(np.pi * k))
 
     assert with_smooth_tails(replace(whole, log_p=wavy)) == [replace(whole, log_p=wavy)]
+
+
+def test_a_mean_whose_terms_are_no_smooth_sum_next_to_a_pole():
+    """Negative binomial masses have gamma functions of k + 47, with poles left of the first k."""
+    steps = symdp.compose(symdp.mechanisms.negative_binomial(r=47, p="0.963"), 500)
+    answer = steps.epsilon(4.86e-7, direction="add")
+    assert answer.epsilon_lower <= answer.epsilon <= answer.epsilon_upper
+    back = steps.delta(answer.epsilon, direction="add")
+    assert back.lower <= 4.86e-7 * (1 + 1e-9)
+    assert back.upper >= 4.86e-7 * (1 - 1e-9)
