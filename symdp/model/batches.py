@@ -78,7 +78,7 @@ def likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
 
     >>> least, tails = likely_hits(Sampling("poisson", sp.Rational(1, 1000), group=200))
     >>> least, len(tails), float(tails[1])
-    (0, 25, 0.1813511705213643)
+    (0, 25, 0.18135117052136432)
     """
     rate, group = fraction(sampling), sampling.group
     least = 0
