@@ -78,7 +78,7 @@ def likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
 
     >>> least, tails = likely_hits(Sampling("poisson", sp.Rational(1, 1000), group=200))
     >>> least, len(tails), float(tails[1])
-    (0, 25, 0.18135117052136432)
+    (0, 25, 0.1813511705213643)
     """
     rate, group = fraction(sampling), sampling.group
     least = 0
@@ -125,7 +125,7 @@ def _binomial_tail(draws: int, rate: Fraction, least: int) -> Fraction:
         ball = chance.beta_lower(least, draws - least + 1, regularized=1)
         if not ball.is_finite():
             raise InputError(f"the tail of a binomial of {draws} draws cannot be evaluated")
-    return min(Fraction(1), max(middle_of(ball.upper()), Fraction(0)))
+        return min(Fraction(1), max(middle_of(ball.upper()), Fraction(0)))
 
 
 def rounded_up(probability: Fraction, bits: int = _BITS) -> sp.Rational:
