@@ -26,7 +26,6 @@ from symdp.interrupt import generation
 from symdp.law.accurate import Accurate
 from symdp.law.flat import flat_masses, with_atoms
 from symdp.law.formula import law_of_formula
-from symdp.law.integer_tails import with_smooth_tails
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
@@ -93,8 +92,6 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     outcomes = [p for p in derived if p.log_p is not None]
     flat = flat_masses(outcomes, variable) if integer else {}
     smooth = [_smooth_piece(p, variable, integer) for p in outcomes if p not in flat]
-    if integer:
-        smooth = [part for piece in smooth for part in with_smooth_tails(piece)]
     step = with_atoms(Step(name, tuple(smooth)), flat)
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))

@@ -123,22 +123,6 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0
 
     None are returned where all of them vanish.
     """
-    first, _, last = integer_range(piece, tilts, further)
-    if last - first > MAX_INTEGERS:
-        raise AccuracyError(
-            f"the mass function spreads over {last - first:.3g} integers; "
-            f"at most {MAX_INTEGERS} are summed"
-        )
-    return np.arange(first, last + 1.0)
-
-
-def integer_range(
-    piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0
-) -> tuple[float, float, float]:
-    """Return the first and the last of these integers, and one of the largest mass between.
-
-    The last is less than the first where there are none.
-    """
     offsets = np.unique(np.round(np.exp2(np.arange(0, 62, 0.125))))
     low, high = piece.lower, piece.upper
     finite = [e for e in (low, high) if np.isfinite(e)]
@@ -150,26 +134,30 @@ def integer_range(
     )
     grid = grid[(grid >= low) & (grid <= high)]
     for _ in range(3):
-        mass = _shares(piece, grid, tilts)
+        mass = (
+            tilted_log_density(piece, grid, tilts) + np.log(np.maximum(np.gradient(grid), 1.0))
+            if grid.size > 1
+            else tilted_log_density(piece, grid, tilts)
+        )
         peaks = grid[np.unique(mass.argmax(axis=1))]
         more = np.concatenate([np.concatenate([p + offsets, p - offsets]) for p in peaks])
         grid = np.unique(np.concatenate([grid, np.round(more)]))
         grid = grid[(grid >= low) & (grid <= high)]
-    mass = _shares(piece, grid, tilts)
+    mass = tilted_log_density(piece, grid, tilts)
+    if grid.size > 1:
+        mass = mass + np.log(np.maximum(np.gradient(grid), 1.0))
     essential = np.flatnonzero(
         (mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE - further).any(axis=0)
     )
-    peak = float(grid[int(mass.max(axis=0).argmax())])
     if essential.size == 0:
-        return peak, peak, peak - 1.0
-    first, last = max(essential[0] - 1, 0), min(essential[-1] + 1, grid.size - 1)
-    return float(grid[first]), peak, float(grid[last])
-
-
-def _shares(piece: SmoothPiece, grid: Array, tilts: Sequence[float]) -> Array:
-    """Return the log of about the mass around each place of a grid."""
-    mass = tilted_log_density(piece, grid, tilts)
-    return mass + np.log(np.maximum(np.gradient(grid), 1.0)) if grid.size > 1 else mass
+        return np.empty(0)
+    first, last = grid[max(essential[0] - 1, 0)], grid[min(essential[-1] + 1, grid.size - 1)]
+    if last - first > MAX_INTEGERS:
+        raise AccuracyError(
+            f"the mass function spreads over {last - first:.3g} integers; "
+            f"at most {MAX_INTEGERS} are summed"
+        )
+    return np.arange(first, last + 1.0)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import pytest
 import sympy as sp
 from flint import acb, arb, ctx
 
+import symdp
 from symdp.emit.abel_plana import smooth_sum
 from symdp.emit.arb import constant
 from symdp.emit.enclose import enclose_sum
@@ -98,3 +99,12 @@ def test_many_terms_that_are_not_smooth_are_refused():
 
     with pytest.raises(AccuracyError, match="400000 terms"):
         enclose_sum(term, arb(0), arb(10**6))
+
+
+def test_a_sum_next_to_a_pole_is_added_term_by_term():
+    """Negative binomial masses have gamma functions of k + 47, with poles left of the first k."""
+    steps = symdp.compose(symdp.mechanisms.negative_binomial(r=47, p="0.963"), 500)
+    answer = steps.epsilon(4.86e-7, direction="add")
+    back = steps.delta(answer.epsilon, direction="add")
+    assert back.lower <= 4.86e-7 * (1 + 1e-9)
+    assert back.upper >= 4.86e-7 * (1 - 1e-9)
