@@ -16,6 +16,8 @@ Extended = NDArray[np.longdouble]
 RealFunction = Callable[[Array], Array]
 ExtendedFunction = Callable[[Extended], Extended]
 
+_CANCELLED = 2.0**9  # ℓ over log Q: from here on their difference has lost nine bits
+
 
 class Accurate(Protocol):
     """log P and ℓ of a piece beyond double precision."""
@@ -96,7 +98,7 @@ class SmoothPiece:
             log_p=self.log_q,
             log_q=self.log_p,
             loss=_negative(self.loss),
-            accurate=_Reversed(self.accurate),
+            accurate=_Reversed(self.accurate, self.log_q),
             joint=None if self.joint is None else _exchanged(self.joint),
         )
 
@@ -116,12 +118,16 @@ def _exchanged(joint: Callable[[Array], tuple[Array, ...]]) -> Callable[[Array],
 class _Reversed:
     """log Q and −ℓ of a piece beyond double precision."""
 
-    def __init__(self, accurate: Accurate) -> None:
-        self._accurate = accurate
+    def __init__(self, accurate: Accurate, log_q: RealFunction) -> None:
+        self._accurate, self._log_q = accurate, log_q
 
     def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
         log_p, loss = self._accurate(x, -origin)
-        return log_p - loss + origin, -loss
+        log_q = log_p - loss + origin
+        # Where P falls far faster than Q, their logarithms cancel in the difference.
+        lost = np.flatnonzero(np.abs(loss) > _CANCELLED * np.maximum(np.abs(log_q), 1.0))
+        log_q[lost] = self._log_q(x[lost])
+        return log_q, -loss
 
     def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
         log_p, loss = self._accurate.ball(x, **analytic)

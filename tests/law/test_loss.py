@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from catalogue import ALL
+from scipy import optimize
 
 from symdp import mechanisms
 from symdp.balls.enclosure import cgf_ball
@@ -20,6 +21,7 @@ from symdp.law.outline import Outline
 from symdp.law.panels import ORDER, build_rule
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
+from symdp.questions.composition import compose
 
 x = sp.Symbol("x", real=True)
 
@@ -244,3 +246,13 @@ def test_a_small_cgf_is_accurate_relative_to_itself(tilt):
         mean = mpmath.mpf(law.precise_mean.numerator) / law.precise_mean.denominator
         exact = mpmath.mpf(ball.mid().str(34, radius=False)) - tilt * mean
         assert law.tilted(tilt).excess == pytest.approx(float(exact), rel=2e-15)
+
+
+def test_a_law_whose_other_density_falls_doubly_exponentially_keeps_its_mass() -> None:
+    # Logistic against Gumbel: log P is the difference of two numbers of 1e20 far out on the left.
+    x = sp.Symbol("x", real=True)
+    gumbel, logistic = sp.exp(-x - sp.exp(-x)), sp.exp(-x) / (1 + sp.exp(-x)) ** 2
+    one = compose(Mechanism.from_pair(gumbel, logistic, x, (-sp.oo, sp.oo)), 1)
+    odds = optimize.brentq(lambda u: u - 2 * math.log1p(u) - 0.7, 2, 20)  # e^−x at loss 0.7
+    expected = 1 / (1 + odds) - math.exp(0.7 - odds)
+    assert one.delta(0.7, direction="add").upper == pytest.approx(expected, rel=1e-12)
