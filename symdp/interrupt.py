@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
@@ -189,6 +189,37 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         yield
     if outcome.late:
         raise AccuracyError(f"no answer within {seconds:.3g} s")
+
+
+class Deadline:
+    """A number of seconds from now, on the wall or by another clock; None is for ever.
+
+    >>> Deadline(None).is_past, Deadline(0.0).is_past
+    (False, True)
+    """
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = math.inf if seconds is None else seconds
+        self._clock, self._end = clock, clock() + self.seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._end - self._clock())
+
+    @property
+    def is_past(self) -> bool:
+        """Whether the time is up."""
+        return not self.left > 0
+
+    def check(self) -> None:
+        """Raise AccuracyError when the time is up."""
+        if self.is_past:
+            raise AccuracyError(f"no proof came within {self.seconds:.3g} s")
+
+    def within(self, most: float = math.inf) -> AbstractContextManager[None]:
+        """Return `time_limit` for what is left, or for `most` seconds; without an end, for ever."""
+        return time_limit(self.left if math.isinf(self.left) else min(self.left, most))
 
 
 @contextmanager

@@ -15,13 +15,14 @@ from flint import arb, ctx
 
 from symdp.balls.normalizer import enclose_normalizer, is_proved, mass_by_logarithm, with_numbers
 from symdp.balls.numeric_mass import AGREEMENT, two_masses
-from symdp.balls.terms import SECONDS, Deadline, enclose_mass
+from symdp.balls.terms import SECONDS, enclose_mass
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.constants import constant_value
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Deadline, worked
 from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
@@ -164,10 +165,12 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     if found and ends == (-sp.oo, sp.oo):  # the generating function: their sum is e^z
         return constant_ball(rest * sp.exp(found[bessel]), _BITS).real
     with suppress(AccuracyError, InputError):
-        found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS))
+        found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS, worked))
         if found.rad() < TOLERANCE:
             return found
-    return mass_by_logarithm(density, pair.variable, pair.support, _ACCURACY, Deadline(seconds))
+    return mass_by_logarithm(
+        density, pair.variable, pair.support, _ACCURACY, Deadline(seconds, worked)
+    )
 
 
 def _normaliser(density: sp.Expr, x: sp.Symbol) -> arb | None:

@@ -10,10 +10,11 @@ from flint import acb, arb, ctx
 
 from symdp.arguments import instance
 from symdp.balls.cuts import cut_tails
-from symdp.balls.terms import EVALUATIONS, Deadline, halves, integral, partial_sum
+from symdp.balls.terms import EVALUATIONS, halves, integral, partial_sum
 from symdp.derive import pieces, points
 from symdp.emit import compile_arb
 from symdp.emit.enclose import between
+from symdp.interrupt import Deadline
 from symdp.model.pair import Pair
 
 if TYPE_CHECKING:

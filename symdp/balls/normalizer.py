@@ -15,11 +15,12 @@ from flint import arb, ctx
 
 from symdp.balls.enclosure import enclose_exponential
 from symdp.balls.numeric_mass import AGREEMENT, two_masses
-from symdp.balls.terms import SECONDS, Deadline, enclose_mass
+from symdp.balls.terms import SECONDS, enclose_mass
 from symdp.derive import pieces
 from symdp.emit.arb import ENCLOSERS
 from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Deadline, worked
 from symdp.model.pair import Pair, Support
 
 _BITS = 130  # carried at least
@@ -81,13 +82,13 @@ def is_proved(mass: arb) -> bool:
 
 def _by_terms(mass: MassIntegral, tolerance: arb) -> arb:
     density, (x, lower, upper) = mass.parts
-    return enclose_mass(density, x, lower, upper, tolerance, Deadline(SECONDS))
+    return enclose_mass(density, x, lower, upper, tolerance, Deadline(SECONDS, worked))
 
 
 def _by_logarithm(mass: MassIntegral, tolerance: arb) -> arb:
     density, (x, lower, upper) = mass.parts
     support = Support("interval", lower, upper)
-    return mass_by_logarithm(density, x, support, tolerance, Deadline(SECONDS))
+    return mass_by_logarithm(density, x, support, tolerance, Deadline(SECONDS, worked))
 
 
 def mass_by_logarithm(

@@ -17,14 +17,15 @@ import mpmath
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.balls.terms import Deadline, ends_at_infinity, integral, is_finite_at
+from symdp.balls.terms import ends_at_infinity, integral, is_finite_at
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.derive.log_form import log_form
 from symdp.emit import compile_arb, compile_numpy
 from symdp.errors import AccuracyError
+from symdp.interrupt import Deadline, worked
 
 AGREEMENT = 1e-12  # to which two masses must agree with each other and with 1
-_SECONDS = 6.0  # of processor time for each quadrature
+_SECONDS = 6.0  # of work for each quadrature
 _REACH = 2.0**44  # how far the shells go
 _BITS = 80  # carried by the balls
 _CUT = 2.0**-52  # of a cell
@@ -63,7 +64,7 @@ def two_masses(
     """
     found = []
     for cells, start, ratio in ((_enclosed, 1.0, 2.0), (_added, 3.0, 3.0)):
-        deadline, total = Deadline(_SECONDS), []
+        deadline, total = Deadline(_SECONDS, worked), []
         try:
             for expression, v, low, high in _parts(density, x, lower, upper):
                 whole = bool(v.is_integer)

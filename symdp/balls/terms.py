@@ -7,7 +7,6 @@ erfc(z) ≤ e^{−z²} for z ≥ 0 [DLMF 7.8.3, with erfc(0) = 1].
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +20,9 @@ from symdp.emit.arb_operations import UNKNOWN
 from symdp.emit.enclose import between, enclose_sum
 from symdp.emit.exact import end_ball, real_ball
 from symdp.errors import AccuracyError
+from symdp.interrupt import Deadline
 
-SECONDS = 2.0  # of processor time for one proof of mass
+SECONDS = 2.0  # of work for one proof of mass
 EVALUATIONS = 60_000  # of an integrand: more than those seconds allow
 _MOST_TERMS = 64  # of a density multiplied out
 _BOUNDED: dict[type[sp.Basic], sp.Expr] = {
@@ -34,29 +34,6 @@ _BOUNDED: dict[type[sp.Basic], sp.Expr] = {
 
 class _Falling(sp.Function):  # type: ignore[misc]
     """erfc(z) where z → ∞, which SymPy does not turn into 2 − erfc(−z)."""
-
-
-class Deadline:
-    """So much processor time from now on."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.process_time() + seconds
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is over."""
-        return time.process_time() > self._end
-
-    def check(self) -> None:
-        """Raise an error when the time is over.
-
-        Raises
-        ------
-        AccuracyError
-            Then.
-        """
-        if self.is_over:
-            raise AccuracyError(f"no proof came within {SECONDS:.0f} s")
 
 
 def enclose_mass(
@@ -159,7 +136,7 @@ def integral(
 
     def values(place: acb, analytic: bool = False) -> Any:
         nonlocal is_over
-        if is_over or (deadline is not None and deadline.is_over):
+        if is_over or (deadline is not None and deadline.is_past):
             is_over = True  # an error raised here would not stop Arb
             return UNKNOWN
         return function(place, analytic=analytic)

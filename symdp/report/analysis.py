@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 
 from symdp.errors import AccuracyError
-from symdp.interrupt import limit
-from symdp.report.deadline import MOST_SECONDS, Deadline, within
+from symdp.interrupt import Deadline, limit, time_limit
 from symdp.report.profile import FAILURES, reason_of
-from symdp.report.verification import Check, Truth, certified, check, judge, places
+from symdp.report.verification import (
+    MOST_SECONDS,
+    Check,
+    Truth,
+    certified,
+    check,
+    judge,
+    places,
+)
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
@@ -159,7 +166,7 @@ def _account(
         results.failures.append((method, _left_out(deadline)))
         return
     try:
-        with within(deadline, MOST_SECONDS):
+        with deadline.within(MOST_SECONDS):
             results.answers.append(composition.epsilon(delta, method))
     except FAILURES as error:
         results.failures.append((method, reason_of(error)))
@@ -175,7 +182,7 @@ def _check(
     if deadline.is_past:
         return Check(method, truth, None, reason=_left_out(deadline))
     try:
-        with within(deadline, MOST_SECONDS):
+        with deadline.within(MOST_SECONDS):
             return check(composition, method, "both", truth)
     except AccuracyError as late:  # after the answer, or check would have caught it
         return Check(method, truth, None, reason=str(late))
@@ -200,7 +207,7 @@ def epsilon_truth(
         if truth.value is None:
             return EpsilonTruth(epsilon, None, truth.digits, "", truth.reason)
         try:
-            with within(Deadline(MOST_SECONDS)):
+            with time_limit(MOST_SECONDS):
                 slope = _slope(composition, epsilon, truth)
         except AccuracyError as error:
             return EpsilonTruth(epsilon, None, truth.digits, "", str(error))

@@ -19,11 +19,11 @@ from symdp.derive.loss_sections import (
 from symdp.derive.section import Line, equation
 from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Deadline
 from symdp.model.protection import protection_of
 from symdp.questions.shifts import proved_shift
 from symdp.report import formulas
 from symdp.report.blocks import Block, Formulas, Heading, Listing, Paragraph, Table
-from symdp.report.deadline import Deadline, within
 
 if TYPE_CHECKING:
     from flint import arb
@@ -183,7 +183,7 @@ def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: 
     if deadline.is_past:
         return "not evaluated: the constants before it took the time"
     try:
-        with within(deadline):
+        with deadline.within():
             ball = tail_value(constant, **values)
     except (AccuracyError, InputError) as error:
         reason = str(error)

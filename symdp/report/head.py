@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from symdp.decimal_text import given, rounded
+from symdp.interrupt import time_limit
 from symdp.report.analysis import Results
 from symdp.report.blocks import Block, Paragraph, Table
-from symdp.report.deadline import Deadline, within
 from symdp.report.profile import FAILURES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def head_blocks(composition: Composition, delta: float, results: Results) -> lis
 
     rows = []
     try:
-        with within(Deadline(_SECONDS)):
+        with time_limit(_SECONDS):
             for alpha in _FALSE_ALARMS:
                 found = 100.0 * (1.0 - trade_off(composition, alpha))
                 rows.append((f"{100 * alpha:g} %", f"{rounded(found, 3, side='up')} %"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from symdp.errors import InputError, SymdpError
-from symdp.report.deadline import Deadline, within
+from symdp.interrupt import Deadline
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
@@ -82,7 +82,7 @@ def sample(
         if deadline.is_past:
             break
         try:
-            with within(deadline):
+            with deadline.within():
                 answers.append(composition.delta(epsilon, method, direction))
         except FAILURES:
             continue

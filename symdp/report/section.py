@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from symdp.citation import REFERENCES, bibtex, tag_of
 from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
+from symdp.interrupt import Deadline, time_limit
 from symdp.report import formulas
 from symdp.report.analysis import GUIDES, Results, different_sides
 from symdp.report.blocks import (
@@ -20,7 +21,6 @@ from symdp.report.blocks import (
     Paragraph,
     Plot,
 )
-from symdp.report.deadline import Deadline, within
 from symdp.report.derived import cumulant_table, derivation_blocks, mechanism_blocks
 from symdp.report.numbers import check_blocks, epsilon_table, truth_text
 from symdp.report.plot import Series
@@ -135,7 +135,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     for guide in GUIDES:
         if ends is None and guide not in late:
             try:
-                with within(Deadline(_SECONDS)):
+                with time_limit(_SECONDS):
                     ends = default_range(composition, method=guide)
             except FAILURES as error:
                 reason = reason_of(error)

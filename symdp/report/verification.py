@@ -11,7 +11,7 @@ import mpmath
 
 from symdp.decimal_text import exponential
 from symdp.errors import InputError
-from symdp.report.deadline import MOST_SECONDS, Deadline, within
+from symdp.interrupt import Deadline
 from symdp.report.profile import FAILURES, reason_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
 _SIDES: tuple[Direction, ...] = ("remove", "add")
+MOST_SECONDS = 4.0  # for one answer, where there is a limit at all
 _FEWER_DIGITS = 15
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
 
@@ -98,7 +99,7 @@ def places(
     for target in targets:
         for method in tuple(guides):
             try:
-                with within(end, MOST_SECONDS):
+                with end.within(MOST_SECONDS):
                     epsilon = composition.epsilon(target, method, direction).epsilon
             except InputError:
                 break  # below the mass at infinity, say: the profile never falls so far

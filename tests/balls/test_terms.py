@@ -11,8 +11,9 @@ from flint import arb, ctx
 from symdp.balls.density import checked_masses
 from symdp.balls.masses import checked_steps
 from symdp.balls.numeric_mass import two_masses
-from symdp.balls.terms import Deadline, enclose_mass
+from symdp.balls.terms import enclose_mass
 from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Deadline
 from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)

@@ -9,9 +9,9 @@ import mpmath
 import pytest
 
 import symdp
+from symdp.interrupt import Deadline
 from symdp.questions.guarantee import Guarantee
 from symdp.report.analysis import analyse, epsilon_truth, timely_truth
-from symdp.report.deadline import Deadline, within
 from symdp.report.verification import (
     Truth,
     certified,
@@ -126,7 +126,7 @@ def test_what_is_too_slow_says_so(monkeypatch):
 
 def test_an_accountant_cannot_swallow_the_end_of_its_time():
     def stubborn():
-        with within(Deadline(0.05)):
+        with Deadline(0.05).within():
             try:
                 time.sleep(30)
             except (ArithmeticError, ValueError):
