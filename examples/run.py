@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import symdp
+from symdp.cli.supervise import supervised
 from symdp.cli.working import working
 from symdp.report.plot import Series, save, why_not_drawn
 from symdp.report.profile import evenly, sample
@@ -113,14 +114,24 @@ def is_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-if __name__ == "__main__":
+def run() -> int:
+    """Run both jobs, and return 130 where somebody interrupts them."""
     try:
-        code = main()
+        return main()
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
         on_terminal = sys.stdout.isatty()
         print(file=sys.stdout if not on_terminal else sys.stderr, flush=True)  # ends a line begun
         print("interrupted", file=sys.stderr)
-        code = 130
-    sys.exit(code)
+        return 130
+
+
+def complain(line: str, code: int) -> int:
+    """Say why it ended, and return the exit code."""
+    print(line, file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(supervised(run, complain))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import select
 import signal
+import socket
 import sys
 import threading
 import time
@@ -15,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 from symdp.cli import job as words
+from symdp.cli.working import MESSAGE, Screen, is_supervised, report_to, tell
 from symdp.decimal_text import given, rounded, rounded_exponential
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import limit
@@ -27,9 +30,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _AFTER_INTERRUPT = 2.0  # seconds to end in good order after an interrupt
 _DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
 _LARGEST_DATA = 6 << 30  # bytes a command may hold; what is estimated beforehand stays far below
-_WORD = 64  # bytes at most that are read at once
 
-_told: int | None = None  # where a supervised process says when it must have ended
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -56,19 +57,16 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
         return command()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    reading, writing = os.pipe()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        os.close(reading)
-        _obey(command, writing, parent)
-    try:
-        overseer = _Overseer(child, reading, writing)
+        ours.close()
+        _obey(command, theirs, parent)
+    with ours, theirs:
+        overseer = _Overseer(child, ours, theirs)
         with overseer.listening():
             code = overseer.wait()
-    finally:
-        os.close(reading)
-        os.close(writing)
     if code is None:
         return complain(
             f"not done within {overseer.limit:g} s, nor can it be interrupted where it is: ask a "
@@ -94,9 +92,7 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
 
 def must_end_in(seconds: float) -> None:
     """Tell the process that supervises this one, if any, when the own timer rings; ∞ for never."""
-    if _told is not None:
-        with suppress(OSError):
-            os.write(_told, f"{seconds!r}\n".encode())
+    tell(limit=seconds)
 
 
 def end_after_work(seconds: float) -> None:
@@ -105,15 +101,14 @@ def end_after_work(seconds: float) -> None:
     Work with limits of its own ends long before; this also ends what runs no Python for long, as
     one huge power of a whole number.
     """
-    if _told is not None:
+    if is_supervised():
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _obey(command: Callable[[], int], writing: int, parent: int) -> None:
+def _obey(command: Callable[[], int], supervisor: socket.socket, parent: int) -> None:
     """The child's life: it never returns."""
-    global _told  # noqa: PLW0603
-    _told = writing
+    report_to(supervisor)
     code = 1
     try:
         os.setpgid(0, 0)  # an interrupt comes once, from the parent; and all end together
@@ -153,18 +148,18 @@ def _bound_memory() -> None:
 class _Overseer:
     """What the parent knows of its child."""
 
-    def __init__(self, child: int, reading: int, writing: int) -> None:
-        self._child, self._reading, self._writing = child, reading, writing
-        self._end = math.inf
+    def __init__(self, child: int, ours: socket.socket, theirs: socket.socket) -> None:
+        self._child, self._ours, self._theirs = child, ours, theirs
+        self._end, self._screen = math.inf, Screen()
         self._is_interrupted = False
         self.limit = math.inf
 
     def wait(self) -> int | None:
         """Return how the child ended, less than 0 for a signal; None where it was made to."""
-        heard = b""
         while True:
             ended, status = os.waitpid(self._child, os.WNOHANG)
             if ended:
+                self._screen.clear()
                 if os.WIFSIGNALED(status):
                     _end(os.killpg, self._child)  # what it started
                 return os.waitstatus_to_exitcode(status)
@@ -172,13 +167,23 @@ class _Overseer:
             if left <= 0:
                 self._end_child()
                 return -signal.SIGINT if self._is_interrupted else None
-            ready, _, _ = select.select([self._reading], [], [], min(left, 3600.0))
-            if ready:
-                heard += os.read(self._reading, _WORD)
-                *words, heard = heard.split(b"\n")
-                for word in filter(None, words):
-                    self.limit = float(word)
-                    self._end = time.monotonic() + self.limit + GRACE
+            self._screen.draw()
+            wait = min(left, self._screen.wait, 3600.0)
+            if select.select([self._ours], [], [], wait)[0]:
+                self._hear(self._ours.recv(MESSAGE))
+
+    def _hear(self, message: bytes) -> None:
+        """Take a limit of time, what is being done, or that it is done, which is answered."""
+        said = json.loads(message or b"{}")
+        if "limit" in said:
+            self.limit = said["limit"]
+            self._end = time.monotonic() + self.limit + GRACE
+        elif "what" in said:
+            self._screen.hear(**said)
+        elif said:
+            self._screen.clear()
+            with suppress(OSError):
+                self._ours.send(b"!", socket.MSG_DONTWAIT)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -202,12 +207,14 @@ class _Overseer:
 
     def _end_child(self) -> None:
         """End the child and the processes of its group."""
+        self._screen.clear()
         for kill in (os.killpg, os.kill):  # its group may not exist yet
             _end(kill, self._child)
         os.waitpid(self._child, 0)
 
     def _wake(self, number: int, frame: FrameType | None) -> None:
-        os.write(self._writing, b"\n")
+        with suppress(OSError):  # who has messages waiting is awake
+            self._theirs.send(b"", socket.MSG_DONTWAIT)
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self._is_interrupted = True

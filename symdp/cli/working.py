@@ -1,53 +1,70 @@
 """What a command is at, on a terminal, once it takes longer than two seconds.
 
-A fork of the process draws it, not a thread: exact arithmetic in C holds the interpreter's lock
-for seconds, and the drawing must not stand still then.  Rich is imported by the fork, and only when
-there is something to draw, so that a quick question pays a fork and nothing else.
+The process that supervises a command draws it, not a thread: exact arithmetic in C holds the
+interpreter's lock for seconds, and the drawing must not stand still then.  Rich is imported there,
+and only when there is something to draw.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import math
 import select
-import signal
+import socket
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 PATIENCE = 2.0  # seconds before anything is drawn
+MESSAGE = 4096  # bytes of a message at most
 _REFRESH = 0.1  # seconds between two drawings
-_PIECE = 1 << 16
-_LONGEST = 400  # characters of a message; a pipe takes that much whole or not at all
-_IGNORED = ("SIGINT", "SIGTERM", "SIGHUP")  # the fork ends when the process does, and tidies up
+_LONGEST = 400  # characters of what is said; six bytes each, as JSON
+_FOR_CLEARING = 5.0  # seconds to wait for a clean terminal, if the supervisor has gone
+
+_supervisor: socket.socket | None = None
+
+
+def report_to(supervisor: socket.socket | None) -> None:
+    """Let `tell` speak to the process at the other end of a socket of datagrams."""
+    global _supervisor  # noqa: PLW0603
+    _supervisor = supervisor
+
+
+def tell(flags: int = 0, **message: Any) -> None:
+    """Tell the process that supervises this one, if any."""
+    if _supervisor is not None:
+        with suppress(OSError):
+            _supervisor.send(json.dumps(message).encode(), flags)
+
+
+def is_supervised() -> bool:
+    """Return whether another process hears what this one tells."""
+    return _supervisor is not None
 
 
 class Work:
     """What is being done; tell it what comes next.
 
-    >>> Work(None, "adding").say("quadrature", 3, 10)
+    >>> Work("adding").say("quadrature", 3, 10)
     """
 
-    def __init__(self, pipe: int | None, what: str) -> None:
-        self._pipe, self.what = pipe, what
+    def __init__(self, what: str, *, is_shown: bool = False) -> None:
+        self.what, self._is_shown = what, is_shown
 
     def say(self, what: str, done: int | None = None, total: int | None = None) -> None:
         """Say what comes next, and how much of how much is done, where that is known."""
-        if self._pipe is None:
-            return
-        line = json.dumps({"what": what[:_LONGEST], "done": done, "total": total}) + "\n"
-        with suppress(OSError):  # a terminal that is held back never holds back the work
-            os.write(self._pipe, line.encode())
+        if self._is_shown:  # a terminal that is held back never holds back the work
+            tell(socket.MSG_DONTWAIT, what=what[:_LONGEST], done=done, total=total)
 
 
 @contextmanager
 def working(what: str, patience: float | None = None) -> Iterator[Work]:
     """Show on standard error what is being done, from two seconds on until it is done.
 
-    Nothing is shown where standard error is no terminal, and nothing is left on the screen.
+    Nothing is shown where standard error is no terminal or nobody supervises this process, and
+    nothing is left on the screen.
 
     Parameters
     ----------
@@ -63,85 +80,80 @@ def working(what: str, patience: float | None = None) -> Iterator[Work]:
     ...     1 + 1
     2
     """
-    wait = PATIENCE if patience is None else patience
-    if not (sys.stderr.isatty() and hasattr(os, "fork")) or threading.active_count() > 1:
-        yield Work(None, what)
+    if _supervisor is None or not sys.stderr.isatty():
+        yield Work(what)
         return
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    reading, writing = os.pipe()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        os.close(writing)
-        _draw(reading, parent, what, wait)
-    os.close(reading)
-    os.set_blocking(writing, False)
+    tell(what=what[:_LONGEST], patience=PATIENCE if patience is None else patience)
     try:
-        yield Work(writing, what)
+        yield Work(what, is_shown=True)
     finally:
-        with suppress(OSError):
-            os.write(writing, b"\n")  # the end; its closing alone would wait for other forks
-        os.close(writing)
-        os.waitpid(child, 0)
+        tell(is_done=True)
+        if select.select([_supervisor], [], [], _FOR_CLEARING)[0]:
+            _supervisor.recv(1)
 
 
-def _draw(reading: int, parent: int, what: str, wait: float) -> None:
-    """The fork's life: it never returns."""
-    try:
-        for name in _IGNORED:
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), signal.SIG_IGN)
-        _show(_Messages(reading, parent, what), wait)
-    finally:
-        os._exit(0)
+class Screen:
+    """What a command says that it is at, drawn by the process that supervises it."""
+
+    def __init__(self) -> None:
+        self._next = math.inf
+        self._start = 0.0
+        self._last: tuple[str, int | None, int | None] = "", None, None
+        self._drawn: Any = None
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next drawing, ∞ where nothing is to be drawn."""
+        return max(0.0, self._next - time.monotonic())
+
+    def hear(
+        self,
+        what: str,
+        done: int | None = None,
+        total: int | None = None,
+        patience: float | None = None,
+    ) -> None:
+        """Take what is being done, and how much of how much; draw it from `patience` on."""
+        self._last = what, done, total
+        if patience is not None:
+            self._start = time.monotonic()
+            self._next = self._start + patience
+
+    def draw(self) -> None:
+        """Draw what was heard last, where it is time to."""
+        if self.wait > 0:
+            return
+        from symdp.cli.display import one_line
+
+        if self._drawn is None:
+            self._drawn = _progress()
+            self._drawn.add_task("", total=None, counted="")  # it is number 0
+            self._drawn.tasks[0].start_time = self._start
+            self._drawn.start()
+        what, done, total = self._last
+        counted = "" if total is None else f"{done} of {total}"
+        said = one_line(what)
+        self._drawn.update(0, description=said, total=total, completed=done or 0, counted=counted)
+        self._drawn.refresh()
+        self._next = time.monotonic() + _REFRESH
+
+    def clear(self) -> None:
+        """Take away what was drawn, and draw no more."""
+        self._next = math.inf
+        drawn, self._drawn = self._drawn, None
+        if drawn is not None:
+            drawn.stop()
 
 
-class _Messages:
-    """The last message of the process, and whether it has ended."""
-
-    def __init__(self, reading: int, parent: int, what: str) -> None:
-        self._reading, self._parent = reading, parent
-        self._rest = b""
-        self.start = time.monotonic()
-        self.last: dict[str, Any] = {"what": what, "done": None, "total": None}
-
-    def wait(self, seconds: float) -> bool:
-        """Read for so long; return whether the process goes on with its work."""
-        end = time.monotonic() + seconds
-        while True:
-            left = max(0.0, end - time.monotonic())
-            ready, _, _ = select.select([self._reading], [], [], min(left, _REFRESH))
-            if ready and not self._read():
-                return False
-            if os.getppid() != self._parent:
-                return False
-            if time.monotonic() >= end:
-                return True
-
-    def _read(self) -> bool:
-        part = os.read(self._reading, _PIECE)
-        *lines, self._rest = (self._rest + part).split(b"\n")
-        if not part or b"" in lines:
-            return False
-        if lines:
-            self.last = json.loads(lines[-1])
-        return True
-
-
-def _show(messages: _Messages, wait: float) -> None:
-    if not messages.wait(wait):
-        return
+def _progress() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from symdp.cli.display import one_line
 
     class BarIfCounted(BarColumn):
         def render(self, task: Any) -> Any:
             return super().render(task) if task.total is not None else ""
 
-    screen = Progress(
+    return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarIfCounted(),
@@ -154,17 +166,3 @@ def _show(messages: _Messages, wait: float) -> None:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    task = screen.add_task("", total=None, counted="")
-    screen.tasks[0].start_time = messages.start
-
-    def update() -> None:
-        done, total = messages.last["done"], messages.last["total"]
-        counted = "" if total is None else f"{done} of {total}"
-        what = one_line(messages.last["what"])
-        screen.update(task, description=what, total=total, completed=done or 0, counted=counted)
-
-    update()
-    with screen:
-        while messages.wait(_REFRESH):
-            update()
-            screen.refresh()

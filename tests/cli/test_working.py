@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -12,14 +13,15 @@ import time
 
 import pytest
 
-from symdp.cli.working import PATIENCE, Work, working
+from symdp.cli.working import MESSAGE, PATIENCE, Work, report_to, working
 
 pty = pytest.importorskip("pty")
 
 # Every command on a terminal, each made slow where its work begins.
 SLOW = """
 import time
-import rich.progress  # the forks find it imported, and draw at once
+import sys
+import rich.progress  # whoever draws finds it imported
 from importlib import import_module
 from symdp.cli import main, working
 from symdp.questions.composition import Composition
@@ -55,10 +57,12 @@ for line in [
     f"report {steps} -o never.html",
 ]:
     print("RUN", line, flush=True)
-    main(line.split())
+    sys.argv[1:] = line.split()
+    main()
 working.PATIENCE = 3600.0
 print("RUN quick", flush=True)
-main(f"delta {steps} --epsilon 0.5".split())
+sys.argv[1:] = f"delta {steps} --epsilon 0.5".split()
+main()
 print("RUN end", flush=True)
 """
 
@@ -148,7 +152,8 @@ def test_an_interrupt_on_a_terminal_leaves_it_as_it_was():
         from symdp.questions.composition import Composition
         working.PATIENCE = 0.05
         Composition.delta = lambda *_: time.sleep(60)
-        sys.exit(main("delta laplace b=2 -n 2 --epsilon 0.5".split()))
+        sys.argv[1:] = "delta laplace b=2 -n 2 --epsilon 0.5".split()
+        sys.exit(main())
         """
     )
     code, text = on_a_terminal([sys.executable, "-c", script], 30, stop_after=b"laplace, n = 2")
@@ -157,22 +162,33 @@ def test_an_interrupt_on_a_terminal_leaves_it_as_it_was():
     assert "Traceback" not in text
 
 
-def test_no_terminal_no_fork(monkeypatch):
-    monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
-    with working("nothing", 0.0) as work:
-        work.say("more", 1, 2)
+def test_nothing_is_told_without_a_terminal():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        report_to(theirs)
+        try:
+            with working("nothing", 0.0) as work:
+                work.say("more", 1, 2)
+        finally:
+            report_to(None)
+        ours.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            ours.recv(1)
 
 
-def test_a_process_that_has_gone_is_no_error():
-    reading, writing = os.pipe()
-    os.close(reading)
-    Work(writing, "work").say("nobody reads this")
-    os.close(writing)
-
-
-def test_a_message_longer_than_a_pipe_takes_at_once_is_cut():
-    reading, writing = os.pipe()
-    Work(writing, "work").say("δ" * 100_000)
-    assert len(os.read(reading, 1 << 20)) < 4096
-    os.close(reading)
-    os.close(writing)
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_message_is_short_and_nobody_need_hear_it(listens):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with theirs:
+        report_to(theirs)
+        try:
+            if not listens:
+                ours.close()
+            for _ in range(200):  # more than wait to be heard
+                Work("work", is_shown=True).say("δ" * 100_000)
+        finally:
+            report_to(None)
+        if listens:
+            assert b"what" in ours.recv(1 << 20, socket.MSG_PEEK)
+            assert len(ours.recv(1 << 20)) <= MESSAGE
+            ours.close()
