@@ -17,10 +17,11 @@ def plainly(weight, angle, places):
 
 @pytest.mark.parametrize("size", [1 << 10, 1 << 16, 1 << 20])
 @pytest.mark.parametrize("width", [0.3, 3.0])
-def test_only_the_frequency_itself_multiplies_the_rounding_of_an_angle(size, width):
-    """Next to k = 0 a long sum is as accurate as a short one."""
+@pytest.mark.parametrize("points", [20, 1_500])
+def test_only_the_frequency_itself_multiplies_the_rounding_of_an_angle(size, width, points):
+    """Next to k = 0 a long sum is as accurate as a short one, by a product or a transform."""
     random = np.random.default_rng(1)
-    weight, angle = random.random(20), np.clip(width * random.normal(size=20), -6.0, 6.0)
+    weight, angle = random.random(points), np.clip(width * random.normal(size=points), -6.0, 6.0)
     weight /= weight.sum()
     places = np.unique(np.geomspace(1, size, 600).astype(int) - 1)
     error = np.abs(uniform_sum(weight, angle, 0, size)[places] - plainly(weight, angle, places))

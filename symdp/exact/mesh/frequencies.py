@@ -1,8 +1,9 @@
-"""The integrand on a mesh of frequencies: atoms are spread over a fine grid and transformed.
+"""The integrand on a mesh of frequencies, up to where a smooth cut-off changes little.
 
-Near y = 0, where |φ|ⁿ is large, each value is a plain sum, accurate relative to 1 − φ. Beyond, an
-FFT gives all values of φ_t at once to 5e-14 of Σ pⱼ, so that φ_tⁿ is wrong by n·5e-14·|φ_t|ⁿ⁻¹,
-and the rounding of y·ℓ turns it by n·y·E|ℓ|·2e-16. Both are added up as they occur.
+Near y = 0, where |φ|ⁿ is large, each value is a plain sum, accurate relative to 1 − φ. Beyond, one
+product or transform gives all values of φ_t to 5e-14 of Σ pⱼ, so that φ_tⁿ is wrong by
+n·5e-14·|φ_t|ⁿ⁻¹, and the rounding of y·ℓ turns it by n·y·E|ℓ|·2e-16. Both are added up as they
+occur.
 """
 
 from __future__ import annotations
@@ -12,12 +13,21 @@ import math
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import FEW_NODES, LONG_LINE, MOST_NODES, ROUNDING, SAFETY, TOLERABLE
+from symdp.exact.accuracy import (
+    FEW_NODES,
+    LONG_LINE,
+    MOST_NODES,
+    NEGLIGIBLE,
+    ROUNDING,
+    SAFETY,
+    TOLERABLE,
+)
 from symdp.exact.line import (
     Line,
     StripValue,
     continuous_kernel,
     first_line,
+    kernel_modulus,
     loss_size,
     plain_sum,
     tilted_laws,
@@ -26,6 +36,7 @@ from symdp.exact.mesh.smoothed import FAR_ABOVE, Smoothed, majorant_transform, s
 from symdp.law.elementary import Complex
 from symdp.law.nufft import uniform_sum
 from symdp.law.step import Array
+from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
@@ -129,36 +140,50 @@ def _nodes_wanted(line: Line, gap: float, wanted: float, most: int) -> int:
 
 
 def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
-    """Return the line with values at so many nodes, cut off smoothly at the last."""
+    """Return the line with values at so many nodes, cut off smoothly at the last.
+
+    Where so much as the error of φ_t leaves |φ_t|ⁿ too small to count, nodes are left out.
+    """
     start, step = line.places.size, line.step
     if nodes <= start:
         return smoothed(line, np.empty(0), np.empty(0, dtype=np.complex128), step * start, 0.0)
-    places: Array = step * np.arange(start, nodes, dtype=np.float64)
-    exponent = np.zeros(places.size, dtype=np.complex128)
-    unsure = np.zeros(places.size)
     tilted = law.tilted(line.tilt, step * nodes)
-    for part, (_, weight) in zip(tilted, law.terms, strict=True):
-        log = _log_transform(part.weight, part.deviation, step, start, nodes)
-        width = ROUNDING * math.sqrt(part.variance)
-        unsure += weight * (_TRANSFORMED + width * places) * np.exp(-log.real)
-        exponent += weight * log
-    values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * places))
-    modulus = np.abs(values)
-    left_out = 2.0 * float(modulus @ np.minimum(unsure, 1e9))
-    left_out += 2.0 * ROUNDING * size * float(modulus @ places)
-    left_out += 2.0 * max(part.error for part in tilted) * float(modulus.sum())
-    return smoothed(line, places, values, step * nodes, left_out)
+    least = -1.5 * NEGLIGIBLE - math.log(nodes)
+    # Those left out, and what they may add to the mass near ε, which is divided by a larger T².
+    left_out = 4.0 * math.exp(-1.5 * NEGLIGIBLE) * kernel_modulus(continuous_kernel, line.tilt, 0.0)
+    fixed_error, turned = max(part.error for part in tilted), ROUNDING * size
+    parts = [
+        (n, x, _transform(x, step, start, nodes))
+        for x, (_, n) in zip(tilted, law.terms, strict=True)
+    ]
+    kept: list[tuple[Array, Complex]] = []
+    for first in range(0, nodes - start, LONG_LINE):
+        y: Array = step * np.arange(
+            start + first, min(start + first + LONG_LINE, nodes), dtype=np.float64
+        )
+        steps = []
+        most = np.zeros(y.size)
+        for weight, part, transform in parts:
+            phi = transform[first : first + y.size]
+            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * y
+            modulus = np.maximum(np.abs(phi), np.finfo(float).tiny)
+            steps.append((weight, phi, modulus, error))
+            most += weight * np.log(modulus + error)
+        seen = np.flatnonzero(most > least)
+        exponent, unsure = np.zeros(seen.size, dtype=np.complex128), np.zeros(seen.size)
+        for weight, phi, modulus, error in steps:
+            exponent.real += weight * np.log(modulus[seen])
+            exponent.imag += weight * np.angle(phi[seen])
+            unsure += weight * error[seen] / modulus[seen]
+        y = y[seen]
+        values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * y))
+        unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
+        left_out += 2.0 * float(np.abs(values) @ unsure)
+        kept.append((y, values))
+    places, terms = (np.concatenate(column) for column in zip(*kept, strict=True))
+    return smoothed(line, places, terms, step * nodes, left_out)
 
 
-def _log_transform(weight: Array, deviation: Array, step: float, first: int, last: int) -> Complex:
-    """Return log Σ wⱼ e^{ikhdⱼ} for k = first, …, last − 1."""
-    y: Array = step * np.arange(first, last, dtype=np.float64)
-    value: Complex
-    if (last - first) * weight.size <= 64 * FEW_NODES:
-        turns = np.exp(1j * np.multiply.outer(y, deviation))
-        value = np.asarray(turns @ weight, dtype=np.complex128)
-    else:
-        value = uniform_sum(weight, np.fmod(step * deviation, 2.0 * np.pi), first, last)
-    with np.errstate(divide="ignore"):
-        modulus = np.log(np.maximum(np.abs(value), np.finfo(float).tiny))
-    return np.asarray(modulus + 1j * np.angle(value), dtype=np.complex128)
+def _transform(part: Tilted, step: float, first: int, last: int) -> Complex:
+    """Return Σ wⱼ e^{ikhdⱼ} for k = first, …, last − 1."""
+    return uniform_sum(part.weight, np.fmod(step * part.deviation, 2.0 * np.pi), first, last)
