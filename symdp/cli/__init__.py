@@ -92,15 +92,17 @@ def _finished(words: list[str], debugging: bool) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from symdp.cli.job import Job
-    from symdp.cli.question import WANTED, ask_delta, ask_epsilon, plain_words
     from symdp.cli.synonyms import ours
 
     words = ours(words)
-    given = plain_words(words[0], words[1:]) if words and words[0] in WANTED else None
-    if given is not None:
-        (ask_delta if words[0] == "delta" else ask_epsilon)(Job.of(given), given)
-        return 0
+    if words[:1] in (["delta"], ["epsilon"]):
+        from symdp.cli.job import Job
+        from symdp.cli.question import ask_delta, ask_epsilon, plain_words
+
+        given = plain_words(words[0], words[1:])
+        if given is not None:
+            (ask_delta if words[0] == "delta" else ask_epsilon)(Job.of(given), given)
+            return 0
     return _read_by_typer(words)
 
 

@@ -16,9 +16,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
-from symdp.cli import job as words
 from symdp.cli.working import MESSAGE, Screen, is_supervised, report_to, tell
-from symdp.decimal_text import given, rounded, rounded_exponential
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import limit
 
@@ -242,7 +240,9 @@ def seconds_of(text: str) -> float | None:
     """
     if text == "none":
         return None
-    value = words.real(text, "--time-limit")
+    from symdp.cli.job import real
+
+    value = real(text, "--time-limit")
     if not 0 <= value <= _LONGEST:
         raise InputError(f"--time-limit {text:.40}: it must be from 0 to {_LONGEST:g} seconds")
     return value or None
@@ -288,6 +288,8 @@ def in_time(
 
 def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
     """Return in words what is proved, nothing where that takes long or says nothing."""
+    from symdp.decimal_text import given, rounded, rounded_exponential
+
     answer = None
     least, most = _FOR_BOUND
     with limit(min(max(seconds, least), most)):

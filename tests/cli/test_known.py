@@ -15,7 +15,7 @@ import typer
 from shell import Shell
 
 from symdp import user_cache
-from symdp.cli.app import delta, epsilon
+from symdp.cli.answers import delta, epsilon
 from symdp.cli.job import Job
 from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, Composed, plain_words
 from symdp.questions.cached_composition import KnownComposition
