@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 class _Commands(UserDict[str, Any]):
-    """The commands by name, each built when it is asked for: all of them take a tenth of a second."""
+    """The commands by name, each built when it is asked for: all take a tenth of a second."""
 
     def __getitem__(self, name: str) -> Any:
         where = super().__getitem__(name)

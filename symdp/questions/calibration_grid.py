@@ -12,6 +12,7 @@ import sympy as sp
 
 from symdp.arguments import MOST_STEPS
 from symdp.errors import AccuracyError, InputError
+from symdp.questions.bracketed_root import bracketed_root
 
 _NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
 _SATURATED = 2e3  # a normal quantile that stands for an infinite one
@@ -205,7 +206,6 @@ class _Walk(Generic[B]):
 
         Φ⁻¹ of the bound is nearly linear in the logarithm of most parameters.
         """
-        from scipy.optimize import brentq
         from scipy.special import ndtri_exp
 
         goal = float(ndtri_exp(self._limit))
@@ -219,7 +219,8 @@ class _Walk(Generic[B]):
         ends = (math.log(first), math.log(last)) if with_log else (float(first), float(last))
         if height(ends[0]) * height(ends[1]) > 0.0:  # the bound is next to the limit at one of them
             return first
-        place = brentq(height, *ends, xtol=_NEAR / last if with_log else _NEAR, rtol=_FINEST)
+        near = _NEAR / last if with_log else _NEAR
+        place = bracketed_root(height, *ends, absolute=near, relative=_FINEST)
         return math.floor(math.exp(place) if with_log else place)
 
     def bracket(self) -> tuple[sp.Rational, sp.Rational]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from symdp.errors import AccuracyError, InputError
 from symdp.exact.shared_lines import epsilon_near
+from symdp.questions.bracketed_root import bracketed_root
 
 if TYPE_CHECKING:
     from symdp.exact.answer import Accountant, Answer
@@ -77,7 +78,7 @@ def _is_met(answer: Answer, log_delta: float) -> bool:
 def invert(
     accountant: Accountant, law: SumLaw, log_delta: float, start: float | None = None
 ) -> Inverse:
-    """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's or Brent's method.
+    """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's method or in a bracket.
 
     Parameters
     ----------
@@ -176,11 +177,7 @@ def invert(
             found = at_zero()
             if found is not None:
                 return found
-        from scipy.optimize import brentq  # 20 MB that Newton does without
-
-        root = brentq(
-            height, low, high, xtol=1e-300, rtol=_RELATIVE, maxiter=_ITERATIONS, disp=False
-        )
+        root = bracketed_root(height, low, high, absolute=1e-300, relative=_RELATIVE)
     value, answer = height(root), known[root][1]
     steepness = answer.slope
     if steepness is None:

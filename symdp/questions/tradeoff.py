@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 from symdp.arguments import flat, is_array
 from symdp.errors import InputError
+from symdp.questions.bracketed_root import bracketed_root
 from symdp.questions.complement import Complement, maximum
 from symdp.questions.steps import a_composition
 
@@ -212,8 +213,6 @@ def gaussian_mu(epsilon: float, log_delta: float) -> float:
     >>> round(gaussian_mu(1.0, log_gaussian_delta(0.7, 1.0)), 12)
     0.7
     """
-    from scipy.optimize import brentq
-
     from symdp.methods.gaussian import log_gaussian_delta
 
     if not log_delta < 0.0:
@@ -229,7 +228,7 @@ def gaussian_mu(epsilon: float, log_delta: float) -> float:
         high += 1.0
     while height(low) > 0:
         low -= 1.0
-    return math.exp(float(brentq(height, low, high, xtol=1e-15, rtol=1e-14)))
+    return math.exp(bracketed_root(height, low, high, absolute=1e-15, relative=1e-14))
 
 
 @dataclass(frozen=True)

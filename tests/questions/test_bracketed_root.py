@@ -1,0 +1,61 @@
+"""Roots in a bracket: where they are known, where the function jumps, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from symdp.errors import AccuracyError
+from symdp.questions.bracketed_root import bracketed_root
+
+SHAPES = {
+    "steep or flat": lambda x, scale: math.copysign(abs(x) ** 3, x) * scale,
+    "saturated": lambda x, scale: math.atan(x * scale),
+    "exponential": lambda x, scale: math.expm1(min(x * scale, 300.0)),
+    "with a kink": lambda x, scale: x * (scale if x < 0.0 else 1.0 / scale),
+    "with a jump": lambda x, scale: -scale if x < 0.0 else 2.0,
+    "cut off": lambda x, scale: max(-x * scale, -0.5) if x < 1.0 else -1e6,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_roots_are_found_where_the_function_was_computed(shape):
+    numbers = random.Random(5)
+    evaluations = 0
+    for _ in range(200):
+        root, scale = numbers.uniform(-3.0, 3.0), 10.0 ** numbers.uniform(-3.0, 2.0)
+        ends = [root - numbers.uniform(0.01, 5.0), root + numbers.uniform(0.01, 5.0)]
+        numbers.shuffle(ends)
+        seen = {}
+
+        def function(x, root=root, scale=scale, seen=seen):
+            seen[x] = SHAPES[shape](x - root, scale)
+            return seen[x]
+
+        found = bracketed_root(function, *ends, absolute=1e-300)
+        assert found in seen
+        assert found == pytest.approx(root, rel=1e-14, abs=1e-14)
+        evaluations += len(seen)
+    # Halving takes about 53; a triple root and a jump spoil what secants promise.
+    assert evaluations < 200 * {"steep or flat": 150, "with a jump": 80}.get(shape, 20)
+
+
+def test_a_tolerance_is_met():
+    seen = []
+    found = bracketed_root(lambda x: seen.append(x) or x - math.pi, 0.0, 4096.0, absolute=1.5)
+    assert abs(found - math.pi) <= 1.5
+    assert len(seen) < 16
+
+
+def test_a_root_at_an_end_is_that_end():
+    assert bracketed_root(lambda x: x - 1.0, 1.0, 2.0) == 1.0
+    assert bracketed_root(lambda x: x - 2.0, 1.0, 2.0) == 2.0
+
+
+def test_no_number_is_given_where_there_is_no_bracket():
+    with pytest.raises(AccuracyError, match="signs do not differ"):
+        bracketed_root(lambda x: x * x + 1.0, -1.0, 1.0)
+    with pytest.raises(AccuracyError, match="no number at"):
+        bracketed_root(lambda x: x if abs(x) > 0.4 else math.nan, -1.0, 1.5)
