@@ -25,7 +25,7 @@ from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.law.elementary import distinct, log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.monotone import MonotoneGrid, monotone_grid
-from symdp.law.nodes import escapes, integer_nodes
+from symdp.law.nodes import escapes, flat_nodes, integer_nodes
 from symdp.law.outline import Outline, tilted_log_density
 from symdp.law.panels import build_rule, gauss_legendre
 from symdp.law.step import Array, SmoothPiece
@@ -68,8 +68,8 @@ def single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
     finite, complement, missing, rounded, off = profile
     # Far in a tail the density is e to a large negative number, whose rounding counts.
     error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(finite), 1e6)
-    error += part.base.error if known is None else 0.0
-    off += 4.0 * ROUNDED + 2.0 * ROUNDING * (abs(complement) + abs(epsilon)) + part.base.error
+    off += 4.0 * ROUNDED + 2.0 * ROUNDING * (abs(complement) + abs(epsilon))
+    off += 0.0 if known is None else part.base.error
     # Next to the largest loss the rounding of others is not small beside their distance from ε.
     top = law.loss_bounds[1]
     if math.isfinite(top) and rounded > -math.inf:
@@ -122,13 +122,11 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
         if escapes(piece):
             continue
         if piece.flat:
-            rule = build_rule(outline, {-1.0: 0.0, 0.0: 0.0}, 0.0)
-            log_p, loss = piece.accurate(rule.x)
-            held = np.asarray(log_p + rule.log_weight)
-            add_atoms(np.asarray(loss), held)
-            _add(losses, held + _log_cap(np.asarray(loss), epsilon))
-            if np.any(loss > epsilon):
-                errors.append((rule.error, log_sum([*gains, *topmost])))
+            atom = flat_nodes(outline)
+            add_atoms(atom.loss, atom.log_weight)
+            _add(losses, atom.log_weight + _log_cap(atom.loss, epsilon))
+            if np.any(atom.loss > epsilon):
+                errors.append((atom.error, log_sum([*gains, *topmost])))
             continue
         cuts = _cuts(outline, masses, epsilon)
         values, error = _weights(piece, lambda loss: _log_gain(loss, epsilon), cuts)

@@ -1,4 +1,4 @@
-"""Integers on which the loss is constant: one atom, whose probability is a sum in closed form."""
+"""Stretches on which the loss is constant: one atom, whose probability has a closed form."""
 
 from __future__ import annotations
 
@@ -36,6 +36,17 @@ def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
                 if mass > 0:
                     found[piece] = mass
     return found
+
+
+def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
+    """Return the log of the mass of a density e^{a+rx} from an end on, None for others."""
+    if piece.log_p is None or not (piece.slope == "constant" or piece.loss == sp.oo):
+        return None
+    rate = sp.diff(piece.log_p, x)
+    if x in rate.free_symbols or piece.lower.is_infinite == piece.upper.is_infinite:
+        return None
+    end = piece.lower if piece.upper.is_infinite else piece.upper
+    return piece.log_p.subs(x, end) - sp.log(sp.Abs(rate))
 
 
 def _mass(piece: Piece, k: sp.Symbol) -> arb:

@@ -22,6 +22,7 @@ from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate, extended_number
+from symdp.law.flat import log_exponential_mass
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array, Extended, Index, SmoothPiece, Step
 
@@ -129,6 +130,7 @@ class Formula:
         wanted: list[sp.Expr] = [*found]
         for piece in self._pieces:
             wanted += [piece.lower, piece.upper, *piece.constants]
+            wanted += [] if piece.log_mass is None else [piece.log_mass]
         self._constants = list(dict.fromkeys(e for e in wanted if not e.is_infinite))
         self._balls = compile_arb_together(self._constants, symbols) if self._constants else None
 
@@ -237,6 +239,7 @@ class PieceFormula:
         self.lower, self.upper = piece.lower, piece.upper
         self._flat = piece.slope == "constant"
         self._monotone = piece.slope in ("increasing", "decreasing")
+        self.log_mass = log_exponential_mass(piece, x)
         terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
         own = [piece.log_p, piece.log_q, piece.loss]
         listed = [own, terms, *([expression] for expression in own)]
@@ -272,6 +275,7 @@ class PieceFormula:
             accurate=Accurate(balls[0], balls[1], log_p, loss, *extended),
             log_terms=NumpyFunctions(terms, numbers=_numbers(terms, known)),
             flat=self._flat,
+            log_mass=None if self.log_mass is None else float(known[self.log_mass].mid()),
             monotone=self._monotone,
             ends=tuple(ends),
             joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),

@@ -16,6 +16,7 @@ from symdp.law.domain import tilt_domain
 from symdp.law.mean import extended_means, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes
 from symdp.law.outline import Outline
+from symdp.law.panels import build_rule
 from symdp.law.step import Array, Step
 from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 
@@ -83,10 +84,13 @@ class LossLaw:
         """The node set around tilts −1 and 0."""
         return self.nodes(0.0, 0.0)
 
-    @property
+    @cached_property
     def mass_at_infinity(self) -> float:
         """P(Q = 0)."""
-        return self.base.mass_at_infinity
+        step = self.step
+        if np.isposinf(step.point_loss).any() or any(escapes(piece) for piece in step.pieces):
+            return self.base.mass_at_infinity
+        return 0.0
 
     def known_profile(self, epsilon: float) -> tuple[float, float, float, float] | None:
         """Return log δ(ε), log(1 − δ(ε)), δ's relative error, log(e^ε Q(L > ε)) of the finite part.
@@ -112,11 +116,15 @@ class LossLaw:
 
     @cached_property
     def _extended_means(self) -> list[Fraction | None]:
-        base, pieces = self.base, self.step.pieces
-        known = len(base.panels) == sum(not escapes(piece) for piece in pieces) > 0
-        if not known or self.step.point_loss.size:
+        finite = [outline for outline in self.outlines if not escapes(outline.piece)]
+        panels = list(self.base.panels)
+        for outline in finite:
+            if outline.piece.log_mass is not None:
+                rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
+                panels.append((outline.piece, *rule.panels))
+        if not len(panels) == len(finite) > 0 or self.step.point_loss.size:
             return [None, None]
-        return extended_means(base.panels, base.mean)
+        return extended_means(panels, self.base.mean)
 
     @cached_property
     def precise_losses(self) -> tuple[Fraction, ...]:

@@ -187,7 +187,7 @@ def _piece_nodes(
         log_p, loss = piece.accurate(integer_nodes(piece, list(masses)), origin)
         return _atoms(loss, log_p)
     if piece.flat:
-        return _flat_nodes(outline, origin)
+        return flat_nodes(outline, origin)
     rule = build_rule(outline, masses, frequency)
     log_p, loss = piece.accurate(rule.x, origin)
     log_weight = log_p + rule.log_weight
@@ -203,9 +203,12 @@ def _piece_nodes(
     )
 
 
-def _flat_nodes(outline: Outline, origin: float) -> _PieceNodes:
+def flat_nodes(outline: Outline, origin: float = 0.0) -> _PieceNodes:
     """Return the atom of a piece of constant loss, its mass integrated once for all tilts."""
     piece = outline.piece
+    if piece.log_mass is not None:
+        place = np.asarray([inner_place(piece)])
+        return _atoms(piece.accurate(place, origin)[1], np.asarray([piece.log_mass]))
     if not outline.kept:
         rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
         log_weight = log_sum(piece.accurate(rule.x)[0] + rule.log_weight)

@@ -61,6 +61,8 @@ class SmoothPiece:
         a quadrature must look, however far apart or narrow they are.
     flat
         True where ℓ is constant, so that the whole piece is one atom of the loss.
+    log_mass
+        The log of the atom's probability under P, None where it is to be integrated.
     monotone
         True where ℓ is derived to rise or to fall on the whole piece.
     accurate
@@ -79,6 +81,7 @@ class SmoothPiece:
     accurate: Accurate
     log_terms: Callable[[Array], Sequence[Array]] = no_terms
     flat: bool = False
+    log_mass: float | None = None
     monotone: bool = False
     integer: bool = False
     ends: tuple[arb, ...] = ()
@@ -93,8 +96,13 @@ class SmoothPiece:
 
     def reversed(self) -> SmoothPiece:
         """Return the piece with P and Q exchanged, neither of which vanishes on it."""
+        mass = self.log_mass
+        if mass is not None:  # from some place of it
+            place = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
+            mass -= float(self.accurate(place)[1][0])
         return replace(
             self,
+            log_mass=mass,
             log_p=self.log_q,
             log_q=self.log_p,
             loss=_negative(self.loss),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from importlib import import_module
 
+import mpmath
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -24,6 +25,10 @@ STEPS = {
     "student": mechanisms.student_t(nu="7/2", s="1.5"),
     "gumbel": mechanisms.gumbel(b="2.2").subsample("poisson", "1/30"),
 }
+LAPLACE = [
+    mechanisms.laplace(b="7/3"),
+    mechanisms.laplace(b="1/4").subsample("poisson", "1/9"),
+]
 TILTS = np.asarray([-1.5, -0.7, -0.2, 0.3, 0.9])
 
 
@@ -108,3 +113,16 @@ def test_derivation_happens_once_for_a_formula(monkeypatch):
     for sigma in ("2.1", "2.2", "2.3"):
         assert law_of_formula(mechanisms.gaussian(sigma=sigma), "remove") is not None
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("made", LAPLACE)
+def test_an_exponential_stretch_of_constant_loss_has_its_mass_in_closed_form(made, direction):
+    flat = [piece for piece in loss_law(made, direction).step.pieces if piece.flat]
+    assert len(flat) == 2
+    for piece in flat:
+        mass = mpmath.quad(
+            lambda x, log_p=piece.log_p: mpmath.exp(float(log_p(np.asarray([float(x)]))[0])),
+            [piece.lower, 0.5 * (max(piece.lower, -9.0) + min(piece.upper, 9.0)), piece.upper],
+        )
+        assert piece.log_mass == pytest.approx(float(mpmath.log(mass)), abs=1e-13)
