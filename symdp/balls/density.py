@@ -20,6 +20,7 @@ from symdp.derive.breakpoints import smooth_stretches
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.constants import constant_value
+from symdp.emit.exact import BITS
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
 _MOST_CELLS = 1_000  # on which a sign is looked at: some ten milliseconds
 _PLAIN = 1e-4  # what six digits show of a distance from one
-_BITS = 128  # carried
 _ACCURACY = arb(2) ** -90  # to which a mass must be 1; formulas that are off are off by far more
 
 
@@ -110,7 +110,7 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
         _check_normaliser(of, component)
         _check_sign(of, component, pair.variable, ends)
         try:
-            with ctx.workprec(_BITS):
+            with ctx.workprec(BITS):
                 mass = _mass(pair, component, math.inf if for_proof else SECONDS)
                 verb = "sums" if pair.is_discrete else "integrates"
                 masses_are_one &= _judge(of, mass, verb)
@@ -126,7 +126,7 @@ def _check_normaliser(of: str, density: sp.Expr) -> None:
     """Raise an error where what a density is divided by is not positive and finite."""
     for mass in density.atoms(MassIntegral, MassSum):
         try:
-            value = constant_value(mass, _BITS)
+            value = constant_value(mass, BITS)
             if value > 0:
                 continue
             reason = f"its mass is {float(value):.6g}"
@@ -163,7 +163,7 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     rest, bessels = density.as_independent(k, as_Add=False)
     found = bessels.match(sp.besseli(sp.Abs(k), bessel)) if k.is_integer else None
     if found and ends == (-sp.oo, sp.oo):  # the generating function: their sum is e^z
-        return constant_ball(rest * sp.exp(found[bessel]), _BITS).real
+        return constant_ball(rest * sp.exp(found[bessel]), BITS).real
     with suppress(AccuracyError, InputError):
         found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS, worked))
         if found.rad() < TOLERANCE:
@@ -205,11 +205,11 @@ def _judge(of: str, mass: arb, verb: str) -> bool:
 def _total(of: str, masses: object) -> arb:
     """Add up a finite list of probabilities."""
     values = [sp.sympify(mass, strict=True) for mass in masses]  # type: ignore[attr-defined]
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         for value in values:
-            if value.is_negative or constant_ball(value, _BITS).real < 0:
+            if value.is_negative or constant_ball(value, BITS).real < 0:
                 raise InputError(f"{of} has the negative probability {value}")
-        return constant_ball(sp.Add(*values), _BITS).real
+        return constant_ball(sp.Add(*values), BITS).real
 
 
 def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> None:

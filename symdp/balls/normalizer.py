@@ -18,12 +18,12 @@ from symdp.balls.numeric_mass import AGREEMENT, two_masses
 from symdp.balls.terms import SECONDS, enclose_mass
 from symdp.derive import pieces
 from symdp.emit.arb import ENCLOSERS
+from symdp.emit.exact import BITS
 from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
 from symdp.model.pair import Pair, Support
 
-_BITS = 130  # carried at least
 _ENOUGH = arb(2) ** -90  # absolute accuracy, where no more can be had: 27 digits
 _NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
 
@@ -47,10 +47,10 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
     ... )
     True
     """
-    bits = max(ctx.prec, _BITS)
-    found = _proved(mass, _BITS)
+    bits = max(ctx.prec, BITS)
+    found = _proved(mass, BITS)
     if found is not None:
-        return found if bits == _BITS else _proved(mass, bits) or found
+        return found if bits == BITS else _proved(mass, bits) or found
     return _seen(mass)
 
 

@@ -27,12 +27,12 @@ from symdp.balls.tails import (
 )
 from symdp.derive.tails.records import TailConstant
 from symdp.emit.arb import constant_ball
+from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError, suggestion
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_BITS = 102  # 30 decimal digits
 _GRID_BITS = 12  # of an irrational end of an interval of tilts, rounded outwards
 
 
@@ -130,7 +130,7 @@ class _Request:
 
     def number(self, expression: sp.Expr) -> arb:
         """Enclose an expression in the parameters."""
-        return constant_ball(expression.subs(self.substitution), _BITS).real
+        return constant_ball(expression.subs(self.substitution), BITS).real
 
     def known(self, formula: sp.Expr | None) -> sp.Expr:
         """Return a formula, or say why the constant has none."""

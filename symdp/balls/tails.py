@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.balls.tilted import BITS, TiltedLaw
-from symdp.emit.exact import real_ball
+from symdp.balls.tilted import TiltedLaw
+from symdp.emit.exact import BITS, real_ball
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:

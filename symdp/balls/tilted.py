@@ -16,7 +16,7 @@ from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import interior_point
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import enclose_sum
-from symdp.emit.exact import end_ball, real_ball
+from symdp.emit.exact import BITS, end_ball, real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.pair import Pair
 
-BITS = 96  # carried
 _REACH = 60  # octaves around an anchor in which the largest value is looked for
 _ACCURACY = 64  # bits, relative to the peak of a tilted density
 _ZOOMS = 40  # thirds cut off around the largest value: 2^(−23) of the width is left

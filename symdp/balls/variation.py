@@ -16,7 +16,7 @@ from symdp.balls.jets import Jet
 from symdp.derive.pieces import pieces
 from symdp.derive.signs import interior_point, sign_of
 from symdp.emit.enclose import between
-from symdp.emit.exact import end_ball
+from symdp.emit.exact import BITS, end_ball
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 REACH = arb(2) ** 40  # the constants hold for |y| up to here
-_BITS = 128  # carried
 _FLAT = arb(2) ** -60  # a derivative from which on down it may be 0
 _MOST_CELLS = 6000  # of a sum of variations: about a second
 _SLACK = 2.0**-10  # of a variation that need not be resolved
@@ -115,7 +114,7 @@ class LossDensity:
         """
         variation, removed = arb(0), arb(0)
         edges = [arb(0)] * (order - 1)
-        with ctx.workprec(_BITS):
+        with ctx.workprec(BITS):
             tolerance = arb(2) ** (-40 * order - 60)
             spans = [part.span(tolerance, frequency) for part in self.parts]
             for part, (low, high, mass) in zip(self.parts, spans, strict=True):
@@ -146,7 +145,7 @@ class LossPart:
         self.exponent = Jet(self.log_density, x)
         self.x = x
         self.log_moment = log_moment
-        with ctx.workprec(2 * _BITS):
+        with ctx.workprec(2 * BITS):
             self.ends = tuple(end_ball(end) for end in (piece.lower, piece.upper))
 
     def weight(self, x: arb) -> arb:
@@ -216,7 +215,7 @@ class LossPart:
                 radius = (2 / (curvature * frequency)).sqrt().min(room)
             elif frequency is not None:
                 radius = (1 / frequency).root(3).min(room)
-        for _ in range(4 * _BITS):
+        for _ in range(4 * BITS):
             radius = radius.mid()
             mass = radius * self.weight(between(end, end + inwards * radius)).upper()
             if mass.is_finite() and (turns or mass < tolerance):

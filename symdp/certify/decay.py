@@ -27,7 +27,7 @@ from symdp.certify.piece_integrand import Cut, Part
 from symdp.certify.work import metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
-from symdp.emit.exact import real_ball
+from symdp.emit.exact import BITS, real_ball
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _ORDERS = (1, 2, 4, 8)  # of integration by parts; of higher ones V_k is seldom found in time
 _LOW_EDGE = 2.0**-6  # of V_1, that ends may add: else a higher order gains less than that
-_BITS = 128  # carried; far more than a bound shows
 _GOAL = arb(2) ** -110  # error of a mass, absolute: a share of a bound is far larger
 _LEAST = 2.0**-100  # a share of the mass below which the ends are not cut off
 _CLOSE = 0.9  # to 1
@@ -73,12 +72,12 @@ class Decay:
         self._middles: dict[int, _Middle] = {}
         self._gentles: dict[float, _Middle] = {}
         self._moving: list[tuple[Part, Cut, Nodes]] = []
-        with ctx.workprec(_BITS):
-            self._tilt, self._scale = constant_ball(tilt, _BITS).real, log_moment.mid()
+        with ctx.workprec(BITS):
+            self._tilt, self._scale = constant_ball(tilt, BITS).real, log_moment.mid()
             self._total = (log_moment - self._scale).exp()
             self._flat = arb(0)
             for part in parts.stretches:
-                cut = part.cut(parts.reach(tilt), _BITS)
+                cut = part.cut(parts.reach(tilt), BITS)
                 found = nodes_between(part, cut, self._tilt, self._scale, tolerance=_GOAL)
                 if part.is_flat:
                     beyond = cut.beyond * (-self._scale).exp()
@@ -97,7 +96,7 @@ class Decay:
         """
         flat = float(self._flat.upper())
         room = (each - flat) / 2 if each > flat else each
-        with ctx.workprec(_BITS):
+        with ctx.workprec(BITS):
             best = self._middle(room).at(frequency, each)
             # Of many steps nearly all of the mass may be left out: first what is dense.
             for share in _SHARES if each > max(flat, _CLOSE) else ():

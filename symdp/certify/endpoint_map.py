@@ -21,12 +21,12 @@ from symdp.certify.piece_integrand import Part, stretch
 from symdp.derive.records import TURNED, Piece
 from symdp.emit.arb import compile_arb, constant_ball
 from symdp.emit.enclose import between
+from symdp.emit.exact import BITS
 from symdp.errors import InputError
 
 # Places that no ends of common pieces take, on all scales.
 _AROUND = (-9, sp.Rational(-5, 4), sp.Rational(1, 16), sp.Rational(5, 4), 9)
 _FAR = (100, 400)  # where no digits may be lost
-_BITS = 128  # carried when values before and after are compared
 _MOST_OPERATIONS = 400  # that SymPy rewrites within seconds
 _OUTSIDE = 64  # log₂ of a place in the tail, where powers are small beside the place itself
 _LOST_BITS = 32  # that a rewritten formula may lose to cancelling
@@ -110,7 +110,7 @@ def _has_algebraic_tail(found: Part) -> bool:
     if (piece.log_p + piece.loss).has(sp.exp, sp.cosh, sp.sinh, sp.erf):
         return False
     outwards = 1 if piece.lower.is_finite else -1
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         log_density = found.base(outwards * arb(2) ** _OUTSIDE)
     return bool(abs(log_density) < _OUTSIDE**2)
 
@@ -119,8 +119,8 @@ def _agree(
     found: Mapping[sp.Expr, sp.Expr], s: sp.Symbol, places: Iterable[sp.Expr | float]
 ) -> bool:
     """Whether expressions of s have the values of those that they were made from, at places."""
-    with ctx.workprec(_BITS):
-        balls = [constant_ball(place, _BITS).real for place in places]
+    with ctx.workprec(BITS):
+        balls = [constant_ball(place, BITS).real for place in places]
         for one, other in found.items():
             try:
                 functions = compile_arb(one, [s]), compile_arb(other, [s])
@@ -185,9 +185,9 @@ def _leading(base: sp.Expr, x: sp.Symbol, s: sp.Symbol, far: _Far) -> tuple[sp.E
 
 def _is_sharp(expression: sp.Expr, s: sp.Symbol, *, both: bool) -> bool:
     """Whether an expression of s keeps its digits far out, and has values on wide balls there."""
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         function = compile_arb(expression, [s])
-        lost = arb(2) ** (_LOST_BITS - _BITS)
+        lost = arb(2) ** (_LOST_BITS - BITS)
         for sign in (1, -1) if both else (1,):
             places = [sign * arb(far) for far in _FAR]
             if not all(value.rad() < lost * (1 + abs(value)) for value in map(function, places)):

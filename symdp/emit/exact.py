@@ -10,6 +10,7 @@ from flint import arb, ctx, fmpq
 from symdp.emit.arb import constant_ball
 
 LN10 = math.log(10)  # e-folds of a digit
+BITS = 128  # carried by balls of which at most 30 digits are wanted, so that 28 bits may cancel
 
 
 def real_ball(expression: object) -> arb:

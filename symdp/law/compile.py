@@ -19,7 +19,7 @@ from symdp.derive.limits import limit_at, loss_range
 from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
-from symdp.emit.exact import real_ball
+from symdp.emit.exact import BITS, real_ball
 from symdp.emit.numpy import compile_extended
 from symdp.errors import InputError
 from symdp.interrupt import generation
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
-_BITS = 110  # carried
 _MANY_BITS = 1_000  # carried next to an end, where terms cancel
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
 _AROUND = 1e-12  # of an end, in which a function must be holomorphic
@@ -122,7 +121,7 @@ def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
             f"{mechanism.summary}: {outcomes(pair, steps)} numbers of outcomes; at most "
             f"{MOST_OUTCOMES} are listed: fewer steps or fewer points are needed"
         )
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         p, q = ([compile_arb(mass, [])().real for mass in law] for law in (pair.P, pair.Q))
     step = listed_step(mechanism.name, p, q, steps, direction)
     finite = step.point_loss[np.isfinite(step.point_loss)]
@@ -230,8 +229,8 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
 
 def _continues(balls: list[ArbFunction], end: sp.Expr) -> bool:
     """Return whether functions are seen to be holomorphic around an end."""
-    with ctx.workprec(_BITS):
-        place = constant_ball(end, _BITS) + acb(arb(0, _AROUND), arb(0, _AROUND))
+    with ctx.workprec(BITS):
+        place = constant_ball(end, BITS) + acb(arb(0, _AROUND), arb(0, _AROUND))
         return all(ball(place, analytic=True).is_finite() for ball in balls)
 
 
@@ -327,7 +326,7 @@ def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[floa
     log_p = np.asarray([float(sp.N(sp.log(point.p), 30)) for point in charged])
     finite = loss[np.isfinite(loss)]
     bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         balls = tuple(
             (compile_arb(point.p, [])().real, compile_arb(point.loss, [])().real)
             for point in charged

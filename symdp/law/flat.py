@@ -14,13 +14,12 @@ from flint import arb, ctx
 from symdp.emit import compile_arb
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import enclose_sum
+from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from symdp.derive.records import Piece
     from symdp.law.step import Step
-
-_BITS = 110  # carried
 
 
 def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
@@ -31,7 +30,7 @@ def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
     found = {}
     for piece in pieces:
         if piece.slope == "constant":
-            with suppress(AccuracyError), ctx.workprec(_BITS):
+            with suppress(AccuracyError), ctx.workprec(BITS):
                 mass = _mass(piece, k)
                 if mass > 0:
                     found[piece] = mass
@@ -56,12 +55,12 @@ def _mass(piece: Piece, k: sp.Symbol) -> arb:
         return log_p(place, analytic=analytic).exp()
 
     lower, upper = (
-        None if end.is_infinite else constant_ball(end, _BITS).real
+        None if end.is_infinite else constant_ball(end, BITS).real
         for end in (piece.lower, piece.upper)
     )
     rate = sp.diff(piece.log_p, k)
     if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
-        ratio = constant_ball(-rate if upper is not None else rate, _BITS).real.exp()
+        ratio = constant_ball(-rate if upper is not None else rate, BITS).real.exp()
         if ratio < 1:
             first: arb = mass(lower if upper is None else upper)
             return first / (1 - ratio)
@@ -70,7 +69,7 @@ def _mass(piece: Piece, k: sp.Symbol) -> arb:
 
 def with_atoms(step: Step, masses: Mapping[Piece, arb]) -> Step:
     """Return a step of no points with pieces of constant loss as points."""
-    with ctx.workprec(_BITS):
+    with ctx.workprec(BITS):
         balls = [(mass, compile_arb(piece.loss, [])().real) for piece, mass in masses.items()]
         return replace(
             step,

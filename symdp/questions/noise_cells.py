@@ -16,6 +16,7 @@ from symdp.balls.jets import Jet
 from symdp.derive.breakpoints import Stretch, smooth_stretches
 from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
 from symdp.emit.enclose import between
+from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
 from symdp.model.noise_shape import centre_of
 
@@ -32,7 +33,6 @@ _WIDER = 12.0  # times the range that holds all but 1e-3 of the mass, is afforda
 _MOST_CELLS = 12_000  # about two seconds
 _MOST_WORK = 3e6  # cells times shifts, about as long
 _SPARE = 1e-9  # cells: where an end falls between two, but for rounding
-_BITS = 80  # of the balls
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def cells_of(mechanism: Mechanism) -> Cells:
     size = mechanism.source.sensitivity  # type: ignore[union-attr]
     support = mechanism.support
     try:
-        with ctx.workprec(_BITS):
+        with ctx.workprec(BITS):
             if mechanism.support.kind != "interval":
                 return _masses(density, x, support.lower, int(size))
             stretches = smooth_stretches((density,), x, support.lower, support.upper)
@@ -97,7 +97,7 @@ def cells_of(mechanism: Mechanism) -> Cells:
             width = math.sqrt((high - low) * distance / _MOST_WORK)
             width = max(width, (high - low) / _MOST_CELLS)
             shifts = math.ceil(distance / width)
-            step = constant_ball(size, _BITS).real / shifts
+            step = constant_ball(size, BITS).real / shifts
             if centre_of(density, x, support) != 0:
                 return _on_grid(stretches, x, step, (low, high), beyond, shifts)
             half = _on_grid(stretches, x, step, (0.0, high), beyond, shifts)
@@ -134,7 +134,7 @@ def _cut(
 ) -> tuple[float, float]:
     f = stretch.expressions[0]
     exponent = sp.expand_log(sp.log(f), force=True)
-    ends = [None if end.is_infinite else constant_ball(end, _BITS).real
+    ends = [None if end.is_infinite else constant_ball(end, BITS).real
             for end in (stretch.lower, stretch.upper)]  # fmt: skip
     if ends[1 - side] is None:
         ends[1 - side] = arb(0)
@@ -153,7 +153,7 @@ def _on_grid(
     width, (low, high) = float(step), span
     first = math.floor(low / width - _SPARE) if low else 0  # half of an even density begins at 0
     places = range(first, math.ceil(high / width + _SPARE))
-    ends = [(constant_ball(s.lower, _BITS).real, constant_ball(s.upper, _BITS).real)
+    ends = [(constant_ball(s.lower, BITS).real, constant_ball(s.upper, BITS).real)
             for s in stretches]  # fmt: skip
     jets = [Jet(s.expressions[0], x) for s in stretches]
     values = [compile_arb(s.expressions[0], [x]) for s in stretches]
@@ -228,7 +228,7 @@ def _masses(density: sp.Expr, k: sp.Symbol, lower: sp.Expr, shifts: int) -> Cell
     """Return the masses at whole numbers."""
     value = compile_arb(density, [k])
     exponent = sp.expand_log(sp.log(density), force=True)
-    start = None if lower.is_infinite else constant_ball(lower, _BITS).real
+    start = None if lower.is_infinite else constant_ball(lower, BITS).real
     found = None
     for tail in _TAILS:
         ends, mass = cut_tails(exponent, value, k, [start, None], arb(tail), whole=True)
