@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import EXACT, LONG_LINE, SAFETY, SETTLED, TOLERABLE
+from symdp.exact.accuracy import EXACT, FEW_NODES, LONG_LINE, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import margin
 from symdp.exact.line import (
@@ -27,7 +27,7 @@ from symdp.exact.line import (
     plain_sum,
     tilted_laws,
 )
-from symdp.exact.shared_lines import Refused, Traced, shared_value, sum_ahead
+from symdp.exact.shared_lines import Refused, Trace, Traced, shared_value, sum_ahead
 from symdp.exact.slow_decay import slow_line
 from symdp.exact.tail_bound import Tail
 from symdp.exact.two_strips import answer_from_strips, line_tilt
@@ -49,9 +49,10 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
-    shared = on_shared_lines(law, epsilon)
-    if shared is not None and _is_narrow(shared):
-        return shared
+    for trace in (_traced, _traced_farther):
+        shared = on_shared_lines(law, epsilon, trace)
+        if shared is not None and _is_narrow(shared):
+            return shared
     found = own_lines(law.singly(), epsilon)
     return found[0] if found is not None and found[1] and _is_narrow(found[0]) else None
 
@@ -68,11 +69,11 @@ def prepare(law: SumLaw, epsilons: Sequence[float]) -> None:
         sum_ahead(law, [epsilon for epsilon in epsilons if lower < epsilon < upper], _traced)
 
 
-def on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
+def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
 
     def value(strip: Strip) -> StripValue | None:
-        return shared_value(law, epsilon, strip, _traced)
+        return shared_value(law, epsilon, strip, trace)
 
     return answer_from_strips(law, value)
 
@@ -120,6 +121,14 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
     answer = answer_from_strips(law, value)
     assert answer is not None
     return answer, assured
+
+
+def _traced_farther(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
+    """Return a line that is cut off smoothly far out, as δ may have kinks next to other ε."""
+    if Tail(law, tilt).end is not None:
+        return Refused.NO_LINE
+    slow = slow_line(law, epsilon, tilt, beside, LONG_LINE, least=4 * FEW_NODES)
+    return slow if slow.assured else Refused.NO_LINE
 
 
 def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:

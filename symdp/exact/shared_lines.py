@@ -61,8 +61,9 @@ def shared_line(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Line
 def shared_value(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> StripValue | None:
     """Return the integral from the line that serves ε, None where no line can be kept."""
     lines = _lines(law, strip)
-    if lines.ahead and epsilon in lines.ahead:
-        return lines.ahead[epsilon]
+    known = lines.ahead.get((epsilon, trace))
+    if known is not None:
+        return known
     line = lines.line(epsilon, trace)
     return None if line is None else line.value(epsilon)
 
@@ -70,14 +71,14 @@ def shared_value(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Str
 def sum_ahead(law: SumLaw, epsilons: Sequence[float], trace: Trace) -> None:
     """Take the integrals right of both poles at many ε at once: `shared_value` has them then."""
     lines = _lines(law, Strip.RIGHT)
-    lines.prepare(epsilons)
+    lines.prepare(epsilons, trace)
     served: dict[int, tuple[Line, list[float]]] = {}
     for epsilon in epsilons:
         line = lines.line(epsilon, trace)
         if line is not None:
             served.setdefault(id(line), (line, []))[1].append(epsilon)
     lines.ahead = {
-        epsilon: value
+        (epsilon, trace): value
         for line, some in served.values()
         if type(line) is Line
         for epsilon, value in zip(some, line.values_at(some), strict=True)
@@ -124,8 +125,8 @@ class _Lines:
 
     def __init__(self, law: SumLaw, strip: Strip) -> None:
         self._law, self._strip, self._end = law, strip, strip.width(law)
-        self._lines: dict[float, Traced] = {}
-        self.ahead: dict[float, StripValue] = {}  # integrals that were taken together
+        self._lines: dict[tuple[float, Trace], Traced] = {}
+        self.ahead: dict[tuple[float, Trace], StripValue] = {}  # integrals taken together
         self._middles: dict[float, _Place] = {}  # where lines are about to be traced
         self._nodes = 0
         self._places: list[_Place] = []
@@ -137,7 +138,7 @@ class _Lines:
             except AccuracyError:  # too far out for a quadrature
                 most, self._is_closed = most - 1, True
 
-    def prepare(self, epsilons: Sequence[float]) -> None:
+    def prepare(self, epsilons: Sequence[float], trace: Trace) -> None:
         """Halve the stretches of many ε together, and evaluate the middles that lines cross at."""
         for end in (min(epsilons, default=math.nan), max(epsilons, default=math.nan)):
             self._reaches(end, _epsilon)
@@ -153,7 +154,7 @@ class _Lines:
             middles = self._evaluated([0.5 * (a.u + b.u) for a, b in wide])
             self._places = sorted([*self._places, *middles], key=_place)
         crossed = [0.5 * (a.u + b.u) for a, b in ends]
-        places = [u for u in crossed if u not in self._middles and u not in self._lines]
+        places = [u for u in crossed if u not in self._middles and (u, trace) not in self._lines]
         if places:
             self._middles = {place.u: place for place in self._evaluated(places)}
 
@@ -217,8 +218,8 @@ class _Lines:
     def _kept(self, low: _Place, high: _Place, trace: Trace) -> Traced:
         """Return the line of a stretch; what was kept before makes room for a new one."""
         u = 0.5 * (low.u + high.u)
-        if u in self._lines:
-            return self._lines[u]
+        if (u, trace) in self._lines:
+            return self._lines[u, trace]
         middle = self._middles.pop(u, None) or self._evaluated([u])[0]
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         try:
@@ -230,7 +231,7 @@ class _Lines:
             self._lines.clear()
             self._nodes = 0
         self._nodes += size
-        self._lines[u] = found
+        self._lines[u, trace] = found
         return found
 
     def _evaluated(self, places: Sequence[float]) -> list[_Place]:

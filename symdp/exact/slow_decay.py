@@ -122,7 +122,7 @@ class SlowLine(Line):
         return math.copysign(value, self.tilt), error, -slope
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _cut_offs(size: int) -> Array:
     """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
     place = np.arange(size) / size
@@ -137,6 +137,7 @@ def slow_line(
     most: int,
     enough: float = SETTLED,
     worst: float = TOLERABLE,
+    least: int = 0,
 ) -> SlowLine:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`.
 
@@ -154,6 +155,8 @@ def slow_line(
         The relative change at which the sum counts as complete.
     worst
         The relative change with which a line of so many nodes is still returned.
+    least
+        Nodes.
 
     Raises
     ------
@@ -170,7 +173,7 @@ def slow_line(
         relative, best = min(tails, key=lambda pair: pair[0])
         tails = [(relative, best)]
         stop = line.places.size * (4 if line.places.size < FEW_NODES else 2)
-        if relative <= enough:
+        if relative <= enough and line.places.size >= least:
             rest = _beyond(law, line, total)
             if rest.start <= line.reach:
                 assured = line.assured or rest.assured
