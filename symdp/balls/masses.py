@@ -45,32 +45,30 @@ def checked_steps(
     rounded: set[Mechanism] = set()
     is_proved = True
     for members in groups.values():
-        checks = [
-            _checked(replace(member, sampling=None, relation=None), for_proof)
-            for member in _representatives(members, for_proof)
-        ]
-        if not all(check.is_one for check in checks):
-            rounded.update(members)
-        is_proved &= all(check.is_proved for check in checks)
+        for member in _spread(members):
+            known = _PROPER.get("" if member.template is None else member.template.key, ())
+            if not for_proof and len(known) >= _ENOUGH:
+                break
+            check = _checked(replace(member, sampling=None, relation=None), for_proof)
+            if not check.is_one:
+                rounded.update(members)
+            is_proved &= check.is_proved
     kept = {m.normalized() if m in rounded else m: count for m, count in steps.items()}
     return kept, "proved" if is_proved else "seen"
 
 
-def _representatives(members: list[Mechanism], for_proof: bool) -> list[Mechanism]:
-    """Return all mechanisms, or of many that share a formula those spread over their values.
+def _spread(members: list[Mechanism]) -> list[Mechanism]:
+    """Return mechanisms of one formula, of many those spread over their values, ends first.
 
     The mass of a density depends smoothly on its parameters, and the quadrature that every law is
     built with finds one that is not 1: of a formula that was seen to have mass 1 at some values,
     that is the check at others.
     """
-    template = members[0].template
-    if not for_proof and template is not None and len(_PROPER.get(template.key, ())) >= _ENOUGH:
-        return []
-    if len(members) <= _MOST_CHECKED:
-        return members
     members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
-    share = (len(members) - 1) / (_MOST_CHECKED - 1)
-    return [members[round(k * share)] for k in range(_MOST_CHECKED)]
+    most = min(len(members), _MOST_CHECKED)
+    share = (len(members) - 1) / max(most - 1, 1)
+    found = [members[round(k * share)] for k in range(most)]
+    return [found[0], *found[:0:-1][:1], *found[1:-1]] if most > 1 else found
 
 
 @lru_cache(maxsize=256)

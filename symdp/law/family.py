@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.errors import AccuracyError
 from symdp.interrupt import generation
 from symdp.model.allocation import allocated_steps
 from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.law.loss import LossLaw
-    from symdp.law.shared_nodes import StepRows
-    from symdp.law.step import Array
+    from symdp.law.parameter_rule import StepFamily
     from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
 
-_LEAST = 24  # distinct steps of one formula from which on arrays of all of them pay
+_LEAST = 24  # distinct steps of one formula from which on fewer may stand for all of them
 
 Steps = Sequence[tuple["Mechanism", int]]
 
@@ -31,7 +29,7 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
     Of steps that are known by a Rényi curve alone it is a bound on the transform.
     """
     from symdp.law.compile import loss_law
-    from symdp.law.many_steps import Stack, StackedLaw
+    from symdp.law.many_steps import ManySteps, ManyStepsLaw
     from symdp.law.total import SumLaw
 
     def parts(some: Steps) -> list[tuple[LossLaw, int]]:
@@ -48,18 +46,18 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
             total_law(known, direction) if known else None,
             lambda: total_law(steps, other),
         )
-    stacks, others = [], []
+    families, others = [], []
     for members in _grouped(steps):
-        table = _table(tuple(members), generation()) if len(members) >= _LEAST else None
-        if table is None:
+        family = _family(tuple(members), generation()) if len(members) >= _LEAST else None
+        if family is None:
             others += members
         else:
             # Both directions of mirrored steps have one law.
             side = "remove" if members[0][0].is_mirrored else direction
-            stacks.append(Stack(table, side))
-    if not stacks:
+            families.append(ManySteps(family, side))
+    if not families:
         return SumLaw(parts(steps), direction)
-    return StackedLaw(stacks, parts(others), lambda: parts(steps), direction)
+    return ManyStepsLaw(families, parts(others), lambda: parts(steps), direction)
 
 
 def _grouped(steps: Steps) -> list[list[tuple[Mechanism, int]]]:
@@ -79,11 +77,11 @@ def _grouped(steps: Steps) -> list[list[tuple[Mechanism, int]]]:
 
 
 @lru_cache(maxsize=8)
-def _table(members: tuple[tuple[Mechanism, int], ...], _: int) -> StepRows | None:
-    """Return the nodes that steps of one formula share, None where they cannot."""
+def _family(members: tuple[tuple[Mechanism, int], ...], _: int) -> StepFamily | None:
+    """Return what stands for steps of one formula, None where their values are on no line."""
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
-    from symdp.law.shared_nodes import StepRows
+    from symdp.law.parameter_rule import ParameterLine, StepFamily
 
     if allocated_steps(members[0][0]) is not None:
         return None
@@ -91,22 +89,16 @@ def _table(members: tuple[tuple[Mechanism, int], ...], _: int) -> StepRows | Non
     formulas = {id(pair[0]) for pair in found if pair is not None}
     if None in found or len(formulas) != 1:
         return None
-    vectors = [pair[1] for pair in found if pair is not None]
     formula = next(pair[0] for pair in found if pair is not None)
-    rows = formula.rows(vectors)
-    if rows is None:
-        return None
+    vectors = [tuple(pair[1]) for pair in found if pair is not None]
     counts = np.asarray([float(count) for _, count in members])
-    values = np.asarray([[float(v) for v in vector] for vector in vectors])
-    try:
-        return StepRows(rows, counts, _chosen(values), lambda k: loss_law(members[k][0], "remove"))
-    except AccuracyError:
+    line = ParameterLine.through(vectors, counts)
+    if line is None:
         return None
-
-
-def _chosen(values: Array) -> list[int]:
-    """Return the steps with the least and the largest value of each parameter, and a middle one."""
-    ends = [*values.argmin(axis=0).tolist(), *values.argmax(axis=0).tolist()]
-    logs = np.log(values)
-    middle = int(np.abs(logs - 0.5 * (logs.min(axis=0) + logs.max(axis=0))).sum(axis=1).argmin())
-    return sorted({*ends, middle})
+    name = members[0][0].name
+    return StepFamily(
+        line,
+        counts,
+        lambda k: loss_law(members[k][0], "remove"),
+        lambda values: formula.at(values, name),
+    )

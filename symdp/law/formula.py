@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from flint import arb, ctx, fmpq
 
 from symdp.emit.arb import compile_arb, compile_arb_together
-from symdp.emit.exact import fraction_ball
 from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate, extended_number
 from symdp.law.flat import log_exponential_mass
 from symdp.law.loss import LossLaw
-from symdp.law.step import Array, Extended, Index, SmoothPiece, Step
+from symdp.law.step import SmoothPiece, Step
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -151,82 +149,6 @@ class Formula:
         bounds = tuple(_outward(e, known, s) for e, s in zip(self._range, (-1, 1), strict=True))
         return LossLaw(Step(name, tuple(smooth)), (bounds[0], bounds[1]), is_reversible=True)
 
-    def rows(self, vectors: Sequence[Sequence[Fraction]]) -> FormulaRows | None:
-        """Return the pieces at many vectors of values, None where some need more than that.
-
-        The ends of the pieces must not depend on the values.
-        """
-        if self._balls is None:
-            return None
-        table, bounds = [], []
-        for values in vectors:
-            with ctx.workprec(_BITS):
-                balls = self._balls(*(fraction_ball(v) for v in values))
-            if not all(_is_usable(ball) for ball in balls):
-                return None
-            table.append([extended_number(ball) for ball in balls])
-            known = dict(zip(self._constants, balls, strict=True))
-            sides = zip(self._range, (-1, 1), strict=True)
-            bounds.append([_outward(end, known, sign) for end, sign in sides])
-        columns = dict(zip(self._constants, np.asarray(table).T, strict=True))
-        ends = [e for p in self._pieces for e in (p.lower, p.upper) if not e.is_infinite]
-        if any(np.ptp(columns[end]) > 0 for end in ends):
-            return None
-        made = [piece.rows(columns) for piece in self._pieces]
-        if any(piece is None for piece in made):
-            return None
-        return FormulaRows(tuple(p for p in made if p is not None), np.asarray(bounds))
-
-
-class PieceRows:
-    """log P and ℓ of a piece at many vectors of values: one row for each.
-
-    Parameters
-    ----------
-    program
-        Of both.
-    numbers
-        Its constants with 64-bit mantissas, an array of all rows for each.
-    """
-
-    def __init__(self, program: Program, numbers: Sequence[Extended]) -> None:
-        self._program, self._numbers = program, numbers
-
-    def of_rows(self, rows: Index) -> PieceRows:
-        """Return some of the rows."""
-        return PieceRows(self._program, [column[rows] for column in self._numbers])
-
-    def extended(self, rows: slice | Index, x: Extended) -> tuple[Extended, Extended]:
-        """Return log P and ℓ of some rows at places x with 64-bit mantissas."""
-        log_p, loss = self._function(rows, True)(self._spread(rows, x))
-        return log_p, loss
-
-    def doubles(self, rows: slice | Index, x: Array) -> tuple[Array, Array]:
-        """Return the same in doubles."""
-        log_p, loss = self._function(rows, False)(self._spread(rows, x))
-        return log_p, loss
-
-    def _spread(self, rows: slice | Index, x: Any) -> Any:
-        return np.broadcast_to(x, (self._numbers[0][rows].size, x.size))
-
-    def _function(self, rows: slice | Index, extended: bool) -> NumpyFunctions:
-        chosen = [column[rows, None] for column in self._numbers]
-        if not extended:
-            chosen = [column.astype(np.float64) for column in chosen]
-        return NumpyFunctions(self._program, extended, chosen)
-
-
-@dataclass(frozen=True)
-class FormulaRows:
-    """The pieces of a formula at many vectors of values, and the range of each row's loss."""
-
-    pieces: tuple[PieceRows, ...]
-    loss_bounds: Array
-
-    def of_rows(self, rows: Index) -> FormulaRows:
-        """Return some of the rows."""
-        return FormulaRows(tuple(p.of_rows(rows) for p in self.pieces), self.loss_bounds[rows])
-
 
 class PieceFormula:
     """One piece of a formula."""
@@ -245,9 +167,7 @@ class PieceFormula:
         listed = [own, terms, *([expression] for expression in own)]
         self._programs = [compile_template(some, [x]) for some in listed]
         self._balls = [compile_arb(e, [x, *parameters]) for e in (piece.log_p, piece.loss)]
-        self._both = compile_template([piece.log_p, piece.loss], [x])
-        programs = [*self._programs, self._both]
-        self.constants = [c for program in programs for c in program.constants]
+        self.constants = [c for program in self._programs for c in program.constants]
         if any(not isinstance(c, sp.Expr) for c in self.constants):
             raise InputError("which branch of the density holds depends on values")
 
@@ -280,13 +200,6 @@ class PieceFormula:
             ends=tuple(ends),
             joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
         )
-
-    def rows(self, columns: dict[sp.Expr, Extended]) -> PieceRows | None:
-        """Return the piece at many values, None where 64-bit mantissas are not to be had."""
-        numbers = [columns[c] for c in self._both.constants]
-        if not numbers or extended_function(self._both, numbers) is None:
-            return None
-        return PieceRows(self._both, numbers)
 
 
 class _Bound:

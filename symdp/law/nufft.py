@@ -11,7 +11,6 @@ from functools import cache
 
 import numpy as np
 from numpy.polynomial import Chebyshev
-from numpy.typing import NDArray
 
 from symdp.law.elementary import Complex
 from symdp.law.step import Array
@@ -59,14 +58,6 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
         rows = np.exp(1j * np.multiply.outer(starts, angle)) * weight
         columns = np.exp(1j * np.multiply.outer(angle, np.arange(width)))
         return np.asarray((rows @ columns).ravel()[: last - first])
-    only = np.zeros(weight.size, dtype=np.intp)
-    return np.asarray(uniform_sums(weight, angle, first, last, only, 1)[0])
-
-
-def uniform_sums(
-    weight: Array, angle: Array, first: int, last: int, row: NDArray[np.intp], rows: int
-) -> Complex:
-    """Return several such sums, rows by k; `row` says which one each term belongs to."""
     count = last - first
     half = (count + 1) // 2
     centre = first + half  # frequencies are taken relative to the middle of the asked range
@@ -75,17 +66,17 @@ def uniform_sums(
     position = angle * (grid / (2.0 * np.pi))
     source = weight * np.exp(1j * _turned(centre, position, grid))
     base = np.ceil(position - 0.5 * _WIDTH).astype(np.int64)
-    real, imaginary = np.zeros(grid * rows), np.zeros(grid * rows)
+    real, imaginary = np.zeros(grid), np.zeros(grid)
     for offset in range(_WIDTH):
         place = base + offset
         x = (place - position) * (2.0 / _WIDTH)
         kernel = np.exp(_BETA * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0))
-        index = np.mod(place, grid) + grid * row
-        real += np.bincount(index, source.real * kernel, grid * rows)
-        imaginary += np.bincount(index, source.imag * kernel, grid * rows)
-    spectrum = np.fft.ifft((real + 1j * imaginary).reshape(rows, grid)) * grid
+        index = np.mod(place, grid)
+        real += np.bincount(index, source.real * kernel, grid)
+        imaginary += np.bincount(index, source.imag * kernel, grid)
+    spectrum = np.fft.ifft(real + 1j * imaginary) * grid
     k = np.arange(first, last) - centre
-    return np.asarray(spectrum[:, np.mod(k, grid)] / _kernel_transform()((k / grid) ** 2))
+    return np.asarray(spectrum[np.mod(k, grid)] / _kernel_transform()((k / grid) ** 2))
 
 
 def _turned(centre: int, position: Array, grid: int) -> Array:

@@ -67,7 +67,7 @@ class SumLaw:
 
     @property
     def thinned(self) -> SumLaw:
-        """The same total, or one of fewer steps with a characteristic function hardly smaller."""
+        """The same total, from fewer laws where a digit or two will do, as for bounds."""
         return self
 
     @cached_property
@@ -258,6 +258,10 @@ class SumLaw:
     def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:
         """Return the laws of the terms tilted by `tilt`."""
         return [law.tilted(tilt, frequency) for law, _ in self.terms]
+
+    def tilted_terms(self, tilt: float, frequency: float = 0.0) -> list[tuple[Tilted, float]]:
+        """Return laws of single steps tilted by `tilt`, and how many steps each stands for."""
+        return [(law.tilted(tilt, frequency), float(count)) for law, count in self.terms]
 
     def tilted_parts(self, tilt: float, frequency: float = 0.0) -> list[tuple[Tilted, int]]:
         """Return every distinct step's law tilted by `tilt`, with its count."""

@@ -16,7 +16,6 @@ Where the loss has atoms |f| returns to one, and T stays before that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -26,8 +25,6 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.elementary import Complex
-from symdp.law.many_steps import StackedLaw
-from symdp.law.many_steps_tilted import StackTilted
 from symdp.methods.standard_moments import StepRows, step_rows
 
 if TYPE_CHECKING:
@@ -43,8 +40,6 @@ _CELL = 0.1  # width of cells where y times a step's deviation is one or more; i
 _FARTHEST, _PER_ROOT = 4096.0, 4.0  # largest y of one deviation of a step, and how it grows with √n
 _TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
 _NEARER = 8.0  # where the loss turns too fast to be integrated so far out
-_MOST_PLACES = 1 << 12  # of many steps at once
-_SLOW, _SOME_STEPS = 2.0, 24  # largest yσ at which all of very many steps count; how many beyond
 _LIGHT = 1e-20  # probability: losses less likely do not turn what is summed
 _ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _HALF_NORMAL = math.sqrt(0.5 * math.pi)
@@ -138,14 +133,10 @@ def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[
     grid = _CELL * np.arange(first, last + 1, dtype=np.float64)
     ratio = math.log(grid[0] / start)
     below = grid[0] * np.exp(-ratio * np.linspace(1.0, 0.0, math.ceil(ratio / _CELL) + 1)[:-1])
-    few, split = law, 0
-    if isinstance(law, StackedLaw):  # every step where they turn slowly, some of them beyond
-        few = law.some(_SOME_STEPS)
-        split = min(max(round(_SLOW / _CELL) - first, 0), grid.size - 2)
     edges = np.concatenate([below, grid])
-    slow = edges[: below.size + split + 1]
-    fast = log_largest(few, origin, grid[split:] / widest, (_CELL / widest, first + split))
-    log_f = np.concatenate([log_largest(law, origin, slow / widest), fast])
+    slow = log_largest(law, origin, edges[: below.size + 1] / widest)
+    fast = log_largest(law, origin, grid / widest, (_CELL / widest, first))
+    log_f = np.concatenate([slow, fast])
     series = 1e-27 * (1.0 + abs(steps.skewness))
     bound = KERNEL / math.pi * np.log(edges[1:] / edges[:-1]) * (np.exp(log_f) + series)
     return np.asarray(edges * per_turn, dtype=np.float64), np.asarray(bound)
@@ -164,51 +155,20 @@ def log_largest(
     """Return a bound on log |f| between neighbours of rising y, a grid of a step and a first place.
 
     |φ|² of a step is the characteristic function of the difference of two independent losses, so
-    that its second derivative is at most 2σ². Many steps of one formula are a sum over their rows.
+    that its second derivative is at most 2σ².
     """
     total, cell = np.zeros(y.size - 1), np.diff(y)
     if y.size < 2:
         return total
-    for tilted, (_, count) in zip(law.tilted(origin, float(y[-1])), law.terms, strict=True):
-        if not isinstance(tilted, StackTilted):
-            log_f = (
-                log_characteristic(tilted, y)
-                if grid is None
-                else log_characteristic_grid(tilted, *grid, grid[1] + y.size)
-            )
-            square = np.exp(2.0 * log_f.real)
-            total += count * _log_between(square, cell, tilted.variance, tilted.error)
-            continue
-        for run in _runs(y, grid is None):
-            some_y, here = y[run], slice(run.start, run.stop - 1)
-            for some, modulus in (
-                tilted.moduli(some_y)
-                if grid is None
-                else _moduli(tilted, some_y, grid[0], grid[1] + run.start)
-            ):
-                variances = tilted.variances[some, None]
-                found = _log_between(modulus**2, cell[here], variances, tilted.error)
-                total[here] += tilted.counts[some] @ found
+    for tilted, count in law.tilted_terms(origin, float(y[-1])):
+        log_f = (
+            log_characteristic(tilted, y)
+            if grid is None
+            else log_characteristic_grid(tilted, *grid, grid[1] + y.size)
+        )
+        square = np.exp(2.0 * log_f.real)
+        total += count * _log_between(square, cell, tilted.variance, tilted.error)
     return total
-
-
-def _moduli(
-    tilted: StackTilted, y: Array, step: float, first: int
-) -> Iterator[tuple[slice, Array]]:
-    for some, value in tilted.step_values(y, step, first):
-        yield some, np.abs(1.0 + value)
-
-
-def _runs(y: Array, by_octaves: bool) -> Iterator[slice]:
-    """Yield stretches of y, neighbours sharing an end: each twice as far as before, or by size."""
-    start = 0
-    while start < y.size - 1:
-        stop = start + _MOST_PLACES
-        if by_octaves:
-            stop = int(np.searchsorted(y, 2.0 * y[start], "right"))
-        stop = min(max(stop, start + 2), y.size)
-        yield slice(start, stop)
-        start = stop - 1
 
 
 def _log_between(square: Array, cell: Array, variance: float | Array, error: float) -> Array:

@@ -146,23 +146,11 @@ def step_rows(law: SumLaw, tilt: float) -> Iterator[StepRows]:
     law, tilt
         the total privacy loss, and a tilt of its domain.
     """
-    from symdp.law.many_steps_tilted import StackTilted
-    from symdp.law.shared_nodes import blocks
-
-    for tilted, (_, count) in zip(law.tilted(tilt), law.terms, strict=True):
-        if not isinstance(tilted, StackTilted):
-            shift, variance, once = np.asarray([[tilted.shift], [tilted.variance], [float(count)]])
-            weight, deviation = tilted.weight[None], tilted.deviation[None]
-            spread = ~tilted.nodes.atomic[None]
-            yield StepRows(weight, deviation, spread, shift, variance, once, tilted.error)
-            continue
-        for some in blocks(*tilted.rows.loss.shape):
-            weight, deviation = tilted.block(some)
-            spread = np.broadcast_to(np.arange(weight.shape[1]) < tilted.places, weight.shape)
-            shift, variance, once = (
-                x[some] for x in (tilted.shifts, tilted.variances, tilted.counts)
-            )
-            yield StepRows(weight, deviation, spread, shift, variance, once, tilted.error)
+    for tilted, count in law.tilted_terms(tilt):
+        shift, variance, once = np.asarray([[tilted.shift], [tilted.variance], [count]])
+        weight, deviation = tilted.weight[None], tilted.deviation[None]
+        spread = ~tilted.nodes.atomic[None]
+        yield StepRows(weight, deviation, spread, shift, variance, once, tilted.error)
 
 
 def _blurred_mean(weight: Array, deviation: Array, variances: Array) -> Array:

@@ -11,7 +11,7 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.law.compile import loss_law
-from symdp.law.many_steps import StackedLaw
+from symdp.law.many_steps import ManyStepsLaw
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
 from symdp.questions.composition import Composition
@@ -37,7 +37,7 @@ def plain_delta(steps, epsilon, direction):
 
 
 def is_stacked(law):
-    return isinstance(law, StackedLaw)
+    return isinstance(law, ManyStepsLaw)
 
 
 def test_steps_of_two_formulas_and_others():

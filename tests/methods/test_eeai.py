@@ -19,7 +19,7 @@ from proved_bounds import (
 
 from symdp import compose, mechanisms
 from symdp.exact.route import Contour
-from symdp.law.many_steps import StackedLaw
+from symdp.law.many_steps import ManyStepsLaw
 from symdp.methods.edgeworth_error import edgeworth_error, uniform_error
 from symdp.methods.eeai import EdgeworthInterval, edgeworth_tail
 from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail
@@ -243,7 +243,7 @@ def test_very_many_different_steps_are_taken_as_arrays():
     step = mechanisms.gaussian(sigma=2)
     steps = [(step.subsample("poisson", f"{200 + k}/2000"), 20) for k in range(70)]
     law = compose(steps).law("remove")
-    assert isinstance(law, StackedLaw)
+    assert isinstance(law, ManyStepsLaw)
     singly = law.singly()
     for origin in (0.0, -1.0):
         together, apart = summands(law, origin), summands(singly, origin)

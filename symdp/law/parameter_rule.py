@@ -1,0 +1,244 @@
+"""Gauss quadrature over a parameter: a sum over very many steps of one formula from a few steps.
+
+Σ nᵢ f(θᵢ) over distinct values of a parameter is an integral of f by a measure of points. Its Gauss
+rule with m nodes is exact for polynomials of degree 2m − 1 [Golub and Welsch 1969, "Calculation of
+Gauss quadrature rules"], its weights are positive, and what is analytic in the parameter, as K(t)
+and log φ(y) are, is integrated to rounding by some ten or twenty nodes. The coefficients of f in
+the measure's orthogonal polynomials tell whether that is so.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from symdp.law.elementary import Complex
+from symdp.law.loss import LossLaw
+from symdp.law.step import Array, Extended
+
+_SIZES = (20, 30, 44, 66, 100)  # nodes that are tried
+_WORTHWHILE = 0.6  # of all steps: more nodes than that are no gain
+_REFINED = 3  # times that weights are corrected: each time the error is squared
+_EXACT = 1e-17  # of a moment: rounding with 64-bit mantissas
+_LAST = 4  # coefficients that tell how large all later ones are
+_MOST_MORE = 1.7  # times as many nodes at once
+_SLOWEST = 0.5  # share of the last coefficients from which their fall is not told
+_SETTLED = 1e-17  # of φ, for what its modulus makes small
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Nodes and weights that stand for a sum over steps.
+
+    Attributes
+    ----------
+    values
+        The parameters at every node, in the formula's order.
+    weights
+        Their positive weights, which add up to the number of steps.
+    basis
+        What takes values at the nodes to the coefficients of the last few polynomials; None where
+        the nodes are all steps, and the sum is a plain one.
+    """
+
+    values: tuple[tuple[Fraction, ...], ...]
+    weights: Extended
+    basis: Array | None = None
+
+    def total(self, values: Array | Complex) -> Array | Complex:
+        """Return Σ wₖ vₖ over the first axis."""
+        found: Array | Complex = np.tensordot(self.weights.astype(np.float64), values, axes=1)
+        return found
+
+    def wanted(self, values: Array | Complex, close: float, is_log: bool = False) -> float:
+        """Return how many nodes leave the last coefficients small beside the function, about.
+
+        As coefficients fall geometrically and a rule is exact to twice their degree, the square
+        of their share is what it lacks. No more than there are means that this rule will do.
+
+        Parameters
+        ----------
+        values
+            Of one function or of several, nodes first.
+        close
+            The largest share of the last coefficients.
+        is_log
+            Whether they are logarithms of φ: then it also does that φ is too small to matter.
+        """
+        nodes = self.weights.size
+        if self.basis is None:
+            return float(nodes)
+        share = (self.weights / self.weights.sum()).astype(np.float64)
+        size = np.sqrt(np.tensordot(share, np.abs(values) ** 2, axes=1))
+        last = np.abs(np.tensordot(self.basis, values, axes=1)).max(axis=0)
+        poor = last > close * size
+        if is_log:
+            with np.errstate(all="ignore"):
+                modulus = np.exp(self.total(values).real)
+                lacking = float(self.weights.sum()) * last * (last / size)
+                poor &= lacking * modulus > _SETTLED
+        if not np.any(poor):
+            return float(nodes)
+        worst = float(np.max(np.where(poor, last / np.where(poor, size, 1.0), 0.0)))
+        return nodes * min(_MOST_MORE, math.log(close) / math.log(min(worst, _SLOWEST)))
+
+
+class ParameterLine:
+    """Values of parameters on one line: all are affine functions of one of them.
+
+    Parameters
+    ----------
+    vectors
+        The values of each step.
+    counts
+        How often each is taken.
+    axis
+        The parameter that the others are functions of.
+    """
+
+    def __init__(self, vectors: Sequence[tuple[Fraction, ...]], counts: Array, axis: int) -> None:
+        self._vectors, self._counts, self._axis = tuple(vectors), counts.astype(np.longdouble), axis
+        column = [vector[axis] for vector in vectors]
+        low, high = column.index(min(column)), column.index(max(column))
+        self.ends = low, high
+        self._first = vectors[low]
+        length = column[high] - column[low]
+        self._slope = [(b - a) / length for a, b in zip(vectors[low], vectors[high], strict=True)]
+        logs = np.log(np.asarray([_extended(value) for value in column]))
+        self._middle, self._half = 0.5 * (logs[low] + logs[high]), 0.5 * (logs[high] - logs[low])
+        self._place = (logs - self._middle) / self._half
+
+    @classmethod
+    def through(
+        cls, vectors: Sequence[tuple[Fraction, ...]], counts: Array
+    ) -> ParameterLine | None:
+        """Return the line through all vectors of positive values, None where there is none."""
+        ratio = [max(column) / min(column) for column in zip(*vectors, strict=True)]
+        found = cls(vectors, counts, ratio.index(max(ratio)))
+        return found if all(found.at(v[found._axis]) == v for v in vectors) else None
+
+    def at(self, value: Fraction) -> tuple[Fraction, ...]:
+        """Return all parameters where the one of them has a value."""
+        apart = value - self._first[self._axis]
+        return tuple(a + slope * apart for a, slope in zip(self._first, self._slope, strict=True))
+
+    def rule(self, size: int) -> Rule | None:
+        """Return the Gauss rule with so many nodes in the logarithm of the one parameter.
+
+        None where rounding does not let it be known.
+        """
+        total = self._counts.sum()
+        row = np.sqrt(self._counts / total)
+        rows = np.empty((size + 1, row.size), dtype=np.longdouble)
+        rows[0], diagonal, beside = row, [], []
+        for k in range(size):  # Lanczos, every row made orthogonal to all before it
+            row = self._place * rows[k]
+            diagonal.append((row * rows[k]).sum())
+            for _ in range(2):
+                row = row - (rows[: k + 1] @ row) @ rows[: k + 1]
+            beside.append(np.sqrt((row * row).sum()))
+            rows[k + 1] = row / beside[-1]
+        inner = np.asarray(beside[:-1], dtype=np.float64)
+        matrix = np.diag(np.asarray(diagonal, dtype=np.float64))
+        found = np.linalg.eigvalsh(matrix + np.diag(inner, 1) + np.diag(inner, -1))
+        place = found.astype(np.longdouble)
+        for _ in range(_REFINED):  # Newton's method on the last polynomial
+            known = _polynomials(place, diagonal, beside)
+            place = place - known[0][-1] / known[1][-1]
+        values = [
+            Fraction(*value.as_integer_ratio())
+            for value in np.exp(self._middle + self._half * place)
+        ]
+        # Weights for the nodes as they were rounded.
+        place = (np.log(np.asarray([_extended(v) for v in values])) - self._middle) / self._half
+        basis = _polynomials(place, diagonal, beside)[0][:-1]
+        weights = 1.0 / (basis * basis).sum(axis=0)
+        for _ in range(_REFINED):
+            residue = (basis * weights).sum(axis=1)
+            residue[0] -= 1.0
+            weights = weights * (1.0 - (basis * residue[:, None]).sum(axis=0))
+        if not (np.abs(residue).max() < _EXACT and weights.min() > 0.0):
+            return None  # so uneven a measure that its polynomials are not known
+        last = (basis[-_LAST:] * weights).astype(np.float64)
+        return Rule(tuple(self.at(value) for value in values), weights * total, last)
+
+    def every(self) -> Rule:
+        """Return the rule that takes all steps."""
+        return Rule(self._vectors, self._counts)
+
+
+class StepFamily:
+    """Steps of one formula, and the laws that stand for them.
+
+    Parameters
+    ----------
+    line
+        The values of their parameters.
+    member
+        Returns the law of one step.
+    made
+        Returns the law at some values.
+    """
+
+    def __init__(
+        self,
+        line: ParameterLine,
+        counts: Array,
+        member: Callable[[int], LossLaw],
+        made: Callable[[tuple[Fraction, ...]], LossLaw | None],
+    ) -> None:
+        self._line, self.member, self._made = line, member, made
+        self.counts = counts
+        self._sizes = [size for size in _SIZES if size <= _WORTHWHILE * counts.size]
+        self._rules: dict[int, tuple[Rule, list[LossLaw]]] = {}
+        self.ends = [member(k) for k in line.ends]
+
+    def level(self, least: int, wanted: float) -> int:
+        """Return the first level from another on that has as many nodes as are wanted."""
+        return max(least, bisect_left(self._sizes, wanted))
+
+    def rule(self, level: int) -> tuple[Rule, list[LossLaw]]:
+        """Return the rule of a level with its laws; the last one takes all steps."""
+        if level not in self._rules:
+            self._rules[level] = self._of_nodes(level) or (
+                self._line.every(),
+                [self.member(k) for k in range(self.counts.size)],
+            )
+        return self._rules[level]
+
+    def _of_nodes(self, level: int) -> tuple[Rule, list[LossLaw]] | None:
+        """Return a Gauss rule, None where steps are few or some need derivations of their own."""
+        if level >= len(self._sizes):
+            return None
+        rule = self._line.rule(self._sizes[level])
+        if rule is None:
+            return None
+        laws = [law for law in map(self._made, rule.values) if law is not None]
+        return (rule, laws) if len(laws) == len(rule.values) else None
+
+
+def _polynomials(
+    place: Extended, diagonal: Sequence[Any], beside: Sequence[Any]
+) -> tuple[Extended, Extended]:
+    """Return orthonormal polynomials and their derivatives from their recurrence."""
+    values, slopes = [np.ones_like(place)], [np.zeros_like(place)]
+    before = np.zeros_like(place), np.zeros_like(place)
+    for middle, next_to in zip(diagonal, beside, strict=True):
+        value = (place - middle) * values[-1] - before[0]
+        slope = values[-1] + (place - middle) * slopes[-1] - before[1]
+        before = next_to * values[-1], next_to * slopes[-1]
+        values.append(value / next_to)
+        slopes.append(slope / next_to)
+    return np.stack(values), np.stack(slopes)
+
+
+def _extended(value: Fraction) -> np.longdouble:
+    """Return a ratio with a 64-bit mantissa, but for a rounding or two."""
+    first = float(value)
+    return np.longdouble(first) + np.longdouble(float(value - Fraction(first)))
