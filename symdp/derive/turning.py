@@ -213,16 +213,22 @@ def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
         return [(lower, upper, "unknown")]
     ends = [lower, *ordered, upper]
     slope = sp.diff(loss, x)
-    signs = [_sign_at(slope, x, interior_point(low, high)) for low, high in pairwise(ends)]
-    if derivative.is_polynomial(x):
-        degree = sp.degree(derivative, x)
-        two = degree == 2 and sign_of(sp.factor(sp.discriminant(derivative, x))) == 1
-        if degree == len(ordered) or two:
-            _alternate(signs)
+    found = (_sign_at(slope, x, interior_point(low, high)) for low, high in pairwise(ends))
+    alternates = _are_simple(derivative, x, len(ordered))
+    signs = _alternating(found, ends) if alternates else list(found)
     return [
         (low, high, _NAMES[sign or None])
         for (low, high), sign in zip(pairwise(ends), signs, strict=True)
     ]
+
+
+def _are_simple(derivative: sp.Expr, x: sp.Symbol, roots: int) -> bool:
+    """Return whether the roots of a derivative, so many of them found, are certainly simple."""
+    if not derivative.is_polynomial(x):
+        return False
+    degree = sp.degree(derivative, x)
+    two = degree == 2 and sign_of(sp.factor(sp.discriminant(derivative, x))) == 1
+    return bool(degree == roots or two)
 
 
 def _merged(parts: list[_Part]) -> list[_Part]:
@@ -243,14 +249,12 @@ def _sign_at(derivative: sp.Expr, x: sp.Symbol, place: sp.Expr) -> int | None:
         return None
 
 
-def _alternate(signs: list[int | None]) -> None:
-    """Fill open signs from a known one: all zeros are simple, so that signs alternate."""
-    known = next((i for i, sign in enumerate(signs) if sign), None)
-    if known is None:
-        return
-    first = signs[known] or 0
-    for i in range(len(signs)):
-        signs[i] = first if (i - known) % 2 == 0 else -first
+def _alternating(signs: Iterable[int | None], ends: list[sp.Expr]) -> list[int | None]:
+    """Return the signs between the ends from the first that is known: they change at each."""
+    for known, sign in enumerate(signs):
+        if sign:
+            return [sign if (i - known) % 2 == 0 else -sign for i in range(len(ends) - 1)]
+    return [None] * (len(ends) - 1)
 
 
 def _ordered(points: Iterable[sp.Expr]) -> list[sp.Expr] | None:

@@ -13,9 +13,11 @@ import sympy as sp
 from symdp.arguments import MOST_STEPS
 from symdp.errors import AccuracyError, InputError
 from symdp.questions.bracketed_root import bracketed_root
+from symdp.questions.invert import exceeded
 
 _NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
 _SATURATED = 2e3  # a normal quantile that stands for an infinite one
+_LEAST_LOG = -1e300  # of a bound that stands for 0
 _NEAR, _FINEST = 1.5, 1e-15  # of an index, absolute and relative: where a root is found
 _LEAST, _LARGEST = -6, 9  # decimal exponents of the coarse list
 
@@ -206,14 +208,13 @@ class _Walk(Generic[B]):
 
         Φ⁻¹ of the bound is nearly linear in the logarithm of most parameters.
         """
-        from scipy.special import ndtri_exp
-
-        goal = float(ndtri_exp(self._limit))
+        goal = exceeded(self._limit)
         with_log = first > 0
 
         def height(place: float) -> float:
             index = min(max(round(math.exp(place) if with_log else place), first), last)
-            quantile = float(ndtri_exp(min(self.log_upper(index * step), 0.0)))
+            log_upper = self.log_upper(index * step)
+            quantile = exceeded(max(log_upper, _LEAST_LOG)) if log_upper < 0.0 else -math.inf
             return max(min(quantile, _SATURATED), -_SATURATED) - goal
 
         ends = (math.log(first), math.log(last)) if with_log else (float(first), float(last))

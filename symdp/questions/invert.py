@@ -152,7 +152,7 @@ def invert(
     if guess is None or (start is None and not law.is_spread):
         # The quantile of a normal loss is near enough to start from. Where rare large losses of
         # integer noise carry δ, the leading order overrates it.
-        normal = mean + width * _exceeded(log_delta)
+        normal = mean + width * exceeded(log_delta)
         guess = normal if guess is None else min(guess, normal)
     guess = min(max(guess, 0.0), top)
     root = _newton(height, slope, unsure, guess, top, width)
@@ -199,7 +199,7 @@ def _is_met_at_zero(law: SumLaw, mean: float, variance: float, log_delta: float)
     return 0.5 * math.log(max(0.5 * (mean + _ROUNDED * size), 5e-324)) <= log_delta
 
 
-def _exceeded(log_probability: float) -> float:
+def exceeded(log_probability: float) -> float:
     """Return about what a standard normal exceeds with a probability, given its logarithm."""
     if log_probability > -0.5:
         return NormalDist().inv_cdf(-math.expm1(log_probability))

@@ -35,7 +35,7 @@ from functools import cached_property
 
 import numpy as np
 
-from symdp.exact.accuracy import SAFETY
+from symdp.exact.accuracy import FEW_NODES, SAFETY
 from symdp.exact.line import Line, StripValue
 from symdp.law.elementary import Complex
 from symdp.law.step import Array
@@ -122,9 +122,12 @@ def cut_off(w: Array) -> Array:
 
     The second term of c is below 1e-20 of the first one there.
     """
+    z = STEEPNESS * (w - CENTRE)
+    if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
+        return 0.5 * np.asarray([math.erfc(one) for one in z.tolist()])
     from scipy.special import erfc
 
-    return np.asarray(0.5 * erfc(STEEPNESS * (w - CENTRE)))
+    return np.asarray(0.5 * erfc(z))
 
 
 def majorant_transform(w: Array) -> Array:
