@@ -131,7 +131,12 @@ class _Lines:
         self._nodes = 0
         self._places: list[_Place] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
-        first, most = -5, 2 if self._end > 0 else -5  # a first guess, evaluated together
+        first, most = -5, 2  # a first guess, evaluated together
+        if self._is_closed:
+            most = first
+        elif strip is Strip.RIGHT:  # as far out as K is at hand
+            near, far = (reach / (1.0 + reach / self._end) for reach in (3.0, 7.0))
+            most = 2 if law.window(near)[1] >= far else 1
         while not self._places and most > first:
             try:
                 self._places = self._evaluated(range(first, most + 1))

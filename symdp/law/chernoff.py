@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from symdp.law.elementary import log_payoff
 from symdp.law.tilts import (
     Probe,
     Strip,
     delta_from_strip,
     increasing_root,
+    log_add_exp,
     log_one_minus_exp,
 )
 
@@ -51,6 +54,29 @@ def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> fl
                 value = log_one_minus_exp(complement - complement_rounding(law))
             best = min(best, value)
     return best
+
+
+def log_usual_bound(law: SumLaw, epsilon: float) -> float:
+    """Return an upper bound on log δ(ε) from tilts at which K is at hand, 0 where none is.
+
+    Parameters
+    ----------
+    law, epsilon
+        the total loss and ε.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> law = compose(mechanisms.gaussian(sigma=5), 10).law("remove")
+    >>> -19.0 > log_usual_bound(law, 4.0) > log_moments_bound(law, 4.0) > -22.0
+    True
+    """
+    tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
+    if not (tilts[0] > 0.0 and law.mean < epsilon):
+        return 0.0
+    terms = law.log_transform(tilts, epsilon), log_payoff(tilts)
+    bound = float(np.min(sum(terms) + _SLACK * (sum(map(np.abs, terms)) + law.count)))
+    return min(log_add_exp(bound, law.log_mass_at_infinity), 0.0)
 
 
 def complement_rounding(law: SumLaw) -> float:

@@ -99,8 +99,18 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
         if found is None
         else (_outward(found[0], -1), _outward(found[1], 1))
     )
-    is_reversible = not integer and bool(charged) and len(outcomes) == len(derived)
-    return LossLaw(step, bounds, is_reversible)
+    is_reversible = not integer and bool(charged)
+    swapped = [_exchanged(p) for p in derived if p.log_p is None] if is_reversible else []
+    only_q = [_smooth_piece(piece, variable, integer) for piece in swapped]
+    return LossLaw(step, bounds, is_reversible, only_q=only_q)
+
+
+def _exchanged(piece: Piece) -> Piece:
+    """Return a piece where P vanishes with P and Q exchanged."""
+    terms = piece.log_q_terms
+    return replace(
+        piece, log_p=piece.log_q, log_q=None, loss=sp.oo, log_p_terms=terms, log_q_terms=()
+    )
 
 
 def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:

@@ -14,10 +14,10 @@ from symdp.errors import AccuracyError
 from symdp.law.common_window import common_window
 from symdp.law.domain import tilt_domain
 from symdp.law.mean import extended_means, precise_losses, precise_mean, precise_top
-from symdp.law.nodes import NodeSet, build_nodes, escapes
+from symdp.law.nodes import NodeSet, build_nodes, escapes, flat_nodes
 from symdp.law.outline import Outline
 from symdp.law.panels import build_rule
-from symdp.law.step import Array, Step
+from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 
 _LEVELS = 60  # of windows of tilts, each twice as wide as the last
@@ -49,7 +49,9 @@ class LossLaw:
         loss_bounds: tuple[float, float],
         is_reversible: bool = False,
         other: LossLaw | None = None,
+        only_q: Sequence[SmoothPiece] = (),
     ) -> None:
+        self._only_q = tuple(only_q)  # where P vanishes, with the density of Q
         self.step, self.is_reversible, self._other = step, is_reversible, other
         if other is None:
             self.domain = tilt_domain(step)
@@ -62,13 +64,15 @@ class LossLaw:
         self._tilted: dict[float, Tilted] = {}
 
     def reversed(self) -> LossLaw:
-        """Return the law with P and Q exchanged, K(−1 − z), where P vanishes on no piece.
+        """Return the law with P and Q exchanged, whose K is K(−1 − z).
 
         One node set serves the usual tilts of both. Where Q vanishes the other law has no mass.
         """
         low, high = self.loss_bounds
-        pieces = tuple(piece.reversed() for piece in self.step.pieces if not escapes(piece))
-        return LossLaw(Step(self.step.name, pieces), (-high, -low), True, self)
+        only_p = [piece for piece in self.step.pieces if escapes(piece)]
+        pieces = [piece.reversed() for piece in self.step.pieces if piece not in only_p]
+        step = Step(self.step.name, (*pieces, *self._only_q))
+        return LossLaw(step, (-high, -low), True, self, only_p)
 
     @property
     def outlines(self) -> list[Outline]:
@@ -87,10 +91,8 @@ class LossLaw:
     @cached_property
     def mass_at_infinity(self) -> float:
         """P(Q = 0)."""
-        step = self.step
-        if np.isposinf(step.point_loss).any() or any(escapes(piece) for piece in step.pieces):
-            return self.base.mass_at_infinity
-        return 0.0
+        is_certain = np.isposinf(self.step.point_loss).any() or any(map(escapes, self.step.pieces))
+        return self.base.mass_at_infinity if is_certain else 0.0
 
     def known_profile(self, epsilon: float) -> tuple[float, float, float, float] | None:
         """Return log δ(ε), log(1 − δ(ε)), δ's relative error, log(e^ε Q(L > ε)) of the finite part.
@@ -116,8 +118,7 @@ class LossLaw:
 
     @cached_property
     def _extended_means(self) -> list[Fraction | None]:
-        finite = [outline for outline in self.outlines if not escapes(outline.piece)]
-        panels = list(self.base.panels)
+        panels, finite = [*self.base.panels], [o for o in self.outlines if not escapes(o.piece)]
         for outline in finite:
             if outline.piece.log_mass is not None:
                 rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
@@ -213,7 +214,9 @@ class LossLaw:
         key = common or self._window(tilt, frequency)
         found = self._sets.get(key)
         if found is None and common is not None and self._other is not None:
-            found = self._sets[key] = self._other.nodes(-0.5, key[2]).reversed()
+            only_p = [flat_nodes(o).log_weight for o in self.outlines if escapes(o.piece)]
+            mass = sum(float(np.exp(logs).sum()) for logs in only_p)
+            found = self._sets[key] = self._other.nodes(-0.5, key[2]).reversed(mass)
         if found is None:
             lower, upper, highest = key
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]

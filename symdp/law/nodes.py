@@ -74,8 +74,8 @@ class NodeSet:
         slope = self.loss[index] @ DERIVATIVE.T
         return WholePanels(index, slope, np.asarray(np.diff(panel[whole]) == 1))
 
-    def reversed(self) -> NodeSet:
-        """Return the node set of −ℓ under Q, where all losses are finite.
+    def reversed(self, escaped: float) -> NodeSet:
+        """Return the node set of −ℓ under Q, given the probability that P vanishes under Q.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class NodeSet:
             If the weights under Q do not add up to one.
         """
         loss, log_weight = -self.loss[::-1], (self.log_weight - self.loss)[::-1]
-        log_weight, weight, mean, _ = _normalised(log_weight, loss, 0.0, "Q")
+        log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, "Q")
         return replace(
             self,
             loss=loss,
@@ -91,7 +91,7 @@ class NodeSet:
             weight=weight,
             mean=mean,
             centred=loss - mean,
-            mass_at_infinity=0.0,
+            mass_at_infinity=escaped / total,
             atomic=self.atomic[::-1],
             number=self.number[::-1],
             log_spread=self.log_spread[::-1],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from symdp.arguments import clearly_larger, of_the_larger
 from symdp.errors import InputError
 from symdp.exact.answer import Answer
+from symdp.law.chernoff import log_usual_bound
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -106,6 +107,27 @@ def certified_digits(options: Mapping[str, Any]) -> int:
     from symdp.methods import options_of
 
     return int(options_of("certified", options)["digits"])
+
+
+def answers_of(
+    accountant: Accountant, laws: Mapping[str, SumLaw], epsilons: Sequence[float]
+) -> list[dict[str, Answer]]:
+    """Return what an accountant says at every ε of the directions that may have the larger δ.
+
+    Parameters
+    ----------
+    laws
+        The law of the total loss in each direction.
+    """
+    found: list[dict[str, Answer]] = [{} for _ in epsilons]
+    for side, law in laws.items():
+        if accountant.is_exact and len(epsilons) == 1 and found[0]:
+            known = [a.log_lower for a in found[0].values() if a.log_lower is not None]
+            if log_usual_bound(law, epsilons[0]) < max(known, default=-math.inf):
+                continue
+        for answers, answer in zip(found, accountant.log_deltas(law, epsilons), strict=True):
+            answers[side] = answer
+    return found
 
 
 def larger_delta(

@@ -22,7 +22,7 @@ from symdp.arguments import (
 from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
-from symdp.questions.accountants import accountant_for, certified_digits, larger_delta
+from symdp.questions.accountants import accountant_for, answers_of, certified_digits, larger_delta
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.profile_curve import Curve
 from symdp.questions.shifts import accounted, told_of_shifts
@@ -149,18 +149,18 @@ class Composition(Summed):
         """Return every δ(ε) in the direction in which it is larger."""
         start, asked = time.perf_counter(), self._sides(direction)
         with within_capacity(accountant.name):
-            found = [accountant.log_deltas(self.law(side), epsilons) for side in asked]
+            found = answers_of(accountant, {side: self.law(side) for side in asked}, epsilons)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
         answers = [
             larger_delta(
                 epsilon,
-                dict(zip(asked, answers, strict=True)),
+                answers,
                 method=accountant.name,
                 label=self._label,
                 count=self.count,
                 told=lambda answer: self._told(answer, accountant, seconds),
             )
-            for epsilon, *answers in zip(epsilons, *found, strict=True)
+            for epsilon, answers in zip(epsilons, found, strict=True)
         ]
         return [told_of_shifts(answer, self._given, Composition) for answer in answers]
 

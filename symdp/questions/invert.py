@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from symdp.errors import AccuracyError, InputError
 from symdp.exact.shared_lines import epsilon_near
+from symdp.law.chernoff import log_usual_bound
 from symdp.questions.bracketed_root import bracketed_root
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ def invert_larger(
     found: dict[str, Inverse] = {}
     largest: float | None = None
     for side, law in laws.items():
-        if largest is not None and _is_met(accountant.log_delta(law, largest), log_delta):
+        if largest is not None and (
+            (accountant.is_exact and log_usual_bound(law, largest) <= log_delta)
+            or _is_met(accountant.log_delta(law, largest), log_delta)
+        ):
             continue
         inverse = found[side] = invert(accountant, law, log_delta, largest)
         end = inverse.epsilon if inverse.upper is None else inverse.upper

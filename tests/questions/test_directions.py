@@ -128,13 +128,13 @@ def test_epsilon_of_both_is_the_larger_one(steps, delta: float) -> None:
     assert both.epsilon_lower <= larger <= both.epsilon_upper
 
 
-def test_the_smaller_direction_is_asked_once() -> None:
+def test_the_smaller_direction_is_passed_by_a_bound() -> None:
     steps = compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/20"), 200)
     laws = {side: steps.law(side) for side in ("remove", "add")}
     method = Counting()
     found = invert_larger(method, laws, math.log(1e-6))
     assert list(found) == ["remove"]
-    assert [law for law, _ in method.asked].count(laws["add"]) == 1
+    assert laws["add"] not in [law for law, _ in method.asked]
     # The other way round the larger one is looked for as well.
     again = invert_larger(Contour(), dict(reversed(laws.items())), math.log(1e-6))
     assert again["remove"].epsilon == pytest.approx(found["remove"].epsilon, rel=1e-12)
