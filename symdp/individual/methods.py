@@ -28,6 +28,8 @@ from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from numpy.typing import ArrayLike
+
     from symdp.model.mechanism import Mechanism
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
@@ -166,18 +168,11 @@ def _by_table(work: Work, asked: Asked, progress: Progress | None) -> Individual
     """Return the answers of records whose steps are any mechanisms."""
     if work.method == "plancherel":
         raise InputError("method 'plancherel' knows Gaussian steps only; use 'contour'")
-    size = work.counts.shape[0]
-    found = table_answers(work, asked, np.arange(size), progress)
-    if asked.log_delta is not None:
-        pair = (found.value, np.full(size, asked.log_delta))
-    else:
-        assert asked.epsilon is not None
-        pair = (asked.epsilon, found.value)
+    found = table_answers(work, asked, np.arange(work.counts.shape[0]), progress)
     fell = int(found.fell_back.sum())
     note = f"{fell} records have the Rényi bound only" if fell else ""
-    path = np.where(found.fell_back, 3, 2).astype(np.uint8)
-    unknown = np.full(size, np.nan)
-    return _result(work, asked, pair, (found.lower, found.upper), found.kind, path, unknown, note)
+    path = np.where(found.fell_back, 3, 2)
+    return _result(work, asked, found.value, (found.lower, found.upper), found.kind, path, note)
 
 
 def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
@@ -208,7 +203,7 @@ def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualR
                 lower = np.where(usable, np.maximum(low * (1.0 - _ULPS), 0.0), least)
             else:
                 lower = np.where(usable, below.log_delta - np.log1p(below.error), least)
-    path = np.where(solution.path == WITHOUT_LOSS, 1, 0).astype(np.uint8)
+    path = np.where(solution.path == WITHOUT_LOSS, 1, 0)
     kind = np.zeros(path.size, dtype=np.uint8)
     left = solution.path == UNRESOLVED
     path[left], kind[left] = 3, BOUND
@@ -226,8 +221,7 @@ def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualR
     if (path == 3).any():
         notes.append(f"{int((path == 3).sum())} records have the Rényi bound only")
     bounds = (np.fmin(lower, own), np.fmax(upper, own))
-    pair = (solution.epsilon, solution.log_delta)
-    return _result(work, asked, pair, bounds, kind, path, error, "; ".join(notes))
+    return _result(work, asked, own, bounds, kind, path, "; ".join(notes), error)
 
 
 def _alone(counts: NDArray[np.integer], left: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -249,66 +243,45 @@ def _solve(
 
 
 def _renyi(work: Work, asked: Asked) -> IndividualResult:
-    table = work.table(asked.direction)
-    value = renyi.least_bounds(table, work.counts, asked)
-    size = value.size
-    least = 0.0 if asked.log_delta is not None else -math.inf
+    value = renyi.least_bounds(work.table(asked.direction), work.counts, asked)
     if asked.log_delta is not None:
-        value = np.maximum(value, 0.0)
-        pair = (value, np.full(size, asked.log_delta))
+        least, value = 0.0, np.maximum(value, 0.0)
     else:
-        assert asked.epsilon is not None
-        value = np.minimum(value, 0.0)
-        pair = (asked.epsilon, value)
-    return _result(
-        work,
-        asked,
-        pair,
-        (np.full(size, least), value),
-        np.full(size, BOUND, dtype=np.uint8),
-        np.full(size, 3, dtype=np.uint8),
-        np.full(size, np.nan),
-        "",
-    )
+        least, value = -math.inf, np.minimum(value, 0.0)
+    return _result(work, asked, value, (np.full(value.size, least), value), BOUND, 3, "")
 
 
 def _estimates(work: Work, asked: Asked, value: Array, note: str) -> IndividualResult:
-    size = value.size
-    if asked.log_delta is not None:
-        pair = (value, np.full(size, asked.log_delta))
-    else:
-        assert asked.epsilon is not None
-        pair = (asked.epsilon, value)
-    unknown = np.full(size, np.nan)
-    return _result(
-        work,
-        asked,
-        pair,
-        (unknown, unknown),
-        np.full(size, ESTIMATE, dtype=np.uint8),
-        np.full(size, 0, dtype=np.uint8),
-        unknown,
-        note,
-    )
+    unknown = np.full(value.size, np.nan)
+    return _result(work, asked, value, (unknown, unknown), ESTIMATE, 0, note)
 
 
 def _result(
     work: Work,
     asked: Asked,
-    pair: tuple[Array, Array],
+    value: Array,
     bounds: tuple[Array, Array],
-    kind: NDArray[np.uint8],
-    path: NDArray[np.uint8],
-    error: Array,
+    kind: ArrayLike,
+    path: ArrayLike,
     note: str,
+    error: ArrayLike = math.nan,
 ) -> IndividualResult:
+    """Return what was found of ε, or of log δ, beside what was given; one code serves all rows."""
+    size = value.size
+    epsilon, log_delta = value, value
+    if asked.log_delta is not None:
+        log_delta = np.full(size, asked.log_delta)
+    else:
+        assert asked.epsilon is not None
+        epsilon = asked.epsilon
     return IndividualResult(
-        "epsilon" if asked.log_delta is not None else "delta",
-        *pair,
+        "delta" if asked.log_delta is None else "epsilon",
+        epsilon,
+        log_delta,
         *bounds,
-        kind_code=kind,
-        path_code=path,
-        numerical_error=error,
+        kind_code=np.full(size, kind, dtype=np.uint8),
+        path_code=np.full(size, path, dtype=np.uint8),
+        numerical_error=np.full(size, error),
         steps=np.asarray(work.counts.sum(axis=1), dtype=np.int64),
         method=work.method,
         direction=asked.direction,
