@@ -22,35 +22,6 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _NARROWEST = 1e-6  # of the distance to the mean: the least deviation that a normal law is given
 
 
-def log_central_limit(law: SumLaw, epsilon: float, tilt: float) -> float:
-    """Return log I of the strip of `tilt`, the tilted sum taken as Gaussian with its two moments.
-
-    I_CLT = ½ e^{K(t) − εt − (m−ε)²/(2v)} [erfcx(a_t/√2) − erfcx(a_{t+1}/√2)] for t > 0, m = K′(t),
-    v = K″(t), a_s = (sv + ε − m)/√v [SPA (66), (79)]; exact for a Gaussian loss at every t. The
-    other strips integrate the same Gaussian against their own payoff.
-
-    Parameters
-    ----------
-    law
-        the total privacy loss.
-    epsilon
-        any real ε.
-    tilt
-        any tilt of the law's domain except the poles 0 and −1.
-    """
-    strip = Strip.RIGHT if tilt > 0 else (Strip.LEFT if tilt < -1 else Strip.MIDDLE)
-    mean, variance = (float(x) for x in law.cumulants(tilt, 2))
-    log_factor, integrals = payoff_integrals(
-        strip,
-        tilt,
-        1.0 + tilt,
-        gap=mean - epsilon,
-        variance=max(variance, (_NARROWEST * (mean - epsilon)) ** 2),
-        count=1,
-    )
-    return law.cgf(tilt) - epsilon * tilt + log_factor + math.log(integrals[0])
-
-
 def payoff_integrals(
     strip: Strip, tilt: float, tilt_plus_one: float, *, gap: float, variance: float, count: int
 ) -> tuple[float, list[float]]:

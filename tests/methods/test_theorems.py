@@ -9,6 +9,7 @@ import re
 import mpmath as mp
 import numpy as np
 import pytest
+from proved_bounds import log_central_limit
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
@@ -16,7 +17,6 @@ from symdp.exact.route import Contour
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip
 from symdp.methods import fourier_bounds as fa
-from symdp.methods.central_limit import log_central_limit
 from symdp.methods.msd import SaddlePoint
 from symdp.methods.saddle_rates import log_central_limit_bound, rates
 from symdp.methods.spa_bounds import log_interval
