@@ -16,6 +16,7 @@ from symdp.expansion import (
     standardised_cumulant,
 )
 from symdp.expansion.edgeworth import X
+from symdp.model import tidy
 
 Regime = Literal["central", "fixed", "large"]
 
@@ -317,7 +318,7 @@ def substituted(
 def _shorter(expression: sp.Expr) -> sp.Expr:
     """Simplify the terms one by one; a sum of logs and powers of n is not to be merged."""
     terms = [
-        min((term, sp.simplify(term)), key=sp.count_ops) if sp.count_ops(term) < _LONG else term
+        min((term, tidy.simplify(term)), key=sp.count_ops) if sp.count_ops(term) < _LONG else term
         for term in sp.Add.make_args(expression)
     ]
     return sp.Add(*terms)

@@ -61,6 +61,8 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
         and threading.active_count() == 1
         and not multiprocessing.current_process().daemon
     )
+    if forking and task == "simplify":
+        import sympy.physics.units  # noqa: F401  else each child does
     found = (_by_fork if forking else _by_interpreter)(task, arguments, seconds)
     answer, spent = (None, seconds) if found is None else found
     charge(spent)

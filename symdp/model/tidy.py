@@ -6,6 +6,7 @@ finds common factors and what never ends where a parameter has ten digits."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 import sympy as sp
 
@@ -189,7 +190,12 @@ def apart(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
 def simplify(expression: sp.Expr) -> sp.Expr:
     """Return the expression as SymPy finds it simplest, as it is where that takes too long."""
-    return _limited(sp.simplify, expression)
+    return _limited(_simplified, expression)
+
+
+@lru_cache(maxsize=256)  # cumulants at 0 are asked for by four sections of a derivation
+def _simplified(expression: sp.Expr) -> sp.Expr:
+    return sp.simplify(expression)
 
 
 def vanishes(expression: sp.Expr) -> bool:
