@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from symdp.law.loss import LossLaw
 from symdp.law.monotone import MonotoneGrid, monotone_grid
 from symdp.law.nodes import escapes, flat_nodes, integer_nodes
 from symdp.law.outline import Outline, tilted_log_density
-from symdp.law.panels import build_rule, gauss_legendre
-from symdp.law.step import Array, SmoothPiece
+from symdp.law.panels import build_rule
+from symdp.law.probe import gauss_legendre
+from symdp.law.step import Accurate, Array, Extended, SmoothPiece
 from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
@@ -131,13 +132,13 @@ def log_profile(law: LossLaw, epsilon: float) -> Profile:
         cuts = _cuts(outline, masses, epsilon)
         values, error = _weights(piece, lambda loss: _log_gain(loss, epsilon), cuts)
         _add(gains, values)
-        errors.append((error, log_sum(gains)))
+        errors.append((error, log_sum(values)))
         values, error = _weights(piece, lambda loss: _log_cap(loss, epsilon), cuts)
         _add(losses, values)
-        lost.append((error, log_sum(losses)))
+        lost.append((error, log_sum(values)))
     total, complement = log_sum([*gains, *topmost]), log_sum(losses)
-    error = sum(e * math.exp(size - total) for e, size in errors if total > -math.inf)
-    off = sum(e * math.exp(size - complement) for e, size in lost if complement > -math.inf)
+    error = sum(e * math.exp(size - total) for e, size in errors if size > -math.inf)
+    off = sum(e * math.exp(size - complement) for e, size in lost if size > -math.inf)
     return Profile(total, complement, error, log_sum(gains), off)
 
 
@@ -241,7 +242,23 @@ def _payoff(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> SmoothP
     def log_p(x: Array) -> Array:
         return np.asarray(piece.log_p(x) + log_factor(np.asarray(piece.loss(x))))
 
-    return replace(piece, log_p=log_p, joint=None)
+    return replace(piece, log_p=log_p, joint=None, accurate=_Paid(piece.accurate, log_factor))
+
+
+class _Paid:
+    """log of P times the payoff, and ℓ, beyond double precision."""
+
+    def __init__(self, accurate: Accurate, log_factor: Callable[[Any], Any]) -> None:
+        self._accurate, self._log_factor = accurate, log_factor
+        self.ball = accurate.ball  # of P itself
+
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        log_p, loss = self._accurate(x, origin)
+        return log_p + self._log_factor(loss + origin), loss
+
+    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
+        values = self._accurate.extended(x)
+        return None if values is None else (values[0] + self._log_factor(values[1]), values[1])
 
 
 def _at_integers(piece: SmoothPiece, log_factor: Callable[[Array], Array]) -> Array:
@@ -258,7 +275,8 @@ def _weights(
 ) -> tuple[Array, float]:
     """Return log contributions of a rule made for P times the payoff on this piece, and its error.
 
-    A rule that had to follow the rounding of the payoff has many nodes, and says how far off it is.
+    The error is relative to the sum of the contributions. A rule that had to follow the rounding of
+    the payoff has many nodes, and says how far off it is.
     """
     weighted = _payoff(piece, log_factor)
     outline = Outline(weighted, tilts=(0.0,))
@@ -287,4 +305,5 @@ def _weights(
         _add(halves, tilted_log_density(weighted, x, [0.0])[0] + log_weight)
         error = abs(math.expm1(min(log_sum(whole) - log_sum(halves), 1.0)))
     log_p, loss = piece.accurate(x)
-    return np.asarray(log_p + log_factor(loss) + log_weight), error
+    values = np.asarray(log_p + log_factor(loss) + log_weight)
+    return values, error * math.exp(max(log_mass - log_sum(values), 0.0))

@@ -15,7 +15,7 @@ from symdp.law.step import Array, Extended, ExtendedFunction, RealFunction
 
 # First precision of a ball, and the last: 4 000 bits tell any double apart.
 _BITS, _MOST_BITS = 110, 4_000
-MOST_ROUNDED = 6_000  # nodes at most whose values are rounded by balls, one by one
+MOST_ROUNDED = 16_000  # nodes at most whose values are rounded by balls, one by one
 _MANY = 400_000  # nodes at most whose values have 64-bit mantissas first: half a second
 _SAMPLED = 64  # of many places, at which doubles are compared with balls
 _SEEN = 1e-10  # relative: where doubles are off by more, they are not used

@@ -14,7 +14,7 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.law.panels import DERIVATIVE, NODES, ORDER, WEIGHTS
+from symdp.law.probe import DERIVATIVE, NODES, ORDER, WEIGHTS
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 

@@ -11,7 +11,8 @@ import numpy as np
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import escapes, integer_nodes
 from symdp.law.outline import covering_tilts
-from symdp.law.panels import build_panels, gauss_legendre
+from symdp.law.panels import build_panels
+from symdp.law.probe import gauss_legendre
 from symdp.law.step import Array, SmoothPiece
 
 _RATE = 90.0  # e-folds: what is less likely under P and under Q is left out

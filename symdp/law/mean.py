@@ -22,7 +22,8 @@ from symdp.errors import AccuracyError
 from symdp.law.accurate import extended_number
 from symdp.law.nodes import escapes, inner_place, integer_nodes
 from symdp.law.outline import Outline, covering_tilts
-from symdp.law.panels import ORDER, build_panels
+from symdp.law.panels import build_panels
+from symdp.law.probe import ORDER
 from symdp.law.step import Array, Extended, SmoothPiece, Step
 
 PanelledPiece = tuple[SmoothPiece, Array, Array]

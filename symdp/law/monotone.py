@@ -14,7 +14,8 @@ import numpy as np
 
 from symdp.law.elementary import distinct
 from symdp.law.outline import Outline
-from symdp.law.panels import build_panels, gauss_legendre
+from symdp.law.panels import build_panels
+from symdp.law.probe import gauss_legendre
 from symdp.law.step import Array, SmoothPiece
 
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation

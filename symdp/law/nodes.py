@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.law.elementary import log_sum
 from symdp.law.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
-from symdp.law.panels import DERIVATIVE, ORDER, Index, build_rule
-from symdp.law.step import Array, SmoothPiece, Step
+from symdp.law.panels import build_rule
+from symdp.law.probe import DERIVATIVE, ORDER
+from symdp.law.step import Array, Index, SmoothPiece, Step
 
 MAX_INTEGERS = 2_000_000  # summed one by one: a second
 MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15

@@ -19,24 +19,27 @@ from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
 from symdp.law.elementary import distinct
 from symdp.law.first_panels import apart, first_edges
-from symdp.law.outline import NEGLIGIBLE, Outline, tilted, tilted_log_density
-from symdp.law.step import Array, RealFunction, SmoothPiece
-from symdp.law.step import Index as Index  # noqa: PLC0414  # others import it from here
+from symdp.law.outline import NEGLIGIBLE, Outline, tilted_log_density
+from symdp.law.probe import (
+    DERIVATIVE,
+    MANY_PANELS,
+    ORDER,
+    REMEDY,
+    WEIGHTS,
+    Panels,
+    Probe,
+    Probes,
+    gauss_legendre,
+)
+from symdp.law.step import Array, Index, RealFunction, SmoothPiece
 
-ORDER = 16  # nodes of a panel: the usual balance of cost and accuracy
-# On [−1, 1].
-NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
 ROUNDS = 120  # halvings of a panel
 MAX_NODES = 4_000_000  # of a piece: 100 MB
-_SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest normal double
 PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
+_SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest normal double
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
-LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
-_NO_MASS = -745.2  # an exponent whose exponential is no double above 0
 _ARRAYS = 12.0  # of the size of all nodes, held at once
-_REMEDY = "use the method moments, or ask for another epsilon or delta"
-
-
+_LOST = 16.0  # times the usual rounding: more digits are worth their time
 _NONE: Array = np.empty(0)
 
 
@@ -60,139 +63,14 @@ class Rule:
     beyond_reversed: tuple[float, float] = (0.0, 0.0)
 
 
-def _derivative() -> Array:
-    """Return the matrix that takes values at the nodes to slopes at the nodes."""
-    series = np.polynomial.legendre
-    degree = np.arange(ORDER)
-    coefficients = series.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (degree + 0.5)
-    return np.asarray(series.legval(NODES, series.legder(coefficients.T)), dtype=np.float64).T
-
-
-DERIVATIVE = _derivative()
-
-
-def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return nodes and weights, one row for each interval [lower, upper]."""
-    half = 0.5 * (upper - lower)
-    middle = 0.5 * (upper + lower)
-    return middle[:, None] + half[:, None] * NODES, half[:, None] * WEIGHTS
-
-
-def bounded(loss: Array) -> Array:
-    """Return a smooth function of the loss, about itself, that grows no more where it is large."""
-    return np.asarray(loss / np.hypot(1.0, loss / LARGE_LOSS))
-
-
-@dataclass
-class _Panels:
-    """Intervals with their test integrals: (test function, tilt, interval), and rounding noise."""
-
-    lower: Array
-    upper: Array
-    integrals: Array
-    noise: Array
-
-    def take(self, index: Index) -> _Panels:
-        return _Panels(
-            self.lower[index], self.upper[index], self.integrals[..., index], self.noise[:, index]
-        )
-
-    def join(self, other: _Panels) -> _Panels:
-        return _Panels(
-            np.concatenate([self.lower, other.lower]),
-            np.concatenate([self.upper, other.upper]),
-            np.concatenate([self.integrals, other.integrals], axis=-1),
-            np.concatenate([self.noise, other.noise], axis=-1),
-        )
-
-
-@dataclass(frozen=True)
-class _Probe:
-    """The tilted and oscillating functions that every panel must integrate."""
-
-    piece: SmoothPiece
-    tilts: Sequence[float]
-    tops: Array
-    frequency: float
-
-    def evaluate(self, lower: Array, upper: Array) -> _Panels:
-        """Return panels with the integrals of each tilted density: plain, by ℓ, oscillating."""
-        # Plain, by ℓ, two that oscillate, and the noise; twice, for what is joined or compared.
-        held = (5.0 if self.frequency > 0 else 3.0) * 2.0 * len(self.tilts) * lower.size
-        afford(held, "the nodes of the loss", _REMEDY)
-        size = max(1, BLOCK // (ORDER * len(self.tilts)))
-        blocks = [
-            self._evaluated(lower[i : i + size], upper[i : i + size])
-            for i in range(0, max(lower.size, 1), size)
-        ]
-        if len(blocks) == 1:
-            return blocks[0]
-        return _Panels(
-            lower,
-            upper,
-            np.concatenate([block.integrals for block in blocks], axis=-1),
-            np.concatenate([block.noise for block in blocks], axis=-1),
-        )
-
-    def _evaluated(self, lower: Array, upper: Array) -> _Panels:
-        x, weight = gauss_legendre(lower, upper)
-        places = x.ravel()
-        with np.errstate(all="ignore"):
-            log_p, log_q, loss = self.piece.values(places)
-            rows = tilted(log_p, log_q, loss, self.tilts)
-            # Where losses are wide each place matters to few of the tilts.
-            seen = np.flatnonzero((rows - self.tops[:, None]).max(axis=1) > _NO_MASS)
-            rows = rows[seen]
-            density = np.exp(rows - self.tops[seen, None])
-        loss = loss.reshape(x.shape)
-        loss = np.where(np.isfinite(loss), loss, 0.0)
-        values = density.reshape(seen.size, *x.shape) * weight
-        tests = [np.ones(loss.shape), bounded(loss)]
-        if self.frequency > 0:
-            phase = np.fmod(self.frequency * loss, 2 * np.pi)
-            tests += [np.cos(phase), np.sin(phase)]
-        # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
-        # density that no refinement removes.
-        reach = np.abs(np.asarray(self.tilts)[seen])[:, None, None] + self.frequency
-        far = np.abs(loss)
-        exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * far, 0.0)
-        # The second test function is as large as the loss, and so is its rounding.
-        size = 2.3e-16 * (1.0 + np.minimum(far, LARGE_LOSS))
-        noise = np.zeros((len(self.tilts), lower.size))
-        noise[seen] = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, size)
-        integrals = np.zeros((len(tests), len(self.tilts), lower.size))
-        integrals[:, seen] = np.einsum("kpn,tpn->ktp", np.stack(tests), values)
-        return _Panels(lower, upper, integrals, noise)
-
-
-@dataclass(frozen=True)
-class _Probes:
-    """The functions of several steps, all of which every panel must integrate."""
-
-    parts: Sequence[_Probe]
-
-    @property
-    def tilts(self) -> list[float]:
-        """The tilts of one step after the other."""
-        return [tilt for part in self.parts for tilt in part.tilts]
-
-    def evaluate(self, lower: Array, upper: Array) -> _Panels:
-        """Return panels with the integrals of all steps."""
-        found = [part.evaluate(lower, upper) for part in self.parts]
-        if len(found) == 1:
-            return found[0]
-        integrals = np.concatenate([panels.integrals for panels in found], axis=1)
-        return _Panels(lower, upper, integrals, np.concatenate([p.noise for p in found]))
-
-
-def _agree(whole: _Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_], Array]:
+def _agree(whole: Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_], Array]:
     """Return whether each panel's rule agrees with its parts' sum, and the disagreement."""
     difference = np.abs(whole.integrals - parts)
     allowed = PANEL_TOLERANCE * totals[:, :, None] + whole.noise
     return np.asarray((difference <= allowed).all(axis=(0, 1))), difference.max(axis=0)
 
 
-def _totals(*several: _Panels) -> Array:
+def _totals(*several: Panels) -> Array:
     """Return what a disagreement is small beside: a row for each test, of one for each tilt.
 
     Where most losses are small and rare ones make up K, it is their own size that counts.
@@ -204,11 +82,14 @@ def _totals(*several: _Panels) -> Array:
     return totals
 
 
-def _refine(probe: _Probes, edges: Array) -> tuple[_Panels, Array]:
-    """Bisect panels until each agrees with its halves; return them and the leftover errors."""
+def _refine(probe: Probes, edges: Array, is_extended: bool = False) -> tuple[Probes, Panels, Array]:
+    """Bisect panels until each agrees with its halves; return them and the leftover errors.
+
+    Where very many do not agree as terms cancel, it begins again with longer mantissas.
+    """
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
-    done: _Panels | None = None
+    done: Panels | None = None
     leftover = np.zeros(len(probe.tilts))
     for _ in range(ROUNDS):
         middle = 0.5 * (trial.lower + trial.upper)
@@ -217,18 +98,25 @@ def _refine(probe: _Probes, edges: Array) -> tuple[_Panels, Array]:
         )
         if not (np.isfinite(trial.integrals).all() and np.isfinite(halves.integrals).all()):
             raise AccuracyError("a tilted density is far larger than on the places looked at first")
+        lost = np.ones_like(trial.noise)
+        if middle.size > MANY_PANELS:
+            lost = probe.cancelled(trial.lower, trial.upper)
+            if not is_extended and lost.max() > _LOST:
+                return _refine(probe.extended(), edges, is_extended=True)
+            trial.noise *= lost
         first = np.arange(middle.size)
         left, right = halves.take(first), halves.take(first + middle.size)
         good, difference = _agree(trial, left.integrals + right.integrals, totals)
         good |= (middle <= trial.lower) | (middle >= trial.upper)
         good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
         good |= trial.upper - trial.lower < _SHORTEST
-        # Rounding noise is no error of the nodes: their values are evaluated again, accurately.
-        leftover += np.maximum(difference - trial.noise, 0.0)[:, good].sum(axis=1)
+        # Usual noise is no error of the nodes: their values are evaluated again, accurately.
+        explained = np.where(lost > _LOST, -1.0, 1.0 / lost) * trial.noise
+        leftover += np.maximum(difference - explained, 0.0)[:, good].sum(axis=1)
         accepted = trial.take(np.flatnonzero(good))
         done = accepted if done is None else done.join(accepted)
         if good.all():
-            return done, leftover / totals[0]
+            return probe, done, leftover / totals[0]
         bad = np.flatnonzero(~good)
         trial = left.take(bad).join(right.take(bad))
         if (done.lower.size + trial.lower.size) * ORDER > MAX_NODES:
@@ -237,7 +125,7 @@ def _refine(probe: _Probes, edges: Array) -> tuple[_Panels, Array]:
     raise AccuracyError("the quadrature of the density did not settle")
 
 
-def _merge(probe: _Probes, panels: _Panels, faint: float) -> _Panels:
+def _merge(probe: Probes, panels: Panels, faint: float) -> Panels:
     """Join neighbouring panels wherever one rule does the work of two."""
     totals = _totals(panels)
     panels = panels.take(np.argsort(panels.lower))
@@ -274,7 +162,7 @@ def build_panels(
     frequency: float,
     faint: float = 0.0,
     cuts: Array = _NONE,
-) -> tuple[_Panels | None, Array]:
+) -> tuple[Panels | None, Array]:
     """Return settled panels and their leftover errors; None where the piece carries no mass.
 
     Panels are as few as serve in double precision, and may leave unresolved what is negligible
@@ -291,12 +179,11 @@ def build_panels(
     for outline, masses in steps:
         tilts, log_masses = list(masses), np.asarray(list(masses.values()))
         edges.append(first_edges(outline, tilts, log_masses))
-        probes.append(_Probe(outline.piece, tilts, log_masses, frequency))
+        probes.append(Probe(outline.piece, tilts, log_masses, frequency))
     first = edges[0] if len(edges) == 1 else apart(distinct(np.concatenate(edges)))
     if first.size == 0:
         return None, np.zeros(1)
-    probe = _Probes(probes)
-    panels, leftover = _refine(probe, first)
+    probe, panels, leftover = _refine(Probes(probes), first)
     return _merge(probe, panels, faint), leftover
 
 
@@ -328,7 +215,7 @@ def build_rule(
     nodes, weights = gauss_legendre(lower, upper)
     x, weight = nodes.ravel(), weights.ravel()
     log_masses = np.asarray(list(masses.values()))
-    afford(_ARRAYS * x.size, "the nodes of the loss", _REMEDY)
+    afford(_ARRAYS * x.size, "the nodes of the loss", REMEDY)
     with np.errstate(all="ignore"):
         loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.

@@ -31,6 +31,7 @@ ROUNDING = 1e-12  # relative: of sums of so many doubles
 _TAILS = (1e-24, 1e-18, 1e-12, 1e-9, 1e-6)  # masses beyond the cells, the least that is affordable
 _WIDER = 12.0  # times the range that holds all but 1e-3 of the mass, is affordable
 _MOST_CELLS = 12_000  # about two seconds
+_CELLS_AT_LAST = 60_000  # where the sensitivity is short: ten seconds
 _MOST_WORK = 3e6  # cells times shifts, about as long
 _SPARE = 1e-9  # cells: where an end falls between two, but for rounding
 
@@ -98,6 +99,13 @@ def cells_of(mechanism: Mechanism) -> Cells:
             width = max(width, (high - low) / _MOST_CELLS)
             shifts = math.ceil(distance / width)
             step = constant_ball(size, BITS).real / shifts
+            if (high - low) / float(step) > _CELLS_AT_LAST:
+                raise AccuracyError(
+                    f"{mechanism.name}: the noise spreads over {(high - low) / distance:.3g} times "
+                    f"its sensitivity, and the worst shift is looked for over {_CELLS_AT_LAST} at "
+                    "most; where each record moves the output by exactly that much, say so by "
+                    "shift = 'exactly'"
+                )
             if centre_of(density, x, support) != 0:
                 return _on_grid(stretches, x, step, (low, high), beyond, shifts)
             half = _on_grid(stretches, x, step, (0.0, high), beyond, shifts)

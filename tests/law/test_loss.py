@@ -18,7 +18,8 @@ from symdp.law.elementary import exponential_remainder, oscillation_sum
 from symdp.law.flat import flat_masses
 from symdp.law.nufft import uniform_sum
 from symdp.law.outline import Outline
-from symdp.law.panels import ORDER, build_rule
+from symdp.law.panels import build_rule
+from symdp.law.probe import ORDER
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
 from symdp.questions.composition import compose
@@ -148,7 +149,6 @@ def test_domain_of_gumbel():
     assert law.domain[0] == pytest.approx(-1 - 1 / math.expm1(0.5), rel=1e-9)
 
 
-@pytest.mark.slow
 def test_far_narrow_peak_is_seen():
     """A peak of width 1/1000 at 300 carries half the mass."""
     density = normal(0, 1) / 2 + normal(300, sp.Rational(1, 1000)) / 2

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import FEW_NODES, MOST_NODES, NEGLIGIBLE, ROUNDED, ROUNDING, SETTLED
-from symdp.law.panels import NODES, WEIGHTS, Index
-from symdp.law.step import Array
+from symdp.law.probe import NODES, WEIGHTS
+from symdp.law.step import Array, Index
 
 _DEGREE = 15  # of a panel's series
 _MOST_PANELS = 1500  # 24 000 values of a density
