@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symdp.errors import AccuracyError
 from symdp.law.elementary import log_payoff
 from symdp.law.tilts import (
     Probe,
@@ -71,10 +72,13 @@ def log_usual_bound(law: SumLaw, epsilon: float) -> float:
     >>> -19.0 > log_usual_bound(law, 4.0) > log_moments_bound(law, 4.0) > -22.0
     True
     """
-    tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
-    if not (tilts[0] > 0.0 and law.mean < epsilon):
+    try:
+        tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
+        if not (tilts[0] > 0.0 and law.mean < epsilon):
+            return 0.0
+        terms = law.log_transform(tilts, epsilon), log_payoff(tilts)
+    except AccuracyError:  # no finite loss, or none that doubles tell
         return 0.0
-    terms = law.log_transform(tilts, epsilon), log_payoff(tilts)
     bound = float(np.min(sum(terms) + _SLACK * (sum(map(np.abs, terms)) + law.count)))
     return min(log_add_exp(bound, law.log_mass_at_infinity), 0.0)
 
