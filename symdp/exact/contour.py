@@ -53,7 +53,8 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
         shared = on_shared_lines(law, epsilon, trace)
         if shared is not None and _is_narrow(shared):
             return shared
-    found = own_lines(law.singly(), epsilon)
+    # What is listed of atoms is listed of every step.
+    found = own_lines(law.singly() if law.has_atoms else law, epsilon)
     return found[0] if found is not None and found[1] and _is_narrow(found[0]) else None
 
 

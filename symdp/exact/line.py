@@ -197,7 +197,7 @@ def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tupl
     for share in (1.0, 0.5, 0.25, 0.125):
         side = tilt + share * (asked - tilt)
         try:
-            return side, law.thinned.log_transform(side, epsilon)
+            return side, law.rough.log_transform(side, epsilon)
         except AccuracyError as refusal:  # too far out for a quadrature
             refused = refusal
     raise refused

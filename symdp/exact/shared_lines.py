@@ -251,7 +251,7 @@ class _Lines:
             shrunk = 1.0 + reach / self._end
             tilt, slope = reach / shrunk, slope / shrunk**2
             above = 1.0 + tilt
-        laws = self._law.thinned.terms
+        laws = self._law.rough.terms
         terms = [weight * np.stack(law.rough_cumulants(tilt)) for law, weight in laws]
         excess, mean, variance = np.sum(terms, axis=0)
         epsilon = self._law.mean + (mean - 1.0 / tilt - 1.0 / above)

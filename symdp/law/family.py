@@ -78,10 +78,10 @@ def _grouped(steps: Steps) -> list[list[tuple[Mechanism, int]]]:
 
 @lru_cache(maxsize=8)
 def _family(members: tuple[tuple[Mechanism, int], ...], _: int) -> StepFamily | None:
-    """Return what stands for steps of one formula, None where their values are on no line."""
+    """Return what stands for steps of one formula, None where they have no formula."""
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
-    from symdp.law.parameter_rule import ParameterLine, StepFamily
+    from symdp.law.parameter_rule import StepFamily
 
     if allocated_steps(members[0][0]) is not None:
         return None
@@ -92,12 +92,9 @@ def _family(members: tuple[tuple[Mechanism, int], ...], _: int) -> StepFamily | 
     formula = next(pair[0] for pair in found if pair is not None)
     vectors = [tuple(pair[1]) for pair in found if pair is not None]
     counts = np.asarray([float(count) for _, count in members])
-    line = ParameterLine.through(vectors, counts)
-    if line is None:
-        return None
     name = members[0][0].name
     return StepFamily(
-        line,
+        vectors,
         counts,
         lambda k: loss_law(members[k][0], "remove"),
         lambda values: formula.at(values, name),

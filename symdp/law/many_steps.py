@@ -20,7 +20,7 @@ from symdp.law.characteristic_function import log_characteristic, log_characteri
 from symdp.law.decay import DERIVATIVES, log_bound_near, log_decay
 from symdp.law.elementary import Complex
 from symdp.law.loss import LossLaw
-from symdp.law.parameter_rule import Rule, StepFamily
+from symdp.law.parameter_rule import FEW, Rule, StepFamily
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted, tilted_cumulants
 from symdp.law.total import SumLaw, square_length
@@ -109,11 +109,22 @@ class ManySteps:
             level = self._family.level(level + 1, wanted)
 
     @cached_property
-    def thinned(self) -> ManySteps:
-        """The same from fewer nodes, to a digit or two, as bounds need it."""
+    def rough(self) -> ManySteps:
+        """The same to a digit or two, from fewer nodes where a rule stands for the steps."""
+        if not self._family.is_on_line:
+            return self
         found = ManySteps(self._family, "add" if self._reverse else "remove", _ROUGH)
         found._laws = self._laws
         return found
+
+    @cached_property
+    def thinned(self) -> ManySteps:
+        """The same, or fewer steps whose characteristic function is hardly smaller far out."""
+        if self._family.is_on_line or self.counts.size < 2 * FEW:
+            return self.rough
+        variances = [law.tilted(0.0).variance for law in self.laws(0)]
+        side = "add" if self._reverse else "remove"
+        return ManySteps(self._family.thinned(np.argsort(variances)), side)
 
     @cached_property
     def loss_bounds(self) -> tuple[float, float]:
@@ -328,8 +339,13 @@ class ManyStepsLaw(SumLaw):
         return None
 
     @cached_property
+    def rough(self) -> SumLaw:
+        """The same total to a digit or two, from fewer nodes."""
+        return ManyStepsLaw([f.rough for f in self._families], self._others, self._all)
+
+    @cached_property
     def thinned(self) -> SumLaw:
-        """The same total from fewer nodes, as bounds need it."""
+        """A law of fewer steps whose characteristic function is hardly smaller far out."""
         return ManyStepsLaw([f.thinned for f in self._families], self._others, self._all)
 
     @cached_property

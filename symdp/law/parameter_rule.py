@@ -20,10 +20,11 @@ import numpy as np
 
 from symdp.law.elementary import Complex
 from symdp.law.loss import LossLaw
-from symdp.law.step import Array, Extended
+from symdp.law.step import Array, Extended, Index
 
-_SIZES = (20, 30, 44, 66, 100)  # nodes that are tried
+_SIZES = (14, 28, 44, 66, 100)  # nodes that are tried
 _WORTHWHILE = 0.6  # of all steps: more nodes than that are no gain
+FEW = 24  # steps that stand for all of those on no line, where a digit or two will do
 _REFINED = 3  # times that weights are corrected: each time the error is squared
 _EXACT = 1e-17  # of a moment: rounding with 64-bit mantissas
 _LAST = 4  # coefficients that tell how large all later ones are
@@ -103,7 +104,7 @@ class ParameterLine:
     """
 
     def __init__(self, vectors: Sequence[tuple[Fraction, ...]], counts: Array, axis: int) -> None:
-        self._vectors, self._counts, self._axis = tuple(vectors), counts.astype(np.longdouble), axis
+        self._counts, self._axis = counts.astype(np.longdouble), axis
         column = [vector[axis] for vector in vectors]
         low, high = column.index(min(column)), column.index(max(column))
         self.ends = low, high
@@ -168,18 +169,14 @@ class ParameterLine:
         last = (basis[-_LAST:] * weights).astype(np.float64)
         return Rule(tuple(self.at(value) for value in values), weights * total, last)
 
-    def every(self) -> Rule:
-        """Return the rule that takes all steps."""
-        return Rule(self._vectors, self._counts)
-
 
 class StepFamily:
     """Steps of one formula, and the laws that stand for them.
 
     Parameters
     ----------
-    line
-        The values of their parameters.
+    vectors, counts
+        The values of their parameters, and how often each is taken.
     member
         Returns the law of one step.
     made
@@ -188,16 +185,32 @@ class StepFamily:
 
     def __init__(
         self,
-        line: ParameterLine,
+        vectors: Sequence[tuple[Fraction, ...]],
         counts: Array,
         member: Callable[[int], LossLaw],
         made: Callable[[tuple[Fraction, ...]], LossLaw | None],
     ) -> None:
-        self._line, self.member, self._made = line, member, made
-        self.counts = counts
-        self._sizes = [size for size in _SIZES if size <= _WORTHWHILE * counts.size]
+        self._vectors, self.counts, self.member, self._made = tuple(vectors), counts, member, made
+        self._line = ParameterLine.through(vectors, counts)
+        most = 0.0 if self._line is None else _WORTHWHILE * counts.size
+        self._sizes = [size for size in _SIZES if size <= most]
         self._rules: dict[int, tuple[Rule, list[LossLaw]]] = {}
-        self.ends = [member(k) for k in line.ends]
+        ends = range(counts.size) if self._line is None else self._line.ends
+        self.ends = [member(k) for k in ends]
+
+    def thinned(self, order: Index) -> StepFamily:
+        """Return fewer steps, each standing for those between it and the next in an order."""
+        starts = np.arange(FEW) * order.size // FEW
+        counts = np.add.reduceat(self.counts[order], starts)
+        place = order[starts]
+        laws = self.rule(0)[1]
+        vectors = [self._vectors[k] for k in place]
+        return StepFamily(vectors, counts, lambda k: laws[place[k]], self._made)
+
+    @property
+    def is_on_line(self) -> bool:
+        """Whether a rule may stand for the steps."""
+        return self._line is not None
 
     def level(self, least: int, wanted: float) -> int:
         """Return the first level from another on that has as many nodes as are wanted."""
@@ -207,14 +220,14 @@ class StepFamily:
         """Return the rule of a level with its laws; the last one takes all steps."""
         if level not in self._rules:
             self._rules[level] = self._of_nodes(level) or (
-                self._line.every(),
+                Rule(self._vectors, self.counts.astype(np.longdouble)),
                 [self.member(k) for k in range(self.counts.size)],
             )
         return self._rules[level]
 
     def _of_nodes(self, level: int) -> tuple[Rule, list[LossLaw]] | None:
         """Return a Gauss rule, None where steps are few or some need derivations of their own."""
-        if level >= len(self._sizes):
+        if self._line is None or level >= len(self._sizes):
             return None
         rule = self._line.rule(self._sizes[level])
         if rule is None:

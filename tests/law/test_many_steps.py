@@ -114,6 +114,20 @@ def test_counts_are_whole_where_the_sum_is_not_linear():
     assert len(stacked.parts) == 60
 
 
+@pytest.mark.slow
+def test_values_on_no_line_give_what_single_steps_give():
+    step = mechanisms.gaussian.subsample("poisson", "q")
+    pairs = [(f"{1.2 + (37 * k % 60) / 60:.4f}", f"{(5 + k % 9) / 1000:.4f}") for k in range(60)]
+    steps = [(step(sigma=sigma, q=rate), 5) for sigma, rate in pairs]
+    composition = Composition(steps)
+    assert is_stacked(composition.law("remove"))
+    for epsilon in (0.1, 0.8):
+        found = composition.delta(epsilon, direction="remove")
+        true = plain_delta(steps, epsilon, "remove")
+        assert found.delta == pytest.approx(true, rel=2e-13)
+        assert found.lower <= true <= found.upper
+
+
 def gaussian_delta(mu, epsilon):
     """δ(ε) of Gaussian noise with sensitivity/σ = μ, which composes by the sum of μ²."""
     with mpmath.workdps(40):
