@@ -30,9 +30,7 @@ from flint import arb, ctx
 from symdp.arguments import counted_pairs, real
 from symdp.balls.enclosure import cgf_ball
 from symdp.balls.residues import ResidueSum, residues_of
-from symdp.certify.alias import Height, cheapest_tilt, heights
 from symdp.certify.allocation import enclose_epochs, estimate_log_epoch
-from symdp.certify.bracket import bracket_delta
 from symdp.certify.estimate import (
     find_saddle,
     largest_loss,
@@ -41,11 +39,13 @@ from symdp.certify.estimate import (
     right_saddle,
 )
 from symdp.certify.infinity import is_beyond, mass_at_infinity
-from symdp.certify.lattice import Lattice, find_lattice, sum_lattice
-from symdp.certify.line import Goal, sum_line
+from symdp.certify.line.alias import Height, cheapest_tilt, heights
+from symdp.certify.line.lattice import Lattice, find_lattice, sum_lattice
+from symdp.certify.line.line import Goal, sum_line
+from symdp.certify.line.step import tilted_step
+from symdp.certify.mesh.bracket import bracket_delta
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
-from symdp.certify.step import tilted_step
 from symdp.certify.work import limited
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError

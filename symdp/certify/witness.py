@@ -22,8 +22,8 @@ from sympy.printing.str import StrPrinter
 
 from symdp.certify import check_certificate
 from symdp.certify.estimate import AboutSaddle, exponent, log_modulus, right_saddle
-from symdp.certify.lattice import find_lattice
 from symdp.certify.layout import Layout, integers_with_mass
+from symdp.certify.line.lattice import find_lattice
 from symdp.decimal_text import scientific
 from symdp.emit.constants import constant_value
 from symdp.emit.exact import LN10

@@ -14,9 +14,9 @@ from flint import arb, ctx
 
 from symdp import mechanisms
 from symdp.certify import enclose_delta, enclosure
+from symdp.certify.line.step import TiltedStep, tilted_step
 from symdp.certify.nodes import Scope
 from symdp.certify.parts import Parts
-from symdp.certify.step import TiltedStep, tilted_step
 from symdp.decimal_text import scientific
 from symdp.errors import AccuracyError, InputError
 from symdp.oracle import privacy_profile
@@ -145,7 +145,7 @@ def test_beyond_the_largest_loss_delta_is_zero():
 
 def test_without_the_bound_of_what_the_rule_adds_the_truth_is_lost(monkeypatch):
     """A rule with a step so wide that its own terms matter shows what their bound is for."""
-    from symdp.certify import line
+    from symdp.certify.line import line
 
     steps = [(mechanisms.gaussian(sigma=10), 100)]
     real = line.choose
@@ -159,7 +159,7 @@ def test_without_the_bound_of_what_the_rule_adds_the_truth_is_lost(monkeypatch):
     monkeypatch.setattr(enclosure, "WAYS", [w for w in enclosure.WAYS if w.name == "line"])
     with pytest.raises(AccuracyError, match="too wide"):
         enclose_delta(pairs_of(steps, "remove"), 2.0, 15)
-    monkeypatch.setattr("symdp.certify.alias.Anchor.added", lambda *_: arb(0))
+    monkeypatch.setattr("symdp.certify.line.alias.Anchor.added", lambda *_: arb(0))
     ball = enclose_delta(pairs_of(steps, "remove"), 2.0, 15)
     assert not contains(ball, steps, 2.0, "remove", 18)
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_proved_to_so_many_digits_is_proved_to_six():
 
 def test_what_cannot_be_proved_is_refused(monkeypatch):
     """Where even the mesh is too wide, for a truth that is not known to four digits."""
-    monkeypatch.setattr("symdp.certify.mesh._MOST_CELLS", 100)
+    monkeypatch.setattr("symdp.certify.mesh.mesh._MOST_CELLS", 100)
     with pytest.raises(AccuracyError, match="fewer digits"):
         enclose_delta([(mechanisms.laplace(b=1).subsample("poisson", "1/10").pair(), 4)], 0.2, 5)
 

@@ -16,8 +16,9 @@ from flint import acb, arb, ctx, fmpq
 from proved_bounds import assert_meets
 
 from symdp import compose, mechanisms
-from symdp.certify import bracket, cells, enclose_delta, mesh
-from symdp.certify.bracket import bracket_delta
+from symdp.certify import enclose_delta
+from symdp.certify.mesh import bracket, cells, mesh
+from symdp.certify.mesh.bracket import bracket_delta
 from symdp.certify.parts import parts_of
 from symdp.errors import AccuracyError
 from symdp.exact.route import Contour

@@ -9,8 +9,8 @@ from certified_values import transform
 from flint import arb, ctx
 
 from symdp import mechanisms
-from symdp.certify.modulus_proof import March
-from symdp.certify.step import TiltedStep
+from symdp.certify.line.modulus_proof import March
+from symdp.certify.line.step import TiltedStep
 
 SUBSAMPLED = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
 R = sp.Rational
@@ -52,7 +52,7 @@ def test_integration_by_parts_as_often_as_serves_bounds_the_modulus(monkeypatch)
             assert bounds[-1] < each or tilt == 5
     gaussian = TiltedStep(*steps[0])
     assert gaussian.decay(arb(60), 1e-9) < 1e-9
-    monkeypatch.setattr("symdp.certify.decay._ORDERS", (1,))
+    monkeypatch.setattr("symdp.certify.line.decay._ORDERS", (1,))
     assert not TiltedStep(*steps[0]).decay(arb(10**6), 1e-9) < 1e-9
 
 
@@ -79,7 +79,7 @@ def test_what_is_left_out_where_the_loss_is_dense_bounds_the_modulus(monkeypatch
     assert closest == 1.0  # or nothing was proved
     assert step.decay(arb(300), 0.9999) < 0.9999
     if name != "gaussian":
-        monkeypatch.setattr("symdp.certify.decay._SHARES", ())
+        monkeypatch.setattr("symdp.certify.line.decay._SHARES", ())
         assert not step.decay(arb(300), 0.9999) < 0.9999
 
 

@@ -7,8 +7,9 @@ import pytest
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.certify import enclose_delta, lattice
-from symdp.certify.node_selection import Sieve, power, widest
+from symdp.certify import enclose_delta
+from symdp.certify.line import lattice
+from symdp.certify.line.node_selection import Sieve, power, widest
 from symdp.certify.nodes import Nodes
 
 SPACING = arb(1) / 32

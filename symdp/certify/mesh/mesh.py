@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flint import arb, ctx, fmpz_poly
 
-from symdp.certify.cells import Atom, Cell, Outcomes, Panel, cells, outcomes_of
-from symdp.certify.polynomials import (
+from symdp.certify.mesh.cells import Atom, Cell, Outcomes, Panel, cells, outcomes_of
+from symdp.certify.mesh.polynomials import (
     MOST_POINTS,
     TOO_LARGE,
     power_of,

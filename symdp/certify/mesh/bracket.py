@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING
 
 from flint import arb, arb_poly, ctx
 
-from symdp.certify.alias import log_largest_payoff
-from symdp.certify.mesh import Aim, Composed, compose_on_mesh, finest_spacing
+from symdp.certify.line.alias import log_largest_payoff
+from symdp.certify.mesh.mesh import Aim, Composed, compose_on_mesh, finest_spacing
 from symdp.certify.single import excess
 
 if TYPE_CHECKING:

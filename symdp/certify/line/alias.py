@@ -21,7 +21,7 @@ from flint import arb
 
 from symdp.certify.estimate import Steps as Pairs
 from symdp.certify.estimate import exponent
-from symdp.certify.step import TiltedStep
+from symdp.certify.line.step import TiltedStep
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 from symdp.law.elementary import log_payoff

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from flint import arb, ctx
 
-from symdp.certify.step import TiltedStep
+from symdp.certify.line.step import TiltedStep
 from symdp.certify.work import COARSE_BITS
 from symdp.errors import AccuracyError
 

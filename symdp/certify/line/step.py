@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.certify.characteristic_function import Need, Walk
-from symdp.certify.decay import Decay
+from symdp.certify.line.characteristic_function import Need, Walk
+from symdp.certify.line.decay import Decay
 from symdp.certify.nodes import Local, Nodes, Scope
 from symdp.certify.parts import parts_of
 

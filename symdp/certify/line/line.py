@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.certify.alias import Steps, choose
-from symdp.certify.characteristic_function import Walk, integrand
-from symdp.certify.modulus_proof import March
+from symdp.certify.line.alias import Steps, choose
+from symdp.certify.line.characteristic_function import Walk, integrand
+from symdp.certify.line.modulus_proof import March
 from symdp.emit.exact import LN10, real_ball
 from symdp.errors import AccuracyError
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.certify.alias import Steps, choose
-from symdp.certify.line import Goal
-from symdp.certify.node_selection import Run, Sieve, power, values_at, widest
+from symdp.certify.line.alias import Steps, choose
+from symdp.certify.line.line import Goal
+from symdp.certify.line.node_selection import Run, Sieve, power, values_at, widest
 from symdp.certify.parts import parts_of
 from symdp.certify.work import COARSE_BITS
 from symdp.emit.arb import constant_ball
