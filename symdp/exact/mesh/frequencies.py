@@ -161,21 +161,16 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
         y: Array = step * np.arange(
             start + first, min(start + first + LONG_LINE, nodes), dtype=np.float64
         )
-        steps = []
-        most = np.zeros(y.size)
+        exponent, unsure = np.zeros(y.size, dtype=np.complex128), np.zeros(y.size)
         for weight, part, transform in parts:
             phi = transform[first : first + y.size]
-            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * y
             modulus = np.maximum(np.abs(phi), np.finfo(float).tiny)
-            steps.append((weight, phi, modulus, error))
-            most += weight * np.log(modulus + error)
-        seen = np.flatnonzero(most > least)
-        exponent, unsure = np.zeros(seen.size, dtype=np.complex128), np.zeros(seen.size)
-        for weight, phi, modulus, error in steps:
-            exponent.real += weight * np.log(modulus[seen])
-            exponent.imag += weight * np.angle(phi[seen])
-            unsure += weight * error[seen] / modulus[seen]
-        y = y[seen]
+            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * y
+            unsure += weight * error / modulus
+            exponent.real += weight * np.log(modulus)
+            exponent.imag += weight * np.arctan2(phi.imag, phi.real)
+        seen = np.flatnonzero(exponent.real + unsure > least)  # log(1 + x) ≤ x
+        y, exponent, unsure = y[seen], exponent[seen], unsure[seen]
         values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * y))
         unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
         left_out += 2.0 * float(np.abs(values) @ unsure)

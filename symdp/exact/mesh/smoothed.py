@@ -38,7 +38,7 @@ import numpy as np
 from symdp.exact.accuracy import FEW_NODES, SAFETY
 from symdp.exact.line import Line, StripValue
 from symdp.law.elementary import Complex
-from symdp.law.step import Array
+from symdp.law.step import Array, Index
 
 STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
 CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
@@ -58,10 +58,13 @@ class Smoothed(Line):
         The cut-off T, in nats⁻¹.
     left_out
         What else the sum may lack or have too much, on both sides together.
+    near
+        M̂(w)/c(w): turns the values, but for G, into those of the mass within a few 1/T.
     """
 
     reach: float
     left_out: float
+    near: Array
 
     def value(self, epsilon: float) -> StripValue:
         """Return the integral at one ε."""
@@ -84,10 +87,14 @@ class Smoothed(Line):
     def _summed(self, gap: float) -> tuple[float, float, float]:
         # Products by 1, y and, of those near 0, by z(1 + z).
         found = np.zeros(3)
+        far, more = self._numbers
+        step = gap * self.step
+        jumps = np.exp(1j * (step * _BLOCK) * np.arange(far[-1] + 1.0))
+        turns = np.exp(1j * step * np.arange(_BLOCK))
         for first in range(0, self.places.size, _BLOCK):
             here = slice(first, first + _BLOCK)
-            y, near = self.places[here], self._near[here]
-            terms = self.values[here] * np.exp(1j * gap * y)
+            y, near = self.places[here], self.near[here]
+            terms = self.values[here] * jumps[far[here]] * turns[more[here]]
             even, odd = terms.real, terms.imag
             if not first:  # y = 0 has no mirror image
                 even[0] *= 0.5
@@ -102,10 +109,9 @@ class Smoothed(Line):
         return total, turned - self.tilt * total, abs(mass) / (SAFETY * self.reach**2)
 
     @cached_property
-    def _near(self) -> Array:
-        """M̂(w)/c(w): turns the values, but for G, into those of the mass within a few 1/T."""
-        w = self.places / self.reach
-        return majorant_transform(w) / cut_off(w)
+    def _numbers(self) -> tuple[Index, Index]:
+        """How many blocks of steps the places are from 0, and how many steps more."""
+        return np.divmod(np.rint(self.places / self.step).astype(np.intp), _BLOCK)
 
 
 def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out: float) -> Smoothed:
@@ -113,8 +119,10 @@ def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out:
     known = {field.name: getattr(line, field.name) for field in fields(Line)}
     every = np.concatenate([line.places, places])
     known |= {"places": every, "last": 0.0, "assured": True}
-    known["values"] = np.concatenate([line.values, values]) * cut_off(every / reach)
-    return Smoothed(**known, reach=reach, left_out=left_out)
+    kept = cut_off(every / reach)
+    known["values"] = np.concatenate([line.values, values]) * kept
+    near = majorant_transform(every / reach) / kept
+    return Smoothed(**known, reach=reach, left_out=left_out, near=near)
 
 
 def cut_off(w: Array) -> Array:
