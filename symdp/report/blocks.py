@@ -58,14 +58,13 @@ class Table:
 class Plot:
     """Curves with a caption; `name` is unique within the page.
 
-    `of_errors` is for relative errors, whose axis says so; `beside` puts the legend outside.
+    `of_errors` is for relative errors: a row for each accountant.
     """
 
     series: Sequence[Series]
     caption: str
     name: str
     of_errors: bool = False
-    beside: bool = False
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ def _block(block: Block) -> str:
             return f'<div class="formulas">{"".join(map(_formula, formulas))}</div>'
         case Table():
             return _table(block)
-        case Plot(series, caption, name, of_errors, beside):
-            figure = embedded(series, name, of_errors=of_errors, beside=beside)
+        case Plot(series, caption, name, of_errors):
+            figure = embedded(series, name, of_errors=of_errors)
             return f"<figure>{figure}<figcaption>{escape(caption)}</figcaption></figure>"
         case Listing(lines):
             return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"

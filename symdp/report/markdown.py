@@ -48,9 +48,9 @@ def _block(block: Block, path: Path) -> str:
             return "\n\n".join(_formula(formula) for formula in formulas)
         case Table():
             return _table(block)
-        case Plot(series, caption, name, of_errors, beside):
+        case Plot(series, caption, name, of_errors):
             figure = path.with_name(f"{path.stem}-{name}.svg")
-            save(series, figure, of_errors=of_errors, beside=beside)
+            save(series, figure, of_errors=of_errors)
             return f"![{_plain(caption)}]({figure.name.replace(' ', '%20')})\n\n{_plain(caption)}"
         case Listing(lines):
             return "\n".join(f"- {_plain(line)}" for line in lines)

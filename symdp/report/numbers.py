@@ -102,7 +102,7 @@ def check_blocks(results: Results, name: str) -> list[Block]:
 
 
 def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
-    """A curve of |relative error| for each method that has two of them."""
+    """|relative error| of each method at every ε."""
     curves = []
     for own in by_method:
         known = [
@@ -110,14 +110,14 @@ def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
             for c in own
             if c.error is not None
         ]
-        if len(known) > 1:
+        if known:
             epsilons, logs = zip(*known, strict=True)
             curves.append(Series(own[0].method, epsilons, logs))
     caption = (
         "How far every accountant's δ is from the truth: the absolute relative error, on a "
         "logarithmic axis. What lies below 1e-16 is drawn there."
     )
-    return [Plot(curves, caption, f"{name}-errors", of_errors=True, beside=True)] if curves else []
+    return [Plot(curves, caption, f"{name}-errors", of_errors=True)] if curves else []
 
 
 def _row(checks: tuple[Check, ...], cells: list[str]) -> list[str]:

@@ -28,8 +28,6 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 _COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
 _MARKERS = "osD^vPX*"
 _LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
-_SMALL_MULTIPLES = 6  # curves beyond which each has a picture of its own
-_COLUMNS = 3  # of small pictures
 _INK = "#123457"  # stands for the page's own text colour until the SVG is embedded
 
 
@@ -86,7 +84,6 @@ def save(
     title: str = "",
     *,
     of_errors: bool = False,
-    beside: bool = False,
 ) -> None:
     """Draw the curves into a file: vector graphics, or pixels where its name ends in .png.
 
@@ -97,7 +94,7 @@ def save(
     """
     kind = format_of(path)
     with settings():
-        figure = _figure(series, "black", title, of_errors=of_errors, beside=beside)
+        figure = _figure(series, "black", title, of_errors=of_errors)
         _write(figure, path, kind)
 
 
@@ -169,9 +166,7 @@ def _write(figure: Figure, path: Path, kind: str) -> None:
     replace_file(path, lambda part: figure.savefig(part, format=kind, dpi=160, metadata=metadata))
 
 
-def embedded(
-    series: Sequence[Series], name: str, *, of_errors: bool = False, beside: bool = False
-) -> str:
+def embedded(series: Sequence[Series], name: str, *, of_errors: bool = False) -> str:
     """Return the figure as an SVG element for a page: no outside names, text in its colour.
 
     Parameters
@@ -180,12 +175,12 @@ def embedded(
         The curves.
     name
         Unique within the page; every id of the figure begins with it.
-    of_errors, beside
-        Whether the curves are relative errors, and whether the legend stands outside.
+    of_errors
+        Whether the curves are relative errors.
     """
     with settings():
         target = StringIO()
-        figure = _figure(series, _INK, "", of_errors=of_errors, beside=beside)
+        figure = _figure(series, _INK, "", of_errors=of_errors)
         figure.savefig(target, format="svg", transparent=True)
     svg = target.getvalue()
     svg = svg[svg.index("<svg") :]
@@ -200,11 +195,9 @@ def embedded(
     return re.sub(r"\n\s*", "\n", svg)
 
 
-def _figure(
-    series: Sequence[Series], ink: str, title: str, *, of_errors: bool, beside: bool
-) -> Figure:
-    if of_errors and len(series) > _SMALL_MULTIPLES:
-        return _multiples(series, ink)
+def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) -> Figure:
+    if of_errors:
+        return _errors(series, ink)
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -232,71 +225,73 @@ def _figure(
             color=colour,
             linestyle=style,
             # The first curve lies below the others and is wide, so that they show where they meet.
-            linewidth=3.2 if place == 0 and len(series) > 1 and not of_errors else 1.5,
-            marker=_MARKERS[place % len(_MARKERS)] if of_errors else None,
-            markersize=4.5,
+            linewidth=3.2 if place == 0 and len(series) > 1 else 1.5,
             zorder=3 + place,
         )
         _shade(axes, curve, colour)
-        if of_errors:
-            lowest = min(lowest, *(d for _, d in points))
-            highest = max(highest, *(min(d, _LARGEST_ERROR) for _, d in points))
-        elif place == 0 or len(series) == 1:
+        if place == 0 or len(series) == 1:
             lowest = min(lowest, *(d for _, d in points))
             highest = max(highest, *(d for _, d in points))
     if lowest < highest:
         margin = 0.05 * (highest - lowest)
-        roof = highest + margin if of_errors else max(highest + margin, 0.3)
-        axes.set_ylim(lowest - margin, min(highest + 3 * margin, roof))
+        axes.set_ylim(lowest - margin, min(highest + 3 * margin, max(highest + margin, 0.3)))
     few = not highest - lowest > _FEW_DECADES
     axes.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=not few))
     axes.yaxis.set_major_formatter(FuncFormatter(_plain_tick if few else _power_tick))
     axes.set_xlabel("ε (nats)", color=ink)
-    axes.set_ylabel("|δ/truth − 1|" if of_errors else "δ(ε)", color=ink)
+    axes.set_ylabel("δ(ε)", color=ink)
     if title:
         axes.set_title(title, color=ink, fontsize="medium")
+    _finish(axes, ink)
+    if axes.lines:
+        axes.legend(frameon=False, labelcolor=ink, loc="best")
+    return figure
+
+
+def _errors(series: Sequence[Series], ink: str) -> Figure:
+    """Return a row for each curve of errors, with a mark for each ε."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    figure = Figure(figsize=(6.4, 0.24 * len(series) + 1.0), layout="constrained")
+    axes = figure.subplots()
+    marks: dict[float, list[tuple[float, int]]] = {}
+    for row, curve in enumerate(series):
+        for epsilon, log_error in zip(curve.epsilon, curve.log_delta, strict=True):
+            decades = min(log_error / _LN10, _LARGEST_ERROR)
+            marks.setdefault(epsilon, []).append((decades, row))
+    for place, epsilon in enumerate(sorted(marks)):
+        axes.plot(
+            *zip(*marks[epsilon], strict=True),
+            label=f"ε = {rounded(epsilon, 4)}",
+            color=_COLOURS[place % len(_COLOURS)],
+            marker=_MARKERS[place % len(_MARKERS)],
+            linestyle="none",
+            markersize=5,
+        )
+    axes.set_yticks(range(len(series)), [curve.label for curve in series], fontsize="small")
+    axes.set_ylim(len(series) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(_power_tick))
+    axes.set_xlabel("|δ/truth − 1|", color=ink)
+    axes.legend(
+        frameon=False,
+        labelcolor=ink,
+        fontsize="small",
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=3,
+    )
+    _finish(axes, ink)
+    return figure
+
+
+def _finish(axes: Any, ink: str) -> None:
     axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
     axes.tick_params(colors=ink)
     for side, spine in axes.spines.items():
         spine.set_visible(side in {"left", "bottom"})
         spine.set_color(ink)
-    if axes.lines and beside:
-        axes.legend(
-            frameon=False,
-            labelcolor=ink,
-            handlelength=2.8,
-            loc="center left",
-            bbox_to_anchor=(1.01, 0.5),
-            fontsize="small",
-        )
-    elif axes.lines:
-        axes.legend(frameon=False, labelcolor=ink, loc="best")
-    return figure
-
-
-def _multiples(series: Sequence[Series], ink: str) -> Figure:
-    """Return one small picture for each curve of errors, on the same axes."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    rows = math.ceil(len(series) / _COLUMNS)
-    figure = Figure(figsize=(6.4, 1.35 * rows + 0.5), layout="constrained")
-    grid = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
-    for axes, curve in zip(grid, series, strict=False):
-        decades = [min(d / _LN10, _LARGEST_ERROR) for d in curve.log_delta]
-        axes.plot(curve.epsilon, decades, color=_COLOURS[0], marker="o", markersize=3, linewidth=1)
-        axes.set_title(curve.label, color=ink, fontsize="small", pad=3)
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-        axes.yaxis.set_major_formatter(FuncFormatter(_power_tick))
-        axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
-        axes.tick_params(colors=ink, labelsize="x-small")
-        for spine in axes.spines.values():
-            spine.set_color(ink)
-    for axes in grid[len(series) :]:
-        axes.set_axis_off()
-    figure.supxlabel("ε (nats)", color=ink, fontsize="small")
-    figure.supylabel("|δ/truth − 1|", color=ink, fontsize="small")
-    return figure
 
 
 def _shade(axes: Any, curve: Series, colour: str) -> None:

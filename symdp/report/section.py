@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from symdp.citation import REFERENCES, bibtex, tag_of
 from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
-from symdp.interrupt import Deadline, time_limit
+from symdp.interrupt import time_limit
 from symdp.report import formulas
 from symdp.report.analysis import GUIDES, Results, different_sides
 from symdp.report.blocks import (
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 DRAWN = ("contour", "msd:1", "clt", "moments")
 _POINTS = 60
-_FEW_POINTS = 16  # of the figure that has every accountant in it
-_SECONDS = 4.0  # for that figure
+_SECONDS = 4.0  # for one curve
 
 
 def section(
@@ -124,11 +123,9 @@ def _summary(delta: float, results: Results) -> str:
 
 
 def _profile(composition: Composition, results: Results, name: str, undrawn: str) -> list[Block]:
-    """The profile by the main accountants with truth on it, and by all of them, folded."""
+    """The profile by the main accountants with truth on it."""
     if undrawn:
         return [Paragraph(f"The profile was not drawn: {undrawn}.", "warning")]
-    from symdp.methods import names
-
     reason = "no accountant has an answer"
     late = {method for method, _ in results.failures} if results.answers else set()
     ends = None
@@ -158,18 +155,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
         logs = tuple(truths[epsilon] for epsilon in places)
         curves.append(Series("truth", tuple(places), logs, dots=True))
     drawn = ", ".join(curve.label for curve in curves)
-    blocks: list[Block] = [Plot(curves, f"The privacy profile by {drawn}.", name)]
-    few = evenly(ends, _FEW_POINTS)
-    deadline = Deadline(_SECONDS)
-    every = [
-        Series.of(method, answers)
-        for method in names()
-        if method not in late
-        and (answers := sample(composition, few, method, "both", deadline.left))
-    ]
-    drawn = ", ".join(curve.label for curve in every)
-    figure = Plot(every, f"The profile by {drawn}.", f"{name}-every", beside=True)
-    return [*blocks, Folded("The profile by every accountant", [figure])]
+    return [Plot(curves, f"The privacy profile by {drawn}.", name)]
 
 
 def full(citations: Iterable[str]) -> list[str]:

@@ -26,7 +26,7 @@ from symdp.report.blocks import Formulas, Heading, Listing, Page, Paragraph, Plo
 from symdp.report.head import head_blocks
 from symdp.report.html import to_html
 from symdp.report.markdown import to_markdown
-from symdp.report.plot import Series, embedded, save
+from symdp.report.plot import _COLOURS, Series, embedded, save
 from symdp.report.profile import default_range
 from symdp.report.section import full, section
 
@@ -277,10 +277,14 @@ def test_the_same_curves_give_the_same_file(tmp_path):
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
-def test_many_errors_have_a_picture_each():
-    curves = [Series(f"method {k}", (0.5, 1.0), (-20.0 + k, -19.0)) for k in range(8)]
+def test_errors_have_a_row_for_each_accountant_and_a_mark_for_each_epsilon():
+    curves = [
+        Series(f"method {k}", (0.5, 1.0)[: 1 + k % 2], (-90.0, 9.0)[: 1 + k % 2]) for k in range(8)
+    ]
     svg = embedded(curves, "many", of_errors=True)
-    assert svg.count('id="many-axes_') == 9  # three rows of three, the last one empty
+    assert len(re.findall(r'id="many-ytick_', svg)) == 8
+    marks = [len(re.findall(f"<use [^>]*fill: {colour}", svg)) for colour in _COLOURS[:3]]
+    assert marks == [9, 5, 0]  # one of each in the legend
 
 
 def test_the_head_of_a_report_is_a_plain_sentence():
