@@ -58,7 +58,9 @@ def checked_steps(
 
 
 def _spread(members: list[Mechanism]) -> list[Mechanism]:
-    """Return mechanisms of one formula, of many those spread over their values, ends first.
+    """Return mechanisms of one formula, of many those spread over their values.
+
+    The ends and a middle one come first.
 
     The mass of a density depends smoothly on its parameters, and the quadrature that every law is
     built with finds one that is not 1: of a formula that was seen to have mass 1 at some values,
@@ -67,8 +69,8 @@ def _spread(members: list[Mechanism]) -> list[Mechanism]:
     members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
     most = min(len(members), _MOST_CHECKED)
     share = (len(members) - 1) / max(most - 1, 1)
-    found = [members[round(k * share)] for k in range(most)]
-    return [found[0], *found[:0:-1][:1], *found[1:-1]] if most > 1 else found
+    places = [round(k * share) for k in range(most)]
+    return [members[k] for k in dict.fromkeys((0, len(members) - 1, places[most // 2], *places))]
 
 
 @lru_cache(maxsize=256)

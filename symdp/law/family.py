@@ -48,13 +48,11 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
         )
     families, others = [], []
     for members in _grouped(steps):
-        family = _family(tuple(members), generation()) if len(members) >= _LEAST else None
-        if family is None:
-            others += members
-        else:
-            # Both directions of mirrored steps have one law.
-            side = "remove" if members[0][0].is_mirrored else direction
-            families.append(ManySteps(family, side))
+        found = _families(tuple(members), generation()) if len(members) >= _LEAST else []
+        # Both directions of mirrored steps have one law.
+        side = "remove" if members[0][0].is_mirrored else direction
+        families += [ManySteps(family, side) for family in found]
+        others += [] if found else members
     if not families:
         return SumLaw(parts(steps), direction)
     return ManyStepsLaw(families, parts(others), lambda: parts(steps), direction)
@@ -77,25 +75,38 @@ def _grouped(steps: Steps) -> list[list[tuple[Mechanism, int]]]:
 
 
 @lru_cache(maxsize=8)
-def _family(members: tuple[tuple[Mechanism, int], ...], _: int) -> StepFamily | None:
-    """Return what stands for steps of one formula, None where they have no formula."""
+def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFamily]:
+    """Return what stands for steps of one formula, nothing where they have none.
+
+    Where their values are on no line, and one parameter has few values, those that share one of
+    them may be.
+    """
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
     from symdp.law.parameter_rule import StepFamily
 
     if allocated_steps(members[0][0]) is not None:
-        return None
+        return []
     found = [formula_of(mechanism, "remove") for mechanism, _ in members]
     formulas = {id(pair[0]) for pair in found if pair is not None}
     if None in found or len(formulas) != 1:
-        return None
+        return []
     formula = next(pair[0] for pair in found if pair is not None)
     vectors = [tuple(pair[1]) for pair in found if pair is not None]
-    counts = np.asarray([float(count) for _, count in members])
     name = members[0][0].name
-    return StepFamily(
-        vectors,
-        counts,
-        lambda k: loss_law(members[k][0], "remove"),
-        lambda values: formula.at(values, name),
-    )
+
+    def made(some: Sequence[int]) -> list[StepFamily]:
+        family = StepFamily(
+            [vectors[k] for k in some],
+            np.asarray([float(members[k][1]) for k in some]),
+            lambda k: loss_law(members[some[k]][0], "remove"),
+            lambda values: formula.at(values, name),
+        )
+        distinct = [{vectors[k][j] for k in some} for j in range(len(vectors[0]))]
+        j, values = min(enumerate(distinct), key=lambda pair: (len(pair[1]) < 2, len(pair[1])))
+        if family.is_on_line or len(some) < 2 * _LEAST * len(values):
+            return [family]
+        groups = ([k for k in some if vectors[k][j] == value] for value in sorted(values))
+        return [one for group in groups for one in made(group)]
+
+    return made(range(len(members)))

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -195,8 +196,6 @@ class StepFamily:
         most = 0.0 if self._line is None else _WORTHWHILE * counts.size
         self._sizes = [size for size in _SIZES if size <= most]
         self._rules: dict[int, tuple[Rule, list[LossLaw]]] = {}
-        ends = range(counts.size) if self._line is None else self._line.ends
-        self.ends = [member(k) for k in ends]
 
     def thinned(self, order: Index) -> StepFamily:
         """Return fewer steps, each standing for those between it and the next in an order."""
@@ -206,6 +205,12 @@ class StepFamily:
         laws = self.rule(0)[1]
         vectors = [self._vectors[k] for k in place]
         return StepFamily(vectors, counts, lambda k: laws[place[k]], self._made)
+
+    @cached_property
+    def ends(self) -> list[LossLaw]:
+        """The laws whose domains are the narrowest."""
+        places = range(self.counts.size) if self._line is None else self._line.ends
+        return [self.member(k) for k in places]
 
     @property
     def is_on_line(self) -> bool:

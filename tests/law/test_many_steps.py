@@ -128,6 +128,16 @@ def test_values_on_no_line_give_what_single_steps_give():
         assert found.lower <= true <= found.upper
 
 
+def test_steps_that_share_a_rate_are_a_family():
+    step = mechanisms.gaussian.subsample("poisson", "q")
+    rates = {"1/100": 80, "1/50": 80, "1/10": 3}
+    steps = [(step(sigma=f"{2 + k / 60:.4f}", q=q), 1) for q, n in rates.items() for k in range(n)]
+    law = Composition(steps).law("remove")
+    assert sorted(family.counts.size for family, _ in law.terms) == [3, 80, 80]
+    true = plain_law(steps, "remove").cumulants(1.0, 4)
+    np.testing.assert_allclose(law.cumulants(1.0, 4), true, rtol=1e-12)
+
+
 def gaussian_delta(mu, epsilon):
     """δ(ε) of Gaussian noise with sensitivity/σ = μ, which composes by the sum of μ²."""
     with mpmath.workdps(40):
