@@ -27,6 +27,8 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     >>> mass = MassIntegral(sp.exp(-(x**2) / s), sp.Tuple(x, -sp.oo, sp.oo))
     >>> mass.free_symbols, mass.is_positive, mass.subs(s, 2).evalf(12)
     ({s}, True, 2.50662827463)
+    >>> mass.xreplace({s: sp.Integer(2)})
+    Integral(exp(-x**2/2), (x, -oo, oo))
     >>> sp.expand(mass * (1 + 1 / mass))
     Integral(exp(-x**2/s), (x, -oo, oo)) + 1
     """
@@ -74,6 +76,10 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
         if old not in self.free_symbols:
             return self
         return self._with(*(part.subs(old, new) for part in self.parts))[0]
+
+    def xreplace(self, rule: Any) -> sp.Expr:
+        """Return it with values for its parameters, which SymPy gives to no other atom."""
+        return self._xreplace(rule)[0]
 
     def _xreplace(self, rule: Any) -> tuple[sp.Expr, bool]:
         if self in rule:

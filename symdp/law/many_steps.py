@@ -25,7 +25,7 @@ from symdp.law.step import Array
 from symdp.law.tilted import Tilted, tilted_cumulants
 from symdp.law.total import SumLaw, square_length
 
-_CLOSE = 3e-5  # share of the last coefficients: its square was 1e5 times what was lacking
+_CLOSE = 1e-7  # share of the last coefficients, whose square is about what is lacking
 _MEAN_CLOSE = 1e-7  # the same for the mean, which is known beyond doubles
 _ROUGH = 0.1  # the same where a digit or two will do
 _MOST_TILTED = 8  # tilted laws that are kept

@@ -87,7 +87,8 @@ def substitute(expr: sp.Basic, values: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
         if node not in done:
             parts = [visit(argument) for argument in node.args]
             if not parts:
-                done[node] = leaf(values.get(node, node))
+                # The mass of a density is one symbol, whose integrand holds parameters.
+                done[node] = leaf(node.xreplace(values))
             elif all(part.expr is old for part, old in zip(parts, node.args, strict=True)):
                 constant = all(part.constant for part in parts)
                 done[node] = Part(node, sum(part.bits for part in parts), 0, constant)

@@ -168,3 +168,16 @@ def test_ten_thousand_distinct_sampled_steps():
     assert found.upper < found.lower * (1 + 1e-11)
     middle = Composition(gaussians(1000, 10, 1.0 + 4.5e-4, 2.0 - 4.5e-4))
     assert found.delta == pytest.approx(middle.delta(0.5, direction="remove").delta, rel=1e-5)
+
+
+def test_rates_up_to_one_half_want_more_nodes_than_a_small_last_coefficient_shows():
+    """log(1 − q) is singular near: a share of 3e-5 of the last coefficients lost 3e-11 of δ."""
+    rates = np.geomspace(1e-4, 0.55, 40)
+    step = mechanisms.gaussian(sigma=1)
+    steps = [(step.subsample("poisson", f"{rate:.6f}"), 1) for rate in rates]
+    law = Composition(steps).law("add")
+    assert is_stacked(law)
+    plain = plain_law(steps, "add")
+    assert law.loss_bounds[1] == pytest.approx(plain.loss_bounds[1], rel=1e-13)
+    true = plain_delta(steps, 1.165, "add")
+    assert Composition(steps).delta(1.165, direction="add").delta == pytest.approx(true, rel=2e-13)

@@ -1,0 +1,40 @@
+"""Masses that densities are divided by take the values of parameters wherever they stand."""
+
+import pytest
+
+from symdp import compose, loads
+
+FILE = """
+name = "own"
+variable = "{variable}"
+support = {support}
+[parameters]
+s = "positive"
+[noise]
+density = "{density}"
+sensitivity = 1
+normalize = true
+shift = "exactly"
+"""
+REAL, INTEGERS, POSITIVE = '["-oo", "oo"]', '"integers"', '[0, "oo"]'
+
+
+@pytest.mark.parametrize(
+    ("variable", "support", "density"),
+    [
+        ("x", REAL, "(1 + x**2/s**2)**(-3)"),
+        ("x", REAL, "exp(-(x - 2)**2/(2*s**2)) + exp(-(x + 2)**2/(2*s**2))"),
+        ("x", POSITIVE, "x**2*exp(-x/s)"),
+        ("k", INTEGERS, "exp(-abs(k)/s)*(2 + cos(k))"),
+    ],
+)
+def test_a_normalized_density_with_a_parameter(variable, support, density):
+    text = FILE.format(variable=variable, support=support, density=density)
+    value = "3/2"
+    written = text.replace('s = "positive"\n', "").replace("[parameters]\n", "")
+    for end in ("/s", "(2*s**2)"):
+        written = written.replace(end, end.replace("s", f"({value})"))
+    own = compose(loads(text)(s=value), 3).delta(0.5)
+    plain = compose(loads(written), 3).delta(0.5)
+    assert own.kind == plain.kind == "exact"
+    assert own.delta == pytest.approx(plain.delta, rel=1e-12)
