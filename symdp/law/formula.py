@@ -20,7 +20,6 @@ from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate, extended_number
-from symdp.law.flat import log_exponential_mass
 from symdp.law.loss import LossLaw
 from symdp.law.step import SmoothPiece, Step
 
@@ -157,6 +156,7 @@ class PieceFormula:
         import sympy as sp
 
         from symdp.emit.program import compile_template
+        from symdp.law.flat import log_exponential_mass
 
         self.lower, self.upper = piece.lower, piece.upper
         self._flat = piece.slope == "constant"
