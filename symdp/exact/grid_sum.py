@@ -115,7 +115,7 @@ def reach(law: SumLaw, tilt: float, log_share: float, upper: bool) -> float:
     sign = 1.0 if upper else -1.0
     base = law.cgf(tilt)
     best = _least(
-        law, tilt, log_share, sign, lambda s: (law.cgf(tilt + sign * s) - base - log_share) / s
+        law, tilt, log_share, sign, lambda s: (_cgf(law, tilt + sign * s) - base - log_share) / s
     )
     best = min(best, sign * law.loss_bounds[1 if upper else 0])
     if not math.isfinite(best):
@@ -143,7 +143,7 @@ def log_beyond(law: SumLaw, tilt: float, place: float, upper: bool) -> float:
             tilt,
             likely,
             sign,
-            lambda s: law.cgf(tilt + sign * s) - base - s * sign * place,
+            lambda s: _cgf(law, tilt + sign * s) - base - s * sign * place,
         ),
         0.0,
     )
@@ -153,6 +153,14 @@ def step_beyond(part: LossLaw, place: float) -> float:
     """Return P(|L| > place) of one step's finite loss."""
     nodes = part.base
     return float(nodes.weight[np.abs(nodes.loss) > place].sum())
+
+
+def _cgf(law: SumLaw, tilt: float) -> float:
+    """Return K(t), ∞ where it cannot be evaluated: farther tilts have even fewer moments."""
+    try:
+        return law.cgf(tilt)
+    except AccuracyError:
+        return math.inf
 
 
 def _least(
@@ -168,20 +176,12 @@ def _least(
     s = min(_FIRST * math.sqrt(-2.0 * log_share / variance), 0.01 * end, _NEAR)
     best, place = math.inf, s
     for _ in range(_TRIALS):
-        try:
-            value = bound(s)
-        except AccuracyError:
-            break  # farther tilts have even fewer moments
+        value = bound(s)
         if value >= best:
             break
         best, place = value, s
         if s >= _INSIDE * end:
             break
         s = min(_GROWTH * s, _INSIDE * end)
-    for factor in _REFINED:
-        if factor * place < _INSIDE * end:
-            try:
-                best = min(best, bound(factor * place))
-            except AccuracyError:
-                break
-    return best
+    tilts = (factor * place for factor in _REFINED)
+    return min([best, *(bound(s) for s in tilts if s < _INSIDE * end)])

@@ -138,10 +138,8 @@ class _Lines:
             near, far = (reach / (1.0 + reach / self._end) for reach in (3.0, 7.0))
             most = 2 if law.window(near)[1] >= far else 1
         while not self._places and most > first:
-            try:
-                self._places = self._evaluated(range(first, most + 1))
-            except AccuracyError:  # too far out for a quadrature
-                most, self._is_closed = most - 1, True
+            self._places = self._reachable(range(first, most + 1))
+            most -= 1
 
     def prepare(self, epsilons: Sequence[float], trace: Trace) -> None:
         """Halve the stretches of many ε together, and evaluate the middles that lines cross at."""
@@ -213,11 +211,8 @@ class _Lines:
         while places and value < rising(places[0]) and places[0].u > -_FARTHEST:
             places.insert(0, self._evaluated([places[0].u - 1.0])[0])
         while places and value >= rising(places[-1]) and not self._is_closed:
-            try:
-                places += self._evaluated([places[-1].u + 1.0])
-                self._is_closed = places[-1].u >= _FARTHEST
-            except AccuracyError:  # too far out for a quadrature
-                self._is_closed = True
+            places += self._reachable([places[-1].u + 1.0])
+            self._is_closed |= places[-1].u >= _FARTHEST
         return bool(places) and rising(places[0]) <= value < rising(places[-1])
 
     def _kept(self, low: _Place, high: _Place, trace: Trace) -> Traced:
@@ -238,6 +233,14 @@ class _Lines:
         self._nodes += size
         self._lines[u, trace] = found
         return found
+
+    def _reachable(self, places: Sequence[float]) -> list[_Place]:
+        """Return what is known at some u, nothing where they are too far out for a quadrature."""
+        try:
+            return self._evaluated(places)
+        except AccuracyError:
+            self._is_closed = True
+            return []
 
     def _evaluated(self, places: Sequence[float]) -> list[_Place]:
         """Return what is known at some u, at whole ones of which windows of tilts end."""
