@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 PATIENCE = 2.0  # seconds before anything is drawn
-MESSAGE = 4096  # bytes of a message at most
+MESSAGE = 2048  # bytes of a message: what every system sends at once
 _REFRESH = 0.1  # seconds between two drawings
-_LONGEST = 400  # characters of what is said; six bytes each, as JSON
+_LONGEST = 400  # characters of what is said, of up to four bytes
 _FOR_CLEARING = 5.0  # seconds to wait for a clean terminal, if the supervisor has gone
 
 _supervisor: socket.socket | None = None
@@ -36,7 +36,8 @@ def tell(flags: int = 0, **message: Any) -> None:
     """Tell the process that supervises this one, if any."""
     if _supervisor is not None:
         with suppress(OSError):
-            _supervisor.send(json.dumps(message).encode(), flags)
+            text = json.dumps(message, ensure_ascii=False)
+            _supervisor.send(text.encode(errors="replace"), flags)
 
 
 def is_supervised() -> bool:

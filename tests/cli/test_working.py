@@ -185,7 +185,7 @@ def test_a_message_is_short_and_nobody_need_hear_it(listens):
             if not listens:
                 ours.close()
             for _ in range(200):  # more than wait to be heard
-                Work("work", is_shown=True).say("δ" * 100_000)
+                Work("work", is_shown=True).say("\udcff" + "𝛿" * 100_000)
         finally:
             report_to(None)
         if listens:
