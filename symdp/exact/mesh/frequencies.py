@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import (
     FEW_NODES,
@@ -35,11 +36,12 @@ from symdp.exact.line import (
 from symdp.exact.mesh.smoothed import FAR_ABOVE, Smoothed, majorant_transform, smoothed
 from symdp.law.elementary import Complex
 from symdp.law.nufft import uniform_sum
-from symdp.law.step import Array
+from symdp.law.step import Array, Index
 from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
+_SCATTERED = 16  # times as many places that are summed together as an exponential each costs
 _LARGEST = float(majorant_transform(np.zeros(1))[0]) / SAFETY  # ∫M, a proved bound
 
 
@@ -152,25 +154,28 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
     # Those left out, and what they may add to the mass near ε, which is divided by a larger T².
     left_out = 4.0 * math.exp(-1.5 * NEGLIGIBLE) * kernel_modulus(continuous_kernel, line.tilt, 0.0)
     fixed_error, turned = max(part.error for part in tilted), ROUNDING * size
-    parts = [
-        (n, x, _transform(x, step, start, nodes))
-        for x, (_, n) in zip(tilted, law.terms, strict=True)
-    ]
+    # The steps that leave the fewest places first.
+    parts = sorted(
+        zip(tilted, (n for _, n in law.terms), strict=True),
+        key=lambda pair: -pair[1] * pair[0].variance,
+    )
     kept: list[tuple[Array, Complex]] = []
-    for first in range(0, nodes - start, LONG_LINE):
-        y: Array = step * np.arange(
-            start + first, min(start + first + LONG_LINE, nodes), dtype=np.float64
-        )
-        exponent, unsure = np.zeros(y.size, dtype=np.complex128), np.zeros(y.size)
-        for weight, part, transform in parts:
-            phi = transform[first : first + y.size]
+    for first in range(start, nodes, LONG_LINE):
+        place = np.arange(first, min(first + LONG_LINE, nodes))
+        exponent, unsure = np.zeros(place.size, dtype=np.complex128), np.zeros(place.size)
+        most = np.zeros(place.size)
+        for part, weight in parts:
+            phi = _transform(part, step, place)
             modulus = np.maximum(np.abs(phi), np.finfo(float).tiny)
-            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * y
+            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * step * place
             unsure += weight * error / modulus
             exponent.real += weight * np.log(modulus)
             exponent.imag += weight * np.arctan2(phi.imag, phi.real)
-        seen = np.flatnonzero(exponent.real + unsure > least)  # log(1 + x) ≤ x
-        y, exponent, unsure = y[seen], exponent[seen], unsure[seen]
+            most += weight * np.log(np.minimum(modulus + error, 1.0))
+            seen = np.flatnonzero(most > least)
+            place, most = place[seen], most[seen]
+            exponent, unsure = exponent[seen], unsure[seen]
+        y: Array = step * place.astype(np.float64)
         values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * y))
         unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
         left_out += 2.0 * float(np.abs(values) @ unsure)
@@ -179,6 +184,15 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
     return smoothed(line, places, terms, step * nodes, left_out)
 
 
-def _transform(part: Tilted, step: float, first: int, last: int) -> Complex:
-    """Return Σ wⱼ e^{ikhdⱼ} for k = first, …, last − 1."""
-    return uniform_sum(part.weight, np.fmod(step * part.deviation, 2.0 * np.pi), first, last)
+def _transform(part: Tilted, step: float, places: Index) -> Complex:
+    """Return Σ wⱼ e^{ikhdⱼ} for some k in rising order."""
+    angle = np.fmod(step * part.deviation, 2.0 * np.pi)
+    first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
+    if places.size * _SCATTERED >= last - first > 0:
+        return uniform_sum(part.weight, angle, first, last)[places - first]
+    rows = max(1, BLOCK // max(angle.size, 1))
+    found = np.empty(places.size, dtype=np.complex128)
+    for k in range(0, places.size, rows):
+        some = slice(k, k + rows)
+        found[some] = np.exp(1j * np.multiply.outer(places[some], angle)) @ part.weight
+    return found
