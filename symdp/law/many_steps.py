@@ -30,7 +30,7 @@ _MEAN_CLOSE = 1e-7  # the same for the mean, which is known beyond doubles
 _ROUGH = 0.1  # the same where a digit or two will do
 _MOST_TILTED = 8  # tilted laws that are kept
 _ROUNDED = 4e-16  # relative: of a sum over the nodes
-_OUTWARD = 1e-14  # relative: of an end of the range, so that no loss lies beyond
+_OUTWARD = 3e-14  # relative: of an end of the range, so that no loss lies beyond
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class ManySteps:
         close: float | None = None,
         first: int = 0,
         is_log: bool = False,
-    ) -> tuple[Any, int]:
-        """Return Σ nᵢ f(Lᵢ), and the level that was enough.
+    ) -> tuple[Any, int, float]:
+        """Return Σ nᵢ f(Lᵢ), the level that was enough, and the share of its last coefficients.
 
         Parameters
         ----------
@@ -103,9 +103,9 @@ class ManySteps:
         level = first
         while True:
             rule, values = self.rule(level), np.asarray([of(law) for law in self.laws(level)])
-            wanted = rule.wanted(values, close or self._close, is_log)
+            wanted, share = rule.wanted(values, close or self._close, is_log)
             if wanted <= len(values):
-                return rule.total(values), level
+                return rule.total(values), level, share
             level = self._family.level(level + 1, wanted)
 
     @cached_property
@@ -131,8 +131,8 @@ class ManySteps:
         """The range of the sum's loss, or a little more."""
         known = np.asarray([law.loss_bounds for law in self.laws(0)])
         finite = np.isfinite(known).all(axis=0)
-        found, _ = self.total(lambda law: np.where(finite, law.loss_bounds, 0.0))
-        size, _ = self.total(lambda law: np.where(finite, np.abs(law.loss_bounds), 0.0), _ROUGH)
+        found, *_ = self.total(lambda law: np.where(finite, law.loss_bounds, 0.0))
+        size, *_ = self.total(lambda law: np.where(finite, np.abs(law.loss_bounds), 0.0), _ROUGH)
         low, high = (found + _OUTWARD * np.asarray([-1.0, 1.0]) * size).tolist()
         return low if finite[0] else -math.inf, high if finite[1] else math.inf
 
@@ -151,7 +151,7 @@ class ManySteps:
     @cached_property
     def extended_mean(self) -> Fraction:
         """Σ nᵢ E Lᵢ, to 18 digits of Σ nᵢ E|Lᵢ|."""
-        _, level = self.total(lambda law: law.base.mean, _MEAN_CLOSE)
+        _, level, _ = self.total(lambda law: law.base.mean, _MEAN_CLOSE)
         weights = (Fraction(*w.as_integer_ratio()) for w in self.rule(level).weights)
         pairs = zip(weights, self.laws(level), strict=True)
         return sum((weight * law.extended_mean for weight, law in pairs), Fraction(0))
@@ -175,12 +175,12 @@ class ManySteps:
 
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""
-        found, _ = self.total(lambda law: law.transform(tilts))
+        found, *_ = self.total(lambda law: law.transform(tilts))
         return np.asarray(found)
 
     def rough_cumulants(self, tilts: Array) -> Array:
         """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts."""
-        _, level = self.total(lambda law: np.stack(law.rough_cumulants(tilts)[:2]))
+        _, level, _ = self.total(lambda law: np.stack(law.rough_cumulants(tilts)[:2]))
         found = [np.stack(law.rough_cumulants(tilts)) for law in self.laws(level)]
         return np.asarray(self.rule(level).total(np.asarray(found)))
 
@@ -207,6 +207,8 @@ class ManyTilted:
         Of the rule that moments are known by.
     excess, shift, variance
         K(t) − t·E L, E_t L − E L and Var_t L of the sum.
+    lacking
+        What the rule may lack, relative.
     """
 
     steps: ManySteps
@@ -216,6 +218,7 @@ class ManyTilted:
     excess: float
     shift: float
     variance: float
+    lacking: float
 
     @classmethod
     def of(
@@ -229,8 +232,9 @@ class ManyTilted:
             part = law.tilted(tilt)
             return [part.excess, part.shift, part.variance]
 
-        found, level = steps.total(moments)
-        return cls(steps, tilt, frequency, level, *found.tolist())
+        found, level, share = steps.total(moments)
+        excess, shift, variance = found.tolist()
+        return cls(steps, tilt, frequency, level, excess, shift, variance, share * share)
 
     @cached_property
     def parts(self) -> list[tuple[Tilted, float]]:
@@ -253,8 +257,8 @@ class ManyTilted:
 
     @cached_property
     def error(self) -> float:
-        """The quadratures' estimate of their relative error."""
-        return max(x.error for x, _ in self.parts) + _ROUNDED
+        """The quadratures' estimate of their relative error, and the rule's."""
+        return max(x.error for x, _ in self.parts) + _ROUNDED + self.lacking
 
     @cached_property
     def widest(self) -> float:
@@ -278,7 +282,7 @@ class ManyTilted:
 
     def log_sum(self, of: Callable[[Tilted], Complex]) -> Complex:
         """Return Σ nᵢ log φᵢ from the logarithms of one step."""
-        found, _ = self.steps.total(
+        found, *_ = self.steps.total(
             lambda law: of(law.tilted(self.tilt, self.frequency)), first=self.level, is_log=True
         )
         return np.asarray(found)
@@ -375,7 +379,7 @@ def _(tilted: ManyTilted, step: float, first: int, last: int) -> Complex:  # typ
 
 @tilted_cumulants.register
 def _(tilted: ManyTilted, order: int) -> Array:  # type: ignore[misc]
-    found, _ = tilted.steps.total(lambda law: tilted_cumulants(law.tilted(tilted.tilt), order))
+    found, *_ = tilted.steps.total(lambda law: tilted_cumulants(law.tilted(tilted.tilt), order))
     return np.asarray(found)
 
 

@@ -58,8 +58,10 @@ class Rule:
         found: Array | Complex = np.tensordot(self.weights.astype(np.float64), values, axes=1)
         return found
 
-    def wanted(self, values: Array | Complex, close: float, is_log: bool = False) -> float:
-        """Return how many nodes leave the last coefficients small beside the function, about.
+    def wanted(
+        self, values: Array | Complex, close: float, is_log: bool = False
+    ) -> tuple[float, float]:
+        """Return about how many nodes leave the last coefficients small, and their largest share.
 
         As coefficients fall geometrically and a rule is exact to twice their degree, the square
         of their share is what it lacks. No more than there are means that this rule will do.
@@ -75,7 +77,7 @@ class Rule:
         """
         nodes = self.weights.size
         if self.basis is None:
-            return float(nodes)
+            return float(nodes), 0.0
         share = (self.weights / self.weights.sum()).astype(np.float64)
         size = np.sqrt(np.tensordot(share, np.abs(values) ** 2, axes=1))
         last = np.abs(np.tensordot(self.basis, values, axes=1)).max(axis=0)
@@ -85,10 +87,12 @@ class Rule:
                 modulus = np.exp(self.total(values).real)
                 lacking = float(self.weights.sum()) * last * (last / size)
                 poor &= lacking * modulus > _SETTLED
+        shares = last / np.where(size > 0, size, 1.0)
         if not np.any(poor):
-            return float(nodes)
-        worst = float(np.max(np.where(poor, last / np.where(poor, size, 1.0), 0.0)))
-        return nodes * min(_MOST_MORE, math.log(close) / math.log(min(worst, _SLOWEST)))
+            return float(nodes), float(np.max(shares))
+        worst = float(np.max(np.where(poor, shares, 0.0)))
+        fall = math.log(close) / math.log(min(worst, _SLOWEST))
+        return nodes * min(_MOST_MORE, fall), worst
 
 
 class ParameterLine:

@@ -41,7 +41,6 @@ from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
-_SCATTERED = 16  # times as many places that are summed together as an exponential each costs
 _LARGEST = float(majorant_transform(np.zeros(1))[0]) / SAFETY  # ∫M, a proved bound
 
 
@@ -188,7 +187,8 @@ def _transform(part: Tilted, step: float, places: Index) -> Complex:
     """Return Σ wⱼ e^{ikhdⱼ} for some k in rising order."""
     angle = np.fmod(step * part.deviation, 2.0 * np.pi)
     first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
-    if places.size * _SCATTERED >= last - first > 0:
+    # An exponential for each place and loss costs as much as some ten products.
+    if 10 * places.size >= last - first > 0:
         return uniform_sum(part.weight, angle, first, last)[places - first]
     rows = max(1, BLOCK // max(angle.size, 1))
     found = np.empty(places.size, dtype=np.complex128)
