@@ -8,6 +8,7 @@ from functools import cache
 from typing import Literal
 
 import sympy as sp
+from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
 from symdp.derive.records import COUNT, EPSILON
 from symdp.expansion import (
@@ -316,9 +317,17 @@ def substituted(
 
 
 def _shorter(expression: sp.Expr) -> sp.Expr:
-    """Simplify the terms one by one; a sum of logs and powers of n is not to be merged."""
-    terms = [
-        min((term, tidy.simplify(term)), key=sp.count_ops) if sp.count_ops(term) < _LONG else term
-        for term in sp.Add.make_args(expression)
-    ]
-    return sp.Add(*terms)
+    """Shorten the terms one by one; a sum of logs and powers of n is not to be merged.
+
+    Of hyperbolic functions SymPy's simplify makes longer ones, in seconds.
+    """
+    return sp.Add(
+        *(
+            term if sp.count_ops(term) >= _LONG else min((term, _rewritten(term)), key=sp.count_ops)
+            for term in sp.Add.make_args(expression)
+        )
+    )
+
+
+def _rewritten(term: sp.Expr) -> sp.Expr:
+    return sp.factor_terms(term) if term.has(HyperbolicFunction) else tidy.simplify(term)
