@@ -61,6 +61,8 @@ def layout(e: sp.Basic) -> Node:
         return fence(layout(e.args[0]), "|", "|")
     if isinstance(e, sp.binomial):
         return Node("binomial", tuple(map(layout, e.args)))
+    if hasattr(e, "as_integral"):  # the mass of a density, which is a symbol to SymPy
+        return layout(e.as_integral())
     if isinstance(e, sp.Integral | sp.Sum | sp.Product):
         return _over(e)
     if isinstance(e, sp.Derivative):
@@ -288,7 +290,7 @@ def _relation(e: sp.Basic) -> Node:
 
 
 def _over(e: sp.Integral | sp.Sum | sp.Product) -> Node:
-    sign = {"Sum": "∑", "Product": "∏"}.get(type(e).__name__, "∫")
+    sign = "∑" if isinstance(e, sp.Sum) else "∏" if isinstance(e, sp.Product) else "∫"
     inside = held(layout(e.args[0])) if sign != "∫" else layout(e.args[0])
     if sign == "∫" and inside.level == SUM:
         inside = fence(inside)

@@ -3,6 +3,8 @@
 import pytest
 
 from symdp import compose, loads
+from symdp.emit.layout import layout
+from symdp.emit.plain_text import text
 
 FILE = """
 name = "own"
@@ -38,3 +40,10 @@ def test_a_normalized_density_with_a_parameter(variable, support, density):
     plain = compose(loads(written), 3).delta(0.5)
     assert own.kind == plain.kind == "exact"
     assert own.delta == pytest.approx(plain.delta, rel=1e-12)
+
+
+def test_masses_are_printed_as_the_sums_and_integrals_that_they_are():
+    own = FILE.format(variable="k", support=INTEGERS, density="exp(-abs(k)/s)")
+    assert text(layout(loads(own).pair().Q)) == "e^(−|k|/s)/(∑_(k = −∞)^∞ e^(−|k|/s))"
+    own = FILE.format(variable="x", support=REAL, density="exp(-x**4/s)")
+    assert text(layout(loads(own).pair().Q)) == "e^(−x⁴/s)/(∫_(−∞)^∞ e^(−x⁴/s) dx)"
