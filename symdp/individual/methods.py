@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
+from symdp.exact.accuracy import ROUNDING
 from symdp.individual import gaussian, renyi
 from symdp.individual.plancherel import plancherel
 from symdp.individual.result import IndividualResult, larger
@@ -36,7 +37,7 @@ METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
 _MOST_KINDS = 1_000  # of steps of all records that no shared line serves: each costs half a second
 _FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an executor
 _TASKS = 16  # parts of the records, for an executor
-_ULPS = 4.0 * 2.3e-16  # relative: the rounding of ε itself
+_ULPS = 4.0 * ROUNDING  # relative: the rounding of ε itself
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from symdp.individual.shared import CHUNK, tilts_for
 from symdp.individual.subsampled_gaussian import Array
+from symdp.law.chernoff import SLACK
 from symdp.law.elementary import log_payoff
 
 _FINER = 33  # tilts between two neighbours, at each refinement
 _REFINEMENTS = 2  # of the orders around the best one
-_SLACK = 1e-12  # of the terms: rounding must not make a bound too small
 
 
 def least_bounds(table: Any, counts: NDArray[np.integer], asked: Any) -> Array:
@@ -58,11 +58,11 @@ def _look(
     if asked.log_delta is not None:
         terms = values + (payoff - asked.log_delta)
         size = np.abs(values) + np.abs(payoff) + abs(asked.log_delta)
-        bound = (terms + _SLACK * size) / tilts
+        bound = (terms + SLACK * size) / tilts
     else:
         drift = np.multiply.outer(asked.epsilon[rows], tilts)
         size = np.abs(values) + np.abs(payoff) + np.abs(drift)
-        bound = values + payoff - drift + _SLACK * size
+        bound = values + payoff - drift + SLACK * size
     best[rows] = np.minimum(best[rows], bound.min(axis=1))
     return np.asarray(bound.argmin(axis=1))
 

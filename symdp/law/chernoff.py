@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The bound holds at every tilt, so the optimum need not be exact, but the rounding of its terms
 # must not push it below δ: K is relied on to twelve digits of the largest term.
-_SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
+SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
 _CLOSE = 1e-6  # of a standard deviation: any tilt gives a bound, one so near the best loses 1e-12
 _ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
 
@@ -79,7 +79,7 @@ def log_usual_bound(law: SumLaw, epsilon: float) -> float:
         terms = law.log_transform(tilts, epsilon), log_payoff(tilts)
     except AccuracyError:  # no finite loss, or none that doubles tell
         return 0.0
-    bound = float(np.min(sum(terms) + _SLACK * (sum(map(np.abs, terms)) + law.count)))
+    bound = float(np.min(sum(terms) + SLACK * (sum(map(np.abs, terms)) + law.count)))
     return min(log_add_exp(bound, law.log_mass_at_infinity), 0.0)
 
 
@@ -93,7 +93,7 @@ def complement_rounding(law: SumLaw) -> float:
     law
         the total privacy loss.
     """
-    return _SLACK + _ROUNDING * (law.count + abs(float(law.cumulants(0.0, 1)[0])))
+    return SLACK + _ROUNDING * (law.count + abs(float(law.cumulants(0.0, 1)[0])))
 
 
 def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool) -> float:
@@ -131,4 +131,4 @@ def log_bound(cgf: float, epsilon: float, tilt: float, distance: float, *, plain
     terms = [cgf, -epsilon * tilt]
     if not plain:
         terms.append(float(log_payoff(distance)))
-    return math.fsum(terms) + _SLACK * math.fsum(abs(term) for term in terms)
+    return math.fsum(terms) + SLACK * math.fsum(abs(term) for term in terms)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.exact.answer import Answer
-from symdp.law.chernoff import complement_rounding
+from symdp.law.chernoff import SLACK, complement_rounding
 from symdp.law.tilts import Probe, increasing_root, log_add_exp, log_one_minus_exp
 from symdp.methods.moments import Moments
 from symdp.methods.regime import REMEDY
@@ -16,7 +16,6 @@ from symdp.methods.regime import REMEDY
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_SLACK = 1e-12  # of log δ and of a bound's terms: what rounding may be, many times over
 _CLOSE = 1e-4  # standard deviations of the best tilt, where the bound is flat
 
 
@@ -31,7 +30,7 @@ def least_log_delta(law: SumLaw, epsilon: float) -> float:
     escaped = law.mass_at_infinity
     bounds = [-math.inf]
     if escaped > 0:
-        bounds.append(math.log(escaped) - _SLACK)
+        bounds.append(math.log(escaped) - SLACK)
     complement = epsilon + min(law.cgf(-1.0), 0.0) + complement_rounding(law)
     bounds.append(log_one_minus_exp(complement))
     return max(bounds)
@@ -101,7 +100,7 @@ def log_tail(law: SumLaw, epsilon: float, origin: float, *, upper: bool) -> floa
         nonlocal best
         t = origin + sign * s
         value = float(law.log_transform(np.asarray([t]), epsilon)[0])
-        best = min(best, value - start + _SLACK * (1.0 + abs(value) + abs(start)))
+        best = min(best, value - start + SLACK * (1.0 + abs(value) + abs(start)))
         first, second = (float(x) for x in law.cumulants(t, 2))
         slope = sign * (first - epsilon)
         return Probe(slope, _CLOSE * math.sqrt(second), s - slope / second if second > 0 else -1.0)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.elementary import Complex
-from symdp.methods.standard_moments import StepRows, step_rows
+from symdp.methods.standard_moments import SUM_ROUNDING, StepRows, step_rows
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
@@ -41,7 +41,6 @@ _FARTHEST, _PER_ROOT = 4096.0, 4.0  # largest y of one deviation of a step, and 
 _TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
 _NEARER = 8.0  # where the loss turns too fast to be integrated so far out
 _LIGHT = 1e-20  # probability: losses less likely do not turn what is summed
-_ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _HALF_NORMAL = math.sqrt(0.5 * math.pi)
 
 _known: WeakKeyDictionary[SumLaw, dict[float, float]] = WeakKeyDictionary()
@@ -78,7 +77,7 @@ def _least(law: SumLaw, origin: float, steps: Summands) -> float:
             if farthest < 1.0 / _NEARER:
                 return 1.0
     total = near + np.concatenate([[0.0], np.cumsum(far)]) + _kernel_error(edges, steps)
-    return float(total.min()) * (1.0 + _ROUNDING)
+    return float(total.min()) * (1.0 + SUM_ROUNDING)
 
 
 def _kernel_error(ends: Array, steps: Summands) -> Array:
@@ -173,7 +172,7 @@ def log_largest(
 
 def _log_between(square: Array, cell: Array, variance: float | Array, error: float) -> Array:
     larger = np.maximum(square[..., 1:], square[..., :-1])
-    larger = larger + 0.25 * cell * cell * variance + _ROUNDING + 8.0 * error
+    larger = larger + 0.25 * cell * cell * variance + SUM_ROUNDING + 8.0 * error
     return np.asarray(0.5 * np.log(np.minimum(larger, 1.0)))
 
 
@@ -184,4 +183,4 @@ def _log_sum(law: SumLaw, origin: float, y: Array) -> tuple[Complex, float]:
     total = np.zeros(y.size, dtype=np.complex128)
     for tilted, (_, count) in zip(parts, law.terms, strict=True):
         total += count * log_characteristic_grid(tilted, spacing, 0, y.size)
-    return total, _ROUNDING + 4.0 * max(tilted.error for tilted in parts)
+    return total, SUM_ROUNDING + 4.0 * max(tilted.error for tilted in parts)

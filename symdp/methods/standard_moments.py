@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from symdp.exact.accuracy import ROUNDING
+
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
@@ -27,8 +29,7 @@ Array = NDArray[np.float64]
 _ROUNDED_KINK = 0.05  # h
 _BLUR = 0.12  # s
 _LEAST_VARIANCE = 1e-80  # below this, powers of it leave the range of doubles
-_ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
-_UNIT = 2.3e-16  # of distances from a mean, relative to the largest
+SUM_ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _CLEAR = 1e10  # how far a variance must be above the square of their rounding
 
 IDENTICAL_CONSTANT = 0.4690  # Shevtsova 2013, identically distributed terms
@@ -105,8 +106,8 @@ def summands(law: SumLaw, tilt: float) -> Summands:
         first += _blurred_mean(weight - exact, deviation, second)
         first = np.minimum(first, np.sqrt(second))
         third = np.minimum(np.einsum("ij,ij->i", weight, smooth**3), np.sqrt(second * fourth))
-        noise += float(counts @ (np.abs(deviation).max(axis=1) * _UNIT) ** 2)
-        safety = 1.0 + _ROUNDING + 4.0 * some.error
+        noise += float(counts @ (np.abs(deviation).max(axis=1) * ROUNDING) ** 2)
+        safety = 1.0 + SUM_ROUNDING + 4.0 * some.error
         sums = np.asarray(
             [
                 some.shifts,

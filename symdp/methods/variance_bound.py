@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
+from symdp.law.chernoff import SLACK
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, golden_section, log_add_exp
 from symdp.methods.moments import Moments
@@ -16,7 +17,6 @@ from symdp.methods.moments import Moments
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
 
-_SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
 _NEAR = 0.05  # standard deviations: the saddle point only begins the search
 _WIDTHS = (0.25, 3.0)  # of the saddle point's tilt, where the best one is looked for
 _OUTER, _INNER = 16, 20  # sections of the two searches: any place gives a bound
@@ -87,4 +87,4 @@ def log_parabola_bound(law: SumLaw, epsilon: float, tilt: float) -> float:
         return payoff - 2.0 * math.log(2.0 * half) + math.log(variance + (gap + a) ** 2)
 
     _, least = golden_section(above, 0.0, 1.0, _INNER)
-    return least + value - epsilon * tilt + _SLACK * (1.0 + abs(value) + abs(epsilon * tilt))
+    return least + value - epsilon * tilt + SLACK * (1.0 + abs(value) + abs(epsilon * tilt))

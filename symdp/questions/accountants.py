@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from symdp.arguments import clearly_larger, of_the_larger
 from symdp.errors import InputError
+from symdp.exact.accuracy import ROUNDING
 from symdp.exact.answer import Answer
 from symdp.law.chernoff import log_usual_bound
 from symdp.questions.guarantee import Guarantee
@@ -57,7 +58,7 @@ class Truth:
             log_delta = float(mpmath.log(delta)) if delta > 0 else -math.inf
             complement = 1 - delta
             log_complement = float(mpmath.log(complement)) if complement > 0 else -math.inf
-        slack = 2.3e-16 * abs(log_delta) if log_delta > -math.inf else 0.0
+        slack = ROUNDING * abs(log_delta) if log_delta > -math.inf else 0.0
         bounds = (log_delta - slack, min(log_delta + slack, 0.0))
         return Answer(log_delta, *bounds, "exact", log_complement=log_complement)
 

@@ -9,7 +9,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
 from symdp.exact.prv.cut_mesh import Mesh, largest_loss, mesh_of
-from symdp.law.chernoff import log_moments_bound
+from symdp.law.chernoff import SLACK, log_moments_bound
 from symdp.law.elementary import log_payoff
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt
@@ -21,7 +21,6 @@ _NARROW = 0.05  # wider intervals are worth four times the points
 _MISSED = math.log(1e-5)  # of the answer: what the coupling's failure may cost
 _LOG_ROUND = 3.0  # so that nearby ε share a mesh
 _LEAST_SHARE, _LARGEST_SHARE = -36.0, -9.0  # below the first, rounding is larger
-_SLACK = 1e-12  # of the terms of a logarithm, as far as K is relied on
 _WIDE = 2.0  # ratio of the bounds at which a finer grid is tried
 
 
@@ -168,7 +167,7 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
     lower = kept * (below - missed - floor)
     lower = max(lower, 0.0) + (mesh.jump(epsilon) if tilt == 0.0 else 0.0)
     terms = (law.cgf(tilt), -tilt * epsilon)
-    scale, slack = sum(terms), _SLACK * (1.0 + abs(terms[0]) + abs(terms[1]))
+    scale, slack = sum(terms), SLACK * (1.0 + abs(terms[0]) + abs(terms[1]))
     escaped = law.mass_at_infinity
 
     def logarithm(value: float, error: float) -> float:
