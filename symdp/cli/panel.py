@@ -10,6 +10,7 @@ from symdp.cli.job import Job
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
     from symdp.report.panel import Panel
 
 _RATE = "q"  # the name of a sampling rate that has no other
@@ -39,10 +40,19 @@ def panel_of(job: Job) -> Panel:
         return Panel(mechanism.name, mechanism, {"n": str(count)}, command, python)
     unbound = replace(job, values=[], rate=None, sampling=None, relation=None)
     mechanism = unbound.build_mechanism()
-    mechanism(**words.bindings(job.values))  # where a value breaks a rule, this says so
+    given = words.bindings(job.values)
+    mechanism(**given)  # where a value breaks a rule, this says so
+    # A program integrates no mass: what one depends on keeps its value, and has no slider.
+    fixed = {name: given[name] for name in _of_masses(mechanism) & given.keys()}
+    slid = {p.name: values[p.name] if p.name in fixed else f"{{{p.name}}}"
+            for p in mechanism.declared}  # fmt: skip
+    mechanism = mechanism(**fixed)
+    values = {name: value for name, value in values.items() if name not in fixed}
     name = str(job.mechanism)
-    own = " ".join(f"{p.name}={{{p.name}}}" for p in mechanism.declared)
-    called = ", ".join(f"{p.name}={{{p.name}}}" for p in mechanism.declared)
+    own = " ".join(f"{key}={value}" for key, value in slid.items())
+    called = ", ".join(
+        f'{key}="{value}"' if key in fixed else f"{key}={value}" for key, value in slid.items()
+    )
     is_file = name.endswith(".toml")
     made = f"symdp.load({name!r})" if is_file else f"symdp.mechanisms.{name}"
     python = f"{made}({called})" if called else made
@@ -67,3 +77,13 @@ def panel_of(job: Job) -> Panel:
         f"{command} -n {{n}}",
         f"symdp.compose({python}, {{n}})",
     )
+
+
+def _of_masses(mechanism: Mechanism) -> set[str]:
+    """Return the parameters that the mass of a density depends on."""
+    from symdp.emit.mass import MassIntegral
+
+    pair = replace(mechanism, sampling=None, relation=None).pair()
+    laws = [law for law in pair.components if not isinstance(law, tuple)]
+    masses = [mass for law in laws for mass in law.atoms(MassIntegral)]
+    return {str(symbol.name) for mass in masses for symbol in mass.free_symbols}

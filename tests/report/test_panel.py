@@ -100,6 +100,25 @@ def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
         assert exact * (1 - 1e-9) <= power <= exact * 1.01
 
 
+@needs_node
+@pytest.mark.slow
+def test_a_parameter_of_a_mass_keeps_its_value(page, tmp_path: Path):
+    path = tmp_path / "quartic.toml"
+    path.write_text(
+        'name = "quartic"\nvariable = "x"\nsupport = ["-oo", "oo"]\n'
+        '[parameters]\ns = "positive"\n'
+        '[noise]\ndensity = "exp(-x**4/s)"\nnormalize = true\n',
+        "utf-8",
+    )
+    text = page(f"{path} s=40 -n 300")
+    assert [field["name"] for field in data_of(text)["panels"][0]["fields"]] == ["n"]
+    assert data_of(text)["panels"][0]["command"] == f"{path} s=40 -n {{n}}"
+    asked = {"id": 1, "ask": "delta", "given": 60.0, "n": 300, "values": {}, "direction": "both"}
+    found = served(text, asked | {"patience": 60_000}, tmp_path)
+    steps = symdp.compose(symdp.load(path)(s=40), 300)
+    assert found["log_delta"] == pytest.approx(steps.delta(60.0).log_delta, rel=1e-10)
+
+
 @pytest.mark.slow_cases("fixed batches")
 @pytest.mark.parametrize(
     ("words", "told"),
