@@ -17,6 +17,7 @@ from mpmath.libmp import NoConvergence
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 
 _MOST_BITS = 100_000  # of all exact numbers of one formula together
@@ -181,7 +182,7 @@ def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
     try:
         expr = head(*(part.expr for part in parts))
         # SymPy may cancel every symbol: gamma(x + 9 - x) is a constant as well.
-        constant = not expr.free_symbols and not expr.has(ExprWithLimits)
+        constant = not expr.free_symbols and not expr.has(ExprWithLimits, MassIntegral)
         real = not constant or expr.is_Rational or head in _RATIONAL or _is_real(expr)
     except _UNSETTLED:
         real = False

@@ -47,3 +47,11 @@ def test_masses_are_printed_as_the_sums_and_integrals_that_they_are():
     assert text(layout(loads(own).pair().Q)) == "e^(−|k|/s)/(∑_(k = −∞)^∞ e^(−|k|/s))"
     own = FILE.format(variable="x", support=REAL, density="exp(-x**4/s)")
     assert text(layout(loads(own).pair().Q)) == "e^(−x⁴/s)/(∫_(−∞)^∞ e^(−x⁴/s) dx)"
+
+
+def test_a_mass_without_parameters_is_no_number_to_be_tried():
+    """At a = 1 the mass stands alone below the line, where a constant is asked to be real."""
+    own = FILE.format(variable="x", support=REAL, density="exp(-abs(x)/4)*(1 + x**2)**(-s)")
+    over = FILE.format(variable="x", support=REAL, density="exp(-abs(x)/4)/(1 + x**2)**s")
+    found = [compose(loads(text)(s=1), 3).delta(1.0).delta for text in (own, over)]
+    assert found[0] == pytest.approx(found[1], rel=1e-13)
