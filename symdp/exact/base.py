@@ -149,12 +149,13 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
     lower, upper = law.loss_bounds
     near = math.isfinite(upper) and abs(epsilon - upper) <= EQUAL * abs(upper)
     top = law.precise_top if near else None
-    if epsilon >= (upper if top is None else top):
+    if (near and top is None) or epsilon >= (upper if top is None else top):
         escaped = law.mass_at_infinity
         if near and (top is None or not escaped > 0):
-            # The true end may lie above ε, by the rounding of either.
+            # The true end may lie above ε, by the rounding of either, and e^ε Q(S) is about P(S).
             rounding = ROUNDED if top is None else EXTENDED
-            most = math.log(max(min(1.0, escaped + rounding * abs(upper)), 5e-324))
+            beyond = rounding * abs(upper) + max(upper - epsilon, 0.0)
+            most = math.log(max(min(1.0, escaped + beyond), 5e-324))
             value = law.log_mass_at_infinity
             return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
         if not escaped > 0:

@@ -116,3 +116,15 @@ def test_a_step_whose_finite_loss_is_one_value_moves_the_others() -> None:
     own, assured = on_own_lines(mixed.law("remove"), 1.5)
     assert assured
     assert own.kind == "exact"
+
+
+@pytest.mark.parametrize("off", [0.0, -1.1e-16, -1e-14])
+def test_at_a_largest_loss_that_no_output_has(off):
+    """Twenty losses that rise to 1/20 far out: nothing exceeds ε = 1, however it is rounded."""
+    x = sp.Symbol("x", real=True)
+    noise = x**3 * sp.exp(-x / 20) / (6 * 20**4)
+    law = Mechanism.additive(noise, x, support=(0, sp.oo), shift="exactly", name="gamma")
+    answer = compose(law, 20).delta(1.0 + off, direction="remove")
+    assert answer.kind == "exact"
+    assert answer.lower == 0.0
+    assert abs(off) <= answer.upper <= 2e-14
