@@ -150,6 +150,7 @@ def test_an_epsilon_is_found_and_proved():
     checker.check(made)
 
 
+@pytest.mark.slow
 def test_a_claim_lowered_by_the_slack_is_refused():
     made = certificate(sampled_gaussian(), epsilon=1, digits=8, direction="remove")
     claim = made["claim"]

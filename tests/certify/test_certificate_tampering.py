@@ -264,6 +264,7 @@ def test_a_box_outside_of_the_panels_is_refused(certified):
         checker.check(other)
 
 
+@pytest.mark.slow_cases("layers")
 @pytest.mark.parametrize("key", ["panels", "cells", "layers", "rule"])
 def test_very_long_lists_are_refused_at_once(key, certified):
     other = copy.deepcopy(certified)
@@ -366,6 +367,7 @@ def random_case(seed):
     return True
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("seed", [2, 9, 14, 16, 37, 44, 45, 63, 101, 105])  # the cheap ones
 def test_false_claims_about_random_mechanisms_are_refused(seed):
     assert random_case(seed)

@@ -105,6 +105,7 @@ def test_a_flat_piece_with_a_heavy_tail_is_an_atom():
         assert abs(found - arb(truth)) < arb(10) ** -12
 
 
+@pytest.mark.slow_cases("500-0.8-6")
 @pytest.mark.parametrize(("count", "epsilon", "digits"), [(60, 0.3, 12), (500, 0.8, 6)])
 def test_many_steps_against_the_contour(count, epsilon, digits):
     """Residues while the sums are few, then the mesh."""
@@ -117,6 +118,7 @@ def test_many_steps_against_the_contour(count, epsilon, digits):
     assert found.rad() < found * arb(10) ** -digits
 
 
+@pytest.mark.slow
 def test_sampled_integer_noise_is_left_to_the_mesh():
     noise = mechanisms.discrete_laplace(b=3).subsample("poisson", "1/10")
     steps = compose([(noise, 400), (mechanisms.discrete_gaussian(sigma=2), 9)])

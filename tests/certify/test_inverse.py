@@ -74,6 +74,7 @@ def test_an_end_may_lie_beyond_the_largest_loss(count, delta, digits, is_given):
         assert laplace_delta(count, rational(high)) <= rational(target)
 
 
+@pytest.mark.slow_cases("distance0-3")
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("distance", [Fraction(1, 10**k) for k in (2, 5, 9, 14)])
 def test_few_steps_are_proved_next_to_the_largest_loss(count, distance):
@@ -98,6 +99,7 @@ SHARP = {
 }
 
 
+@pytest.mark.slow_cases("sampled laplace")
 @pytest.mark.parametrize("name", SHARP)
 def test_so_many_digits_are_proved(name):
     mechanism, count, delta, side = SHARP[name]

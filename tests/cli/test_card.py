@@ -107,7 +107,11 @@ def test_what_is_no_card(shell, tmp_path, text, words):
 @pytest.mark.parametrize(
     ("ending", "kept"),
     [
-        ("md", r"# 100% \<b\>\\input\{x\}\</b\> \$y\_1\$ \| \# \[a\](b)"),
+        pytest.param(
+            "md",
+            r"# 100% \<b\>\\input\{x\}\</b\> \$y\_1\$ \| \# \[a\](b)",
+            marks=pytest.mark.slow,
+        ),
         ("html", r"100% &lt;b&gt;\input{x}&lt;/b&gt; $y_1$ | # [a](b)"),
         (
             "tex",

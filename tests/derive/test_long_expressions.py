@@ -9,6 +9,7 @@ import sympy as sp
 import symdp
 
 
+@pytest.mark.slow
 def test_a_sampled_sum_of_two_hyperbolic_secants_is_not_expanded() -> None:
     """Its loss is no difference of moved logarithms, and to expand that takes minutes."""
     x = sp.Symbol("x", real=True)

@@ -255,6 +255,7 @@ def test_slow_frequencies_turn_losses_that_spread_far(count, deviations):
     assert found.log_upper - found.log_lower < 1e-11
 
 
+@pytest.mark.slow
 def test_the_mean_of_a_million_steps_is_rounded_too():
     """Sums of 64-bit mantissas put it off by 2e-18 a step, which bounds of 4e-14 left out."""
     step = ALL["cauchy noise"].mechanism("cauchy")(b=2).subsample("poisson", "1/2")

@@ -162,7 +162,7 @@ BASES = {
 }
 
 
-@pytest.mark.slow_cases("2-widths", "30-widths", "2-logistic")
+@pytest.mark.slow_cases("30-logistic", "2-widths", "30-widths", "2-logistic")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("steps", [2, 30])

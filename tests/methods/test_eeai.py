@@ -238,6 +238,7 @@ def test_different_steps():
     assert width < 0.9 * math.exp(Moments().log_delta(law, 0.0).log_upper)
 
 
+@pytest.mark.slow
 def test_very_many_different_steps_are_taken_as_arrays():
     """Moments and |f| of all steps at once are those of each, and the interval holds the truth."""
     step = mechanisms.gaussian(sigma=2)

@@ -77,6 +77,7 @@ def test_every_record_of_a_group_in_every_batch_is_a_shift():
     )
 
 
+@pytest.mark.slow
 def test_groups_that_are_too_large():
     noise = mechanisms.gaussian(sigma=4)
     with refused("from 1 to 100000"):
@@ -103,6 +104,7 @@ sensitivity = "1/50"
 """
 
 
+@pytest.mark.slow_cases("120")
 @pytest.mark.parametrize("group", [48, 49, 64, 120])
 def test_skewed_noise_has_groups_of_any_size_too(group):
     """One step against the whole mixture on a fine grid, by Simpson's rule."""
