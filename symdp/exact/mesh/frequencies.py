@@ -41,6 +41,7 @@ from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
+_SPREAD = 8  # values of a transform for each loss: as long as it takes to spread them
 _LARGEST = float(majorant_transform(np.zeros(1))[0]) / SAFETY  # ∫M, a proved bound
 
 
@@ -159,8 +160,10 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Smoothed:
         key=lambda pair: -pair[1] * pair[0].variance,
     )
     kept: list[tuple[Array, Complex]] = []
-    for first in range(start, nodes, LONG_LINE):
-        place = np.arange(first, min(first + LONG_LINE, nodes))
+    # Each transform spreads all losses once, which shall not cost more than its own values.
+    length = max(LONG_LINE, _SPREAD * max(part.weight.size for part in tilted))
+    for first in range(start, nodes, length):
+        place = np.arange(first, min(first + length, nodes))
         exponent, unsure = np.zeros(place.size, dtype=np.complex128), np.zeros(place.size)
         most = np.zeros(place.size)
         for part, weight in parts:
