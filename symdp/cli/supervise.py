@@ -168,16 +168,16 @@ class _Overseer:
             self._screen.draw()
             wait = min(left, self._screen.wait, 3600.0)
             if select.select([self._ours], [], [], wait)[0]:
-                self._hear(self._ours.recv(MESSAGE))
+                self._received(self._ours.recv(MESSAGE))
 
-    def _hear(self, message: bytes) -> None:
+    def _received(self, message: bytes) -> None:
         """Take a limit of time, what is being done, or that it is done, which is answered."""
         said = json.loads(message or b"{}")
         if "limit" in said:
             self.limit = said["limit"]
             self._end = time.monotonic() + self.limit + GRACE
         elif "what" in said:
-            self._screen.hear(**said)
+            self._screen.update(**said)
         elif said:
             self._screen.clear()
             with suppress(OSError):

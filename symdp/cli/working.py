@@ -41,7 +41,7 @@ def tell(flags: int = 0, **message: Any) -> None:
 
 
 def is_supervised() -> bool:
-    """Return whether another process hears what this one tells."""
+    """Return whether another process receives what this one reports."""
     return _supervisor is not None
 
 
@@ -107,7 +107,7 @@ class Screen:
         """Seconds until the next drawing, ∞ where nothing is to be drawn."""
         return max(0.0, self._next - time.monotonic())
 
-    def hear(
+    def update(
         self,
         what: str,
         done: int | None = None,
@@ -121,7 +121,7 @@ class Screen:
             self._next = self._start + patience
 
     def draw(self) -> None:
-        """Draw what was heard last, where it is time to."""
+        """Draw what was reported last, where it is time to."""
         if self.wait > 0:
             return
         from symdp.cli.display import one_line
