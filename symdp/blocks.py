@@ -1,14 +1,13 @@
 """Work that is cut into blocks: done here or by an executor's workers, each block kept as a file.
 
-A block's file carries the checksum of its bytes in its name, so that one that is whole is taken as
-it is and one that is damaged is made again. What a worker had not finished when it was killed is
-all that is lost: the same question asked again goes on where the last one ended. Nothing is held
-but the blocks on their way.
+A block's file carries in its name a checksum of its bytes, its number and the question: one that is
+whole is taken as it is, one that is damaged or another's is made again. What a worker had not
+finished when it was killed is all that is lost: the same question asked again goes on where the
+last one ended. Nothing is held but the blocks on their way.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from pathlib import Path
@@ -72,8 +71,8 @@ def kept_blocks(
     except OSError as error:
         raise InputError(f"{folder} is no folder: {error.strerror or error}") from None
     with locked(folder / "question.json"):
-        _claim(folder, {**question, "blocks": blocks, "symdp": __version__})
-        known = _whole(folder, suffix)
+        asked = _claimed(folder, {**question, "blocks": blocks, "symdp": __version__})
+        known = _whole(folder, suffix, asked)
         missing = iter([k for k in range(blocks) if k not in known])
         made = _done(missing, work, task, executor)
         while len(known) < blocks:
@@ -84,7 +83,7 @@ def kept_blocks(
                     f"a worker ended before its block was done: {len(known)} of {blocks} blocks "
                     f"are kept in {folder}; ask again to go on from there"
                 ) from None
-            known[number] = folder / f"{number:08d}-{_digest(data)}{suffix}"
+            known[number] = folder / f"{number:08d}-{_digest(asked, number, data)}{suffix}"
             _write(known[number], data)
             if progress is not None:
                 progress(len(known), blocks)
@@ -95,8 +94,8 @@ def _write(file: Path, data: bytes) -> None:
     replace_file(file, lambda part: part.write(data), private=True)
 
 
-def _claim(folder: Path, question: Mapping[str, Any]) -> None:
-    """Write down whose folder it is; InputError where it is another question's."""
+def _claimed(folder: Path, question: Mapping[str, Any]) -> str:
+    """Write down whose folder it is, and return that; InputError where it is another question's."""
     file, asked = folder / "question.json", checksum(question)
     if not file.exists():
         _FOLDER.write(file, {"question": asked})
@@ -105,18 +104,19 @@ def _claim(folder: Path, question: Mapping[str, Any]) -> None:
             f"{folder} holds the blocks of another question, or of another version of symdp: name "
             "an empty folder"
         )
+    return asked
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:_DIGITS]
+def _digest(question: str, number: int, data: bytes) -> str:
+    return checksum([question, number], data)[:_DIGITS]
 
 
-def _whole(folder: Path, suffix: str) -> dict[int, Path]:
-    """Return the blocks whose bytes have the checksum of their names."""
+def _whole(folder: Path, suffix: str, question: str) -> dict[int, Path]:
+    """Return the blocks of a question whose bytes have the checksum of their names."""
     found = {}
     for path in folder.glob(f"*-*{suffix}"):
         number, _, digest = path.name.removesuffix(suffix).partition("-")
-        if number.isdecimal() and _digest(path.read_bytes()) == digest:
+        if number.isdecimal() and _digest(question, int(number), path.read_bytes()) == digest:
             found[int(number)] = path
     return found
 

@@ -59,11 +59,30 @@ def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decoded(text: bytes) -> Any:
-    """Return the values of JSON; ValueError for anything else, NaN and infinity included."""
+    """Return the values of JSON; ValueError for anything else, NaN and infinity included.
+
+    A key that an object has twice raises InputError: readers differ in which of the two they take.
+    """
     try:
-        return json.loads(text.decode(), parse_constant=_refused)
+        return json.loads(text.decode(), parse_constant=_refused, object_pairs_hook=unique)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON whose keys differ; InputError where one is there twice.
+
+    Examples
+    --------
+    >>> unique([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InputError(f"the key {key!r:.60} is there twice")
+        found[key] = value
+    return found
 
 
 def _refused(constant: str) -> None:
@@ -115,6 +134,8 @@ class Kept:
         except OSError as error:
             reason = error.strerror or error
             raise InputError(f"{path}: {self.what} cannot be read: {reason}") from None
+        except InputError as error:
+            raise InputError(f"{path}: {self.what} was edited: {error}; {_REMEDY}") from None
         except ValueError:
             raise InputError(f"{path}: {self.what} is truncated, or no JSON; {_REMEDY}") from None
         if not isinstance(values, dict) or values.get("format") != self.format:

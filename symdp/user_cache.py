@@ -1,9 +1,9 @@
 """Files of derived facts in the user's cache directory: data only, sealed, never run.
 
-A file holds JSON with a checksum and the versions that wrote it. It is written under another name
-and moved into place, so that concurrent writers leave one whole file. One that is damaged, of other
-versions, or that another user may write to, counts as missing and is written anew. The environment
-variable SYMDP_CACHE=off turns all of it off.
+A file holds JSON with a checksum, the versions that wrote it and its own key. It is written under
+another name and moved into place, so that concurrent writers leave one whole file. One that is
+damaged, of other versions, of another key than its name says, or that another user may write to,
+counts as missing and is written anew. The environment variable SYMDP_CACHE=off turns all of it off.
 """
 
 from __future__ import annotations
@@ -78,19 +78,24 @@ def recall(path: Path) -> Any:
                 return None
             held = decoded(file.read())
         facts = held["facts"]
-        return facts if held == sealed({"versions": versions(), "facts": facts}) else None
+        return facts if held == _whole(path, facts) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def keep(path: Path, facts: Any) -> None:
     """Write a file in one step; nothing happens where the disk refuses or it would be too large."""
-    text = json.dumps(sealed({"versions": versions(), "facts": facts}), allow_nan=False)
+    text = json.dumps(_whole(path, facts), allow_nan=False)
     if len(text) > LARGEST:
         return
     with suppress(OSError, InputError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         replace_text(path, text, private=True)
+
+
+def _whole(path: Path, facts: Any) -> dict[str, Any]:
+    """Return what a file of facts holds: its name, the checksum of its key, is sealed with them."""
+    return sealed({"versions": versions(), "key": path.stem, "facts": facts})
 
 
 def _is_own(state: os.stat_result) -> bool:

@@ -73,6 +73,31 @@ def test_a_damaged_block_is_made_again(tmp_path):
     assert calls == [0, 1, 2, 1]
 
 
+def test_a_block_of_another_number_or_question_is_made_again(tmp_path):
+    """Its bytes are whole, but its name says that they are the answer to something else."""
+    calls = []
+
+    def work(name, number):
+        calls.append(name + str(number))
+        return calls[-1].encode()
+
+    def asked(name):
+        return kept_blocks(tmp_path / name, {"of": name}, 2, work, lambda k: (name, k), ".txt")
+
+    (one, two), (other, _) = asked("a"), asked("b")
+    first, second = one.read_bytes(), two.read_bytes()
+    for data, path in ((second, one), (first, two)):
+        path.with_name(f"{path.name[:8]}-{path.name[9:]}").write_bytes(data)
+    assert [path.read_bytes() for path in asked("a")] == [b"a0", b"a1"]
+    calls.clear()
+    digest = two.name.partition("-")[2]
+    one.unlink()
+    two.rename(two.with_name(f"00000000-{digest}"))
+    other.rename(tmp_path / "a" / f"00000001-{other.name.partition('-')[2]}")
+    assert [path.read_bytes() for path in asked("a")] == [b"a0", b"a1"]
+    assert calls == ["a0", "a1"]
+
+
 def test_a_folder_of_another_question_is_refused(tmp_path):
     sweep_in_folder(mechanisms.gaussian, GRID, 10, tmp_path, delta=1e-5, block=2)
     with pytest.raises(InputError, match="another question"):

@@ -88,6 +88,26 @@ KEPT = {
 }
 
 
+@pytest.mark.parametrize("kind", KEPT)
+def test_a_key_that_is_there_twice_is_no_file_of_ours(kind, tmp_path):
+    """Whatever object it is in: the last one would fit the checksum, the first one be read."""
+    keep, read = KEPT[kind]
+    file = keep(tmp_path)[-1]
+    whole, text = json.loads(file.read_text()), file.read_text()
+    places = [k for k in range(len(text)) if text.startswith('{"', k) or text.startswith("{\n", k)]
+    for place in places:
+        (key, *_) = json.JSONDecoder().raw_decode(text, place)[0]
+        twice = f'{text[: place + 1]}"{key}": 1, {text[place + 1 :]}'
+        assert json.loads(twice) == whole
+        file.write_text(twice)
+        if kind == "cache":
+            assert read(tmp_path) is None
+        else:
+            with pytest.raises(InputError, match=f"the key '{key}' is there twice"):
+                read(tmp_path)
+    assert places
+
+
 def _damaged(data, chance):
     """Yield a file's bytes with one or two of them flipped, cut short, longer, or gone."""
     for _ in range(120):

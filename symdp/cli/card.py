@@ -26,6 +26,7 @@ from symdp.cli.train import (
     Steps,
     TrainingJob,
 )
+from symdp.durable import unique
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ def _read(path: Path) -> object:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise InputError(f"{path} is larger than {_LARGEST_FILE} bytes: no card")
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refused)
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text, parse_constant=_refused, object_pairs_hook=unique)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

@@ -289,6 +289,19 @@ def test_work_is_counted_whatever_a_file_asks(certified):
     assert time.process_time() - start < 30
 
 
+def test_a_key_that_is_there_twice_is_refused(tmp_path):
+    """In every object of the file: what a person reads first is not what the last one says."""
+    text = json.dumps(made("coin"))
+    path = tmp_path / "proof.json"
+    places = [k for k, sign in enumerate(text) if sign == "{"]
+    for place in places:
+        (key, *_), _ = json.JSONDecoder().raw_decode(text, place)
+        path.write_text(f'{text[: place + 1]}"{key}": "0", {text[place + 1 :]}')
+        assert check(path) == (2, "not a certificate: a key is there twice")
+    path.write_text(text)
+    assert check(path).code == 0
+
+
 def test_no_point_counts_twice():
     """An index below 0 would be one from the end of a list: a list has all of its points."""
     other = made("coin")

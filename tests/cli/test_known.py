@@ -128,6 +128,22 @@ def test_other_facts_with_a_right_checksum_do_no_harm(change: dict[str, object])
     )
 
 
+def test_facts_of_another_mechanism_are_not_believed() -> None:
+    """Whole files, with a right checksum, whose names were exchanged."""
+    jobs = [Job(name, [f"{symbol}=2"], "100") for name, symbol in (("gaussian", "sigma"),
+            ("laplace", "b"), ("logistic", "s"))]  # fmt: skip
+    paths = [remembered(job) for job in jobs]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    for path, text in zip(paths, texts[1:] + texts[:1], strict=True):
+        path.write_text(text, encoding="utf-8")
+        assert user_cache.recall(path) is None
+    right = [job.build().delta(1.0).log_delta for job in jobs]
+    found = [Composed(job)().delta(1.0).log_delta for job in jobs]
+    assert found == pytest.approx(right, abs=1e-12)
+    assert [remembered(job) for job in jobs] == paths
+    assert all(type(Composed(job)()) is KnownComposition for job in jobs)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
 def test_a_file_that_others_may_write_is_not_read() -> None:
     path = remembered(Job("gaussian", ["sigma=2"], "100"))

@@ -143,6 +143,19 @@ def test_a_form_that_is_nearly_right_is_derived_anew() -> None:
     assert derive_cgf(pair) == first
 
 
+def test_an_entry_of_another_pair_is_a_miss() -> None:
+    pairs = PAIRS["gaussian"](), PAIRS["gumbel"]()
+    forms = [derive_cgf(pair) for pair in pairs]
+    one, other = (store.entry(pair, ()) for pair in pairs)
+    assert one is not None
+    assert other is not None
+    one.write_bytes(other.read_bytes())
+    assert store.recall(one) is None
+    derive_cgf.cache_clear()
+    assert [derive_cgf(pair) for pair in pairs] == forms
+    assert store.recall(one) == forms[0]
+
+
 @pytest.mark.parametrize("change", [{"versions": ["0", "0"]}, {"layout": 1}, {"more": 1}])
 def test_an_entry_of_other_versions_or_changed_by_hand_is_a_miss(change: dict[str, object]) -> None:
     pair = PAIRS["gaussian"]()
