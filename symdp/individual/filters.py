@@ -6,11 +6,12 @@ exceed the budget fixed at the start.  Bounds may depend on all outputs so far.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from symdp.arguments import a_path, checked_count
 from symdp.decimal_text import given, rounded
@@ -67,6 +68,9 @@ class Filter(ABC):
         self.path = None if path is None else a_path(path, "the filter's file")
         self.count = 0
         self.runs: list[list[Any]] = []  # the journal: [exact bound, how often]
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # two that charge one journal would both count wrongly
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:

@@ -8,9 +8,10 @@ more.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,6 +108,9 @@ class Recorder:
             self._open(settings)
         else:
             self._start(settings)
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # two that count into one array would both count wrongly
 
     def _start(self, settings: dict[str, Any]) -> None:
         if self.path.exists() and any(x.name != "run.json.lock" for x in self.path.iterdir()):

@@ -112,6 +112,10 @@ class Summed:
 
         return next((m for m, _ in self.steps if isinstance(m.source, RenyiCurve)), None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the laws, whose functions are no data: a copy makes its own."""
+        return {name: {} if name == "_laws" else kept for name, kept in vars(self).items()}
+
     def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
         """Return the steps as they were given, before a pair took the place of any."""
         return self._given
