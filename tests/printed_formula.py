@@ -10,12 +10,13 @@ import mpmath
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<above>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)|(?P<primes>[′″‴]+)"
-    r"|(?P<name>(?:log|sinh|cosh|tanh|coth|max|erf|loss|He|[A-Za-zα-ωΑ-Ωℓ])"
+    r"|(?P<name>(?:log|atan|sinh|cosh|tanh|coth|max|erf|loss|He|[A-Za-zα-ωΑ-Ωℓ])"
     r"(?:[₀₁₂₃₄₅₆₇₈₉]+|_[A-Za-zα-ω∗]+)?)|(?P<sign>\S))"
 )
 _FIGURES = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "log": mpmath.log, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh,
+    "log": mpmath.log, "atan": mpmath.atan, "sinh": mpmath.sinh, "cosh": mpmath.cosh,
+    "tanh": mpmath.tanh,
     "coth": mpmath.coth, "Φ": mpmath.ncdf, "Γ": mpmath.gamma, "max": max, "erf": mpmath.erf,
     "C": mpmath.binomial, "φ": mpmath.npdf,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
-from flint import arb
+from flint import arb, ctx
 
 from symdp.arguments import instance
 from symdp.balls import variation
@@ -128,6 +128,15 @@ class _Request:
         """The loss under P or under Q."""
         return Side.of(self.pair, under, self.domain)
 
+    def of_all(self, log_finite: arb) -> arb:
+        """Add the probability of an infinite loss under P to a bound on the tail of finite ones."""
+        infinite = self.constant.derivation.mass_at_infinity
+        if self.constant.rule.under == "Q" or infinite == 0:
+            return log_finite
+        with ctx.workprec(BITS):
+            lost = -(self.count * (-self.number(infinite)).log1p()).expm1()
+            return (lost + log_finite.exp()).min(arb(1)).log().upper()
+
     def number(self, expression: sp.Expr) -> arb:
         """Enclose an expression in the parameters."""
         return constant_ball(expression.subs(self.substitution), BITS).real
@@ -152,7 +161,7 @@ def _drift(request: _Request) -> arb:
 
 def _chernoff(request: _Request) -> arb:
     side = request.side(request.constant.rule.under)
-    return chernoff(side, request.numbers["epsilon"], request.count)
+    return request.of_all(chernoff(side, request.numbers["epsilon"], request.count))
 
 
 def _quadratic(request: _Request) -> arb:
@@ -160,7 +169,8 @@ def _quadratic(request: _Request) -> arb:
     request.known(request.constant.expression)
     square = request.number(request.known(rule.formula))
     bound = quadratic_tail if rule.known == rule.under else crossed_tail
-    return bound(request.side(rule.known), square, request.numbers["epsilon"], request.count)
+    finite = bound(request.side(rule.known), square, request.numbers["epsilon"], request.count)
+    return request.of_all(finite)
 
 
 def _within(request: _Request) -> arb:

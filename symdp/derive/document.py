@@ -78,6 +78,7 @@ def _derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
         ],
         "atoms": [_some(atom, "loss", "mass") for atom in d.atoms],
         "mass_at_infinity": d.mass_at_infinity,
+        "mass_at_minus_infinity": d.mass_at_minus_infinity,
         "inverse": [back for _, back in d.inverse],
         "pld_density": _law(d.pld_density),
         "pld_cdf": _law(d.pld_cdf),

@@ -111,6 +111,26 @@ class EpochDerivation(present.Presented):
         """The time that is left."""
         return self.one_step.clock
 
+    @property
+    def mass_at_infinity(self) -> sp.Expr:
+        """The mass of an infinite loss, where Q is 0 (remove) or all ratios are (add)."""
+        return self._masses[0 if self.direction == "remove" else 1]
+
+    @property
+    def mass_at_minus_infinity(self) -> sp.Expr:
+        """The mass at infinity of the other direction."""
+        return self._masses[1 if self.direction == "remove" else 0]
+
+    @property
+    def only_loss(self) -> sp.Expr | None:
+        """The one finite loss of an epoch, which is that of its one step where Y is certain."""
+        return self.one_step.only_loss if self._masses == (0, 0) else None
+
+    @property
+    def _masses(self) -> tuple[sp.Expr, sp.Expr]:
+        d = self.one_step
+        return d.mass_at_infinity, d.mass_at_minus_infinity**self.steps
+
     @cached_property
     def rate(self) -> sp.Symbol:
         """The symbol u of φ(u), or another name where a parameter has that one."""
@@ -215,7 +235,8 @@ class EpochDerivation(present.Presented):
         if self.direction == "remove":
             inner = u ** (-z) * sp.Derivative(phi**t, (u, 2))
             return t ** (-1 - z) / sp.gamma(1 - z) * sp.Integral(inner, (u, 0, sp.oo))
-        return t**z / sp.gamma(z) * sp.Integral(u ** (z - 1) * phi**t, (u, 0, sp.oo))
+        finite = phi**t - self.mass_at_infinity  # of Y = 0, the loss is infinite
+        return t**z / sp.gamma(z) * sp.Integral(u ** (z - 1) * finite, (u, 0, sp.oo))
 
     def cgf_at(self, tilt: int) -> sp.Expr:
         """Return K at a whole tilt in closed form, from the moments of W.
@@ -241,7 +262,7 @@ class EpochDerivation(present.Presented):
     def renyi(self, order: int) -> sp.Expr:
         """Return the Rényi divergence K(α − 1)/(α − 1) of a whole order α ≥ 2."""
         check_order(order, 2)
-        return self.cgf_at(order - 1) / (order - 1)
+        return sp.oo if self.mass_at_infinity != 0 else self.cgf_at(order - 1) / (order - 1)
 
     def sections(self, order: int = 2) -> list[Section]:
         """Return the sections: one step, one epoch, its moments, the series."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -15,9 +16,11 @@ from symdp.emit.layout import layout
 from symdp.emit.node import Node, operator, row
 from symdp.emit.notation import read
 from symdp.errors import InputError
+from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.derive.records import HasCGF
 
 CUMULANTS = 4  # shown at t = 0
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
@@ -105,8 +108,18 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
     if d.mass_at_infinity != 0:
         lines.append(equation("δ_∞", d.mass_at_infinity, words="= P(Q = 0)"))
     if d.mass_at_minus_infinity != 0:
-        lines.append(equation("Q(P = 0)", d.mass_at_minus_infinity))
+        lines.append(equation("δ_{−∞}", d.mass_at_minus_infinity, words="= Q(P = 0)"))
     return lines
+
+
+def finite_lines(d: HasCGF) -> list[Line]:
+    """Return what K counts where the loss is infinite with positive probability; else nothing."""
+    ends = (("K(0)", "δ_∞", d.mass_at_infinity), ("K(−1)", "δ_{−∞}", d.mass_at_minus_infinity))
+    lost = [equation(place, f"=log(1 − {mark})") for place, mark, mass in ends if mass != 0]
+    told = (
+        "K counts finite losses alone; K′, κ_j and m_j are those of a loss given that it is finite"
+    )
+    return [sentence(told), *lost] if lost else []
 
 
 _SLOPES = {
@@ -180,7 +193,7 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     """Return K: its definition, closed form and domain, whole tilts, cumulants."""
     cgf = d.cgf
     t = layout(cgf.tilt)
-    lines = [_definition(d)]
+    lines = [_definition(d), *finite_lines(d)]
     if cgf.expression is None:
         lines.append(sentence(f"K has no closed form: {cgf.reason}"))
     else:
@@ -197,12 +210,19 @@ def _definition(d: PrivacyLoss) -> Line:
     name = read("K({})", t)
     if d.pair.alternatives:
         return equation(name, read("log ∑_j “Pr”(j)·∫ P_j({})^{1 + {}}Q_j({})^{−{}}dx", x, t, x, t))
+    return equation(name, row(read("log"), *_over_finite_losses(d, power)))
+
+
+def _over_finite_losses(d: PrivacyLoss, inside: Node) -> tuple[Node, ...]:
+    """Return the sum or the integral over the outputs at which both laws are positive."""
+    x, is_whole = layout(d.variable), d.mass_at_infinity == 0 == d.mass_at_minus_infinity
     if d.variable.is_integer or d.points:
-        return equation(name, read("log ∑_{} {}", x, power))
+        return read("∑_{}", x) if is_whole else read("∑_{PQ > 0}"), inside
     parts = [p for p in d.pieces if p.log_p is not None and p.log_q is not None]
+    if any(left.upper != right.lower for left, right in pairwise(parts)):
+        return read("∫_{PQ > 0}"), inside, operator("d"), x
     low, high = (parts[0].lower, parts[-1].upper) if parts else (-sp.oo, sp.oo)
-    sign = read("∫_{{}}^{{}}", low, high)
-    return equation(name, row(read("log"), sign, power, operator("d"), x))
+    return read("∫_{{}}^{{}}", low, high), inside, operator("d"), x
 
 
 def _whole_tilts(d: PrivacyLoss) -> Iterator[Line]:
@@ -216,7 +236,10 @@ def _whole_tilts(d: PrivacyLoss) -> Iterator[Line]:
     value = sp.factor(base.expression.subs(base.tilt, j - 1))
     weight = sp.binomial(order, j) * (1 - sampled.rate) ** (order - j) * sampled.rate**j
     told = "−1, −2, −3, …" if sampled.is_reversed else "0, 1, 2, …"
-    total = sp.Sum(sp.Mul(weight, sp.exp(value)), (j, 0, order))
+    # Of j = 0 the factor is the whole mass of Q, not that where the other law is positive.
+    is_whole = tidy.simplify(value.subs(j, 0)) == 0
+    total = sp.Sum(sp.Mul(weight, sp.exp(value)), (j, 0 if is_whole else 1, order))
+    total += 0 if is_whole else weight.subs(j, 0)
     name = read("e^{K({})}", layout(d.cgf.tilt))
     yield equation(name, total, words=f"for {d.cgf.tilt} = {told} (Rényi order {d.cgf.tilt} + 1)")
 
@@ -266,10 +289,9 @@ def _at_zero(d: PrivacyLoss) -> Iterator[Line]:
             yield equation("κ₄/κ₂²", excess, words="excess")
         return
     x = layout(d.variable)
-    sign = row(operator("∑")) if d.variable.is_integer or d.points else row(operator("∫"))
-    over = read("ℓ({})^jP({})", x, x)
-    measure = () if d.variable.is_integer or d.points else (operator("d"), x)
-    yield equation("m_j", row(sign, over, *measure))
+    whole = row(*_over_finite_losses(d, read("ℓ({})^jP({})", x, x)))
+    is_certain = d.mass_at_infinity == 0
+    yield equation("m_j", whole if is_certain else read("1/(1 − δ_∞)·{}", whole))
     for j, right in enumerate(
         ("m₁", "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
     ):

@@ -244,3 +244,33 @@ class Integrand:
                 return None
             powers[int(power)] = coefficient
         return powers
+
+
+def linear_root(equation: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
+    """Solve an equation that is linear in x, or in one exponential of x; None for another.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> linear_root(3 * sp.exp(2 * x) - 6, x)
+    log(2)/2
+    """
+    expanded = sp.expand(equation)
+    if expanded.is_polynomial(x):
+        if sp.degree(expanded, x) != 1:
+            return None
+        return tidy.factor(-expanded.coeff(x, 0) / expanded.coeff(x, 1))
+    terms = exponential_terms(expanded, x)
+    if terms is None:
+        return None
+    collected: dict[sp.Expr, sp.Expr] = {}
+    for coefficient, exponent in terms:
+        rate = sp.expand(exponent).coeff(x, 1)
+        rest = tidy.simplify(exponent - rate * x)
+        if x in rest.free_symbols:
+            return None
+        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(rest)
+    if len(collected) != 2:
+        return None
+    (a, b), (c, e) = collected.items()
+    return tidy.simplify(sp.log(tidy.simplify(-e / b)) / (a - c))

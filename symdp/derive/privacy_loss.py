@@ -119,6 +119,12 @@ class PrivacyLoss:
             return ()
         return self._part(lambda: range_cases(self.mechanism, self.direction), ())
 
+    @property
+    def only_loss(self) -> sp.Expr | None:
+        """The one finite value that the loss takes; None where there are several, or none."""
+        low, high = self.loss_range or (sp.S.Zero, sp.S.One)
+        return low if low == high else None
+
     @cached_property
     def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:
         """The range of the loss as numbers show it, where `loss_range` was not found.
@@ -230,10 +236,14 @@ class PrivacyLoss:
     def renyi(self, order: int) -> sp.Expr:
         """Return the Rényi divergence D_α(P‖Q) = K(α − 1)/(α − 1) of a whole order α ≥ 2.
 
+        It is infinite where the loss is, with positive probability, which K does not count.
+
         Raises
         ------
         InputError
             For another order, or where no closed form is known.
         """
         check_order(order, 2)
+        if self.mass_at_infinity != 0:
+            return sp.oo
         return self.cgf_at(order - 1) / (order - 1)

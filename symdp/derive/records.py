@@ -156,7 +156,11 @@ class CGF:
 
 
 class HasCGF(Protocol):
-    """What can be expanded in cumulants: a mechanism, its CGF, and the time that is left."""
+    """What can be expanded in cumulants: a mechanism, its CGF, and the time that is left.
+
+    The CGF is that of the finite losses, e^{K(0)} = 1 − P(Q = 0) and e^{K(−1)} = 1 − Q(P = 0), so
+    that of n steps an infinite loss adds 1 − (1 − P(Q = 0))ⁿ to what the CGF tells of δ.
+    """
 
     @property
     def mechanism(self) -> Mechanism: ...  # noqa: D102
@@ -166,3 +170,12 @@ class HasCGF(Protocol):
 
     @property
     def clock(self) -> Clock: ...  # noqa: D102
+
+    @property
+    def mass_at_infinity(self) -> sp.Expr: ...  # noqa: D102
+
+    @property
+    def mass_at_minus_infinity(self) -> sp.Expr: ...  # noqa: D102
+
+    @property
+    def only_loss(self) -> sp.Expr | None: ...  # noqa: D102

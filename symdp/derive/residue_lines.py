@@ -136,7 +136,7 @@ def residue_lines(found: ExponentialSum, infinite: sp.Expr) -> Iterator[Line]:
             parts.append(name)
             yield equation(name, value, words="" if isinstance(value, sp.Piecewise) else words)
     yield equation("g_k(w)", terms.around_pole)
-    lost = "" if infinite == 0 else "δ_∞ + "
+    lost = "" if infinite == 0 else "1 − (1 − δ_∞)^n + "
     total = lost + "∑_{k: b_k > ε} {}·(" + " + ".join([*parts, inner]) + ")"
     binomial = layout(sp.binomial(COUNT, INDEX))
     yield equation("δ(ε)", row(*read(total, binomial, terms.order - 1).parts))

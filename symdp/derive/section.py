@@ -227,7 +227,9 @@ def shown(expression: sp.Basic) -> sp.Basic:
         written = sp.collect(sp.expand(written), list(names.values()), sp.factor)
         rest = written.subs(dict.fromkeys(names.values(), 0))
         written = written - rest + sp.factor(rest)
-    return written.xreplace({dummy: value for value, dummy in names.items()})
+    for value, dummy in reversed(names.items()):  # later ones hold those before
+        written = written.xreplace({dummy: value})
+    return written
 
 
 def in_parts(

@@ -17,7 +17,7 @@ from symdp.derive.epsilon_asymptotics import (
     in_cumulants,
     sampled_cumulants,
 )
-from symdp.derive.normal_form import exponential_terms
+from symdp.derive.normal_form import linear_root
 from symdp.derive.orders import (
     check_order,
     cumulant_in_moments,
@@ -44,7 +44,7 @@ def cumulant(d: HasCGF, order: int) -> sp.Expr:
     """Return the tilted cumulant K^(order)(t) as an expression of the tilt.
 
     Where neither it nor K has a closed form it is given by the tilted raw moments
-    m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}.
+    m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}, over the outputs whose loss is finite.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def _derivative(d: HasCGF, order: int) -> sp.Expr | None:
 def msd(d: HasCGF, order: int, substitute: bool = False) -> sp.Expr:
     """Return MSD_order ≈ δ(ε), the method of steepest descent [SPA (60), (61)].
 
-    MSD_k = e^{F₀}/√(2πF₂)·(1 + corrections up to n^{−k}), F_j the j-th derivative of
-    F(z) = nK(z) − εz − log z − log(1+z) at t.
+    MSD_k = 1 − (1 − δ_∞)ⁿ + e^{F₀}/√(2πF₂)·(1 + corrections up to n^{−k}), F_j the j-th derivative
+    of F(z) = nK(z) − εz − log z − log(1+z) at t and δ_∞ the mass of an infinite loss.
 
     Parameters
     ----------
@@ -90,9 +90,14 @@ def msd(d: HasCGF, order: int, substitute: bool = False) -> sp.Expr:
 
     check_order(order, 0)
     formula = sp.exp(F(0)) / sp.sqrt(2 * sp.pi * F(2)) * saddlepoint_series(order)
-    if not substitute:
-        return formula
-    return formula.xreplace(dict(saddle_terms(d, order)))
+    if substitute:
+        formula = formula.xreplace(dict(saddle_terms(d, order)))
+    return 1 - finite_mass(d) + formula
+
+
+def finite_mass(d: HasCGF) -> sp.Expr:
+    """Return (1 − δ_∞)ⁿ, the probability under P that no step's loss is infinite."""
+    return (1 - d.mass_at_infinity) ** COUNT
 
 
 def saddle_terms(
@@ -138,7 +143,7 @@ def saddle_terms(
 
 
 def edgeworth(d: HasCGF, order: int, substitute: bool = False, at: sp.Expr | int = 0) -> sp.Expr:
-    """Return E_order(x), the Edgeworth series of the standardised loss's distribution function.
+    """Return E_order(x), the Edgeworth series of the standardised finite loss's distribution.
 
     E_k(x) = Φ(x) − φ(x) Σ_{j≤k} p_j(x) in λ_j = κ_j/κ₂^{j/2}, as behind [EA Prop 3.2].
 
@@ -198,7 +203,9 @@ def cumulant_at(d: HasCGF, order: int, at: sp.Expr | int) -> sp.Expr:
 def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tuple[Expansion, ...]:
     """Return how t₀ and log δ behave for many steps, in three regimes of ε.
 
-    "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.
+    "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.  Where the loss
+    is infinite with positive probability, log δ in the first and the last is the log of what finite
+    losses add, δ − 1 + (1 − δ_∞)ⁿ, and the second needs κ₁ > 0 > K′(−1).
 
     Parameters
     ----------
@@ -210,7 +217,7 @@ def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tup
     Raises
     ------
     InputError
-        For a negative order, or a substitution without a closed form.
+        For a negative order, a loss of one value alone, or a substitution without a closed form.
 
     Examples
     --------
@@ -222,7 +229,13 @@ def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tup
     """
 
     check_order(order, 0)
-    found = expansions(order, d.pair.is_discrete)
+    _refuse_one_value(d)
+    central, *others = expansions(order, d.pair.is_discrete)
+    if d.mass_at_infinity != 0 and central.log_delta is not None:
+        central = replace(
+            central, log_delta=central.log_delta + COUNT * sp.log(1 - d.mass_at_infinity)
+        )
+    found = (central, *others)
     if not substitute:
         return found
     levels = {"fixed": sp.S.Zero, "large": LEVEL}
@@ -277,6 +290,7 @@ def epsilon_asymptotics(
             "the loss is infinite with positive probability, which n steps bring to 1: "
             "epsilon does not exist for large n"
         )
+    _refuse_one_value(d)
     found = in_cumulants(order, d.pair.is_discrete)
     if not substitute:
         return found
@@ -293,6 +307,11 @@ def epsilon_asymptotics(
     return replace(found, terms=terms, rate_order=power, next_rate_term=more)
 
 
+def _refuse_one_value(d: PrivacyLoss) -> None:
+    if d.only_loss is not None:
+        raise InputError("the finite loss takes one value alone: δ of n steps is a formula")
+
+
 def cumulants(
     d: PrivacyLoss, highest: int, rate_order: int
 ) -> tuple[tuple[sp.Expr, ...], int | None]:
@@ -306,9 +325,13 @@ def cumulants(
         closed_form(d)  # raises, and says why there is none
     assert sampled is not None
     assert base is not None
+    if d.mass_at_infinity != 0:
+        raise InputError("cumulants given a finite loss are no series in the rate here")
 
     def likelihood(i: int) -> sp.Expr:
-        found = sp.S.Zero if i < 2 else value_at(base, sp.Integer(i - 1))
+        if i < 2:  # P of the base pair may lie outside Q
+            return 1 - i * d.mass_at_minus_infinity / sampled.rate
+        found = value_at(base, sp.Integer(i - 1))
         if found is sp.oo:
             raise InputError(f"E (P/Q)^{i} is infinite: the cumulants are no series in the rate")
         return sp.exp(found)
@@ -369,27 +392,4 @@ def invert_slope(d: HasCGF, level: sp.Expr) -> sp.Expr | None:
     if d.cgf.expression is None:
         return None
     slope = cumulant(d, 1).rewrite(sp.exp)
-    return _inverse(sp.numer(tidy.together(slope - level)), d.cgf.tilt)
-
-
-def _inverse(equation: sp.Expr, tilt: sp.Symbol) -> sp.Expr | None:
-    """Solve an equation that is linear in t, or in one exponential of t."""
-    expanded = sp.expand(equation)
-    if expanded.is_polynomial(tilt):
-        if sp.degree(expanded, tilt) != 1:
-            return None
-        return tidy.factor(-expanded.coeff(tilt, 0) / expanded.coeff(tilt, 1))
-    terms = exponential_terms(expanded, tilt)
-    if terms is None:
-        return None
-    collected: dict[sp.Expr, sp.Expr] = {}
-    for coefficient, exponent in terms:
-        rate = sp.expand(exponent).coeff(tilt, 1)
-        rest = tidy.simplify(exponent - rate * tilt)
-        if tilt in rest.free_symbols:
-            return None
-        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(rest)
-    if len(collected) != 2:
-        return None
-    (a, b), (c, e) = collected.items()
-    return tidy.simplify(sp.log(tidy.simplify(-e / b)) / (a - c))
+    return linear_root(sp.numer(tidy.together(slope - level)), d.cgf.tilt)

@@ -12,13 +12,12 @@ import sympy as sp
 from symdp.derive import series
 from symdp.derive.asymptotics import LEVEL, PLACE
 from symdp.derive.exponential_sum import REFUSALS, read_exponential_sum
-from symdp.derive.loss_sections import LEAST, SHARE
+from symdp.derive.loss_sections import LEAST, SHARE, finite_lines
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.residue_lines import residue_lines
 from symdp.derive.section import Line, Section, equation, sentence
 from symdp.derive.signs import random_values
 from symdp.emit.layout import layout
-from symdp.emit.node import row
 from symdp.emit.notation import read
 from symdp.emit.plain_text import text
 from symdp.errors import InputError
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 
 _ONE_LINE = 130  # characters of a formula that is not given in F_j
 _SECONDS = 2.0  # to read M as a sum of exponentials
+_RATES = ("b", "a", "c", "d", "g")  # letters of which one is no parameter's name
+_COUNTERS = ("k", "j", "i", "l", "m")  # letters of the number of a term, likewise
 _SMALL = "₀₁₂₃₄₅₆₇₈₉"
 X = sp.Symbol("x", real=True)
 
@@ -99,16 +100,21 @@ def _over_one(terms: sp.Expr) -> sp.Expr:
 
 def corrections(d: HasCGF, order: int) -> list[Section]:
     """Return the saddle-point and the Edgeworth series as people print them."""
+    lost = finite_lines(d)
+    if d.only_loss is not None:
+        told = "there is none: the finite loss takes one value alone, and δ of n steps is a formula"
+        return [Section("series", "Series", (sentence(told),))]
     return [
-        Section("series", "Saddle-point series", tuple(_saddle(d, order))),
-        Section("series", "Edgeworth series", tuple(_edgeworth(d, order))),
+        Section("series", "Saddle-point series", (*_saddle(d, order), *lost[1:])),
+        Section("series", "Edgeworth series", (*_edgeworth(d, order), *lost[1:])),
     ]
 
 
 def _saddle(d: HasCGF, order: int) -> Iterator[Line]:
     t = layout(d.cgf.tilt)
     more = "".join(f" + {name}" for name in _indexed("c", order))
-    yield equation("δ(ε)", f"=e^{{F₀}}/√(2πF₂)·(1{more} + …)", relation="≈")
+    lost = "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    yield equation("δ(ε)", f"={lost}e^{{F₀}}/√(2πF₂)·(1{more} + …)", relation="≈")
     for k, own in enumerate(saddle_corrections(order), start=1):
         yield equation(read("c_{}", sp.Integer(k)), own, words=f"of order n{_power(-2 * k)}")
     yield equation("ρ_j", "=F_j/F₂^{j/2}")
@@ -124,9 +130,10 @@ def _saddle(d: HasCGF, order: int) -> Iterator[Line]:
 
 def _edgeworth(d: HasCGF, order: int) -> Iterator[Line]:
     more = " + ".join(_indexed("e", order))
-    yield equation(
-        "δ(ε)", "=1 − E_P(x_P) − e^ε·(1 − E_Q(x_Q))", relation="≈", words="[EA Prop 3.2]"
-    )
+    under_p = "" if d.mass_at_infinity == 0 else "(1 − δ_∞)^n·"
+    under_q = "" if d.mass_at_minus_infinity == 0 else "·(1 − δ_{−∞})^n"
+    whole = f"=1 − {under_p}E_P(x_P) − e^ε{under_q}·(1 − E_Q(x_Q))"
+    yield equation("δ(ε)", whole, relation="≈", words="[EA Prop 3.2]")
     yield equation("x_P", "=(ε − nK′(0))/√(nK″(0))")
     yield equation("x_Q", "=(ε − nK′(−1))/√(nK″(−1))")
     yield equation(
@@ -155,7 +162,7 @@ def _power(halves: int) -> str:
 def own_section(d: PrivacyLoss) -> Section:
     """Return F₀, F₂, ρ₃, ρ₄ and c₁ with this mechanism's K put in; nothing without a formula."""
     lines: list[Line] = []
-    if d.cgf.expression is not None:
+    if d.cgf.expression is not None and d.only_loss is None:
         lines += d.clock.attempt(partial(_own, d), [], SHARE, LEAST)
     return Section("series", "For this mechanism", tuple(lines))
 
@@ -196,23 +203,30 @@ _SAID = {
     "fixed": "at fixed ε, where δ tends to 1",
     "large": "in the tail, ε = nr with r > κ₁",
 }
+_SIGNS = ", if κ₁ > 0 > K′(−1)"  # which is so where K vanishes at 0 and at −1
 
 
 def _regimes(d: PrivacyLoss) -> list[Line]:
+    if d.only_loss is not None:
+        return []
     is_closed = d.cgf.expression is not None
     try:
         found = series.asymptotics(d, 0, is_closed)
     except InputError:
         found = series.asymptotics(d, 0)
+    is_lost = d.mass_at_infinity != 0
+    is_partial = is_lost or d.mass_at_minus_infinity != 0
     names = {PLACE: sp.Symbol("theta", real=True), LEVEL: sp.Symbol("r", real=True)}
     lines: list[Line] = []
     for one in found:
-        lines.append(sentence(f"{_SAID[one.regime]}:"))
+        signs = _SIGNS if is_partial and one.regime == "fixed" else ""
+        lines.append(sentence(f"{_SAID[one.regime]}{signs}:"))
         if one.condition is not None:
             lines.append(equation("K′(θ)", one.condition.rhs.xreplace(names)))
         lines.append(equation("t₀", one.tilt.xreplace(names), relation="≈"))
         if one.log_delta is not None:
-            left = "log(1 − δ)" if one.regime == "fixed" else "log δ"
+            above = "log(δ − 1 + (1 − δ_∞)^n)" if is_lost else "log δ"
+            left = "log(1 − δ)" if one.regime == "fixed" else above
             lines.append(equation(left, one.log_delta.xreplace(names), relation="≈"))
     return lines
 
@@ -266,23 +280,29 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
     from symdp.derive.tails.sub_gaussian import normal_variance
 
     n, e = COUNT, EPSILON
+    kept, held = series.finite_mass(d), (1 - d.mass_at_minus_infinity) ** n
     variance = normal_variance(d)
     both = [p for p in d.points if p.p != 0 and p.q != 0]
+    if d.only_loss is not None:
+        inside = sp.Max(0, 1 - sp.exp(e - n * d.only_loss), evaluate=False)
+        yield equation("δ(ε)", 1 - kept + kept * inside)
+        return
     if variance is not None:
         mean, square = n * series.cumulant_at(d, 1, 0), n * variance
         phi, root = sp.Function("Phi"), sp.sqrt(square)
         places = [sp.factor_terms((mean - e) / root), sp.factor_terms((mean - square - e) / root)]
-        yield equation(
-            "δ(ε)", phi(sp.together(places[0])) - sp.exp(e) * phi(sp.together(places[1]))
-        )
+        above, below = (phi(sp.together(place)) for place in places)
+        yield equation("δ(ε)", 1 - kept + kept * above - held * sp.exp(e) * below)
         return
-    if len(both) == 2 and d.mass_at_infinity == 0:
-        k = sp.Symbol("k", integer=True, nonnegative=True)
+    if len(both) == 2:
+        names = {d.variable.name, *(p.name for p in d.mechanism.declared)}
+        free = next(letter for letter in _COUNTERS if letter not in names)
+        k = sp.Symbol(free, integer=True, nonnegative=True)
         one, two = both
         ps, qs = (one.p**k * two.p ** (n - k), one.q**k * two.q ** (n - k))
         inside = sp.Max(0, ps - sp.exp(e) * qs, evaluate=False)
         total = sp.Sum(sp.Mul(sp.binomial(n, k), inside, evaluate=False), (k, 0, n))
-        yield equation("δ(ε)", total)
+        yield equation("δ(ε)", 1 - kept + total)
         return
     if d.cgf.expression is None or d.pair.is_discrete:
         return
@@ -301,9 +321,12 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
         if explicit:
             yield from explicit
             return
-    yield equation(read("M({})^n", t), read("∑_b R_b({})e^{b{}}", t, t))
-    pole = read("“Res”_{{} = p} R_b({})e^{(b − ε)·{}}/({}·(1 + {}))", t, t, t, t, t)
-    yield equation("δ(ε)", row(*read("δ_∞ + ∑_{b > ε} ∑_p").parts, pole))
+    b = next(letter for letter in _RATES if letter not in {p.name for p in d.mechanism.declared})
+    yield equation(read("M({})^n", t), read(f"∑_{b} R_{b}({{}})e^{{{b}{{}}}}", t, t))
+    pole = f"“Res”_{{{{}} = p}} R_{b}({{}})e^{{({b} − ε)·{{}}}}/({{}}·(1 + {{}}))"
+    lost = "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    sums = read(f"{lost}∑_{{{b} > ε}} ∑_p{{}}", read(pole, t, t, t, t, t))
+    yield equation("δ(ε)", sums)
     yield sentence(
         "M is a sum of rational functions times exponentials, so that its powers are, and δ is the "
         "finite sum of the residues at the poles p left of the line"

@@ -129,6 +129,8 @@ def _sum(e: sp.Add) -> Node:
         own = layout(-term if is_negative else term)
         if is_negative:
             parts += [operator("−"), held(own)]
+        elif parts and own.kind == "row" and own.parts[0] == operator("−"):
+            parts += own.parts  # a product that begins with a negative sum
         elif parts:
             parts += [operator("+"), own]
         else:

@@ -39,7 +39,7 @@ def tails(derivation: Derivation, values: Mapping[str, str]) -> list[Line]:
 def series(order: int) -> list[Line]:
     """Return the corrections of the saddle-point and Edgeworth series up to an order."""
     rows = [
-        equation("δ(ε)", "=e^{F₀}/√(2πF₂)·(1 + c₁ + c₂ + …)", relation="≈"),
+        equation("δ(ε)", "=1 − (1 − δ_∞)^n + e^{F₀}/√(2πF₂)·(1 + c₁ + c₂ + …)", relation="≈"),
         equation("ρ_j", "=F_j/F₂^{j/2}"),
     ]
     for letter, found in (("c", saddle_corrections(order)), ("e", edgeworth_corrections(order))):

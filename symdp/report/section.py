@@ -90,7 +90,8 @@ def section(
             blocks.append(Paragraph(f"{mechanism.name}: not derived: {error}", "warning"))
     text = (
         "The saddle-point and Edgeworth series in the derivatives F_j of n K(t) − ε t − log t − "
-        "log(1 + t) and in the standardised cumulants λ_j: each order adds its correction terms."
+        "log(1 + t) and in the standardised cumulants λ_j: each order adds its correction terms. "
+        "δ_∞ is the mass of an infinite loss, mostly 0; K and the cumulants are of finite losses."
     )
     blocks += [Heading(3, "Cumulants and correction terms")]
     blocks += cumulant_table(composition, different_sides(composition))

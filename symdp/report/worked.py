@@ -129,13 +129,19 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
         sheet.add(f"F{_index(j)}", f"k{_index(j)} {sign} {poles}", f[j])
     for j in range(3, highest + 1):
         sheet.add(f"ρ{_index(j)}", f"F{_index(j)}/F₂^{{{j}/2}}", f[j] / f[2] ** (j / 2))
-    sheet.add("δ₀", "e^{F₀}/√(2πF₂)", math.exp(saddle.log_leading))
+    escaped, lost = law.mass_at_infinity, ""
+    if escaped > 0:
+        sheet.given("A", "1 − (1 − δ_∞)^n", escaped)
+        lost = "A + "
+    leading = math.exp(saddle.log_leading)
+    sheet.add("δ₀", f"{lost}e^{{F₀}}/√(2πF₂)", escaped + leading)
     total, sums = 1.0, "1"
     for k, own in enumerate(saddle_corrections(order), start=1):
         size = float(own.subs({s: sheet.values[token(layout(s))] for s in own.free_symbols}))
         sheet.add(f"c{_index(k)}", layout(own), size)
         total, sums = total + size, f"{sums} + c{_index(k)}"
-        sheet.add(f"δ{_index(k)}", f"δ₀·({sums})", sheet.values["δ₀"] * total)
+        first = "(δ₀ − A)" if lost else "δ₀"
+        sheet.add(f"δ{_index(k)}", f"{lost}{first}·({sums})", escaped + leading * total)
     return sheet.rows
 
 
@@ -170,11 +176,20 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
         for j, tail in enumerate(tails[under]):
             terms = "alone" if j == 0 else f"to e{_index(j)}"
             rows.append((f"1 − E_{under}(x_{under}), {'Φ ' * (j == 0)}{terms}", "", digits(tail)))
+    kept, held = (math.exp(min(law.cgf(tilt), 0.0)) for tilt in (0.0, -1.0))
+    held = held if held < 1 - _NOTHING else 1.0
+    under_p, under_q, factors = "1 − E_P(x_P)", "e^ε", ("", "")
+    if kept < 1:
+        rows.append(("(1 − δ_∞)^n", "", digits(kept)))
+        under_p, factors = "1 − (1 − δ_∞)^n·E_P(x_P)", (f"{digits(1 - kept)} + {digits(kept)}·", "")
+    if held < 1:
+        rows.append(("(1 − δ_(−∞))^n", "", digits(held)))
+        under_q, factors = "e^ε·(1 − δ_(−∞))^n", (factors[0], f"{digits(held)}·")
     for j in range(order + 1):
-        result = tails["P"][j] - math.exp(epsilon) * tails["Q"][j]
-        put = f"{digits(tails['P'][j])} − {digits(math.exp(epsilon))}·{digits(tails['Q'][j])}"
-        name = f"δ{_index(j)} = 1 − E_P(x_P) − e^ε·(1 − E_Q(x_Q))"
-        rows.append((name, put, digits(result)))
+        result = 1 - kept + kept * tails["P"][j] - math.exp(epsilon) * held * tails["Q"][j]
+        put = f"{factors[0]}{digits(tails['P'][j])} − {digits(math.exp(epsilon))}·{factors[1]}"
+        name = f"δ{_index(j)} = {under_p} − {under_q}·(1 − E_Q(x_Q))"
+        rows.append((name, f"{put}{digits(tails['Q'][j])}", digits(result)))
     return rows
 
 
@@ -253,7 +268,7 @@ def sheets(
     law = composition.law(direction)
     exact = composition.delta(epsilon, direction=direction)
     found = []
-    if d is None or d.mass_at_infinity == 0:
+    if d is None or d.only_loss is None:
         for title, sheet in (
             ("Saddle-point series", saddle_sheet),
             ("Edgeworth series", edgeworth_sheet),

@@ -70,9 +70,20 @@ def test_rows_without_numbers_and_narrow_terminals_have_columns_too():
             assert rows[0][2] in in_columns(rows, width)
 
 
-def test_a_mass_at_infinity_has_no_series():
+def test_a_mass_at_infinity_is_added_to_the_series():
     mechanism = symdp.mechanisms.approximate_dp(epsilon_0=1, delta_0="1/1000")
-    found = sheets(symdp.compose(mechanism, 3), symdp.derive(mechanism), 2.0, 1, "remove")
+    found = dict(sheets(symdp.compose(mechanism, 30), symdp.derive(mechanism), 4.0, 1, "remove"))
+    assert list(found) == ["Saddle-point series", "Edgeworth series", "Tail constants"]
+    rows = {row[0].partition(" =")[0]: row[2] for row in found["Saddle-point series"]}
+    assert number(rows["A"]) == pytest.approx(1 - 0.999**30, rel=1e-5)
+    assert number(rows["δ₁"]) > number(rows["δ₀"]) > number(rows["A"])
+
+
+def test_a_loss_of_one_value_has_no_series():
+    whole = symdp.loads(
+        'name = "w"\nsupport = [0, 1, 2]\n[pair]\nP = ["1/4", "3/4", "0"]\nQ = ["0", "1/2", "1/2"]'
+    )
+    found = sheets(symdp.compose(whole, 3), symdp.derive(whole), 2.0, 1, "remove")
     assert [title for title, _ in found] == ["δ", "Tail constants"]
 
 

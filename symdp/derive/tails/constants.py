@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.derive.records import COUNT, EPSILON
-from symdp.derive.series import cumulant, cumulant_at, invert_slope
+from symdp.derive.series import cumulant, cumulant_at, finite_mass, invert_slope
 from symdp.derive.signs import compare
 from symdp.derive.tails.records import TailConstant, TailRule, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
@@ -75,12 +75,12 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
         "loss_drift", "η", "−E_Q ℓ of the finite loss", *eta, (), TailRule("drift"), d
     )
     bounded = width is not None and not width.is_infinite
-    for under in ("P", "Q"):
+    for under, least in (("P", "min_s nK(s) − sε"), ("Q", "min_s nK(s) − (1 + s)ε")):
         yield TailConstant(
             f"chernoff_{under.lower()}",
             f"log {under}_“Chernoff”(ε)",
-            f"log {under}(L₁ + … + L_n ≥ ε) ≤ min_s nK(s) − sε, ε above the mean",
-            *_tried(d, partial(_legendre, d, under), _LATE),
+            _bounded_by(d, under, least),
+            *_of_all(d, under, _tried(d, partial(_legendre, d, under), _LATE)),
             ("epsilon", "count"),
             TailRule("chernoff", under),
             d,
@@ -89,8 +89,10 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"hoeffding_{under.lower()}",
             f"log {under}_“Hoeffding”(ε)",
-            f"log {under}(L₁ + … + L_n ≥ ε) ≤ −2(ε − n E_{under} ℓ)²/(nτ²), ε above the mean",
-            *_quadratic(square, means[under], under, "the loss is unbounded"),
+            _bounded_by(
+                d, under, f"{_kept(d, under)}−2(ε − n E_{under} ℓ)²/(nτ²)".replace(" −2", " − 2")
+            ),
+            *_of_all(d, under, _quadratic(d, square, means[under], under, "the loss is unbounded")),
             ("epsilon", "count"),
             TailRule("quadratic", under, square, under),
             d,
@@ -108,21 +110,21 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_{low}",
             f"s²_{under}",
-            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for every real u",
+            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for every real u{_given(d)}",
             square, reason, (), TailRule("formula"), d,
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
         known = "Q" if crossed else under
         mean = _tried(d, partial(_mean, d, known), None)
-        formula, why = _quadratic(squares[known][0], mean, known, reason)
+        formula, why = _quadratic(d, squares[known][0], mean, known, reason)
         if crossed and formula is not None:
             formula += EPSILON
         yield TailConstant(
             f"sub_gaussian_tail_{low}",
             f"log {under}_“sub”(ε)",
-            f"log {under}(L₁ + … + L_n ≥ ε) from s² under {known}; E_{known} is the mean",
-            formula,
-            why,
+            f"log {under}(L₁ + … + L_n ≥ ε) from s² under {known}; E_{known} is the mean"
+            f"{_given(d)}",
+            *_of_all(d, under, (formula, why)),
             ("epsilon", "count"),
             TailRule("quadratic", under, squares[known][0], known),
             d,
@@ -130,7 +132,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_within_{low}",
             f"s²_{under}[a, b]",
-            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]",
+            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]{_given(d)}",
             *_everywhere(variance),
             ("low", "high"),
             TailRule("sub-gaussian within", under),
@@ -158,7 +160,7 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_exponential_{under.lower()}",
             f"ν²_{under}",
-            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α",
+            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α{_given(d)}",
             *(_everywhere(variance) if scale is not None else (None, reason)),
             (),
             TailRule("sub-exponential", under, scale),
@@ -229,15 +231,56 @@ def _mean(d: PrivacyLoss, under: str) -> sp.Expr | None:
         return None
 
 
-def _quadratic(square: sp.Expr | None, mean: sp.Expr | None, under: str, reason: str) -> _Formula:
-    """−(ε − n·mean)²/(2ns²); a mean without a formula stays a symbol."""
+def _lost(d: PrivacyLoss, under: str) -> sp.Expr:
+    """The mass of a law at which the loss is infinite: ∞ under P, −∞ under Q."""
+    return d.mass_at_infinity if under == "P" else d.mass_at_minus_infinity
+
+
+def _given(d: PrivacyLoss) -> str:
+    certain = d.mass_at_infinity == 0 == d.mass_at_minus_infinity
+    return "" if certain else ", given that ℓ is finite"
+
+
+def _kept(d: PrivacyLoss, under: str) -> str:
+    """The log of the probability that all losses are finite, in words."""
+    if _lost(d, under) == 0:
+        return ""
+    return f"n log(1 − {'δ_∞' if under == 'P' else 'δ_(−∞)'}) "
+
+
+def _bounded_by(d: PrivacyLoss, under: str, exponent: str) -> str:
+    """What a bound on the tail of n steps says, infinite losses included."""
+    left = f"log {under}(L₁ + … + L_n ≥ ε) ≤"
+    if under == "Q" or d.mass_at_infinity == 0:
+        return f"{left} {exponent}, ε above the mean{_given(d)}"
+    return (
+        f"{left} log(1 − (1 − δ_∞)ⁿ + e^h), as a loss may be infinite; "
+        f"h = {exponent}, ε above the mean{_given(d)}"
+    )
+
+
+def _of_all(d: PrivacyLoss, under: str, found: _Formula) -> _Formula:
+    """Return a bound on the tail of finite losses with the probability of an infinite one added."""
+    formula, reason = found
+    if formula is None or under == "Q" or d.mass_at_infinity == 0:
+        return found
+    kept = finite_mass(d)
+    apart = kept * sp.exp(formula - COUNT * sp.log(1 - d.mass_at_infinity))
+    return sp.log(1 - kept + min(sp.exp(formula), apart, key=sp.count_ops)), reason
+
+
+def _quadratic(
+    d: PrivacyLoss, square: sp.Expr | None, mean: sp.Expr | None, under: str, reason: str
+) -> _Formula:
+    """n log(finite mass) − (ε − n·mean)²/(2ns²); a mean without a formula stays a symbol."""
     if square is None:
         return None, reason
     if square == 0:
         return None, _CERTAIN
     if mean is None:
         mean = sp.Symbol(f"E_{under}", real=True)
-    return -((EPSILON - COUNT * mean) ** 2) / (2 * COUNT * sp.factor_terms(square)), ""
+    kept = COUNT * sp.log(1 - _lost(d, under))
+    return kept - (EPSILON - COUNT * mean) ** 2 / (2 * COUNT * sp.factor_terms(square)), ""
 
 
 def _legendre(d: PrivacyLoss, under: str) -> _Formula:
