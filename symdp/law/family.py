@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
 from symdp.model.allocation import allocated_steps
 from symdp.model.renyi_curve import RenyiCurve
@@ -96,17 +97,23 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
     name = members[0][0].name
 
     def made(some: Sequence[int]) -> list[StepFamily]:
+        ends = min(some, key=lambda k: vectors[k]), max(some, key=lambda k: vectors[k])
+        laws = [loss_law(members[k][0], "remove") for k in ends]
         family = StepFamily(
             [vectors[k] for k in some],
             np.asarray([float(members[k][1]) for k in some]),
             lambda k: loss_law(members[some[k]][0], "remove"),
             lambda values: formula.at(values, name),
+            lambda vectors: formula.entries(vectors, laws),
         )
         distinct = [{vectors[k][j] for k in some} for j in range(len(vectors[0]))]
         j, values = min(enumerate(distinct), key=lambda pair: (len(pair[1]) < 2, len(pair[1])))
-        if family.is_on_line or len(some) < 2 * _LEAST * len(values):
+        if family.has_rule or len(some) < 2 * _LEAST * len(values):
             return [family]
         groups = ([k for k in some if vectors[k][j] == value] for value in sorted(values))
         return [one for group in groups for one in made(group)]
 
-    return made(range(len(members)))
+    try:
+        return made(range(len(members)))
+    except (AccuracyError, InputError):  # what no double holds, or no quadrature resolves
+        return []

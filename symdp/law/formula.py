@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from flint import arb, ctx, fmpq
 
 from symdp.emit.arb import compile_arb, compile_arb_together
@@ -21,7 +22,7 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate, extended_number
 from symdp.law.loss import LossLaw
-from symdp.law.step import SmoothPiece, Step
+from symdp.law.step import Array, SmoothPiece, Step
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -35,6 +36,7 @@ _BITS = 200  # carried where parameters enter
 _LEAST_BITS = 120  # of a constant that is to be rounded to 64 or to 53
 _MOST = 1e150  # of a constant, and one over it the least: products of some are doubles, too
 _AROUND = 1e-12  # an end where the functions are holomorphic that far around needs no stretching
+_LIKELY = 6.0  # e-folds below the likeliest panel: those hold nearly all of P and Q
 RATE = "sampling_rate"
 
 
@@ -121,7 +123,7 @@ class Formula:
         if found is None or any(p.log_p is None or p.log_q is None for p in derived):
             raise InputError("the pieces of the loss depend on values")
         self.names = tuple(sorted(parameters))
-        symbols = [parameters[name] for name in self.names]
+        symbols = self._symbols = [parameters[name] for name in self.names]
         self._pieces = [PieceFormula(piece, x, symbols) for piece in derived]
         self._range = found
         wanted: list[sp.Expr] = [*found]
@@ -147,6 +149,51 @@ class Formula:
             smooth.append(made)
         bounds = tuple(_outward(e, known, s) for e, s in zip(self._range, (-1, 1), strict=True))
         return LossLaw(Step(name, tuple(smooth)), (bounds[0], bounds[1]), is_reversible=True)
+
+    def entries(self, vectors: Sequence[Sequence[Fraction]], laws: Sequence[LossLaw]) -> Array:
+        """Return all that depends on the parameters, a row for each of many values of them.
+
+        That is every constant of the formula, and log P, log Q and ℓ at the likely places of one
+        of some laws of it, the narrowest.
+
+        Raises
+        ------
+        InputError
+            If a constant has no form in doubles.
+        """
+        columns = np.asarray([list(map(float, vector)) for vector in vectors]).T
+        found = list(self._doubles(*columns)) if self._constants else []
+        known = dict(zip(self._constants, found, strict=True))
+        for k, piece in enumerate(self._pieces):
+            places = [u for u in (_likely_places(law, k) for law in laws) if u.size]
+            if places:
+                found += piece.entries(min(places, key=np.ptp), known, len(vectors))
+        return np.column_stack(found)
+
+    @cached_property
+    def _doubles(self) -> NumpyFunctions:
+        from symdp.emit.program import compile_programs
+
+        return NumpyFunctions(compile_programs(self._constants, self._symbols))
+
+
+def _likely_places(law: LossLaw, number: int) -> Array:
+    """Return places of a piece where P or Q has mass, from a finite end of the piece or from 0.
+
+    In a finite piece they are shares of its length. A piece of a single loss has none.
+    """
+    piece = law.step.pieces[number]
+    for other, lower, upper in law.base.panels:
+        if other is piece:
+            x = 0.5 * (lower + upper)
+            log_p, log_q, _ = piece.values(x)
+            mass = np.maximum(log_p, log_q) + np.log(upper - lower)
+            x = x[mass > mass.max() - _LIKELY]
+            if math.isfinite(piece.lower):
+                length = piece.upper - piece.lower
+                return np.asarray((x - piece.lower) / (length if math.isfinite(length) else 1.0))
+            return np.asarray(piece.upper - x if math.isfinite(piece.upper) else x)
+    return np.empty(0)
 
 
 class PieceFormula:
@@ -200,6 +247,20 @@ class PieceFormula:
             ends=tuple(ends),
             joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
         )
+
+    def entries(self, places: Array, known: dict[sp.Expr, Array], rows: int) -> list[Array]:
+        """Return log P, log Q and ℓ at some places for many values of the parameters."""
+        ends = [
+            None if end.is_infinite else known[end][:, None] for end in (self.lower, self.upper)
+        ]
+        lower, upper = ends
+        if lower is not None:
+            x = lower + places * (1.0 if upper is None else upper - lower)
+        else:
+            x = np.tile(places, (rows, 1)) if upper is None else upper - places
+        whole = self._programs[0]
+        numbers = [known[c][:, None] for c in whole.constants]
+        return list(NumpyFunctions(whole, numbers=numbers)(x))
 
 
 class _Bound:

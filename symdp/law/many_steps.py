@@ -111,7 +111,7 @@ class ManySteps:
     @cached_property
     def rough(self) -> ManySteps:
         """The same to a digit or two, from fewer nodes where a rule stands for the steps."""
-        if not self._family.is_on_line:
+        if not self._family.has_rule:
             return self
         found = ManySteps(self._family, "add" if self._reverse else "remove", _ROUGH)
         found._laws = self._laws
@@ -120,7 +120,7 @@ class ManySteps:
     @cached_property
     def thinned(self) -> ManySteps:
         """The same, or fewer steps whose characteristic function is hardly smaller far out."""
-        if self._family.is_on_line or self.counts.size < 2 * FEW:
+        if self._family.has_rule or self.counts.size < 2 * FEW:
             return self.rough
         variances = [law.tilted(0.0).variance for law in self.laws(0)]
         side = "add" if self._reverse else "remove"

@@ -5,6 +5,10 @@ rule with m nodes is exact for polynomials of degree 2m − 1 [Golub and Welsch 
 Gauss quadrature rules"], its weights are positive, and what is analytic in the parameter, as K(t)
 and log φ(y) are, is integrated to rounding by some ten or twenty nodes. The coefficients of f in
 the measure's orthogonal polynomials tell whether that is so.
+
+Of what happens between the nodes, as a jump or one step apart from all others, they tell nothing.
+So all that depends on the parameters is taken at every step, too: its polynomial must meet every
+step, and have the coefficients that the nodes give it.
 """
 
 from __future__ import annotations
@@ -32,6 +36,11 @@ _LAST = 4  # coefficients that tell how large all later ones are
 _MOST_MORE = 1.7  # times as many nodes at once
 _SLOWEST = 0.5  # share of the last coefficients from which their fall is not told
 _SETTLED = 1e-17  # of φ, for what its modulus makes small
+_CLOSE = 1e-7  # of what depends on the parameters, in the mean square: what a polynomial may miss
+_ROUNDED = 4.0 * 2.0**-53  # of averages of doubles over the steps, relative to the largest
+_CONSTANT = 1e-9  # relative: what varies by less is looked at as if it varied by that much
+
+Vector = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
@@ -45,13 +54,16 @@ class Rule:
     weights
         Their positive weights, which add up to the number of steps.
     basis
-        What takes values at the nodes to the coefficients of the last few polynomials; None where
-        the nodes are all steps, and the sum is a plain one.
+        What takes values at the nodes to the coefficients of the polynomials; None where the nodes
+        are all steps, and the sum is a plain one.
+    steps
+        The polynomials at every step, times the root of its share.
     """
 
-    values: tuple[tuple[Fraction, ...], ...]
+    values: tuple[Vector, ...]
     weights: Extended
-    basis: Array | None = None
+    basis: Extended | None = None
+    steps: Extended | None = None
 
     def total(self, values: Array | Complex) -> Array | Complex:
         """Return Σ wₖ vₖ over the first axis."""
@@ -80,7 +92,8 @@ class Rule:
             return float(nodes), 0.0
         share = (self.weights / self.weights.sum()).astype(np.float64)
         size = np.sqrt(np.tensordot(share, np.abs(values) ** 2, axes=1))
-        last = np.abs(np.tensordot(self.basis, values, axes=1)).max(axis=0)
+        basis = self.basis[-_LAST:].astype(np.float64)
+        last = np.abs(np.tensordot(basis, values, axes=1)).max(axis=0)
         poor = last > close * size
         if is_log:
             with np.errstate(all="ignore"):
@@ -93,6 +106,34 @@ class Rule:
         worst = float(np.max(np.where(poor, shares, 0.0)))
         fall = math.log(close) / math.log(min(worst, _SLOWEST))
         return nodes * min(_MOST_MORE, fall), worst
+
+    def meets(self, at_nodes: Array, at_steps: Array) -> bool:
+        """Return whether functions are met at every step by the polynomials through the nodes.
+
+        A product of two functions has the average Σ aₖbₖ of their coefficients, and aliases of
+        degree 2m − k are in those of degree k. So a coefficient may be off by the share of the
+        last one to the power 2 − k/m, and what no polynomial meets counts by its square.
+
+        Parameters
+        ----------
+        at_nodes, at_steps
+            Their values, a column for each.
+        """
+        if self.basis is None or self.steps is None:
+            return True
+        if not (np.isfinite(at_nodes).all() and np.isfinite(at_steps).all()):
+            return False
+        root = self.steps[0]  # of each step's share, as the first polynomial is 1
+        mean = (root * root) @ at_steps
+        apart = root[:, None] * (at_steps - mean)
+        found = self.steps @ apart
+        size = np.sqrt((apart * apart).sum(axis=0)) + _CONSTANT * np.abs(mean)
+        missed = apart - self.steps.T @ found
+        degree = np.arange(self.weights.size)[:, None] / self.weights.size
+        allowed = size * _CLOSE ** (2.0 - degree) + _ROUNDED * np.abs(at_steps).max(axis=0)
+        off = np.abs(found - self.basis @ (at_nodes - mean))
+        is_met = np.sqrt((missed * missed).sum(axis=0)) <= _CLOSE * size
+        return bool(is_met.all() and (off <= allowed).all())
 
 
 class ParameterLine:
@@ -108,7 +149,7 @@ class ParameterLine:
         The parameter that the others are functions of.
     """
 
-    def __init__(self, vectors: Sequence[tuple[Fraction, ...]], counts: Array, axis: int) -> None:
+    def __init__(self, vectors: Sequence[Vector], counts: Array, axis: int) -> None:
         self._counts, self._axis = counts.astype(np.longdouble), axis
         column = [vector[axis] for vector in vectors]
         low, high = column.index(min(column)), column.index(max(column))
@@ -121,15 +162,15 @@ class ParameterLine:
         self._place = (logs - self._middle) / self._half
 
     @classmethod
-    def through(
-        cls, vectors: Sequence[tuple[Fraction, ...]], counts: Array
-    ) -> ParameterLine | None:
+    def through(cls, vectors: Sequence[Vector], counts: Array) -> ParameterLine | None:
         """Return the line through all vectors of positive values, None where there is none."""
         ratio = [max(column) / min(column) for column in zip(*vectors, strict=True)]
+        if max(ratio) == 1:
+            return None
         found = cls(vectors, counts, ratio.index(max(ratio)))
         return found if all(found.at(v[found._axis]) == v for v in vectors) else None
 
-    def at(self, value: Fraction) -> tuple[Fraction, ...]:
+    def at(self, value: Fraction) -> Vector:
         """Return all parameters where the one of them has a value."""
         apart = value - self._first[self._axis]
         return tuple(a + slope * apart for a, slope in zip(self._first, self._slope, strict=True))
@@ -171,8 +212,8 @@ class ParameterLine:
             weights = weights * (1.0 - (basis * residue[:, None]).sum(axis=0))
         if not (np.abs(residue).max() < _EXACT and weights.min() > 0.0):
             return None  # so uneven a measure that its polynomials are not known
-        last = (basis[-_LAST:] * weights).astype(np.float64)
-        return Rule(tuple(self.at(value) for value in values), weights * total, last)
+        nodes = tuple(self.at(value) for value in values)
+        return Rule(nodes, weights * total, basis * weights, rows[:size])
 
 
 class StepFamily:
@@ -186,20 +227,41 @@ class StepFamily:
         Returns the law of one step.
     made
         Returns the law at some values.
+    entries
+        Returns all that depends on the parameters, a row for each of many values of them. Steps
+        for which it is the same are one step.
     """
 
     def __init__(
         self,
-        vectors: Sequence[tuple[Fraction, ...]],
+        vectors: Sequence[Vector],
         counts: Array,
         member: Callable[[int], LossLaw],
-        made: Callable[[tuple[Fraction, ...]], LossLaw | None],
+        made: Callable[[Vector], LossLaw | None],
+        entries: Callable[[Sequence[Vector]], Array],
     ) -> None:
-        self._vectors, self.counts, self.member, self._made = tuple(vectors), counts, member, made
-        self._line = ParameterLine.through(vectors, counts)
-        most = 0.0 if self._line is None else _WORTHWHILE * counts.size
+        at_steps = entries(vectors)
+        again: dict[bytes, int] = {}
+        first = np.asarray([again.setdefault(row.tobytes(), k) for k, row in enumerate(at_steps)])
+        places = np.unique(first)
+        self.counts = np.bincount(first, counts)[places]
+        self._vectors = tuple(vectors[k] for k in places)
+        self._member, self._places = member, places.tolist()
+        self._made, self._entries, self._at_steps = made, entries, at_steps[places]
+        self._line = ParameterLine.through(self._vectors, self.counts)
+        most = 0.0 if self._line is None else _WORTHWHILE * self.counts.size
         self._sizes = [size for size in _SIZES if size <= most]
         self._rules: dict[int, tuple[Rule, list[LossLaw]]] = {}
+        while self._sizes and 0 not in self._rules:  # the least size that is believed
+            found = self._of_nodes(0)
+            if found is None:
+                del self._sizes[0]
+            else:
+                self._rules[0] = found
+
+    def member(self, number: int) -> LossLaw:
+        """Return the law of one step."""
+        return self._member(self._places[number])
 
     def thinned(self, order: Index) -> StepFamily:
         """Return fewer steps, each standing for those between it and the next in an order."""
@@ -208,18 +270,20 @@ class StepFamily:
         place = order[starts]
         laws = self.rule(0)[1]
         vectors = [self._vectors[k] for k in place]
-        return StepFamily(vectors, counts, lambda k: laws[place[k]], self._made)
+        return StepFamily(vectors, counts, lambda k: laws[place[k]], self._made, self._entries)
 
     @cached_property
     def ends(self) -> list[LossLaw]:
-        """The laws whose domains are the narrowest."""
-        places = range(self.counts.size) if self._line is None else self._line.ends
-        return [self.member(k) for k in places]
+        """Laws among whose domains is the narrowest."""
+        laws = self.rule(0)[1]
+        if self._line is None or not self._sizes:
+            return laws
+        return [*map(self.member, self._line.ends), *laws]
 
     @property
-    def is_on_line(self) -> bool:
+    def has_rule(self) -> bool:
         """Whether a rule may stand for the steps."""
-        return self._line is not None
+        return bool(self._sizes)
 
     def level(self, least: int, wanted: float) -> int:
         """Return the first level from another on that has as many nodes as are wanted."""
@@ -235,11 +299,11 @@ class StepFamily:
         return self._rules[level]
 
     def _of_nodes(self, level: int) -> tuple[Rule, list[LossLaw]] | None:
-        """Return a Gauss rule, None where steps are few or some need derivations of their own."""
+        """Return a Gauss rule, None where none is believed or values need their own derivation."""
         if self._line is None or level >= len(self._sizes):
             return None
         rule = self._line.rule(self._sizes[level])
-        if rule is None:
+        if rule is None or not rule.meets(self._entries(rule.values), self._at_steps):
             return None
         laws = [law for law in map(self._made, rule.values) if law is not None]
         return (rule, laws) if len(laws) == len(rule.values) else None

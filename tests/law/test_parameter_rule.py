@@ -49,6 +49,32 @@ def test_a_kink_wants_more_nodes_than_there_are():
     assert rule.wanted(np.where(nodes < 1.7, 0.0, 1.0), 1e-5)[0] > 20
 
 
+def powers(vectors):
+    """Values of functions of σ at many values, a column for each."""
+    sigma = np.asarray([float(value) for value, _ in vectors])
+    return np.column_stack([sigma**-2, np.log(sigma), np.full(sigma.size, 3.0)])
+
+
+SPIKES = {
+    "one step": lambda sigma: (sigma == 2.0) * 1.0,
+    "the last step": lambda sigma: (sigma == sigma.max()) * 1.0,
+    "a jump": lambda sigma: (sigma > 1.7) * 1.0,
+    "two that cancel": lambda sigma: (sigma == 2.0) * 1.0 - (sigma == 2.5),
+    "every other step": lambda sigma: np.cos(200 * np.pi * sigma),
+    "noise": lambda sigma: np.random.default_rng(3).normal(size=sigma.size),
+}
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-4, 1e-8, 1e-11])
+@pytest.mark.parametrize("name", SPIKES)
+def test_what_the_nodes_do_not_meet_is_seen_at_the_steps(name, size):
+    rule = line(EVEN).rule(28)
+    at_steps = powers([(value, 3) for value in EVEN])
+    assert rule.meets(powers(rule.values), at_steps)
+    at_steps[:, 0] += size * SPIKES[name](np.asarray([float(value) for value in EVEN]))
+    assert not rule.meets(powers(rule.values), at_steps)
+
+
 def test_no_rule_where_rounding_takes_its_polynomials():
     assert line(UNEVEN).rule(20) is not None
     assert line(UNEVEN).rule(44) is None
