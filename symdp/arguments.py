@@ -1,4 +1,4 @@
-"""What callers hand in, checked, and the larger of what two directions give."""
+"""What callers hand in, checked."""
 
 from __future__ import annotations
 
@@ -50,38 +50,6 @@ def sides(direction: str) -> tuple[str, ...]:
     if direction in DIRECTIONS:
         return (direction,)
     raise InputError(f"direction '{direction}': it is 'remove', 'add' or 'both'")
-
-
-def clearly_larger(values: dict[str, float]) -> str:
-    """Return the direction of the largest value; the first one where they differ by rounding only.
-
-    Symmetric noise gives the same in both directions, and the last bit must not decide which.
-    """
-    first = next(iter(values))
-    side = max(values, key=values.__getitem__)
-    if not math.isfinite(values[first]):
-        return side
-    close = values[side] - values[first] <= 1e-12 * max(1.0, abs(values[first]))
-    return first if close else side
-
-
-def of_the_larger(
-    bounds: Sequence[tuple[float | None, float | None]],
-    own: tuple[float | None, float | None],
-    value: float,
-) -> tuple[float | None, float | None]:
-    """Return bounds on the larger of the values that each direction has bounds on.
-
-    Above it lies the larger upper bound, below it each lower one, as far as it is not above the
-    value that stands for both. Where a direction has none, the bounds are `own`, those of the value
-    that was taken for the larger.
-    """
-    lowers = [lower for lower, _ in bounds if lower is not None]
-    uppers = [upper for _, upper in bounds if upper is not None]
-    return (
-        min(max(lowers), value) if len(lowers) == len(bounds) else own[0],
-        max(uppers) if len(uppers) == len(bounds) else own[1],
-    )
 
 
 def is_array(value: object) -> bool:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
     from symdp.questions.profile_curve import Curve
 
-_KINDS = ("exact", "bound", "estimate")
 _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
@@ -134,11 +133,13 @@ def check_drawing(path: Path) -> None:
 
 
 def _print_json(answers: list[Guarantee], direction: str, seconds: float) -> None:
+    from symdp.questions.largest import weakest
+
     whose = answers[0].protection
     print_json(
         {
             "points": [answer.to_json() for answer in answers],
-            "kind": max((answer.kind for answer in answers), key=_KINDS.index),
+            "kind": weakest(answer.kind for answer in answers),
             "method": answers[0].method,
             "direction": direction,
             "count": answers[0].count,

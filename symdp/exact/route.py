@@ -129,9 +129,12 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if mesh is not None and (not law.is_spread or margin(mesh) <= EXACT):
         return mesh if _has_lower(mesh) else None
     own = own_lines(law, epsilon)
-    if own is not None and (mesh is None or _holds(mesh, own[0])):
-        mesh = replace(_as_estimate(*own), route="contour")
-    return mesh if mesh is not None and _has_lower(mesh) else None
+    if own is None or not (mesh is None or _holds(mesh, own[0])):
+        return mesh if mesh is not None and _has_lower(mesh) else None
+    ends = (-math.inf, log_moments_bound(law, epsilon))
+    if mesh is not None and mesh.log_lower is not None and mesh.log_upper is not None:
+        ends = mesh.log_lower, min(ends[1], mesh.log_upper)
+    return replace(_as_estimate(*own, ends), route="contour")
 
 
 def _has_lower(answer: Answer) -> bool:
@@ -160,15 +163,19 @@ def _holds(wide: Answer, narrow: Answer) -> bool:
     return wide.log_lower <= narrow.log_lower and narrow.log_upper <= wide.log_upper
 
 
-def _as_estimate(answer: Answer, assured: bool) -> Answer:
-    """Return an answer that is no more than an estimate unless what lies beyond is bounded."""
-    if assured or answer.kind == "estimate":
+def _as_estimate(answer: Answer, assured: bool, proved: tuple[float, float]) -> Answer:
+    """Return an answer that is no more than an estimate unless what lies beyond is bounded.
+
+    Its ends are then those that are proved, and none of its own.
+    """
+    if assured:
         return answer
     advice = (
         "the characteristic function was seen to die out, but what lies beyond the last of its "
         "values is not bounded"
     )
-    return replace(answer, kind="estimate", advice=advice, log_complement=None)
+    low, high = min(proved[0], answer.log_delta), max(proved[1], answer.log_delta)
+    return Answer(answer.log_delta, low, high, "estimate", advice, None, answer.slope)
 
 
 # The first row that applies answers.

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.individual.subsampled_gaussian import Array
+from symdp.questions.largest import KINDS
 
-KINDS = ("exact", "bound", "estimate")
 PATHS = ("shared line", "no loss seen at this delta", "single record", "renyi bound")
 WARNING = (
     "individual epsilons, norms and active sets are functions of the data: they are private "
@@ -202,15 +202,27 @@ class IndividualResult:
 
 
 def larger(first: IndividualResult, second: IndividualResult) -> IndividualResult:
-    """Return the larger of two directions' numbers, record by record."""
+    """Return the larger of two directions' numbers, record by record, by its weakest kind.
+
+    As `symdp.questions.largest` has it: what is proved to be less counts for nothing.
+    """
     mine = first.epsilon if first.asked == "epsilon" else first.log_delta
     other = second.epsilon if second.asked == "epsilon" else second.log_delta
     take = other > mine
-    names = ("epsilon", "log_delta", "kind_code", "path_code", "numerical_error")
+    names = ("epsilon", "log_delta", "path_code", "numerical_error")
     chosen = {n: np.where(take, getattr(second, n), getattr(first, n)) for n in names}
-    for name in ("lower", "upper"):
-        chosen[name] = np.fmax(getattr(first, name), getattr(second, name))
-    return replace(first, direction="both", **chosen)
+    chosen["lower"] = np.fmax(first.lower, second.lower)
+    chosen["upper"] = np.maximum(first.upper, second.upper)  # none where one has none
+    kinds = [
+        np.where(_is_less(a, b), 0, a.kind_code) for a, b in ((first, second), (second, first))
+    ]
+    return replace(first, direction="both", kind_code=np.maximum(*kinds), **chosen)
+
+
+def _is_less(one: IndividualResult, other: IndividualResult) -> NDArray[np.bool_]:
+    """Return for which records one direction is proved to be less than the other."""
+    proved = np.maximum(one.kind_code, other.kind_code) < KINDS.index("estimate")
+    return np.asarray(proved & (one.upper < other.lower))
 
 
 def check_delta(delta: float | str) -> float:

@@ -29,6 +29,7 @@ _LIKELY = 2.0  # standard deviations⁻¹ of a tilted loss, up to which few step
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
+_SAME = 2e-14  # relative: losses that lie as close are one value, but for rounding
 _UNSEEN_LOSS = (
     "no loss of {} is seen so far out: doubles cannot tell so large ones apart; ask for another "
     "epsilon"
@@ -137,19 +138,17 @@ class LossLaw:
         """The largest loss beyond doubles, None where that is not known."""
         return precise_top(self.step, self.outlines, self.loss_bounds[1])
 
-    def near_top(self, below: float) -> tuple[float, float]:
-        """Return the log of the probability of the largest loss, and that of those close to it.
+    def near_top(self, below: float) -> tuple[float, float, float]:
+        """Return the log of the probability of the largest loss, and of losses up to `below` less.
 
-        Parameters
-        ----------
-        below
-            How far below the largest one a loss is close to it, in nats.
+        The third number is how far what counts as the largest lies apart, 0 but for rounding.
         """
         top, base = self.loss_bounds[1], self.base
         largest = base.atomic & (base.loss >= top - _SEEN_BEYOND * (1.0 + abs(top)))
         close = (base.loss >= top - below) & ~largest
         first, second = (np.logaddexp.reduce(base.log_weight[here]) for here in (largest, close))
-        return float(first), float(second)
+        width = top - float(base.loss[largest].min(initial=top))
+        return float(first), float(second), width if width > _SAME * (1.0 + abs(top)) else 0.0
 
     @cached_property
     def is_spread(self) -> bool:

@@ -21,6 +21,9 @@ _MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
 _SUMMED = 2.0**-6  # of a double's rounding: how far sums of 64-bit mantissas were off, and more
 _TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
 _LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
+_ROUNDED_TOP = 1e-15  # relative: of the largest loss where it is known in doubles alone
+_ROUNDED_MASS = 1e-12  # relative: of the probability of the largest losses of all steps
+_EXTENDED = 10**21  # one over the relative error of losses that are known to 22 digits
 _QUANTILES = np.asarray([0.1, 0.5, 0.9])
 _VERY_MANY_STEPS = 10_000_000  # up to this, 18 digits of E|L − E L| leave 12 of δ
 
@@ -155,25 +158,46 @@ class SumLaw:
         if not (self.has_atoms and below < _TOP_SHARE * (self.loss_bounds[1] - self.mean)):
             return False
         pairs = [(law.near_top(below), count) for law, count in self.parts]
-        if not all(largest > -math.inf for (largest, _), _ in pairs):
+        if not all(largest > -math.inf for (largest, *_), _ in pairs):
             return False
-        others = sum(count * math.exp(close - largest) for (largest, close), count in pairs)
-        return others <= 1.0 and self._top_mass < _LARGE_DELTA / -math.expm1(-below)
+        others = sum(count * math.exp(close - largest) for (largest, close, _), count in pairs)
+        return others <= 1.0 and self._top_mass * -math.expm1(-below) < _LARGE_DELTA
 
     @cached_property
     def _top_mass(self) -> float:
         """The probability that every step has its largest loss."""
         return math.exp(sum(count * law.near_top(0.0)[0] for law, count in self.parts))
 
+    @cached_property
+    def around_top(self) -> tuple[float, float]:
+        """Doubles between which the largest finite total loss lies, next to it where it is known.
+
+        Both are that loss itself where it is a double, but for the rounding of 22 digits.
+        """
+        top = self.precise_top if math.isfinite(self.loss_bounds[1]) else None
+        if top is None:
+            rounding = _ROUNDED_TOP * abs(self.loss_bounds[1])
+            return self.loss_bounds[1] - rounding, self.loss_bounds[1] + rounding
+        near = float(top)
+        if abs(Fraction(near) - top) <= abs(top) / _EXTENDED:
+            return near, near
+        other = math.nextafter(near, math.inf if Fraction(near) < top else -math.inf)
+        return min(near, other), max(near, other)
+
     def epsilon_of_top(self, log_delta: float) -> float | None:
         """Return the ε at which the largest loss alone gives δ, None where it gives less at 0.
 
         No smaller ε has that δ. Only where `few_fall_short` holds of it, it is worth asking for.
         """
-        top, share = self.loss_bounds[1], math.exp(log_delta)
+        top, known = self.loss_bounds[1], self.mass_at_infinity - self.uncertain_mass
+        share = (1.0 + _ROUNDED_MASS) * math.exp(log_delta) - (1.0 - _ROUNDED_MASS) * max(
+            known, 0.0
+        )
         if not (self.has_atoms and top < math.inf and share < self._top_mass):
             return None
-        return top + math.log1p(-share / self._top_mass)
+        below = math.log1p(-max(share, 0.0) / self._top_mass)
+        width = sum(count * law.near_top(0.0)[2] for law, count in self.parts)
+        return self.around_top[0] - width + below - _ROUNDED_TOP * min(-below, abs(top))
 
     @cached_property
     def log_finite_mass(self) -> float:

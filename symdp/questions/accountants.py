@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from symdp.arguments import clearly_larger, of_the_larger
 from symdp.errors import InputError
 from symdp.exact.accuracy import ROUNDING
 from symdp.exact.answer import Answer
 from symdp.law.chernoff import log_usual_bound
 from symdp.questions.guarantee import Guarantee
+from symdp.questions.largest import Link, largest
 
 if TYPE_CHECKING:
     from symdp.exact.answer import Accountant
@@ -155,22 +155,16 @@ def larger_delta(
     told
         What the guarantee says besides its numbers.
     """
-    side = clearly_larger({s: answer.log_delta for s, answer in answers.items()})
-    answer = answers[side]
-    lower, upper = of_the_larger(
-        [(a.log_lower, a.log_upper) for a in answers.values()],
-        (answer.log_lower, answer.log_upper),
-        answer.log_delta,
-    )
+    side, both = largest({s: Link.of_delta(answer) for s, answer in answers.items()})
     return Guarantee(
         epsilon,
-        upper if answer.kind == "bound" and upper is not None else answer.log_delta,
-        answer.kind,
+        both.value,
+        both.kind,
         method,
         label or side,
         count,
         "delta",
-        lower,
-        upper,
-        **told(answer),
+        both.lower,
+        both.upper,
+        **(told(answers[side]) | {"advice": both.advice}),
     )

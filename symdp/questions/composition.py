@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from symdp.arguments import (
     Direction,
     checked_count,
-    clearly_larger,
     flat,
     is_array,
-    of_the_larger,
     real,
     sides,
 )
@@ -24,6 +22,7 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.accountants import accountant_for, answers_of, certified_digits, larger_delta
 from symdp.questions.guarantee import Guarantee
+from symdp.questions.largest import largest
 from symdp.questions.profile_curve import Curve
 from symdp.questions.shifts import accounted, told_of_shifts
 from symdp.questions.steps import Summed, listed_steps
@@ -221,25 +220,22 @@ class Composition(Summed):
         with within_capacity(accountant.name):
             laws = {side: self.law(side) for side in self._sides(direction)}
             found = invert_larger(accountant, laws, math.log(delta))
-        side = clearly_larger({s: inverse.epsilon for s, inverse in found.items()})
-        best = found[side]
-        lower, upper = of_the_larger(
-            [(inverse.lower, inverse.upper) for inverse in found.values()],
-            (best.lower, best.upper),
-            best.epsilon,
-        )
+        side, both = largest({side: inverse.link for side, inverse in found.items()})
         answer = Guarantee(
-            upper if best.kind == "bound" and upper is not None else best.epsilon,
+            both.value,
             math.log(delta),
-            best.kind,
+            both.kind,
             accountant.name,
             self._label or side,
             self.count,
             "epsilon",
-            epsilon_lower=lower,
-            epsilon_upper=upper,
+            epsilon_lower=both.lower,
+            epsilon_upper=both.upper,
             given_delta=delta,
-            **self._told(best, accountant, time.perf_counter() - start),
+            **(
+                self._told(found[side], accountant, time.perf_counter() - start)
+                | {"advice": both.advice}
+            ),
         )
         return told_of_shifts(answer, self._given, Composition)
 

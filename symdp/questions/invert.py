@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
+from symdp.exact.answer import OUTSIDE
 from symdp.exact.shared_lines import epsilon_near
 from symdp.law.chernoff import log_usual_bound
 from symdp.questions.bracketed_root import bracketed_root
+from symdp.questions.largest import Link
 
 if TYPE_CHECKING:
-    from symdp.exact.answer import Accountant, Answer
+    from symdp.exact.answer import Accountant, Answer, Kind
     from symdp.law.total import SumLaw
 
 _RELATIVE = 4e-15  # of ε; its own rounding is a tenth of that
@@ -23,6 +25,7 @@ _UNSURE = 0.03  # of half an interval of log δ: a root's δ need not be nearer 
 _ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
+_TOUCHING = 1e-15  # of the largest loss: closer ends of ε are one, but for rounding
 _CLOSE = 1e-10  # relative: the ε of a bound needs no more
 _MOST = 60  # halvings
 
@@ -34,9 +37,14 @@ class Inverse:
     epsilon: float
     lower: float | None
     upper: float | None
-    kind: Literal["exact", "bound", "estimate"]
+    kind: Kind
     advice: str
     route: str = ""
+
+    @property
+    def link(self) -> Link:
+        """This as one of several answers."""
+        return Link(self.epsilon, self.lower, self.upper, self.kind, self.advice)
 
 
 def invert_larger(
@@ -45,7 +53,7 @@ def invert_larger(
     """Return the inverses of those directions that may have the largest ε.
 
     A later direction whose δ is small enough already at an upper end of the ε found so far has no
-    larger one, and is not looked at any further.
+    larger one, and is not looked at any further. Where that is an estimate, so is what it says.
 
     Parameters
     ----------
@@ -62,11 +70,15 @@ def invert_larger(
     found: dict[str, Inverse] = {}
     largest: float | None = None
     for side, law in laws.items():
-        if largest is not None and (
-            (accountant.is_exact and log_usual_bound(law, largest) <= log_delta)
-            or _is_met(accountant.log_delta(law, largest), log_delta)
-        ):
-            continue
+        if largest is not None:
+            if accountant.is_exact and log_usual_bound(law, largest) <= log_delta:
+                continue
+            answer = accountant.log_delta(law, largest)
+            if _is_met(answer, log_delta):
+                if answer.kind == "estimate":
+                    end = None if answer.log_upper is None else largest
+                    found[side] = Inverse(largest, None, end, "estimate", answer.advice)
+                continue
         inverse = found[side] = invert(accountant, law, log_delta, largest)
         end = inverse.epsilon if inverse.upper is None else inverse.upper
         largest = end if largest is None else max(largest, end)
@@ -108,6 +120,10 @@ def invert(
         )
 
     top = max(law.loss_bounds[1], 0.0)
+    ends = _ends(law, log_delta)
+    if ends[1] - ends[0] <= _TOUCHING * ends[1] < math.inf:
+        value = math.nextafter(ends[0], ends[1])  # it was rounded down
+        return Inverse(value, *ends, "exact", "", OUTSIDE)
     mean, variance = (float(v) for v in law.cumulants(0.0, 2))
     if accountant.is_exact and not escaped > 0 and _is_met_at_zero(law, mean, variance, log_delta):
         return Inverse(0.0, 0.0, 0.0, "exact", _AT_ZERO)
@@ -150,9 +166,8 @@ def invert(
 
     guess = start
     if guess is None and accountant.is_exact and log_delta < _SMALL_DELTA:
-        highest = law.epsilon_of_top(log_delta)
-        next_to_it = highest is not None and law.few_fall_short(highest)
-        guess = highest if next_to_it else epsilon_near(law, log_delta)
+        next_to_it = ends[0] > 0.0 and law.few_fall_short(ends[0])
+        guess = ends[0] if next_to_it else epsilon_near(law, log_delta)
     if guess is None or (start is None and not law.is_spread):
         # The quantile of a normal loss is near enough to start from. Where rare large losses of
         # integer noise carry δ, the leading order overrates it.
@@ -193,7 +208,31 @@ def invert(
         guess = root if found.lower is None else found.lower
         lower = proved_lower_epsilon(accountant, law, log_delta, root, guess)
         found = replace(found, lower=lower)
-    return found
+    return _within(found, *ends)
+
+
+def _ends(law: SumLaw, log_delta: float) -> tuple[float, float]:
+    """Return ends of ε that need no method: the largest loss alone gives δ, and nothing exceeds it.
+
+    At ε at or above it, δ(ε) = δ∞ ≤ δ.
+    """
+    if not law.loss_bounds[1] < math.inf:
+        return 0.0, math.inf
+    least = law.epsilon_of_top(log_delta) or 0.0
+    return max(math.nextafter(least, -math.inf), 0.0), max(law.around_top[1], 0.0)
+
+
+def _within(found: Inverse, least: float, most: float) -> Inverse:
+    """Return an answer whose ε and ends lie between two that are proved."""
+    lower, upper = found.lower, found.upper
+    if found.kind == "exact":
+        lower, upper = lower or 0.0, most if upper is None else upper
+    return replace(
+        found,
+        epsilon=min(max(found.epsilon, least), most),
+        lower=None if lower is None else min(max(lower, least), most),
+        upper=None if upper is None else min(max(upper, least), most),
+    )
 
 
 def _is_met_at_zero(law: SumLaw, mean: float, variance: float, log_delta: float) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from symdp.arguments import Direction, flat, is_array, of_the_larger
+from symdp.arguments import Direction, flat, is_array
 from symdp.errors import InputError
 from symdp.model.relation import PAIR, SUBSTITUTION
 from symdp.questions.composition import Composition, compose
 from symdp.questions.guarantee import Guarantee
+from symdp.questions.largest import Link, largest, weakest
 from symdp.questions.profile_curve import Curve
 from symdp.questions.steps import a_composition
 
@@ -86,23 +87,19 @@ class Parallel:
     def _largest(self, answers: Mapping[str, Guarantee]) -> Guarantee:
         """Return the largest answer; with bounds on it; an estimate where any part is one."""
         by_delta = next(iter(answers.values())).asked == "delta"
-
-        def size(answer: Guarantee) -> float:
-            return answer.log_delta if by_delta else answer.epsilon
-
-        name = max(answers, key=lambda one: size(answers[one]))
+        of = Link.of_delta if by_delta else Link.of_epsilon
+        name, all_parts = largest({name: of(answer) for name, answer in answers.items()})
         best = answers[name]
-        ends = ("log_lower", "log_upper") if by_delta else ("epsilon_lower", "epsilon_upper")
-        lower, upper = of_the_larger(
-            [(getattr(one, ends[0]), getattr(one, ends[1])) for one in answers.values()],
-            (getattr(best, ends[0]), getattr(best, ends[1])),
-            size(best),
-        )
-        guessed = any(one.kind == "estimate" for one in answers.values())
         note = _CONDITION.format(count=len(answers), name=name)
         told = None if best.protection is None else replace(best.protection, note=note)
-        found: dict[str, Any] = {ends[0]: lower, ends[1]: upper, "protection": told}
-        return replace(best, kind="estimate" if guessed else best.kind, **found)
+        names = ("log_delta", "log_lower", "log_upper")
+        if not by_delta:
+            names = ("epsilon", "epsilon_lower", "epsilon_upper")
+        ends = (all_parts.value, all_parts.lower, all_parts.upper)
+        found: dict[str, Any] = dict(zip(names, ends, strict=True))
+        for_pair = weakest(one.for_pair or one.kind for one in answers.values())
+        found |= {"kind": all_parts.kind, "advice": all_parts.advice, "for_pair": for_pair}
+        return replace(best, protection=told, **found)
 
 
 def parallel(

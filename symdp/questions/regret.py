@@ -7,7 +7,6 @@ difference of two lines, which is largest at an end. Beyond the last place δ �
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from symdp.arguments import real
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 _PLACES = 256  # of ε; the loss to chords and tangents falls with their square
 _HALVINGS = 50
 _ROUNDING = 1e-12  # of the tangents, which are differences of normal tails
+_LARGEST = 700.0  # of an exponent: a tangent that falls so far holds nothing
 
 
 def gaussian_privacy_with_regret(composition: Composition, regret: float) -> GaussianPrivacy:
@@ -51,26 +51,29 @@ def gaussian_privacy_with_regret(composition: Composition, regret: float) -> Gau
     >>> 0.4999 < found.mu < 0.502
     True
     """
+    import numpy as np
+    from scipy.special import log_ndtr, ndtr
+
     most = real(regret, "regret")
     if not 0.0 < most < 1.0:
         raise InputError(f"regret = {regret!r}: it must lie strictly between 0 and 1")
     last = a_composition(composition).epsilon(most)
     end = max(last.epsilon if last.upper is None else last.upper, 1e-3) * (1.0 + 1e-9)
-    places = [end * place / (_PLACES - 1) for place in range(_PLACES)]
-    heights = [
-        answer.delta if answer.upper is None else answer.upper
-        for answer in composition.delta(places)  # type: ignore[union-attr]
-    ]
+    places = end * np.arange(_PLACES) / (_PLACES - 1)
+    profile = composition.delta(places)
+    heights = np.asarray([d.delta if d.upper is None else d.upper for d in profile])
+    middle = 0.5 * (places[:-1] + places[1:])
+    ahead = places[1:] - middle
 
     def holds(mu: float) -> bool:
-        for left, right, high, low in zip(places, places[1:], heights, heights[1:], strict=False):
-            middle = 0.5 * (left + right)
-            at, slope = _gaussian(middle, mu)
-            for epsilon, height in ((left, high), (right, low)):
-                tangent = at + slope * (math.exp(epsilon) - math.exp(middle))
-                if height > tangent - _ROUNDING + most:
-                    return False
-        return True
+        """Return whether every chord lies below the tangent in its middle, at both of its ends."""
+        log_lost = middle + log_ndtr(-middle / mu - 0.5 * mu)  # of e^ε Φ(−ε/μ − μ/2), at most 1
+        lost = np.exp(log_lost)
+        tangent = ndtr(-middle / mu + 0.5 * mu) - lost
+        left = tangent + lost * -np.expm1(-ahead)
+        right = tangent + lost - np.exp(np.minimum(log_lost + ahead, _LARGEST))
+        ends = np.stack([left - heights[:-1], right - heights[1:]])
+        return bool((ends >= _ROUNDING - most).all())
 
     if heights[0] <= most:
         return GaussianPrivacy(0.0, end, most)
@@ -84,13 +87,3 @@ def gaussian_privacy_with_regret(composition: Composition, regret: float) -> Gau
         mu = 0.5 * (below + above)
         below, above = (below, mu) if holds(mu) else (mu, above)
     return GaussianPrivacy(above, end, most)
-
-
-def _gaussian(epsilon: float, mu: float) -> tuple[float, float]:
-    """Return δ_μ at ε, and its slope in e^ε."""
-    lost = _normal(-epsilon / mu - 0.5 * mu)
-    return _normal(-epsilon / mu + 0.5 * mu) - math.exp(epsilon) * lost, -lost
-
-
-def _normal(x: float) -> float:
-    return 0.5 * math.erfc(-x / math.sqrt(2.0))

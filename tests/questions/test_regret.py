@@ -36,3 +36,14 @@ def test_a_gaussian_is_next_to_itself():
     assert gaussian_privacy_with_regret(steps, 0.5).mu == 0.0
     with refused("strictly between 0 and 1"):
         gaussian_privacy_with_regret(steps, 0)
+
+
+def test_little_noise_is_answered_though_its_losses_exceed_all_exponents():
+    """Three normal steps are the Gaussian curve of μ = √3/σ itself: no smaller one has the regret.
+
+    δ_μ(ε) falls by less than 0.4 Δμ where it is steepest: a μ so much smaller leaves more than Δ.
+    """
+    found = gaussian_privacy_with_regret(compose(mechanisms.gaussian(sigma="1/50"), 3), 1e-2)
+    mu = np.sqrt(3) * 50
+    assert mu - 0.1 < found.mu < 1.1 * mu
+    assert found.epsilon > 710
