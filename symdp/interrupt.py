@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from symdp.errors import AccuracyError
+from symdp.turns import if_ours
 
 T = TypeVar("T")
 
@@ -373,12 +374,14 @@ class _State(NamedTuple):
 
 
 def _numeric_state() -> _State:
+    """Return the state; of precisions that another thread may have set, nothing."""
     mpmath, flint, numpy = (sys.modules.get(name) for name in ("mpmath", "flint", "numpy"))
-    return _State(
-        None if mpmath is None else mpmath.mp.prec,
-        None if flint is None else flint.ctx.prec,
-        numpy.geterr() if numpy is not None and hasattr(numpy, "geterr") else None,
-    )
+    with if_ours() as ours:
+        return _State(
+            mpmath.mp.prec if mpmath is not None and ours else None,
+            flint.ctx.prec if flint is not None and ours else None,
+            numpy.geterr() if numpy is not None and hasattr(numpy, "geterr") else None,
+        )
 
 
 def _restore(state: _State) -> None:
@@ -386,9 +389,10 @@ def _restore(state: _State) -> None:
     mpmath, flint, sympy = (sys.modules.get(name) for name in ("mpmath", "flint", "sympy"))
     if state.numpy is not None:
         sys.modules["numpy"].seterr(**state.numpy)
-    if mpmath is not None and state.mpmath is not None:
-        mpmath.mp.prec = state.mpmath
-    if flint is not None and state.flint is not None:
-        flint.ctx.prec = state.flint
+    with if_ours() as ours:  # else another thread works with its own
+        if mpmath is not None and state.mpmath is not None and ours:
+            mpmath.mp.prec = state.mpmath
+        if flint is not None and state.flint is not None and ours:
+            flint.ctx.prec = state.flint
     if sympy is not None:
         sympy.core.cache.clear_cache()

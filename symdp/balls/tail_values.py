@@ -29,6 +29,7 @@ from symdp.derive.tails.records import TailConstant
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _GRID_BITS = 12  # of an irrational end of an interval of tilts, rounded outwards
 
 
+@in_turn
 def tail_value(constant: TailConstant, **values: Any) -> arb:
     """Return a ball around a tail constant; of a bound, a number that is proved to be one.
 

@@ -27,6 +27,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock
 from symdp.model.mechanism import Mechanism
 from symdp.model.taken import a_mechanism
+from symdp.turns import in_turn
 
 _LEAST_FOR_PIECES = 5.0  # seconds; without the pieces there is nothing to say at all
 
@@ -87,6 +88,7 @@ class Derivation(PrivacyLoss, present.Presented):
         return present.in_brief(self)
 
 
+@in_turn
 def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0) -> Derivation:
     """Derive the privacy loss of a mechanism, its pieces, range, atoms, CGF and expansions.
 
@@ -132,6 +134,7 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     return Derivation(mechanism, direction, pair, time_limit, *found, clock)
 
 
+@in_turn
 def derive_cases(
     mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0
 ) -> tuple[Derivation, ...]:

@@ -41,6 +41,7 @@ from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.allocation import allocated_steps
 from symdp.model.taken import a_mechanism
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from symdp.interrupt import Clock
@@ -53,6 +54,7 @@ _CHECKED_AT = (sp.Rational(7, 10), sp.Rational(12, 5))  # u
 _WHOLE_TILTS = 3
 
 
+@in_turn
 def derive_epoch(
     mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0
 ) -> EpochDerivation:

@@ -91,14 +91,15 @@ def own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool] | None:
     A later row asks for the same ε again.
     """
     kept = _last(law)
-    if epsilon not in kept:
-        try:
-            found = on_own_lines(law, epsilon)
-        except AccuracyError:
-            found = None
-        kept.clear()
-        kept[epsilon] = found
-    return kept[epsilon]
+    if epsilon in kept:
+        return kept[epsilon]
+    try:
+        found = on_own_lines(law, epsilon)
+    except AccuracyError:
+        found = None
+    kept.clear()
+    kept[epsilon] = found
+    return found
 
 
 def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:

@@ -154,8 +154,7 @@ class _Lines:
             wide = [(a, b) for a, b in ends if _is_wide(a, b) and b.u - a.u >= _FINEST]
             if not wide:
                 break
-            middles = self._evaluated([0.5 * (a.u + b.u) for a, b in wide])
-            self._places = sorted([*self._places, *middles], key=_place)
+            self._add(self._evaluated([0.5 * (a.u + b.u) for a, b in wide]))
         crossed = [0.5 * (a.u + b.u) for a, b in ends]
         places = [u for u in crossed if u not in self._middles and (u, trace) not in self._lines]
         if places:
@@ -168,7 +167,7 @@ class _Lines:
             found = self._kept(*stretch, trace)
             if found is not Refused.TOO_WIDE:
                 return found if isinstance(found, Line) else None
-            self._halve(stretch[0])
+            self._halve(*stretch)
             stretch = self._stretch(epsilon, _epsilon)
         return None
 
@@ -197,29 +196,33 @@ class _Lines:
                 return low, high
             if high.u - low.u < _FINEST:
                 return None
-            self._halve(low)
+            self._halve(low, high)
 
-    def _halve(self, low: _Place) -> None:
-        """Add the middle of the stretch that begins at a place."""
-        after = self._places.index(low) + 1
-        middle = 0.5 * (low.u + self._places[after].u)
-        self._places[after:after] = self._evaluated([middle])
+    def _halve(self, low: _Place, high: _Place) -> None:
+        """Add the middle of a stretch."""
+        self._add(self._evaluated([0.5 * (low.u + high.u)]))
+
+    def _add(self, places: Sequence[_Place]) -> None:
+        """Add places, each u once, in a list of their own: no search sees half of them."""
+        known = {place.u: place for place in (*self._places, *places)}
+        self._places = sorted(known.values(), key=_place)
 
     def _reaches(self, value: float, rising: Callable[[_Place], float]) -> bool:
         """Look further out, and return whether something rises to a value between two places."""
+        while self._places and value < rising(self._places[0]) and self._places[0].u > -_FARTHEST:
+            self._add(self._evaluated([self._places[0].u - 1.0]))
+        while self._places and value >= rising(self._places[-1]) and not self._is_closed:
+            self._add(self._reachable([self._places[-1].u + 1.0]))
+            self._is_closed |= self._places[-1].u >= _FARTHEST
         places = self._places
-        while places and value < rising(places[0]) and places[0].u > -_FARTHEST:
-            places.insert(0, self._evaluated([places[0].u - 1.0])[0])
-        while places and value >= rising(places[-1]) and not self._is_closed:
-            places += self._reachable([places[-1].u + 1.0])
-            self._is_closed |= places[-1].u >= _FARTHEST
         return bool(places) and rising(places[0]) <= value < rising(places[-1])
 
     def _kept(self, low: _Place, high: _Place, trace: Trace) -> Traced:
         """Return the line of a stretch; what was kept before makes room for a new one."""
         u = 0.5 * (low.u + high.u)
-        if (u, trace) in self._lines:
-            return self._lines[u, trace]
+        known = self._lines.get((u, trace))
+        if known is not None:
+            return known
         middle = self._middles.pop(u, None) or self._evaluated([u])[0]
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         try:

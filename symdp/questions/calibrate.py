@@ -21,6 +21,7 @@ from symdp.model.taken import a_mechanism
 from symdp.questions.calibration_grid import Found, Grid, decimal, grid_of, search
 from symdp.questions.composition import Composition, Direction
 from symdp.questions.tradeoff import membership_advantage, trade_off
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -136,6 +137,7 @@ class _Reached:
         return math.exp(self.log_upper)
 
 
+@in_turn
 def calibrate(
     mechanism: Mechanism,
     parameter: str,

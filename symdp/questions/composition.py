@@ -26,6 +26,7 @@ from symdp.questions.largest import largest
 from symdp.questions.profile_curve import Curve
 from symdp.questions.shifts import accounted, told_of_shifts
 from symdp.questions.steps import Summed, listed_steps
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -61,6 +62,7 @@ class Composition(Summed):
     0.000121178974
     """
 
+    @in_turn
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
         from symdp.derive.symmetry import has_one_law
         from symdp.questions.steps import merged_steps
@@ -84,6 +86,7 @@ class Composition(Summed):
 
         return steps_html(self.steps, self.count)
 
+    @in_turn
     def law(self, direction: str) -> SumLaw:
         """Return the law of the total privacy loss in one direction, built once."""
         if sides(direction) != (direction,):
@@ -107,6 +110,7 @@ class Composition(Summed):
     def delta(
         self, epsilon: ArrayLike, method: str = ..., direction: Direction = ..., **options: Any
     ) -> Guarantee | Curve: ...
+    @in_turn
     def delta(
         self, epsilon: Any, method: str = "contour", direction: Direction = "both", **options: Any
     ) -> Guarantee | Curve:
@@ -165,14 +169,8 @@ class Composition(Summed):
 
     def _told(self, of: Answer | Inverse, accountant: Accountant, seconds: float) -> dict[str, Any]:
         """Return what every answer says besides its numbers."""
-        return {
-            "advice": of.advice,
-            "route": of.route,
-            "seconds": seconds,
-            "citations": accountant.citations,
-            "protection": self.protection,
-            "mass": self.mass,
-        }
+        told = {"advice": of.advice, "route": of.route, "citations": accountant.citations}
+        return told | {"seconds": seconds, "protection": self.protection, "mass": self.mass}
 
     def _sides(self, direction: str) -> tuple[str, ...]:
         """Return the directions to ask; the first alone where both have one law of the loss."""
@@ -187,6 +185,7 @@ class Composition(Summed):
     def epsilon(
         self, delta: ArrayLike, method: str = ..., direction: Direction = ..., **options: Any
     ) -> Guarantee | Curve: ...
+    @in_turn
     def epsilon(
         self, delta: Any, method: str = "contour", direction: Direction = "both", **options: Any
     ) -> Guarantee | Curve:
@@ -247,6 +246,7 @@ class Composition(Summed):
     def certify(
         self, epsilon: ArrayLike, digits: int = ..., direction: Direction = ...
     ) -> Certificate | Curve: ...
+    @in_turn
     def certify(
         self, epsilon: Any, digits: int = 15, direction: Direction = "both"
     ) -> Certificate | Curve:
@@ -289,8 +289,7 @@ class Composition(Summed):
             return self._owned(certify_delta(self.steps, exact, digits, self._sides(direction)))
 
     def _owned(self, one: Certificate) -> Certificate:
-        label = self._label or one.direction
-        one = replace(one, direction=label, protection=self.protection)
+        one = replace(one, direction=self._label or one.direction, protection=self.protection)
         return told_of_shifts(one, self._given, Composition)
 
     @overload
@@ -301,6 +300,7 @@ class Composition(Summed):
     def certify_epsilon(
         self, delta: ArrayLike, digits: int = ..., direction: Direction = ...
     ) -> Certificate | Curve: ...
+    @in_turn
     def certify_epsilon(
         self, delta: Any, digits: int = 15, direction: Direction = "both"
     ) -> Certificate | Curve:

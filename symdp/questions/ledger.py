@@ -13,6 +13,7 @@ from symdp.questions.composition import Composition
 from symdp.questions.ledger_file import Filed
 from symdp.questions.ledger_steps import read_step, written
 from symdp.questions.steps import listed_steps
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -177,6 +178,7 @@ class Ledger(Filed):
             for step, count in added.items():
                 self.add(step, count)
 
+    @in_turn
     def composition(self) -> Composition:
         """Return the composition of all steps so far; raise InputError if there is none."""
         with self._lock:

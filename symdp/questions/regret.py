@@ -13,6 +13,7 @@ from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.questions.steps import a_composition
 from symdp.questions.tradeoff import GaussianPrivacy
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
@@ -23,6 +24,7 @@ _ROUNDING = 1e-12  # of the tangents, which are differences of normal tails
 _LARGEST = 700.0  # of an exponent: a tangent that falls so far holds nothing
 
 
+@in_turn
 def gaussian_privacy_with_regret(composition: Composition, regret: float) -> GaussianPrivacy:
     """Return a μ, next to the smallest, with δ(ε) ≤ δ_μ(ε) + `regret` for every ε ≥ 0.
 

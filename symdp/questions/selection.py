@@ -35,6 +35,7 @@ from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.model.relation import PAIR
 from symdp.questions.steps import a_composition
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -50,6 +51,7 @@ _HALVINGS = 200
 _MOST_MEAN = 1e9
 
 
+@in_turn
 def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "profile") -> Mechanism:
     """Return the step that releases the best of a random number of trials.
 

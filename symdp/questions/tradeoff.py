@@ -11,6 +11,7 @@ from symdp.errors import InputError
 from symdp.questions.bracketed_root import bracketed_root
 from symdp.questions.complement import Complement, maximum
 from symdp.questions.steps import a_composition
+from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,7 @@ def trade_off(composition: Accounted, alpha: float, direction: Direction = ...) 
 def trade_off(
     composition: Accounted, alpha: ArrayLike, direction: Direction = ...
 ) -> NDArray[np.float64]: ...
+@in_turn
 def trade_off(
     composition: Accounted, alpha: ArrayLike, direction: Direction = "both"
 ) -> float | NDArray[np.float64]:
@@ -72,6 +74,7 @@ def trade_off(
     return float(lines.miss_rates([_probability(alpha, "alpha")])[0])
 
 
+@in_turn
 def inverse_trade_off(composition: Accounted, beta: float, direction: Direction = "both") -> float:
     """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
 
@@ -100,6 +103,7 @@ def inverse_trade_off(composition: Accounted, beta: float, direction: Direction 
     return trade_off(composition, _probability(beta, "beta"), swapped.get(direction, direction))
 
 
+@in_turn
 def membership_advantage(composition: Accounted) -> float:
     """Return the largest true positive rate less false positive rate of any attack: δ(0).
 
@@ -117,6 +121,7 @@ def membership_advantage(composition: Accounted) -> float:
     return answer.delta if answer.upper is None else answer.upper
 
 
+@in_turn
 def bayes_error(composition: Accounted, prior: float = 0.5, direction: Direction = "both") -> float:
     """Return the least probability that an attacker with a prior on membership is wrong.
 
@@ -148,6 +153,7 @@ def bayes_error(composition: Accounted, prior: float = 0.5, direction: Direction
     return prior * math.exp(Complement(a_composition(composition), direction)(odds))
 
 
+@in_turn
 def renyi_divergence(composition: Accounted, order: float, direction: Direction = "both") -> float:
     """Return D_α = K(α − 1)/(α − 1), its limits at 1 and ∞ included; inf where it diverges.
 
@@ -243,6 +249,7 @@ class GaussianPrivacy:
         return self.mu
 
 
+@in_turn
 def gaussian_privacy(composition: Accounted, least_delta: float = _LEAST_DELTA) -> GaussianPrivacy:
     """Return the smallest μ whose Gaussian curve lies above δ(ε) wherever δ(ε) ≥ `least_delta`.
 
