@@ -107,17 +107,20 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
             masses_are_one &= _judge(of, _total(of, component), "sums")
             continue
         ends = (pair.support.lower, pair.support.upper)
+        atoms = _total(of, [masses[index] for _, masses in pair.atoms])
         _check_normaliser(of, component)
         _check_sign(of, component, pair.variable, ends)
         try:
             with ctx.workprec(BITS):
-                mass = _mass(pair, component, math.inf if for_proof else SECONDS)
+                mass = _mass(pair, component, math.inf if for_proof else SECONDS) + atoms
                 verb = "sums" if pair.is_discrete else "integrates"
+                verb += ", with its atoms," if pair.atoms else ""
                 masses_are_one &= _judge(of, mass, verb)
         except AccuracyError as error:
             if for_proof:
                 raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
-            _agree(of, *two_masses(with_numbers(component), pair.variable, *ends))
+            found = two_masses(with_numbers(component), pair.variable, *ends)
+            _agree(of, *(mass + float(atoms.mid()) for mass in found))
             is_proved = False
     return MassCheck(masses_are_one, is_proved)
 

@@ -107,7 +107,10 @@ def with_seen_masses(pair: Pair) -> Pair:
     """Return a pair in which masses that two quadratures found are the numbers they found."""
     components = tuple(c if isinstance(c, tuple) else with_numbers(c) for c in pair.components)
     others = tuple((weight, with_seen_masses(other)) for weight, other in pair.alternatives)
-    return replace(pair, components=components, alternatives=others)
+    atoms = tuple(
+        (place, tuple(with_numbers(mass) for mass in masses)) for place, masses in pair.atoms
+    )
+    return replace(pair, components=components, alternatives=others, atoms=atoms)
 
 
 def with_numbers(density: sp.Expr) -> sp.Expr:

@@ -124,7 +124,12 @@ def tell(steps: Sequence[tuple[OneStep, int]]) -> Told:
     """
     pairs: list[tuple[Pair, int]] = []
     for pair, count in steps:
-        if isinstance(pair, AllocatedPair) or pair.alternatives or pair.support.kind == "naturals":
+        if (
+            isinstance(pair, AllocatedPair)
+            or pair.alternatives
+            or pair.atoms
+            or pair.support.kind == "naturals"
+        ):
             raise AccuracyError(
                 "no certificate file is known for this kind of step yet: use certify"
             )

@@ -85,5 +85,6 @@ def _of_masses(mechanism: Mechanism) -> set[str]:
 
     pair = replace(mechanism, sampling=None, relation=None).pair()
     laws = [law for law in pair.components if not isinstance(law, tuple)]
+    laws += [mass for _, masses in pair.atoms for mass in masses]
     masses = [mass for law in laws for mass in law.atoms(MassIntegral)]
     return {str(symbol.name) for mass in masses for symbol in mass.free_symbols}

@@ -123,9 +123,13 @@ def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
     from symdp.emit.arb import compile_arb
 
     x = pair.variable
-    laws = [compile_arb(law, [x]) for law in (pair.P, pair.Q) if not isinstance(law, tuple)]
+    densities = [compile_arb(law, [x]) for law in (pair.P, pair.Q) if not isinstance(law, tuple)]
+    masses = [dict(pair.atoms_under(weights)) for weights in (pair.p_weights, pair.q_weights)]
     with ctx.workprec(BITS):
         for piece in pieces:
+            laws = densities
+            if piece.place is not None:
+                laws = [compile_arb(own[piece.place], [x]) for own in masses]
             single = piece.lower == piece.upper
             at = piece.lower if single else interior_point(piece.lower, piece.upper)
             end = as_fraction(sp.floor(at) if x.is_integer else at)
@@ -273,4 +277,5 @@ def with_values(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:
         components,
         tuple(map(put, pair.p_weights)),
         tuple(map(put, pair.q_weights)),
+        atoms=tuple((put(place), tuple(map(put, masses))) for place, masses in pair.atoms),
     )

@@ -69,7 +69,7 @@ def _derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
     return {
         "values": d.mechanism.values,
         "loss": d.loss,
-        "pieces": [_some(piece, "lower", "upper", "loss", "slope") for piece in d.pieces],
+        "pieces": [_some(piece, "lower", "upper", "loss", "slope", "place") for piece in d.pieces],
         "points": [_some(point, "value", "p", "q", "loss") for point in d.points],
         "loss_range": d.loss_range,
         "loss_range_cases": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from symdp.derive import series
 from symdp.derive.orders import sampled_pair
 from symdp.derive.section import Line, Section, equation, sentence
 from symdp.emit.layout import layout
-from symdp.emit.node import Node, operator, row
+from symdp.emit.node import Node, fence, operator, row
 from symdp.emit.notation import read
 from symdp.errors import InputError
 from symdp.model import tidy
@@ -76,15 +76,26 @@ def _densities(d: PrivacyLoss) -> Iterator[Line]:
     if not mixed:
         for name, law in (("Q", pair.Q), ("P", pair.P)):
             yield equation(read(f"{name}({{}})", x), _law(law))
+        yield from _atom_lines(d, (("Q", pair.q_weights), ("P", pair.p_weights)))
         return
     used = {k for w in (pair.p_weights, pair.q_weights) for k, own in enumerate(w) if own != 0}
     for place in sorted(used):
         index = layout(sp.Integer(place))
         yield equation(read("f_{}({})", index, x), _law(pair.components[place]))
+        only = tuple(sp.Integer(k == place) for k in range(len(pair.components)))
+        yield from _atom_lines(d, ((f"f_{place}", only),))
     functions = [sp.Function(f"f_{k}")(d.variable) for k in range(len(pair.components))]
     for name, weights in (("Q", pair.q_weights), ("P", pair.p_weights)):
         mixture = sp.Add(*(w * f for w, f in zip(weights, functions, strict=True)))
         yield equation(read(f"{name}({{}})", x), mixture)
+
+
+def _atom_lines(d: PrivacyLoss, laws: Iterable[tuple[str, tuple[sp.Expr, ...]]]) -> Iterator[Line]:
+    """The probabilities of single values of the output, beside the densities."""
+    x = layout(d.variable)
+    for name, weights in laws:
+        for place, mass in d.pair.atoms_under(weights):
+            yield equation(read(f"{name}({{}} = {{}})", x, place), mass)
 
 
 def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
@@ -101,8 +112,9 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
     x = layout(d.variable)
     lines = [equation(read("ℓ({})", x), d.loss, note="")]
     for piece in d.pieces:
-        inside = read("{} ∈ ({}, {})", x, piece.lower, piece.upper)
-        lines.append(Line(inside, None, f"ℓ is {_SLOPES[piece.slope]}"))
+        if piece.place is None:
+            inside = read("{} ∈ ({}, {})", x, piece.lower, piece.upper)
+            lines.append(Line(inside, None, f"ℓ is {_SLOPES[piece.slope]}"))
     lines += _range_lines(d)
     lines += [equation(read("P(ℓ = {})", atom.loss), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
@@ -210,7 +222,8 @@ def _definition(d: PrivacyLoss) -> Line:
     name = read("K({})", t)
     if d.pair.alternatives:
         return equation(name, read("log ∑_j “Pr”(j)·∫ P_j({})^{1 + {}}Q_j({})^{−{}}dx", x, t, x, t))
-    return equation(name, row(read("log"), *_over_finite_losses(d, power)))
+    right = row(read("log"), *_over_finite_losses(d, power))
+    return equation(name, right, words=_over_atoms(d))
 
 
 def _over_finite_losses(d: PrivacyLoss, inside: Node) -> tuple[Node, ...]:
@@ -218,11 +231,24 @@ def _over_finite_losses(d: PrivacyLoss, inside: Node) -> tuple[Node, ...]:
     x, is_whole = layout(d.variable), d.mass_at_infinity == 0 == d.mass_at_minus_infinity
     if d.variable.is_integer or d.points:
         return read("∑_{}", x) if is_whole else read("∑_{PQ > 0}"), inside
-    parts = [p for p in d.pieces if p.log_p is not None and p.log_q is not None]
-    if any(left.upper != right.lower for left, right in pairwise(parts)):
-        return read("∫_{PQ > 0}"), inside, operator("d"), x
+    common = [p for p in d.pieces if p.log_p is not None and p.log_q is not None]
+    parts = [piece for piece in common if piece.place is None]
     low, high = (parts[0].lower, parts[-1].upper) if parts else (-sp.oo, sp.oo)
-    return read("∫_{{}}^{{}}", low, high), inside, operator("d"), x
+    sign = read("∫_{{}}^{{}}", low, high)
+    if any(left.upper != right.lower for left, right in pairwise(parts)):
+        sign = read("∫_{PQ > 0}")
+    if len(parts) == len(common):
+        return sign, inside, operator("d"), x
+    over = read("∑_{{}}", x) if is_whole else read("∑_{PQ > 0}")
+    return (fence(row(sign, inside, operator("d"), x, operator("+"), over, inside)),)
+
+
+def _over_atoms(d: PrivacyLoss) -> str:
+    """Return what the sum beside an integral goes over, nothing where there is none."""
+    atoms = [p for p in d.pieces if p.place is not None and p.log_p is not None]
+    if all(piece.log_q is None for piece in atoms):
+        return ""
+    return "the sum over values of positive probability, which P and Q stand for there"
 
 
 def _whole_tilts(d: PrivacyLoss) -> Iterator[Line]:
@@ -290,8 +316,9 @@ def _at_zero(d: PrivacyLoss) -> Iterator[Line]:
         return
     x = layout(d.variable)
     whole = row(*_over_finite_losses(d, read("ℓ({})^jP({})", x, x)))
-    is_certain = d.mass_at_infinity == 0
-    yield equation("m_j", whole if is_certain else read("1/(1 − δ_∞)·{}", whole))
+    if d.mass_at_infinity != 0:
+        whole = read("1/(1 − δ_∞)·{}", whole)
+    yield equation("m_j", whole, words=_over_atoms(d))
     for j, right in enumerate(
         ("m₁", "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
     ):

@@ -168,7 +168,8 @@ def _plain(pair: Pair, base: int, other: int) -> Pair:
 
     components = (pair.components[base], pair.components[other])
     weights = ((sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
-    return PairRecord(pair.variable, pair.support, components, *weights)
+    atoms = tuple((place, (masses[base], masses[other])) for place, masses in pair.atoms)
+    return PairRecord(pair.variable, pair.support, components, *weights, atoms=atoms)
 
 
 def _binomial(

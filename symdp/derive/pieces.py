@@ -37,6 +37,7 @@ class SmoothPair:
     reference: LogForm
     p_hints: tuple[sp.Expr, ...] = ()
     q_hints: tuple[sp.Expr, ...] = ()
+    place: sp.Expr | None = None  # of an atom
 
     @property
     def log_p(self) -> sp.Expr | None:
@@ -71,7 +72,9 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
     Every zero of an argument of Abs, sign, Min, Max, Heaviside or a Piecewise condition, every zero
     of a density and every stationary point of the loss ends a piece.  Ends are exact where a
     formula gives them, else rationals within 2^−200 of the true place.  Stretches where P and Q
-    are both 0 are left out; with an integer variable both ends of a piece belong to it.
+    are both 0 are left out; with an integer variable both ends of a piece belong to it.  Atoms
+    beside the densities come last, each as a flat piece of length 1, whose `place` says where it
+    is: the interval of such a piece has no meaning beyond its length.
 
     Parameters
     ----------
@@ -180,7 +183,7 @@ def _turned(ratio: sp.Expr) -> sp.Expr:
 
 
 def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
-    """Yield the pair on each stretch between kinks and zeros, from left to right."""
+    """Yield the pair on stretches between kinks and zeros, from left to right, then its atoms."""
     x, is_integer = pair.variable, bool(pair.variable.is_integer)
     lower, upper = pair.support.lower, pair.support.upper
     if is_integer:  # half a step of room, so that a jump at the first integer lies inside
@@ -193,6 +196,10 @@ def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
             smooth = _smooth_pair(pair, part)
             if smooth is not None:
                 yield smooth
+    for number, (place, masses) in enumerate(pair.atoms):
+        smooth = _smooth_pair(pair, Stretch(sp.Integer(number), sp.Integer(number + 1), masses))
+        if smooth is not None:
+            yield replace(smooth, place=place)
 
 
 def _expression(component: sp.Expr | tuple[sp.Expr, ...]) -> sp.Expr:
@@ -303,7 +310,8 @@ def _monotone(smooth: SmoothPair, x: sp.Symbol) -> Iterator[Piece]:
             last = high if high == upper else sp.floor(high)
             if sign_of(last - first) == -1:
                 continue
-        yield Piece(first, last, log_p, log_q, loss, slope, smooth.p_hints, smooth.q_hints)
+        hints = smooth.p_hints, smooth.q_hints
+        yield Piece(first, last, log_p, log_q, loss, slope, *hints, smooth.place)
 
 
 def _joined(parts: list[Piece], x: sp.Symbol) -> list[Piece]:
@@ -337,6 +345,8 @@ def _at_its_point(piece: Piece, x: sp.Symbol) -> Piece:
 
 def _merged(left: Piece, right: Piece, x: sp.Symbol) -> Piece | None:
     """Return one piece for two neighbours, or None where they differ."""
+    if left.place is not None or right.place is not None:
+        return None
     if sp.expand(left.upper + int(bool(x.is_integer)) - right.lower) != 0:
         return None
     if right.lower == right.upper and _extends(left, right, x, right.lower):

@@ -283,7 +283,7 @@ def _agrees(
     from symdp.derive.quadrature import CheckError, moment
 
     assert piece.log_p is not None
-    symbols = (piece.log_p.free_symbols | piece.loss.free_symbols) - {x}
+    symbols = sp.Tuple(piece.log_p, piece.loss, piece.lower, piece.upper).free_symbols - {x}
     values = dict(random_values(symbols, 5, [str(y.name) for y in symbols]))
     low, high = (end.subs(values) for end in (piece.lower, piece.upper))
     at = interior_point(low, high)

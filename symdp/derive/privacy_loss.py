@@ -79,9 +79,13 @@ class PrivacyLoss:
         x, cases = self.variable, []
         for point in self.points:
             cases.append((point.loss, sp.Eq(x, point.value)))
+        smooth = [piece for piece in self.pieces if piece.place is None]
         for piece in self.pieces:
+            if piece.place is not None:
+                cases.append((piece.loss, sp.Eq(x, piece.place)))
+        for piece in smooth:
             within = x <= piece.upper if x.is_integer else x < piece.upper
-            condition = sp.true if piece.upper is sp.oo or piece is self.pieces[-1] else within
+            condition = sp.true if piece.upper is sp.oo or piece is smooth[-1] else within
             if cases and cases[-1][0] == piece.loss:
                 cases[-1] = (piece.loss, condition)
             else:

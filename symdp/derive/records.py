@@ -44,6 +44,9 @@ class Piece:
         How ℓ moves with the variable; "unknown" only where no exact test could tell.
     log_p_terms, log_q_terms
         Logs of the single additive terms of P and Q, whose modes a quadrature must see.
+    place
+        The one value of the output that the piece stands for, where P and Q have an atom there:
+        densities equal to its masses on an interval of length 1 have the same loss.
     """
 
     lower: sp.Expr
@@ -54,6 +57,7 @@ class Piece:
     slope: Slope
     log_p_terms: tuple[sp.Expr, ...] = ()
     log_q_terms: tuple[sp.Expr, ...] = ()
+    place: sp.Expr | None = None
 
 
 @dataclass(frozen=True)

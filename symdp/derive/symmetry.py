@@ -155,14 +155,30 @@ def _exchange(pair: Pair, first: int, second: int) -> str:
             both = pair.support.lower is -sp.oo and pair.support.upper is sp.oo
             if not both and tidy.simplify(pair.support.lower + pair.support.upper - centre) != 0:
                 continue
+        if not _exchanges_atoms(pair, centre, first, second):
+            continue
         if _equal(f.subs(x, image), g, x) and _equal(g.subs(x, image), f, x):
             return f"the reflection {x} → {image}"
     return ""
 
 
+def _exchanges_atoms(pair: Pair, centre: sp.Expr, first: int, second: int) -> bool:
+    """Return whether x → c − x puts every atom on one whose two masses are exchanged."""
+    own = [(place, masses[first], masses[second]) for place, masses in pair.atoms]
+    return all(
+        any(
+            all(tidy.simplify(gap) == 0 for gap in (centre - place - image, f - v, g - u))
+            for image, u, v in own
+        )
+        for place, f, g in own
+    )
+
+
 def _mirrored_mixture(pair: Pair) -> bool:
     """Whether P(c − x) = Q(x) for the c that the symmetric mixtures of substitution have, 0."""
     if isinstance(pair.P, tuple) or isinstance(pair.Q, tuple):
+        return False
+    if pair.atoms:
         return False
     x = pair.variable
     symmetric = tidy.simplify(pair.support.lower + pair.support.upper) in (0, sp.nan)

@@ -62,7 +62,8 @@ def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
         return None  # an allocation is no single step
     pair = mechanism.pair("remove")
     line = (pair.support.lower, pair.support.upper) == (-sp.oo, sp.oo) and not pair.is_discrete
-    if not line or pair.alternatives or tuple(pair.q_weights) != (1, 0):
+    is_plain = not pair.alternatives and not pair.atoms
+    if not line or not is_plain or tuple(pair.q_weights) != (1, 0):
         return None
     forms = []
     for density in pair.components:

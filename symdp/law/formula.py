@@ -144,7 +144,7 @@ class Formula:
         smooth: list[SmoothPiece] = []
         for piece in self._pieces:
             made = piece.at(exact, known)
-            if made is None or (smooth and made.lower < smooth[-1].upper):
+            if made is None or (smooth and not piece.is_atom and made.lower < smooth[-1].upper):
                 return None
             smooth.append(made)
         bounds = tuple(_outward(e, known, s) for e, s in zip(self._range, (-1, 1), strict=True))
@@ -206,7 +206,7 @@ class PieceFormula:
         from symdp.law.flat import log_exponential_mass
 
         self.lower, self.upper = piece.lower, piece.upper
-        self._flat = piece.slope == "constant"
+        self._flat, self.is_atom = piece.slope == "constant", piece.place is not None
         self._monotone = piece.slope in ("increasing", "decreasing")
         self.log_mass = log_exponential_mass(piece, x)
         terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))

@@ -70,7 +70,12 @@ def latex(mechanism: MechanismRecord) -> str:
         bound = r"\text{a table}" if table else sp.latex(source.divergence)
         lines = [rf"D_{{{x}}} \le {bound}"]
     else:
-        lines = [f"{name}({x}) = {sp.latex(law)}" for name, law in vars(source).items()]
+        lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]
+        lines += [
+            f"{name}(\\{{{sp.latex(place)}\\}}) = {sp.latex(mass)}"
+            for place, masses in source.atoms
+            for name, mass in zip("PQ", masses, strict=True)
+        ]
     if mechanism.sampling:
         scheme = mechanism.sampling.scheme.replace("_", r"\ ")
         lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(mechanism.sampling.rate)}")

@@ -136,7 +136,9 @@ def _of_laws(
 ) -> Pair:
     one, none = sp.Integer(1), sp.Integer(0)
     q = one if sampling is None else sampling.rate
-    return Pair(variable, support, (source.Q, source.P), (1 - q, q), (one, none))
+    atoms = tuple((place, masses[::-1]) for place, masses in source.atoms)
+    laws = (source.Q, source.P), (1 - q, q), (one, none)
+    return Pair(variable, support, *laws, atoms=atoms)
 
 
 class _Shifts:

@@ -10,7 +10,7 @@ from sympy.core.function import AppliedUndef
 
 from symdp.errors import InputError, at, suggestion
 from symdp.model.guarded import substitute
-from symdp.model.pair import Component, Support, kind_of, plain_support
+from symdp.model.pair import Atoms, Component, Support, kind_of, plain_support
 from symdp.model.parser import parse
 from symdp.model.sampling import (
     Number,
@@ -104,6 +104,21 @@ class Intake:
         if not points:
             return expr
         return tuple(substitute(expr, {self.variable: point}) for point in points)
+
+    def atoms(self, table: object) -> Atoms:
+        """Return the atoms of P and Q, each a place with its two masses."""
+        if not isinstance(table, Mapping):
+            raise InputError("atoms must be a table of places, each with its masses under P and Q")
+        found = []
+        for place, masses in table.items():
+            if not isinstance(masses, list | tuple) or len(masses) != 2:
+                raise InputError(
+                    f"the atom at {place!s:.40} needs a list of two masses, that of P and that of Q"
+                )
+            what = f"a mass of the atom at {place!s:.40}"
+            own = tuple(self.formula(mass, what) for mass in masses)
+            found.append((self.formula(place, "the place of an atom"), own))
+        return tuple(found)
 
     def constant(self, value: object, what: str) -> sp.Expr:
         """Return a number or an expression free of the variable."""

@@ -14,7 +14,7 @@ from symdp.model import assumption, comparison, description
 from symdp.model.average import SUM
 from symdp.model.guarded import substitute
 from symdp.model.intake import Intake, readings
-from symdp.model.pair import Component, Pair, Support, normalized
+from symdp.model.pair import Component, Pair, Support, mass_of
 from symdp.model.record import MechanismRecord
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.renyi_curve import RenyiCurve
@@ -96,6 +96,7 @@ class Mechanism(MechanismRecord):
         name: str = "mechanism",
         *,
         parameters: Mapping[str, str] | None = None,
+        atoms: Mapping[Number, Sequence[Number]] | None = None,
         normalize: bool = False,
         assume: Mapping[str, str] | Sequence[str] | None = None,
     ) -> Mechanism:
@@ -106,6 +107,7 @@ class Mechanism(MechanismRecord):
         P, Q : SymPy expressions of the variable; on points also lists with a mass for every point
         variable, name, parameters, normalize, assume : as for `additive`
         support : as for additive noise; a list of three points or more, or {"points": [...]}
+        atoms : place -> its probabilities under P and Q, beside densities on an interval
 
         Raises
         ------
@@ -121,7 +123,7 @@ class Mechanism(MechanismRecord):
         (3/4, 1/4)
         """
         intake = Intake(variable, support, parameters)
-        laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"))
+        laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"), atoms=intake.atoms(atoms or {}))
         made = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(assume)
         return made.normalized() if normalize else made
 
@@ -294,11 +296,11 @@ class Mechanism(MechanismRecord):
         """
         source, held = self.source, (self.variable, self.support)
         if isinstance(source, Noise):
-            divided: Source = source.of_density(normalized(source.density, *held))
+            divided: Source = source.of_density(source.density / mass_of(source.density, *held))
         elif isinstance(source, RenyiCurve):
             return self
         else:
-            divided = replace(source, P=normalized(source.P, *held), Q=normalized(source.Q, *held))
+            divided = source.normalized(*held)
         return replace(self, source=divided, template=None)
 
     def pair(self, direction: str = "remove") -> Pair:

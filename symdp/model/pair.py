@@ -13,6 +13,7 @@ from symdp.errors import InputError, suggestion
 from symdp.model.guarded import sign_of, substitute
 
 Component: TypeAlias = sp.Expr | tuple[sp.Expr, ...]
+Atoms: TypeAlias = tuple[tuple[sp.Expr, tuple[sp.Expr, ...]], ...]  # place, mass of each component
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Pair:
     alternatives : weights and pairs of a *public choice*: one of the pairs is drawn with these
         probabilities, which one is published, and its output follows. The loss is then the mixture
         of theirs; such a pair has no components of its own
+    atoms : places of an interval that the output takes with positive probability, beside the
+        densities, each with the masses that the components have there
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Pair:
     p_weights: tuple[sp.Expr, ...]
     q_weights: tuple[sp.Expr, ...]
     alternatives: tuple[tuple[sp.Expr, Pair], ...] = ()
+    atoms: Atoms = ()
 
     @classmethod
     def choice(cls, alternatives: Sequence[tuple[sp.Expr, Pair]]) -> Pair:
@@ -129,7 +133,7 @@ class Pair:
     def reversed(self) -> Pair:
         """Return the pair with P and Q swapped."""
         others = tuple((weight, pair.reversed()) for weight, pair in self.alternatives)
-        held = (self.components, self.q_weights, self.p_weights, others)
+        held = (self.components, self.q_weights, self.p_weights, others, self.atoms)
         return Pair(self.variable, self.support, *held)
 
     def expressions(self) -> tuple[sp.Expr, ...]:
@@ -137,8 +141,16 @@ class Pair:
         listed = (c if isinstance(c, tuple) else (c,) for c in self.components)
         ends = (self.support.lower, self.support.upper, *self.support.points)
         own = (*ends, *(part for parts in listed for part in parts))
+        own += tuple(part for place, masses in self.atoms for part in (place, *masses))
         others = (part for w, pair in self.alternatives for part in (w, *pair.expressions()))
         return (self.variable, *own, *self.p_weights, *self.q_weights, *others)
+
+    def atoms_under(self, weights: tuple[sp.Expr, ...]) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
+        """Return the atoms of a mixture of the components, each with its mass."""
+        return tuple(
+            (place, sp.Add(*(w * m for w, m in zip(weights, masses, strict=True))))
+            for place, masses in self.atoms
+        )
 
     def _mixture(self, weights: tuple[sp.Expr, ...]) -> Component:
         terms = [
@@ -153,12 +165,12 @@ class Pair:
         return masses if self.support.kind == "points" else masses[0]
 
 
-def normalized(law: Component, variable: sp.Symbol, support: Support) -> Component:
-    """Return a law divided by its mass, which stays an unevaluated exact sum or integral."""
+def mass_of(law: Component, variable: sp.Symbol, support: Support) -> sp.Expr:
+    """Return the mass of a law, of a density as an unevaluated exact sum or integral."""
     if isinstance(law, tuple):
         if (total := sp.Add(*law)) == 0:
             raise InputError("the masses add up to 0, so they cannot be normalized")
-        return tuple(mass / total for mass in law)
+        return total
     taken = {str(symbol.name) for symbol in law.free_symbols}
     name = f"{variable.name}_"
     while name in taken:
@@ -167,7 +179,12 @@ def normalized(law: Component, variable: sp.Symbol, support: Support) -> Compone
     dummy = sp.Symbol(name, **variable.assumptions0)
     head = MassIntegral if support.kind == "interval" else MassSum
     limits = sp.Tuple(dummy, support.lower, support.upper)
-    return law / head(law.xreplace({variable: dummy}), limits)
+    return head(law.xreplace({variable: dummy}), limits)
+
+
+def divided(law: Component, by: sp.Expr) -> Component:
+    """Return a law divided by a number."""
+    return tuple(mass / by for mass in law) if isinstance(law, tuple) else law / by
 
 
 def plain_support(support: object) -> object:

@@ -21,7 +21,7 @@ import sympy as sp
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.guarded import never_refuses, sign_of, substitute
-from symdp.model.pair import Component, Support
+from symdp.model.pair import Atoms, Component, Support, divided, mass_of
 from symdp.model.parser import CONSTANTS, parse_value
 from symdp.model.renyi_curve import RenyiCurve
 
@@ -305,12 +305,14 @@ class Laws:
     """The two laws P and Q themselves; on points, one mass for every point.
 
     `is_bound` says that they were made to dominate what is only partly known, a table of points or
-    shuffled answers: no data are known that are as far apart.
+    shuffled answers: no data are known that are as far apart. `atoms` are places of an interval
+    that have probabilities of their own, beside the densities: each with its mass under P and Q.
     """
 
     P: Component
     Q: Component
     is_bound: bool = False
+    atoms: Atoms = ()
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Laws:
         """Return the laws with values in place of symbols."""
@@ -320,7 +322,24 @@ class Laws:
             else substitute(law, values)
             for law in (self.P, self.Q)
         )
-        return Laws(P, Q, self.is_bound)
+        atoms = tuple(
+            (substitute(place, values), tuple(substitute(mass, values) for mass in masses))
+            for place, masses in self.atoms
+        )
+        return Laws(P, Q, self.is_bound, atoms)
+
+    def normalized(self, variable: sp.Symbol, support: Support) -> Laws:
+        """Return the laws divided by their masses, those of the atoms included."""
+        shares = zip(*(masses for _, masses in self.atoms), strict=True) if self.atoms else ((), ())
+        by = [
+            mass_of(law, variable, support) + sp.Add(*own)
+            for law, own in zip((self.P, self.Q), shares, strict=True)
+        ]
+        atoms = tuple(
+            (place, tuple(m / whole for m, whole in zip(masses, by, strict=True)))
+            for place, masses in self.atoms
+        )
+        return Laws(divided(self.P, by[0]), divided(self.Q, by[1]), self.is_bound, atoms)
 
     def checked(self, support: Support) -> Laws:
         """Return self; raise InputError where the number of masses is not that of the points."""
@@ -329,6 +348,20 @@ class Laws:
                 raise InputError(
                     f"{name} has {len(law)} masses but the support has {len(support.points)} points"
                 )
+        if self.atoms and support.kind != "interval":
+            raise InputError(
+                f"atoms stand beside densities on an interval; on {support.kind} the masses are P"
+                " and Q themselves"
+            )
+        places = [place for place, _ in self.atoms]
+        for number, place in enumerate(places):
+            if place in places[:number]:
+                raise InputError(f"the atom at {place} is there twice")
+            for below, above in ((support.lower, place), (place, support.upper)):
+                gap = above - below
+                if place.is_infinite or (sign_of(gap) < 0 if gap.is_number else gap.is_negative):
+                    ends = f"[{support.lower}, {support.upper}]"
+                    raise InputError(f"the atom at {place} lies outside of the support {ends}")
         return self
 
 

@@ -90,6 +90,8 @@ def loads(text: str, source: str = "text") -> Mechanism:
 def _mechanism(document: dict[str, Any]) -> Mechanism:
     if "step" in document:
         raise InputError("this is a composition; pass it with --composition")
+    if "atoms" in document:
+        raise InputError("atoms belong into the [pair] table: write [pair.atoms]")
     refuse_unknown(document, _TOP)
     name = take(document, "name", str, required=True)
     if not name or len(name) > 60 or not name.isprintable():
@@ -200,6 +202,8 @@ def _additive(
     words: Mapping[str, str],
 ) -> Mechanism:
     with at("[noise]"):
+        if "atoms" in table:
+            raise InputError("atoms belong into a [pair] table, beside the densities P and Q")
         refuse_unknown(
             table, ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift")
         )
@@ -229,7 +233,7 @@ def _from_pair(
     words: Mapping[str, str],
 ) -> Mechanism:
     with at("[pair]"):
-        refuse_unknown(table, ("P", "Q", "normalize"))
+        refuse_unknown(table, ("P", "Q", "atoms", "normalize"))
         laws: list[Any] = []
         for name in ("P", "Q"):
             law = take(table, name, object, required=True)
@@ -239,10 +243,25 @@ def _from_pair(
                     if isinstance(law, list)
                     else _expression(law, symbols)
                 )
-        normalize = take(table, "normalize", bool, default=False)
+        listed = take(table, "atoms", dict, default={})
+        with at("atoms"):
+            atoms = _atoms(listed, symbols)
         return Mechanism.from_pair(
-            laws[0], laws[1], variable, support, parameters=words, normalize=normalize
-        )
+            laws[0], laws[1], variable, support, parameters=words, atoms=atoms,
+            normalize=take(table, "normalize", bool, default=False),
+        )  # fmt: skip
+
+
+def _atoms(table: dict[str, Any], symbols: Mapping[str, sp.Symbol]) -> dict[Any, Any]:
+    """Return places and masses, those that are no list left for the mechanism to refuse."""
+    found: dict[Any, Any] = {}
+    for text, masses in table.items():
+        place = parse(text, symbols)
+        if place in found:
+            raise InputError(f"the place {shorten(text)} is there twice")
+        listed = isinstance(masses, list)
+        found[place] = [_expression(mass, symbols) for mass in masses] if listed else masses
+    return found
 
 
 def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechanism:

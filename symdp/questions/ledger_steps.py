@@ -55,6 +55,8 @@ def written(mechanism: Mechanism) -> dict[str, Any]:
         law = getattr(template.source, name)
         masses = law if isinstance(law, tuple) else (law,)
         formulas |= {f"{name} {i}": mass for i, mass in enumerate(masses)}
+    for i, (place, masses) in enumerate(getattr(template.source, "atoms", ())):
+        formulas |= {f"atom {i}": place, f"P of atom {i}": masses[0], f"Q of atom {i}": masses[1]}
     if sampling is not None:
         formulas["rate"] = sampling.rate
     return {
@@ -153,7 +155,9 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
     if listed:
         return Laws(_all(formulas, "P"), _all(formulas, "Q"), kind == _BOUND)
-    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), kind == _BOUND)
+    atoms = zip(*(_all(formulas, own) for own in ("atom", "P of atom", "Q of atom")), strict=True)
+    held = tuple((place, tuple(masses)) for place, *masses in atoms)
+    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), kind == _BOUND, held)
 
 
 def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:

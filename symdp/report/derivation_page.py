@@ -58,7 +58,10 @@ if own.points:
         return sum(f(p, q) for p, q in places)
 else:
     P, Q = (compile_numpy(law, [pair.variable]) for law in (pair.P, pair.Q))
-    ends = [float(piece.lower) for piece in own.pieces] + [float(own.pieces[-1].upper)]
+    smooth = [piece for piece in own.pieces if piece.place is None]
+    ends = [float(piece.lower) for piece in smooth] + [float(smooth[-1].upper)]
+    masses = [[float(m) for _, m in pair.atoms_under(w)] for w in (pair.p_weights, pair.q_weights)]
+    atoms = list(zip(*masses, strict=True))
     whole = bool(pair.variable.is_integer)
     if whole:
         low, high = (max(ends[0], -2000.0), min(ends[-1], 2000.0))
@@ -75,7 +78,8 @@ else:
 
         cuts = sorted({*ends, 0.0} if ends[0] < 0 < ends[-1] else {*ends})
         parts = zip(cuts, cuts[1:], strict=False)
-        return sum(quad(inside, a, b, limit=400, epsabs=1e-13)[0] for a, b in parts)
+        whole_integral = sum(quad(inside, a, b, limit=400, epsabs=1e-13)[0] for a, b in parts)
+        return whole_integral + sum(f(p, q) for p, q in atoms)
 
 
 assert abs(total(lambda p, q: p) - 1) < 1e-9
