@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation, derive, derive_cases
     from symdp.derive.epoch import derive_epoch
     from symdp.errors import AccuracyError, InputError, SymdpError
-    from symdp.law.standalone import to_c, to_javascript, to_python
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
     from symdp.questions.calibrate import Calibration, calibrate
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from symdp.questions.ledger import Ledger
     from symdp.questions.parallel import Parallel, parallel
     from symdp.questions.profile_curve import Curve
+    from symdp.questions.programs import to_c, to_javascript, to_python
     from symdp.questions.selection import selection
     from symdp.questions.sensitivities import sensitivities
     from symdp.questions.sweep import Sweep, sweep, sweep_in_folder
@@ -103,9 +103,9 @@ _HOMES = {
     "sweep": "symdp.questions.sweep",
     "sweep_in_folder": "symdp.questions.sweep",
     "tail_value": "symdp.balls.tail_values",
-    "to_c": "symdp.law.standalone",
-    "to_javascript": "symdp.law.standalone",
-    "to_python": "symdp.law.standalone",
+    "to_c": "symdp.questions.programs",
+    "to_javascript": "symdp.questions.programs",
+    "to_python": "symdp.questions.programs",
     "training": "symdp.questions.training",
 }
 

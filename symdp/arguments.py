@@ -13,7 +13,9 @@ from symdp.exact_number import exact_number
 
 _T = TypeVar("_T")
 Direction = Literal["remove", "add", "both"]
-AT_MOST, EXACTLY = "at most", "exactly"  # how far a record moves the output, of its sensitivity
+# How far a record moves the output, of its sensitivity D: |shift| ≤ D, with one sign at all steps
+# or with any; shift = D; from 0 to D, or to −D.
+AT_MOST, EITHER, EXACTLY, UP, DOWN = "at most", "either way", "exactly", "up", "down"
 DIRECTIONS = ("remove", "add")
 MOST_STEPS = 10**15
 

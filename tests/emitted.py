@@ -16,8 +16,8 @@ import sympy as sp
 
 import symdp
 from symdp import mechanisms
-from symdp.law.standalone import to_program
 from symdp.model.mechanism import Mechanism
+from symdp.questions.programs import to_program
 
 COMPILER = shutil.which("cc")
 ENDINGS = {"c": "c", "python": "py", "javascript": "mjs"}

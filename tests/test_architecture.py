@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "symdp"
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 400
+MOST_LINES = 900  # a file is an idea that a reader would look up by name
 PROOF = "certify/check_certificate.py"  # read as one
 LAST_RESORT = "cli/__init__.py"  # the one place that may catch everything
 
@@ -295,7 +295,9 @@ def test_a_rule_that_is_broken_is_told_with_its_place(monkeypatch, tmp_path):
     folder.mkdir()
     (folder / "wrong.py").write_text(
         "import numpy\nfrom symdp.cli import app\n\ntry:\n    eval('1')\n"
-        "except Exception:\n    sympify('x')\n    S(x)\n    name = 'gaussian'\n" + "\n" * 400,
+        "except Exception:\n    sympify('x')\n    S(x)\n    name = 'gaussian'\n"
+        + "\n"
+        * MOST_LINES,
         encoding="utf-8",
     )
     (tmp_path / "mechanisms").mkdir()
@@ -313,7 +315,7 @@ def test_a_rule_that_is_broken_is_told_with_its_place(monkeypatch, tmp_path):
         (test_only_the_shell_knows_people, "must not import symdp.cli"),
         (test_text_never_becomes_code, "wrong.py:5 calls eval"),
         (test_no_exception_is_swallowed, "wrong.py:6 catches everything"),
-        (test_files_stay_short, "has 409 lines"),
+        (test_files_stay_short, f"has {MOST_LINES + 9} lines"),
         (test_no_code_knows_a_mechanism_by_name, "wrong.py:9 names the mechanism 'gaussian'"),
         (test_every_module_says_what_it_is, "has no docstring"),
         (test_constants_become_fewer, f"exact/ has {MOST_CONSTANTS['exact'] + 1} constants"),

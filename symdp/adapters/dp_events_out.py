@@ -10,6 +10,7 @@ import sympy as sp
 from symdp import mechanisms
 from symdp.adapters.dp_events import RELATIONS
 from symdp.errors import InputError
+from symdp.model.average import SUM
 from symdp.model.sampling import exact
 
 from dp_accounting import NeighboringRelation, dp_event  # isort: skip  # checked above
@@ -56,6 +57,11 @@ def _event(mechanism: Mechanism) -> Any:
     if template not in known or len(values) != 1:
         raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
     event, sampling = known[template](values[0]), mechanism.sampling
+    if sampling is not None and sampling.released != SUM:
+        raise InputError(
+            f"{mechanism.summary}: dp-accounting's events are of noisy sums, and this step divides "
+            "by the number of records drawn; account for it here"
+        )
     if sampling is None:
         return event
     rate = sp.Rational(sampling.rate)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from symdp.arguments import DIRECTIONS
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def delta_upper(ledger: Ledger, epsilon: float) -> float:
 def infinite_loss(ledger: Ledger) -> float:
     """Return an upper bound on the probability of an infinite loss in either direction."""
     composition = ledger.composition()
-    lost = max(0.0, *(composition.law(side).mass_at_infinity for side in DIRECTIONS))
+    lost = max(0.0, *(composition.law(side).mass_at_infinity for side in composition.sides("both")))
     return min(1.0, lost + min(lost, MASS_ROUNDING))
 
 

@@ -129,9 +129,10 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     from symdp.model.specification import read_text
     from symdp.report.derivation_page import derivation_page
 
-    if job.sampling is not None or job.sensitivity is not None or job.relation is not None:
+    if any((job.sampling, job.sensitivity, job.relation, job.shift, job.group, job.released)):
         raise InputError(
-            "--format page: sampling, sensitivity and relation stand in the mechanism's own file"
+            "--format page: sampling, sensitivity, relation, shift, group and what is released "
+            "stand in the mechanism's own file"
         )
     name = str(job.mechanism)
     values = {key: str(value) for key, value in words.bindings(job.values).items()}
@@ -158,7 +159,7 @@ def _derived(
         return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order, only)
     if form in _PROGRAMS:
         derivation = derive(mechanism, side, time_limit)
-        from symdp.law.standalone import to_program
+        from symdp.questions.programs import to_program
 
         return to_program(derivation, form)
     found = derive_cases(mechanism, side, time_limit)

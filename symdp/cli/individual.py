@@ -253,6 +253,7 @@ def _show(found: IndividualResult, delta: float, labels: list[Any] | None, as_js
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["kinds"].items())
     paths = ", ".join(f"{n} by {path}" for path, n in summary["paths"].items())
     say(f"  {kinds}; {paths}; direction {found.direction}, {found.seconds:.2g} s")
+    say(f"  protects {found.protects}", "dim")
     for text in (found.note, summary["warning"]):
         if text:
             say(f"  note: {text}", "yellow")

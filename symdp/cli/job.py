@@ -15,6 +15,7 @@ from symdp.exact_number import exact_number
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.model.relation import Protection
     from symdp.model.sampling import Number
     from symdp.questions.composition import Composition, Direction
     from symdp.questions.parallel import Parallel
@@ -45,6 +46,7 @@ class Job:
     participations: str | None = None
     released: str | None = None
     sensitivity: str | None = None
+    shift: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
@@ -73,7 +75,7 @@ class Job:
             "--composition": self.composition, "--sampling": self.sampling, "--rate": self.rate,
             "--batch-size": self.batch, "--records": self.records, "--group": self.group,
             "--released": self.released, "--relation": self.relation,
-            "--sensitivity": self.sensitivity, "-n": self.count,
+            "--sensitivity": self.sensitivity, "--shift": self.shift, "-n": self.count,
         }  # fmt: skip
         given = [f"{name} {word}" for name, word in options.items() if word is not None]
         return " ".join([*([self.mechanism] if self.mechanism else []), *self.values, *given])
@@ -104,6 +106,9 @@ class Job:
             mechanism = symbols.moved(mechanism, str(self.sensitivity))
         elif self.sensitivity is not None or times > 1:
             mechanism = _moved(mechanism, self.sensitivity, times)
+        if self.shift is not None:
+            with at("--shift"):
+                mechanism = mechanism.shifted(self.shift.replace("-", " "))
         if scheme is not None:
             rate = self.rate if of_rate or self.rate is None else number(self.rate, "--rate")
             mechanism = self.subsampled(mechanism, scheme, rate)
@@ -161,16 +166,17 @@ class Job:
 
         with self.of_its_file():
             made = compose(mechanism, count)
+        made.protection = self.told(made.protection)
+        return made
+
+    def told(self, whose: Protection) -> Protection:
+        """Return whom an answer protects with what was asked besides: a sensitivity, a group."""
         notes, times = "", self._unsampled_group()
         if self.sensitivity is not None:
             notes += f"; sensitivity {self.sensitivity}"
         if times > 1:
             notes += f"; without sampling a group of {times} is a shift of {times} times as much"
-        if notes:
-            made.protection = replace(made.protection, note=notes)
-        if times > 1:
-            made.protection = replace(made.protection, group=times)
-        return made
+        return replace(whose, note=notes, group=max(times, whose.group)) if notes else whose
 
     @contextmanager
     def of_its_file(self) -> Iterator[None]:
@@ -192,7 +198,7 @@ class Job:
                 f"--composition takes the place of MECHANISM and NAME=VALUE; leave out "
                 f"{self.mechanism!r:.60}"
             )
-        stated = (*_SAMPLING_OPTIONS, "sampling", "relation", "sensitivity")
+        stated = (*_SAMPLING_OPTIONS, "sampling", "released", "relation", "sensitivity", "shift")
         if any(getattr(self, one) for one in stated):
             raise InputError(
                 "with --composition, sampling and relation stand in the file, step by step"

@@ -128,6 +128,15 @@ Sensitivity = Annotated[
         help="How far one record moves the query that noise is added to; 1 for the built-in ones.",
     ),
 ]
+Shift = Annotated[
+    str | None,
+    typer.Option(
+        "--shift",
+        metavar="SHIFT",
+        help="How far a record moves that query: at-most the sensitivity (default), where noise is "
+        "skewed with one sign at all steps; either-way, with any; up or down; or exactly.",
+    ),
+]
 Direction = Annotated[
     str, typer.Option("--direction", metavar="DIRECTION", help="remove, add, or both: the larger.")
 ]
@@ -154,7 +163,7 @@ _OF_STEPS = {
     "mechanism": Mechanism, "values": Values, "count": Count, "composition": CompositionFile,
     "sampling": Scheme, "rate": Rate, "batch": Batch, "records": Records, "group": Group,
     "steps": Steps, "participations": Participations, "released": Released, "relation": Relation,
-    "sensitivity": Sensitivity,
+    "sensitivity": Sensitivity, "shift": Shift,
 }  # fmt: skip
 
 

@@ -34,11 +34,14 @@ def panel_of(job: Job) -> Panel:
                 f"{job.composition}: it composes {len(composition.steps)} mechanisms, and a page "
                 f"computes with one: symdp epsilon --composition {job.composition} answers for all"
             )
+        composition.accounted.require_one_sign(f"{job.composition}: a page")
         mechanism, count = composition.steps[0]
         command = f"--composition {job.composition}"
         python = f"symdp.compose(symdp.load_composition({job.composition!r}))"
         return Panel(mechanism.name, mechanism, {"n": str(count)}, command, python)
-    unbound = replace(job, values=[], rate=None, sampling=None, relation=None)
+    # A group of sampled records is a matter of the sampling.
+    group = None if job.sampling is not None else job.group
+    unbound = replace(job, values=[], rate=None, sampling=None, relation=None, group=group)
     mechanism = unbound.build_mechanism()
     given = words.bindings(job.values)
     mechanism(**given)  # where a value breaks a rule, this says so
@@ -57,6 +60,9 @@ def panel_of(job: Job) -> Panel:
     made = f"symdp.load({name!r})" if is_file else f"symdp.mechanisms.{name}"
     python = f"{made}({called})" if called else made
     command = f"{name} {own}".strip()
+    if job.shift is not None:
+        command += f" --shift {job.shift}"
+        python += f'.shifted("{mechanism.shift}")'
     if job.sampling is not None:
         rate = _RATE if _RATE not in mechanism.parameters else "rate"
         mechanism = job.subsampled(mechanism, job.sampling, rate)
@@ -76,6 +82,7 @@ def panel_of(job: Job) -> Panel:
         values,
         f"{command} -n {{n}}",
         f"symdp.compose({python}, {{n}})",
+        told=job.told,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +29,7 @@ OPTIONS = {
     "-n": "count", "--count": "count", "--method": "method", "--sampling": "sampling",
     "--rate": "rate", "--batch-size": "batch", "--records": "records", "--group": "group",
     "--steps": "steps", "--participations": "participations", "--released": "released",
-    "--relation": "relation", "--sensitivity": "sensitivity",
+    "--relation": "relation", "--sensitivity": "sensitivity", "--shift": "shift",
     "--direction": "direction", "--composition": "composition", "--time-limit": "time_limit",
 }  # fmt: skip
 OPTIONS |= {one.flag: one.name for one in METHOD_OPTIONS}
@@ -37,6 +38,7 @@ USUAL = {"method": "contour", "direction": "both", "time_limit": "60"}  # where 
 _LARGEST_FILE = 1_000_000  # bytes, as for every mechanism file
 _LONGEST = 5.0  # seconds that a command may work once its answer is printed
 _RATE = "sampling_rate"  # as a law's formula calls it
+_NUMBERS = ("mechanism", "values", "count", "rate")  # of a job
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
@@ -177,6 +179,13 @@ class Composed:
                 user_cache.keep(self._asked.path, facts)
 
 
+def _is_one(count: str) -> bool:
+    try:
+        return number(count, "-n") == 1
+    except SymdpError:
+        return False
+
+
 def _asked(job: Job) -> _Asked | None:
     """Return None for a job that no formula of one step answers."""
     from symdp.mechanisms import path_of
@@ -203,11 +212,8 @@ def _asked(job: Job) -> _Asked | None:
     if any(values[name] <= 0 or (name == _RATE and values[name] >= 1) for name in free):
         return None
     fixed = [f"{name}={values[name]}" for name in sorted(set(values) - free)]
-    options = {
-        "sampling": job.sampling, "batch": job.batch, "records": job.records, "group": job.group,
-        "steps": job.steps, "participations": job.participations, "released": job.released,
-        "relation": job.relation,
-    }  # fmt: skip
-    written = [f"{name}={value}" for name, value in options.items()]
+    # Every field of a job tells formulas apart but those that only put numbers into one.
+    written = [f"{f.name}={getattr(job, f.name)}" for f in fields(job) if f.name not in _NUMBERS]
+    written.append(f"one step={_is_one(job.count)}")  # which has one sign
     path = user_cache.file_for("law", text, *sorted(free), "", *fixed, "", *written)
     return None if path is None else _Asked(path, values)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from symdp.arguments import flat, is_array, listed, real
+from symdp.arguments import AT_MOST, flat, is_array, listed, real
 from symdp.errors import InputError, suggestion
 from symdp.individual.methods import METHODS, Asked, Parts, Work, run
 from symdp.individual.profiles import split_profiles, split_steps
@@ -20,7 +20,9 @@ from symdp.individual.shared import Progress
 from symdp.individual.single import gaussian_step
 from symdp.individual.subsampled_gaussian import Array
 from symdp.model.protection import protection_of
+from symdp.model.relation import ADD_REMOVE, Protection
 from symdp.model.taken import a_mechanism
+from symdp.questions.accounted import answered
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -32,6 +34,7 @@ ADAPTIVE = (
     "the steps were chosen after outputs were seen: exact for this sequence of contributions had "
     "it been fixed, an estimate for an adaptive run; a filter gives a proved bound"
 )
+_OF_SUMS = Protection(ADD_REMOVE, "poisson", shift=AT_MOST)  # of Gaussian steps by their numbers
 _MOST_STEPS = 1 << 40  # more steps than any run has; counts stay exact in doubles
 
 
@@ -54,6 +57,8 @@ class IndividualAccountant:
         The kinds of steps as mechanisms, where they were given so.
     adaptive
         Whether steps were chosen after outputs were seen; then every number is an estimate.
+    protection
+        Whose privacy every number speaks of.
     """
 
     counts: NDArray[np.integer]
@@ -64,6 +69,7 @@ class IndividualAccountant:
     mechanisms: tuple[Mechanism | None, ...] | None = None
     adaptive: bool = False
     ids: NDArray[Any] | None = None
+    protection: Protection = _OF_SUMS
 
     def __len__(self) -> int:
         return int(self.counts.shape[0])
@@ -215,7 +221,8 @@ class IndividualAccountant:
         ids = None if self.ids is None else (self.ids if chosen is None else self.ids[chosen])
         if ids is None and chosen is not None:
             ids = chosen
-        found = replace(found, ids=ids, seconds=time.perf_counter() - start)
+        seconds, protects = time.perf_counter() - start, self.protection.sentence
+        found = replace(found, ids=ids, seconds=seconds, protects=protects)
         if self.adaptive:
             note = f"{found.note}; {ADAPTIVE}" if found.note else ADAPTIVE
             found = replace(found, kind_code=np.full(len(found), 2, dtype=np.uint8), note=note)
@@ -320,12 +327,16 @@ def from_mechanisms(
         raise InputError(f"{len(kinds)} mechanisms for {table.shape[1]} columns of counts")
     taken = [kind.require_concrete() for kind in kinds if kind is not None]
     protection_of(taken)  # one neighbouring relation for all
+    steps = [(math.inf, 0.0) if k is None else gaussian_step(k) or (math.nan, 0.0) for k in kinds]
+    others = [k for k, (sigma, _) in zip(kinds, steps, strict=True) if math.isnan(sigma) and k]
+    answers = [answered(k) for k in others]
+    shifts = [one.shift for one in answers] + [AT_MOST] * (len(answers) < len(taken))
+    whose = protection_of(taken, shifts, any(one.is_of_all_shifts for one in answers))
     if direction not in DIRECTIONS:
         raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
     names = None if ids is None else _names(ids, table.shape[0])
-    steps = [(math.inf, 0.0) if k is None else gaussian_step(k) or (math.nan, 0.0) for k in kinds]
     noise, rate = np.asarray(steps).T
-    return IndividualAccountant(table, noise, rate, direction, None, kinds, adaptive, names)
+    return IndividualAccountant(table, noise, rate, direction, None, kinds, adaptive, names, whose)
 
 
 def _whole_counts(counts: ArrayLike) -> NDArray[np.integer]:

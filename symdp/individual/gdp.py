@@ -13,6 +13,7 @@ from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.individual.gaussian import mu_of
 from symdp.individual.subsampled_gaussian import Array
+from symdp.model.average import SUM
 from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
@@ -102,19 +103,25 @@ def step_mu(mechanism: Mechanism) -> StepMu:
 
     a_mechanism(mechanism).require_concrete()
     sampling = mechanism.sampling
-    # Of groups, repeated draws and truncated batches the shift is not the one without sampling.
-    single = sampling is not None and sampling.scheme in _OF_ONE_SHIFT and sampling.group == 1
+    # Of groups, repeated draws, averages and truncated batches the shift is another than without
+    # sampling.
+    single = (
+        sampling is not None
+        and sampling.scheme in _OF_ONE_SHIFT
+        and (sampling.group, sampling.released) == (1, SUM)
+    )
     base = mechanism
     if single:
         relation = None if mechanism.is_given else mechanism.neighbours
         base = replace(mechanism, sampling=None, relation=relation)
-    mu = _gaussian_loss(base)
+    one = compose(mechanism, 1)
+    mu = None if one.protection.is_of_all_shifts else _gaussian_loss(base)
     if mu is not None:
         why = "Gaussian loss; sampling is a map of the outputs" if single else "Gaussian loss"
         return StepMu(mu, why)
-    one = compose(mechanism, 1)
-    top = max(one.law(side).loss_bounds[1] for side in ("remove", "add"))
-    if not math.isfinite(top) or any(one.law(s).mass_at_infinity > 0 for s in ("remove", "add")):
+    laws = [one.law(side) for side in one.sides("both")]
+    top = max(law.loss_bounds[1] for law in laws)
+    if not math.isfinite(top) or any(law.mass_at_infinity > 0 for law in laws):
         raise InputError(
             f"{mechanism.summary}: its loss is neither Gaussian nor bounded, so that no finite μ "
             "is proved; use a Rényi filter"

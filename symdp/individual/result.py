@@ -48,8 +48,9 @@ class IndividualResult:
         An estimate of the numerical error alone, relative to δ.
     steps
         Σ counts of each record.
-    method, direction, seconds, note
-        The method, the direction, the time taken, and what is wrong with the numbers, if anything.
+    method, direction, seconds, note, protects
+        The method, the direction, the time taken, what is wrong with the numbers, if anything, and
+        whose privacy they speak of.
     ids
         The records' names, or None for 0, 1, 2, …
     extra
@@ -69,6 +70,7 @@ class IndividualResult:
     direction: str
     seconds: float = 0.0
     note: str = ""
+    protects: str = ""
     ids: NDArray[Any] | None = None
     extra: dict[str, Array] = field(default_factory=dict)
 
@@ -175,6 +177,7 @@ class IndividualResult:
             "method": self.method,
             "direction": self.direction,
             "note": self.note,
+            "protects": self.protects,
             "warning": WARNING,
         }
         write_columns(self.columns(), meta, Path(path))
@@ -197,6 +200,7 @@ class IndividualResult:
             "direction": self.direction,
             "seconds": round(self.seconds, 6),
             "note": self.note,
+            "protects": self.protects,
             "warning": WARNING,
         }
 

@@ -78,15 +78,19 @@ def dominating_pair(
     support: Support,
     sampling: Sampling | None,
     relation: str,
+    *,
+    lowers: bool = False,
 ) -> Pair:
     """Return the pair (P, Q) that dominates under a relation, with the record removed.
+
+    `lowers`: of a record that lowers the output; of one that raises it otherwise.
 
     Raises
     ------
     InputError : no pair is known, or proved, for this noise, scheme and relation.
     """
     if sampling is not None and sampling.scheme == ALLOCATION:
-        own = dominating_pair(source, variable, support, None, relation)
+        own = dominating_pair(source, variable, support, None, relation, lowers=lowers)
         return allocated_pair(own, sampling)
     if isinstance(source, RenyiCurve):
         raise InputError(
@@ -95,7 +99,7 @@ def dominating_pair(
         )
     if isinstance(source, Laws):
         return _of_laws(source, variable, support, sampling)
-    noise = _Shifts(source, variable, support)
+    noise = _Shifts(source, variable, support, -1 if lowers else 1)
     if relation == SUBSTITUTION:
         return _substituted(noise, sampling)
     if sampling is None:
@@ -144,8 +148,8 @@ def _of_laws(
 class _Shifts:
     """A noise density f around its centre, and mixtures of its shifts by multiples of D/2."""
 
-    def __init__(self, noise: Noise, variable: sp.Symbol, support: Support) -> None:
-        self.noise, self.variable, self.support = noise, variable, support
+    def __init__(self, noise: Noise, variable: sp.Symbol, support: Support, sign: int = 1) -> None:
+        self.noise, self.variable, self.support, self.sign = noise, variable, support, sign
 
     @property
     def shape(self) -> Shape:
@@ -183,15 +187,16 @@ class _Shifts:
     def mixture(self, weights: dict[int, tuple[sp.Expr, sp.Expr]]) -> Pair:
         """Return the mixtures Σ p_j f(x − jD) and Σ q_j f(x − jD), j = 0 first."""
         multiples = sorted(weights, key=lambda j: (j != 0, j < 0, abs(j)))
-        size = self.noise.sensitivity
-        whole = self._widened(min(multiples) * size, max(multiples) * size)
+        size = self.sign * self.noise.sensitivity
+        whole = self._between(min(multiples) * size, max(multiples) * size)
         components = tuple(self._shifted(j * size, *whole) for j in multiples)
         p_weights, q_weights = zip(*(weights[j] for j in multiples), strict=True)
         return Pair(whole[1], whole[0], components, p_weights, q_weights)
 
     def hit_or_miss(self, rate: sp.Expr, shift: sp.Expr, ratio: sp.Expr = sp.S.One) -> Pair:
         """Return ((1 − q)f + q·ratio·f(x − shift), f)."""
-        whole = self._widened(sp.Integer(0), shift)
+        shift *= self.sign
+        whole = self._between(sp.Integer(0), shift)
         components = (self._shifted(sp.Integer(0), *whole), self._shifted(shift, *whole))
         one, none = sp.Integer(1), sp.Integer(0)
         return Pair(whole[1], whole[0], components, (1 - rate, rate * ratio), (one, none))
@@ -248,6 +253,10 @@ class _Shifts:
         inside = [x >= lower] if lower != support.lower else []
         inside += [x <= upper] if upper != support.upper else []
         return sp.Piecewise((density, sp.And(*inside)), (0, True)) if inside else density
+
+    def _between(self, first: sp.Expr, last: sp.Expr) -> tuple[Support, sp.Symbol]:
+        """Return what `_widened` does for the first and the last of shifts of this sign."""
+        return self._widened(*((first, last) if self.sign > 0 else (last, first)))
 
     def _widened(self, least: sp.Expr, most: sp.Expr) -> tuple[Support, sp.Symbol]:
         """Return where f and its shifts between two live, and the variable that runs there."""

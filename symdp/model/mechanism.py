@@ -8,7 +8,7 @@ from functools import cached_property
 
 import sympy as sp
 
-from symdp.arguments import AT_MOST
+from symdp.arguments import AT_MOST, DOWN
 from symdp.errors import InputError, at, suggestion
 from symdp.model import assumption, comparison, description
 from symdp.model.average import SUM
@@ -70,7 +70,9 @@ class Mechanism(MechanismRecord):
             assumptions give the domain, and one without any becomes the real symbol of its name
         normalize : divide by the sum or integral of the density, kept exact and unevaluated
         assume : what holds of parameters that have no value yet; see `assuming`
-        shift : "at most" D, what a record may do, or "exactly", whatever a smaller shift does
+        shift : "at most" D, what a record may do, of one sign at all steps where noise is skewed;
+            "either way", signs that change between steps; "up" or "down", D at most and one way;
+            or "exactly" D, whatever a smaller shift does
 
         Raises
         ------
@@ -233,6 +235,26 @@ class Mechanism(MechanismRecord):
         source = Noise(self.source.density, size).checked(self.support)
         return replace(self, source=source, template=None)
 
+    def shifted(self, shift: str) -> Mechanism:
+        """Return the same noise for records that move its query by other shifts.
+
+        Parameters
+        ----------
+        shift : as for `additive`
+
+        Raises
+        ------
+        InputError : an unknown word, or a pair of laws, which has no shift.
+
+        >>> from symdp import mechanisms
+        >>> mechanisms.gumbel(b=2).shifted("down").summary
+        'gumbel(b=2), shift down'
+        """
+        if self.is_given:
+            raise InputError(f"{self.name} is a pair of laws and has no shift to change")
+        own = self.template and replace(self.template, shift=shift)
+        return replace(self, shift=shift, template=own)
+
     def subsample(
         self,
         scheme: str,
@@ -323,7 +345,12 @@ class Mechanism(MechanismRecord):
 
         with at(self.summary):
             return dominating_pair(
-                self.source, self.variable, self.support, self.sampling, self.neighbours
+                self.source,
+                self.variable,
+                self.support,
+                self.sampling,
+                self.neighbours,
+                lowers=self.shift == DOWN,
             )
 
     @cached_property

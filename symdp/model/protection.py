@@ -9,14 +9,23 @@ from symdp.arguments import AT_MOST, EXACTLY
 from symdp.errors import InputError
 from symdp.model.average import AVERAGE, SUM
 from symdp.model.dominating import is_attained
-from symdp.model.relation import PAIR, UPWARDS, Protection, protects
+from symdp.model.relation import (
+    DOWNWARDS,
+    ONE_SIGN,
+    PAIR,
+    SEVERAL_SIGNS,
+    UPWARDS,
+    Protection,
+    protects,
+)
 from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 
-_NARROWEST = (EXACTLY, UPWARDS, AT_MOST)  # what holds for every step
+# What holds for every step: the first of these.
+_NARROWEST = (EXACTLY, SEVERAL_SIGNS, UPWARDS, DOWNWARDS, ONE_SIGN, AT_MOST)
 
 
 def protection_of(
@@ -43,6 +52,8 @@ def protection_of(
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
     averages = any(m.sampling is not None and m.sampling.released == AVERAGE for m in mechanisms)
     released = AVERAGE if averages else SUM
+    if {UPWARDS, DOWNWARDS} <= set(shifts):
+        shifts = (*shifts, SEVERAL_SIGNS)
     shift = next((one for one in _NARROWEST if one in shifts), "")
     attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
     by_curve = any(isinstance(m.source, RenyiCurve) for m in mechanisms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from symdp.arguments import AT_MOST, EXACTLY, instance
+from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 ADD_REMOVE = "add_remove"
 SUBSTITUTION = "substitution"
 ZERO_OUT = "zero_out"
-UPWARDS = "at most, upwards"  # of skewed noise: a record that lowers it at some steps is another
+SHIFTS = (AT_MOST, EITHER, UP, DOWN, EXACTLY)
+# What an answer says of the shifts: skewed noise bounds those that never change their sign.
+ONE_SIGN, UPWARDS, DOWNWARDS = "at most, one sign", "at most, upwards", "at most, downwards"
+SEVERAL_SIGNS = "at most, upwards and downwards"
 PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
 
 _MADE = "make a mechanism with Mechanism.additive, Mechanism.from_pair or symdp.load"
@@ -30,7 +33,11 @@ _SENTENCES = {
     PAIR: ("the change that the given pair of laws stands for", ""),
 }
 _SHIFTS = {
+    ONE_SIGN: " that moves the output by the sensitivity at most, to one side at all steps",
     UPWARDS: " that raises the output, by the sensitivity at most",
+    DOWNWARDS: " that lowers the output, by the sensitivity at most",
+    SEVERAL_SIGNS: " that raises the output of some steps and lowers that of others, as each says, "
+    "by the sensitivity at most",
     EXACTLY: " that moves the output by exactly the sensitivity: a smaller shift may lose more",
 }
 _NOISY_SUM = "; released is the noisy sum of a batch, or that divided by a constant"
@@ -87,8 +94,10 @@ def check_relation(mechanism: MechanismRecord) -> None:
     if not isinstance(mechanism.source, Noise | Laws | RenyiCurve):
         raise InputError(f"{mechanism.source!r:.60}: {_MADE}")
     mechanism.source.checked(instance(mechanism.support, Support, _MADE).checked())
-    if shift not in (AT_MOST, EXACTLY):
-        raise InputError(f"shift = {shift!r:.40} must be '{AT_MOST}' or '{EXACTLY}'")
+    told = (*SHIFTS, *_SHIFTS) if mechanism.is_given else SHIFTS
+    if shift not in told:
+        known = ", ".join(f"'{one}'" for one in SHIFTS)
+        raise InputError(f"shift = {shift!r:.40} must be one of {known}")
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
@@ -146,8 +155,8 @@ class Protection:
         divides by the number of records that were drawn.
     shift
         How far the record moves the output that noise is added to: "at most" the sensitivity; "at
-        most, upwards", where the noise is skewed; "exactly" the sensitivity. Empty for laws that
-        were given.
+        most, one sign", where the noise is skewed; "at most, upwards" or "at most, downwards" where
+        that was asked for; "exactly" the sensitivity. Empty for laws that were given.
     is_of_all_shifts
         Whether the pair bounds noise of several modes at every shift.
     by_curve

@@ -11,13 +11,14 @@ from symdp.errors import InputError
 from symdp.exact.accuracy import ROUNDING
 from symdp.exact.answer import Answer
 from symdp.law.chernoff import log_usual_bound
+from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.largest import Link, largest
 
 if TYPE_CHECKING:
     from symdp.exact.answer import Accountant
     from symdp.law.total import SumLaw
-    from symdp.questions.steps import Accounted
+    from symdp.questions.accounted import Composed
 
 _DIGITS = 30  # of the method truth
 
@@ -29,10 +30,10 @@ class Truth:
     Parameters
     ----------
     composition
-        The steps; the law that `log_delta` is given only tells the direction.
+        The steps; the law that `log_delta` is given only tells the side.
     """
 
-    composition: Accounted
+    composition: Composed
     name: str = "truth"
     citations: tuple[str, ...] = ("SPA (28)",)
     is_exact: bool = True
@@ -50,9 +51,9 @@ class Truth:
 
         from symdp.oracle import privacy_profile
 
-        pairs = [
-            (mechanism.pair(law.direction), count) for mechanism, count in self.composition.steps
-        ]
+        own = self.composition
+        side = next(side for side in own.sides("both") if own.law(side) is law)
+        pairs = own.accounted.pairs(side)
         delta = privacy_profile(pairs, epsilon, digits=_DIGITS)
         with mpmath.workdps(_DIGITS):
             log_delta = float(mpmath.log(delta)) if delta > 0 else -math.inf
@@ -68,7 +69,7 @@ class Truth:
 
 
 def accountant_for(
-    method: str, composition: Accounted, options: Mapping[str, Any] | None = None
+    method: str, composition: Composed, options: Mapping[str, Any] | None = None
 ) -> Accountant:
     """Return the accountant of a name and its options; `truth` is made for one composition.
 
@@ -161,7 +162,7 @@ def larger_delta(
         both.value,
         both.kind,
         method,
-        label or side,
+        label or direction_of(side),
         count,
         "delta",
         both.lower,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from symdp.arguments import sides
 from symdp.errors import InputError
 from symdp.questions.composition import Composition
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from symdp.law.loss import LossLaw
     from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
+    from symdp.questions.accounted import Accounted
 
 _ELSEWHERE = (Fraction(2, 3), Fraction(7, 4))  # times its values, where a formula's mass is checked
 
@@ -61,7 +63,16 @@ class KnownComposition(Composition):
         self.count, self.mass = count, "proved"
         self._laws = {}
         self._built = built
-        self._given = ()  # a formula is kept where no answer has more to say of shifts
+
+    @cached_property
+    def accounted(self) -> Accounted:  # type: ignore[override]
+        """The record of a composition of the step."""
+        return self._built().accounted
+
+    def sides(self, direction: str) -> tuple[str, ...]:
+        """Return the sides of a direction, without the record: a formula has no lowered ones."""
+        asked = sides(direction)
+        return asked[:1] if self._has_one_law else asked
 
     @property
     def step_by_curve(self) -> None:
@@ -70,17 +81,13 @@ class KnownComposition(Composition):
     @cached_property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]
         """The step with its count."""
-        return self._built().steps
+        return self.accounted.steps
 
-    def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
-        """Return the step with its count."""
-        return self._built().given_steps()
-
-    def _new_law(self, direction: str) -> SumLaw:
+    def _new_law(self, side: str) -> SumLaw:
         from symdp.law.total import SumLaw
 
-        law = self._law if direction == "remove" else self._law.reversed()
-        return SumLaw([(law, self.count)], direction)
+        law = self._law if side == "remove" else self._law.reversed()
+        return SumLaw([(law, self.count)], side)
 
 
 def facts_of(steps: Composition) -> dict[str, Any] | None:
@@ -89,7 +96,6 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     That its densities have mass one is checked at three values of its parameters, as everywhere;
     the quadrature of each law is the check at others.
     """
-    from symdp.derive.symmetry import has_one_law
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
     from symdp.law.formula_json import encode
@@ -97,6 +103,8 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     from symdp.model.relation import SUBSTITUTION
     from symdp.questions.shifts import is_proved_at_all_values
 
+    if steps.accounted.lowered:
+        return None
     if not all(is_proved_at_all_values(given) for given, _ in steps.given_steps()):
         return None
     ((mechanism, _), *others) = steps.steps
@@ -117,7 +125,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
         "name": mechanism.name,
         "formula": data,
         "is_mirrored": mechanism.is_mirrored,
-        "has_one_law": has_one_law(mechanism),
+        "has_one_law": steps.accounted.has_one_law,
         "protection": dict(vars(steps.protection)),
     }
 

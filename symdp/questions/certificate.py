@@ -24,13 +24,14 @@ from symdp.model.allocation import (
     allocated_steps,
     outcomes,
 )
+from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
-    from symdp.questions.steps import Accounted
+    from symdp.questions.accounted import Accounted, Composed
 
 CITATIONS = ("SPA (28)", "SPA (43)")
 _MORE_DIGITS = 3  # of the printed ends than are asked for
@@ -131,12 +132,12 @@ def certificate(
 
 
 def certify_delta(
-    steps: Sequence[tuple[Mechanism, int]],
+    steps: Accounted,
     epsilon: float | Fraction,
     digits: int,
-    directions: Sequence[str],
+    asked: Sequence[str],
 ) -> Certificate:
-    """Enclose δ(ε) in each direction and return the record of the larger one.
+    """Enclose δ(ε) on each side and return the record of the larger one.
 
     Raises
     ------
@@ -146,16 +147,17 @@ def certify_delta(
         If no proof is found for this mechanism at so many digits.
     """
     start = time.perf_counter()
-    pairs = {side: _proved_pairs(steps, side) for side in directions}
+    pairs = {side: _proved_pairs(steps, side) for side in asked}
     side, largest = larger_delta(pairs, epsilon, digits)
-    count = sum(n for _, n in steps)
+    count = sum(n for _, n in steps.given)
     return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
 
 
-def _proved_pairs(steps: Sequence[tuple[Mechanism, int]], side: str) -> list[tuple[OneStep, int]]:
-    """Return the pairs of all steps, their masses proved to be one."""
-    proved = with_mass_one(dict(steps), for_proof=True)
-    return [(_proved_pair(mechanism, side), count) for mechanism, count in proved.items()]
+def _proved_pairs(steps: Accounted, side: str) -> list[tuple[OneStep, int]]:
+    """Return the pairs of all steps on a side, their masses proved to be one."""
+    proved = with_mass_one(dict(steps.steps_of(side)), for_proof=True)
+    direction = direction_of(side)
+    return [(_proved_pair(mechanism, direction), count) for mechanism, count in proved.items()]
 
 
 def _proved_pair(mechanism: Mechanism, side: str) -> Pair | AllocatedPair:
@@ -170,9 +172,9 @@ def _proved_pair(mechanism: Mechanism, side: str) -> Pair | AllocatedPair:
 
 
 def certify_epsilon(
-    composition: Accounted, delta: float | Fraction, digits: int, directions: Sequence[str]
+    composition: Composed, delta: float | Fraction, digits: int, asked: Sequence[str]
 ) -> Certificate:
-    """Enclose ε(δ) in each direction and return the record of the larger one.
+    """Enclose ε(δ) on each side and return the record of the larger one.
 
     The contour says where to begin; what is returned does not rest on it.
 
@@ -184,8 +186,8 @@ def certify_epsilon(
         If the sign of δ(ε) − δ is not proved on both sides of ε.
     """
     start = time.perf_counter()
-    pairs = {side: _proved_pairs(composition.steps, side) for side in directions}
-    about = {side: _estimate(composition, delta, side) for side in directions}
+    pairs = {side: _proved_pairs(composition.accounted, side) for side in asked}
+    about = {side: _estimate(composition, delta, side) for side in asked}
     side, (low, high) = larger_epsilon(pairs, delta, digits, about)
     shown = _proved(low, high, digits) + _MORE_DIGITS
     given = float(delta)
@@ -209,9 +211,10 @@ def certify_epsilon(
     )
 
 
-def _estimate(composition: Accounted, delta: float | Fraction, side: str) -> float | None:
+def _estimate(composition: Composed, delta: float | Fraction, side: str) -> float | None:
+    direction = cast("Direction", direction_of(side))
     with suppress(AccuracyError, InputError):  # or below all doubles
-        return composition.epsilon(float(delta), direction=cast("Direction", side)).epsilon
+        return composition.epsilon(float(delta), direction=direction).epsilon
     return None
 
 

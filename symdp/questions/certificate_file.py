@@ -103,6 +103,7 @@ def told_steps(composition: Composition) -> list[dict[str, Any]]:
 
 
 def _pairs(composition: Composition, directions: tuple[str, ...]) -> list[tuple[OneStep, int]]:
+    composition.accounted.require_one_sign("a certificate file")
     return [(_pair(mechanism, directions), count) for mechanism, count in composition.steps]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from symdp.arguments import Direction
-    from symdp.questions.steps import Accounted
+    from symdp.questions.accounted import Composed
 
 _ROUNDED = 1e-9  # of log(1 − δ): far above its rounding, far below what a wrong integral lacks
 _TOLERANCE = 1e-11  # of the interval in which the best ε is sought
@@ -42,13 +42,11 @@ class Complement:
         "remove", "add" or "both".
     """
 
-    def __init__(self, composition: Accounted, direction: Direction) -> None:
-        from symdp.arguments import sides
+    def __init__(self, composition: Composed, direction: Direction) -> None:
         from symdp.questions.accountants import accountant_for
 
         self._accountant = accountant_for("contour", composition)
-        # Each once, where a symmetry gives both directions one law.
-        self._laws = list(dict.fromkeys(composition.law(side) for side in sides(direction)))
+        self._laws = [composition.law(side) for side in composition.sides(direction)]
         # log P(L < ∞) and log Q(P > 0): no 1 − δ(ε) is above the one, or e^ε times the other.
         self._most = min(law.log_finite_mass for law in self._laws)
         self._slope = min(min(law.cgf(-1.0), 0.0) for law in self._laws)

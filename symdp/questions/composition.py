@@ -10,21 +10,22 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from symdp.arguments import (
+    DIRECTIONS,
     Direction,
     checked_count,
     flat,
     is_array,
     real,
-    sides,
 )
 from symdp.capacity import within_capacity
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.questions.accountants import accountant_for, answers_of, certified_digits, larger_delta
+from symdp.questions.accounted import accounted, direction_of
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.largest import largest
 from symdp.questions.profile_curve import Curve
-from symdp.questions.shifts import accounted, told_of_shifts
+from symdp.questions.shifts import told_of_shifts
 from symdp.questions.steps import Summed, listed_steps
 from symdp.turns import in_turn
 
@@ -64,15 +65,12 @@ class Composition(Summed):
 
     @in_turn
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
-        from symdp.derive.symmetry import has_one_law
         from symdp.questions.steps import merged_steps
 
         asked = merged_steps(steps)
-        self._given = tuple(asked.items())
-        held, self.protection, self.mass = accounted(asked)
-        self.steps = tuple(held.items())
-        self._label = "both" if all(m.is_mirrored for m in held) else ""  # of both directions
-        self._has_one_law = all(has_one_law(m) for m in held)
+        self.accounted = accounted(asked)
+        self.steps, self.protection = self.accounted.steps, self.accounted.protection
+        self.mass, self._label = self.accounted.mass, self.accounted.label
         self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
 
@@ -86,21 +84,34 @@ class Composition(Summed):
 
         return steps_html(self.steps, self.count)
 
+    def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
+        """Return the steps as they were given, before a pair took the place of any."""
+        return self.accounted.given
+
+    def sides(self, direction: str) -> tuple[str, ...]:
+        """Return the sides of a direction: each has a law, and the largest δ of them answers.
+
+        They are the directions themselves, where both signs of a shift have one law; of sampled
+        skewed noise each direction has a second side, of a record that lowers the output.
+        """
+        return self.accounted.sides(direction)
+
     @in_turn
-    def law(self, direction: str) -> SumLaw:
-        """Return the law of the total privacy loss in one direction, built once."""
-        if sides(direction) != (direction,):
-            raise InputError("a law has one direction: 'remove' or 'add'")
-        side = "remove" if self._has_one_law else direction
+    def law(self, side: str) -> SumLaw:
+        """Return the law of the total privacy loss on one side, built once."""
+        if side not in self.sides("both"):
+            if side not in DIRECTIONS:
+                raise InputError("a law has one direction: 'remove' or 'add'")
+            side = "remove"  # both directions have its law
         key = side, generation()  # an interrupt may have left a law half made
         if key not in self._laws:
             self._laws[key] = self._new_law(side)
         return self._laws[key]
 
-    def _new_law(self, direction: str) -> SumLaw:
+    def _new_law(self, side: str) -> SumLaw:
         from symdp.law.family import total_law
 
-        return total_law(self.steps, direction)
+        return total_law(self.accounted.steps_of(side), direction_of(side))
 
     @overload
     def delta(
@@ -150,7 +161,7 @@ class Composition(Summed):
         self, accountant: Accountant, epsilons: Sequence[float], direction: str
     ) -> list[Guarantee]:
         """Return every δ(ε) in the direction in which it is larger."""
-        start, asked = time.perf_counter(), self._sides(direction)
+        start, asked = time.perf_counter(), self.sides(direction)
         with within_capacity(accountant.name):
             found = answers_of(accountant, {side: self.law(side) for side in asked}, epsilons)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
@@ -165,17 +176,12 @@ class Composition(Summed):
             )
             for epsilon, answers in zip(epsilons, found, strict=True)
         ]
-        return [told_of_shifts(answer, self._given, Composition) for answer in answers]
+        return [told_of_shifts(answer, self.given_steps, Composition) for answer in answers]
 
     def _told(self, of: Answer | Inverse, accountant: Accountant, seconds: float) -> dict[str, Any]:
         """Return what every answer says besides its numbers."""
         told = {"advice": of.advice, "route": of.route, "citations": accountant.citations}
         return told | {"seconds": seconds, "protection": self.protection, "mass": self.mass}
-
-    def _sides(self, direction: str) -> tuple[str, ...]:
-        """Return the directions to ask; the first alone where both have one law of the loss."""
-        asked = sides(direction)
-        return asked[:1] if self._has_one_law else asked
 
     @overload
     def epsilon(
@@ -217,7 +223,7 @@ class Composition(Summed):
         accountant = accountant_for(method, self, options)
         start = time.perf_counter()
         with within_capacity(accountant.name):
-            laws = {side: self.law(side) for side in self._sides(direction)}
+            laws = {side: self.law(side) for side in self.sides(direction)}
             found = invert_larger(accountant, laws, math.log(delta))
         side, both = largest({side: inverse.link for side, inverse in found.items()})
         answer = Guarantee(
@@ -225,7 +231,7 @@ class Composition(Summed):
             math.log(delta),
             both.kind,
             accountant.name,
-            self._label or side,
+            self._label or direction_of(side),
             self.count,
             "epsilon",
             epsilon_lower=both.lower,
@@ -236,7 +242,7 @@ class Composition(Summed):
                 | {"advice": both.advice}
             ),
         )
-        return told_of_shifts(answer, self._given, Composition)
+        return told_of_shifts(answer, self.given_steps, Composition)
 
     @overload
     def certify(
@@ -286,11 +292,12 @@ class Composition(Summed):
             return Curve([self.certify(e, digits, direction) for e in flat(epsilon)])
         exact = epsilon if isinstance(epsilon, Fraction) else real(epsilon, "epsilon")
         with within_capacity("certify"):
-            return self._owned(certify_delta(self.steps, exact, digits, self._sides(direction)))
+            return self._owned(certify_delta(self.accounted, exact, digits, self.sides(direction)))
 
     def _owned(self, one: Certificate) -> Certificate:
-        one = replace(one, direction=self._label or one.direction, protection=self.protection)
-        return told_of_shifts(one, self._given, Composition)
+        label = self._label or direction_of(one.direction)
+        one = replace(one, direction=label, protection=self.protection)
+        return told_of_shifts(one, self.given_steps, Composition)
 
     @overload
     def certify_epsilon(
@@ -339,7 +346,7 @@ class Composition(Summed):
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         with within_capacity("certify"):
-            return self._owned(certify_epsilon(self, exact, digits, self._sides(direction)))
+            return self._owned(certify_epsilon(self, exact, digits, self.sides(direction)))
 
     def trade_off(self, alpha: Any, direction: Direction = "both") -> Any:
         """Return the least miss rate at false alarm rate α, an array of them for an array."""

@@ -31,7 +31,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from symdp.arguments import real
+from symdp.arguments import AT_MOST, real
 from symdp.errors import InputError
 from symdp.model.relation import PAIR
 from symdp.questions.steps import a_composition
@@ -96,6 +96,8 @@ def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "pro
         raise InputError(f"by = {by!r:.40}: it is 'profile' or 'renyi'")
     made = (_by_profile if by == "profile" else _by_orders)(trial, many, eta)
     relation = trial.protection.relation
+    shift = trial.protection.shift or AT_MOST
+    made = made if shift == AT_MOST else replace(made, shift=shift)
     return made if relation == PAIR else replace(made, relation=relation)
 
 
@@ -119,7 +121,7 @@ def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:
         shift = 0.0  # one trial, always
     else:
         shift = (1.0 + eta) * _least_ratio(delta, _gamma(many, eta)) * _SLACK
-    sides = ("remove", "add") if trial.step_by_curve is None else ()
+    sides = trial.sides("both") if trial.step_by_curve is None else ()
     infinite = max((trial.law(side).mass_at_infinity for side in sides), default=0.0)
     if many * infinite >= 1.0:
         raise InputError("one trial has too large a δ at every ε: no bound on the best of so many")

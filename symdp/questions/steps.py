@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count, instance, listed
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
-    from symdp.arguments import Direction
-    from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
-    from symdp.questions.guarantee import Guarantee
 
 
 _DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
@@ -67,29 +64,6 @@ def of_independent_steps(steps: Mapping[Mechanism, int]) -> list[tuple[Mechanism
     ]
 
 
-class Accounted(Protocol):
-    """A composition, as those need it who answer more about it than it does itself."""
-
-    count: int
-
-    @property
-    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
-        """The distinct steps, each with its count."""
-
-    @property
-    def step_by_curve(self) -> Mechanism | None:
-        """A step that is known by a Rényi curve alone."""
-
-    def law(self, direction: str) -> SumLaw:
-        """Return the law of the total privacy loss in one direction."""
-
-    def delta(self, epsilon: float) -> Guarantee:
-        """Return δ(ε) in the direction in which it is larger."""
-
-    def epsilon(self, delta: float, *, direction: Direction = ...) -> Guarantee:
-        """Return the least ε with this δ."""
-
-
 class Summed:
     """What consists of steps, can be added to its like and taken several times.
 
@@ -103,7 +77,6 @@ class Summed:
     """
 
     steps: tuple[tuple[Mechanism, int], ...]
-    _given: tuple[tuple[Mechanism, int], ...]
 
     @property
     def step_by_curve(self) -> Mechanism | None:
@@ -118,7 +91,7 @@ class Summed:
 
     def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
         """Return the steps as they were given, before a pair took the place of any."""
-        return self._given
+        raise NotImplementedError
 
     def __add__(self, other: object) -> Self:
         """Return all steps of both; InputError where they protect different neighbours."""

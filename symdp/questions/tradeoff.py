@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from symdp.arguments import Direction
-    from symdp.questions.steps import Accounted
+    from symdp.questions.accounted import Composed
 
 _LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
 
 
 @overload
-def trade_off(composition: Accounted, alpha: float, direction: Direction = ...) -> float: ...
+def trade_off(composition: Composed, alpha: float, direction: Direction = ...) -> float: ...
 @overload
 def trade_off(
-    composition: Accounted, alpha: ArrayLike, direction: Direction = ...
+    composition: Composed, alpha: ArrayLike, direction: Direction = ...
 ) -> NDArray[np.float64]: ...
 @in_turn
 def trade_off(
-    composition: Accounted, alpha: ArrayLike, direction: Direction = "both"
+    composition: Composed, alpha: ArrayLike, direction: Direction = "both"
 ) -> float | NDArray[np.float64]:
     """Return f(α): no attack whose false alarms have rate α has a smaller miss rate.
 
@@ -75,7 +75,7 @@ def trade_off(
 
 
 @in_turn
-def inverse_trade_off(composition: Accounted, beta: float, direction: Direction = "both") -> float:
+def inverse_trade_off(composition: Composed, beta: float, direction: Direction = "both") -> float:
     """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
 
     The inverse of T(Q, P) is T(P, Q): the same curve in the other direction.
@@ -104,7 +104,7 @@ def inverse_trade_off(composition: Accounted, beta: float, direction: Direction 
 
 
 @in_turn
-def membership_advantage(composition: Accounted) -> float:
+def membership_advantage(composition: Composed) -> float:
     """Return the largest true positive rate less false positive rate of any attack: δ(0).
 
     This is the total variation distance of P and Q, the same in both directions; returned is the
@@ -122,7 +122,7 @@ def membership_advantage(composition: Accounted) -> float:
 
 
 @in_turn
-def bayes_error(composition: Accounted, prior: float = 0.5, direction: Direction = "both") -> float:
+def bayes_error(composition: Composed, prior: float = 0.5, direction: Direction = "both") -> float:
     """Return the least probability that an attacker with a prior on membership is wrong.
 
     min over tests of π β + (1 − π) α = π (1 − δ(log((1 − π)/π))): exact in one direction, and for
@@ -154,7 +154,7 @@ def bayes_error(composition: Accounted, prior: float = 0.5, direction: Direction
 
 
 @in_turn
-def renyi_divergence(composition: Accounted, order: float, direction: Direction = "both") -> float:
+def renyi_divergence(composition: Composed, order: float, direction: Direction = "both") -> float:
     """Return D_α = K(α − 1)/(α − 1), its limits at 1 and ∞ included; inf where it diverges.
 
     Parameters
@@ -176,16 +176,16 @@ def renyi_divergence(composition: Accounted, order: float, direction: Direction 
     >>> [round(renyi_divergence(steps, order), 12) for order in (0.5, 1, 2, 32)]
     [0.5, 1.0, 2.0, 32.0]
     """
-    from symdp.arguments import real, sides
+    from symdp.arguments import real
 
     order = math.inf if order == math.inf else real(order, "order")
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
     steps = a_composition(composition)
-    return max(_renyi(steps, order, side) for side in sides(direction))
+    return max(_renyi(steps, order, side) for side in steps.sides(direction))
 
 
-def _renyi(composition: Accounted, order: float, side: str) -> float:
+def _renyi(composition: Composed, order: float, side: str) -> float:
     from symdp.methods.renyi import renyi_curve
 
     law = composition.law(side)
@@ -250,7 +250,7 @@ class GaussianPrivacy:
 
 
 @in_turn
-def gaussian_privacy(composition: Accounted, least_delta: float = _LEAST_DELTA) -> GaussianPrivacy:
+def gaussian_privacy(composition: Composed, least_delta: float = _LEAST_DELTA) -> GaussianPrivacy:
     """Return the smallest μ whose Gaussian curve lies above δ(ε) wherever δ(ε) ≥ `least_delta`.
 
     μ = max over ε ≥ 0 of `gaussian_mu` at (ε, δ(ε)), δ the larger of both directions, found on a

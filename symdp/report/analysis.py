@@ -23,14 +23,12 @@ from symdp.report.verification import (
 )
 
 if TYPE_CHECKING:
-    from symdp.arguments import Direction
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
 
 TARGETS = (1e-2, 1e-5, 1e-10)
 _NEWTON_STEPS = 4
 _SETTLED = 1e-9
-_SIDES: tuple[Direction, ...] = ("remove", "add")
 _NO_ANSWER = "no answer within"
 _CERTIFIED_DIGITS = 15  # of what stands in for a truth
 _FOR_CERTIFICATE = 0.5  # of the time for all truths, for the proved enclosure in place of one
@@ -129,8 +127,7 @@ def timely_truth(
     composition: Composition, epsilon: float, digits: int, deadline: Deadline
 ) -> Truth:
     """Return the true δ(ε), or a proved enclosure in its place where the time is up first."""
-    sides = different_sides(composition)
-    pairs = {side: [(m.pair(side), n) for m, n in composition.steps] for side in sides}
+    pairs = {side: composition.accounted.pairs(side) for side in different_sides(composition)}
     late = f"not reached within {deadline.seconds:g} s"
     found, proved = Truth(epsilon, None, digits, reason=late), Truth(epsilon, None, digits)
     with limit(deadline.left):
@@ -144,8 +141,8 @@ def timely_truth(
     return replace(proved, reason=f"{found.reason}: a certified value stands in")
 
 
-def different_sides(composition: Composition) -> tuple[Direction, ...]:
-    """Return the directions that may differ: one where a symmetry exchanges P and Q of each step.
+def different_sides(composition: Composition) -> tuple[str, ...]:
+    """Return the sides that may differ: one where a symmetry exchanges P and Q of each step.
 
     Examples
     --------
@@ -156,7 +153,7 @@ def different_sides(composition: Composition) -> tuple[Direction, ...]:
     from symdp.derive import derive
 
     same = all(derive(m).dominating_direction.value == "both" for m, _ in composition.steps)
-    return _SIDES[:1] if same else _SIDES
+    return composition.sides("remove" if same else "both")
 
 
 def _account(

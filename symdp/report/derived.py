@@ -20,8 +20,7 @@ from symdp.derive.section import Line, equation
 from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline
-from symdp.model.protection import protection_of
-from symdp.questions.shifts import proved_shift
+from symdp.questions.accounted import accounted
 from symdp.report import formulas
 from symdp.report.blocks import Block, Formulas, Heading, Listing, Paragraph, Table
 
@@ -50,7 +49,7 @@ def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
     return [
         Heading(3, _headline(mechanism, count)),
         *described,
-        Paragraph(f"Protects {protection_of([mechanism], [proved_shift(mechanism)]).sentence}."),
+        Paragraph(f"Protects {accounted({mechanism: count}).protection.sentence}."),
         Heading(4, _DENSITIES[mechanism.is_mirrored]),
         Formulas(density_lines(derive(mechanism))),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -13,6 +13,7 @@ from symdp.version import __version__
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.model.relation import Protection
 
 MOST_BYTES = 300_000  # of a page with one mechanism
 _LONG = 60_000  # characters of formulas, beyond which a page leaves them out
@@ -52,6 +53,8 @@ class Panel:
         The same question elsewhere, with {name} for a parameter and {n} for the steps.
     rate
         The parameter that is a batch over the examples, for fields in a trainer's words.
+    told
+        Adds to whom it protects what was asked besides: a sensitivity, a group.
     """
 
     title: str
@@ -60,6 +63,7 @@ class Panel:
     command: str
     python: str
     rate: str = ""
+    told: Callable[[Protection], Protection] = lambda whose: whose
 
 
 def panel_html(panels: Sequence[Panel]) -> str:
@@ -155,12 +159,12 @@ def _number(text: str) -> float:
 
 def _data(panel: Panel, most: int) -> dict[str, Any]:
     from symdp.derive import derive
-    from symdp.law.standalone import to_program
-    from symdp.model.protection import protection_of
-    from symdp.questions.shifts import proved_shift
+    from symdp.questions.accounted import answering
+    from symdp.questions.programs import to_program
 
     mechanism = panel.mechanism
     derivation = derive(mechanism)
+    step, whose = answering(mechanism, f"{mechanism.name}: a page")
     program = to_program(derivation, "javascript").replace("\nexport ", "\n")
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
     shown = [p for p in free if p.name != panel.rate]
@@ -180,14 +184,15 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
         count = panel.values.get("n", "1000")
         field = _field("n", "n, steps", "positive integer", "from 1 to 1e15", count, (1.0, 1e6))
         fields.append(field | {"most": 1e15})
-    formulas = derivation.to_mathml(1)
+    # Those of a pair for all shifts are a table.
+    formulas = derivation.to_mathml(1) if step == mechanism else ""
     return {
         "title": panel.title,
         "program": program.split("\n\n"),
         "parameters": [p.name for p in free if p.name != panel.rate],
         "training": panel.rate,
         "fields": fields,
-        "protects": protection_of([mechanism], [proved_shift(mechanism)]).sentence,
+        "protects": panel.told(whose).sentence,
         "command": panel.command,
         "python": panel.python,
         "formulas": formulas if len(formulas) < most else "",

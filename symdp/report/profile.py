@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 SMALL = 1e-10  # δ at which a curve ends, unless somebody asks for more
 # What keeps an accountant from an answer: bad input, too little accuracy, a division by zero.
 FAILURES = (InputError, ArithmeticError)
-_SIDES: tuple[Direction, ...] = ("remove", "add")
 
 
 def reason_of(failure: Exception) -> str:
@@ -40,7 +39,7 @@ def default_range(
     >>> low, round(high, 2)
     (0.0, 0.57)
     """
-    sides = _SIDES if direction == "both" else (direction,)
+    sides = composition.sides(direction)
     escaped = max(composition.law(side).mass_at_infinity for side in sides)
     start = composition.delta(0.0, method, direction)
     target = SMALL

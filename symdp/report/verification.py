@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import mpmath
 
 from symdp.decimal_text import exponential
 from symdp.errors import InputError
 from symdp.interrupt import Deadline
+from symdp.questions.accounted import direction_of
 from symdp.report.profile import FAILURES, reason_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
-_SIDES: tuple[Direction, ...] = ("remove", "add")
 MOST_SECONDS = 4.0  # for one answer, where there is a limit at all
 _FEWER_DIGITS = 15
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
@@ -116,15 +116,12 @@ def truth_at(composition: Composition, epsilon: float, direction: Direction, dig
 
     Fewer digits are taken where the asked ones are out of reach; `Truth.digits` says how many.
     """
-    sides = _SIDES if direction == "both" else (direction,)
-    pairs = {side: [(m.pair(side), n) for m, n in composition.steps] for side in sides}
+    pairs = {side: composition.accounted.pairs(side) for side in composition.sides(direction)}
     return judge(pairs, epsilon, digits)
 
 
-def judge(
-    pairs: Mapping[Direction, Sequence[tuple[Pair, int]]], epsilon: float, digits: int
-) -> Truth:
-    """Return the largest of the true δ(ε) of several directions, each a list of (pair, count)."""
+def judge(pairs: Mapping[str, Sequence[tuple[Pair, int]]], epsilon: float, digits: int) -> Truth:
+    """Return the largest of the true δ(ε) of several sides, each a list of (pair, count)."""
     from symdp.oracle import privacy_profile
 
     reason = ""
@@ -137,12 +134,12 @@ def judge(
             reason = reason_of(error)
             continue
         side = max(values, key=values.__getitem__)
-        return Truth(epsilon, values[side], attempt, side)
+        return Truth(epsilon, values[side], attempt, _direction(side))
     return Truth(epsilon, None, digits, reason=reason)
 
 
 def certified(
-    pairs: Mapping[Direction, Sequence[tuple[Pair, int]]], epsilon: float, digits: int
+    pairs: Mapping[str, Sequence[tuple[Pair, int]]], epsilon: float, digits: int
 ) -> Truth:
     """Return the middle of a proved enclosure of the largest δ(ε), in place of the truth."""
     from symdp.certify import enclose_delta
@@ -158,7 +155,11 @@ def certified(
         }
     side = max(values, key=values.__getitem__)
     proved = min(digits, math.floor(balls[side].rel_accuracy_bits() * math.log10(2.0)) - 1)
-    return Truth(epsilon, values[side], max(proved, 0), side, certified=True)
+    return Truth(epsilon, values[side], max(proved, 0), _direction(side), certified=True)
+
+
+def _direction(side: str) -> Direction:
+    return cast("Direction", direction_of(side))
 
 
 def check(composition: Composition, method: str, direction: Direction, truth: Truth) -> Check:

@@ -265,6 +265,7 @@ def sheets(
     epsilon, order : ε, and the order of the last correction
     direction : of the derivation
     """
+    composition.accounted.require_own_pairs("a derivation in numbers")
     law = composition.law(direction)
     exact = composition.delta(epsilon, direction=direction)
     found = []

@@ -184,6 +184,13 @@ def test_no_event_for_other_noise():
     grouped = mechanisms.gaussian(sigma=2).subsample("poisson", "1/10", group=3)
     with pytest.raises(dp_accounting_error(), match="relation"):
         event_of(compose(grouped, 3))
+    # Its events are of sums: that of the Poisson step alone has ε 1.66 where the average has 7.22.
+    averages = mechanisms.gaussian(sigma=4).subsample(
+        "poisson", "1/2", records=20, released="average"
+    )
+    assert compose(averages, 10).epsilon(1e-5).epsilon == pytest.approx(7.2239759, rel=1e-7)
+    with pytest.raises(dp_accounting_error(), match="divides by the number of records drawn"):
+        event_of(compose(averages, 10))
 
 
 def dp_accounting_error():

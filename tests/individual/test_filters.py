@@ -328,6 +328,16 @@ def test_a_pure_steps_mu_dominates_it():
 
 
 @pytest.mark.slow
+def test_step_mu_of_averages_is_not_that_of_sums():
+    """Whoever sees the average sees the batch's size: μ = 1/4 would give δ(1) = 2.9e-6."""
+    step = symdp.mechanisms.gaussian(sigma=4).subsample(
+        "poisson", "9/10", records=5, released="average"
+    )
+    assert symdp.compose(step, 1).delta(1.0).delta > 0.0016
+    with pytest.raises(InputError, match="neither Gaussian nor bounded"):
+        step_mu(step)
+
+
 def test_step_mu_dominates_the_step():
     found = step_mu(symdp.mechanisms.logistic(s=2))
     one = symdp.compose(symdp.mechanisms.logistic(s=2), 1)

@@ -73,8 +73,13 @@ NOISES = {
     ),
     "logistic": Noise(mechanisms.logistic(s=1), lambda x: 0.5 + 0.5 * np.tanh(x / 2)),
     "student": Noise(mechanisms.student_t(nu=3, s=1), lambda x: stdtr(3, x)),
-    # Skewed: for records that raise the output alone.
-    "gumbel": Noise(mechanisms.gumbel(b=2), lambda x: np.exp(-np.exp(-x / 2)), values=(0, 0.5, 1)),
+    # Skewed: for records that raise the output alone, and for those of either sign.
+    "gumbel": Noise(
+        mechanisms.gumbel(b=2).shifted("up"), lambda x: np.exp(-np.exp(-x / 2)), values=(0, 0.5, 1)
+    ),
+    "gumbel either way": Noise(
+        mechanisms.gumbel(b=2).shifted("either way"), lambda x: np.exp(-np.exp(-x / 2))
+    ),
     "discrete": Noise(
         mechanisms.discrete_gaussian(sigma="3/2"), masses=discrete_gaussian, values=WHOLE
     ),
@@ -248,10 +253,12 @@ def two_steps(p: np.ndarray, q: np.ndarray, epsilons: Iterable[float]) -> list[f
 def _named() -> Iterator[tuple[str, str]]:
     for case, name in itertools.product(CASES, NOISES):
         grouped = case.startswith("poisson") and case[-1] in "23"
-        if name == "gumbel" and (CASES[case].relation == "substitution" or "trunc" in case):
+        if name.startswith("gumbel") and (
+            CASES[case].relation == "substitution" or "trunc" in case
+        ):
             continue  # symmetric noise is asked for
-        if name == "student" and grouped:
-            continue  # log-concave noise is asked for
+        if name in {"student", "gumbel either way"} and grouped:
+            continue  # log-concave noise is asked for, and one sign of skewed noise
         yield case, name
 
 
@@ -260,6 +267,7 @@ QUICK = {
     *((case, "gaussian") for case in CASES if case not in LONG),
     *((case, "geometric") for case in ("truncated-zero_out-4", "without-5", "poisson-zero_out-2")),
     ("poisson-add_remove", "gumbel"),
+    ("none-add_remove", "gumbel either way"),
 }
 
 

@@ -110,12 +110,18 @@ def test_skewed_noise_has_groups_of_any_size_too(group):
     """One step against the whole mixture on a fine grid, by Simpson's rule."""
     step = loads(GUMBEL).subsample("poisson", "1/10", group=group)
     x = np.linspace(-8, 60, 400_001)
-    law = sum(binom.pmf(j, group, 0.1) * np.exp(-(x - j / 50) - np.exp(-(x - j / 50)))
-              for j in range(group + 1))  # fmt: skip
+    raised, lowered = (
+        sum(
+            binom.pmf(j, group, 0.1) * np.exp(-(x - s * j / 50) - np.exp(-(x - s * j / 50)))
+            for j in range(group + 1)
+        )
+        for s in (1, -1)
+    )
     rest = np.exp(-x - np.exp(-x))
     for epsilon in (0.02, 0.1):
         truth = max(
             float(simpson(np.maximum(p - math.exp(epsilon) * q, 0), x=x))
+            for law in (raised, lowered)
             for p, q in ((law, rest), (rest, law))
         )
         found = compose(step).delta(epsilon)

@@ -124,9 +124,10 @@ def test_a_parameter_of_a_mass_keeps_its_value(page, tmp_path: Path):
     ("words", "told"),
     [
         ("gaussian --sampling without_replacement", "fixed batches: an upper bound"),
-        ("gumbel", "raises the output, by the sensitivity at most"),
+        ("gumbel", "by the sensitivity at most, to one side at all steps"),
+        ("gumbel --sampling poisson --shift up", "raises the output, by the sensitivity at most"),
     ],
-    ids=["fixed batches", "skewed"],
+    ids=["fixed batches", "skewed", "upwards"],
 )
 def test_the_page_says_whose_privacy_it_speaks_of(page, words, told):
     assert told in data_of(page(words))["panels"][0]["protects"]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import sympy as sp
 
 from symdp.arguments import instance
-from symdp.derive.derivation import Derivation
+from symdp.derive.derivation import Derivation, derive
 from symdp.emit.standalone import LANGUAGES, Argument, Model, Piece, to_code
 from symdp.errors import InputError, suggestion
+from symdp.questions.accounted import answering
+
+_WIDTH = 92  # characters of a line of a program's notes
 
 
 def to_program(derivation: Derivation, language: str) -> str:
@@ -27,8 +32,10 @@ def to_program(derivation: Derivation, language: str) -> str:
     Raises
     ------
     InputError
-        For a density with a function that no program has, such as a Bessel function, a normalising
-        integral of a parameter without value, or a public choice among pairs.
+        For sampled skewed noise, whose two signs have two pairs, and noise of several modes, unless
+        its `shift` says which is meant; for a density with a function that no program has, such as
+        a Bessel function, a normalising integral of a parameter without value, or a public choice
+        among pairs.
 
     Examples
     --------
@@ -83,7 +90,11 @@ def to_javascript(derivation: Derivation) -> str:
 def _model(derivation: Derivation) -> Model:
     from symdp.version import __version__
 
-    mechanism, kind = derivation.mechanism, derivation.pair.support.kind
+    mechanism = derivation.mechanism
+    step, whose = answering(mechanism, f"{mechanism.name}: a program")
+    if step != mechanism:
+        derivation = derive(step, direction=derivation.direction)
+    kind = derivation.pair.support.kind
     pieces = [
         Piece(p.lower, p.upper, p.log_p, p.log_q, p.loss, p.slope == "constant")
         for p in derivation.pieces
@@ -96,7 +107,9 @@ def _model(derivation: Derivation) -> Model:
         raise InputError(f"{mechanism.name}: a public choice among pairs has no program")
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
     what = repr(mechanism)[len("<Mechanism ") : -1]
+    protects = f"Protects {whose.sentence}."
     notes = (
+        *textwrap.wrap(protects, _WIDTH),
         f"Written by symdp {__version__}. You may use this file under the MIT license.",
         "delta is accurate to about 1e-12, relative: the contour integral by the trapezoidal rule,",
         "the moment generating function by Gauss quadrature. No bound is proved. Few continuous",

@@ -1,0 +1,321 @@
+"""Whom an answer protects: what is accounted for in place of steps, resolved once for everyone.
+
+A step is a mechanism and what it promises: its relation, its sampling, what it releases, and how
+far and to which side a record moves the output. The sensitivity D of noise is the most that a
+record moves it by. The pair at exactly D is the worst of all where the noise has one mode
+(`symdp.derive.modes`); else one pair stands for every shift (`symdp.questions.worst_shift`), or the
+answer says that it is for exactly D.
+
+The pair at −D is the reverse of that at D. Under sampling it is not, unless the noise is symmetric:
+((1 − q)f + q f(· + D), f) and its reverse are a third and a fourth pair. So where noise is skewed,
+each direction has two *sides*, and the largest δ of all answers. A record whose shifts change
+their sign between steps may lose more than each: the pair of all shifts answers for it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, sides
+from symdp.errors import AccuracyError, InputError
+from symdp.model.average import SUM
+from symdp.model.relation import DOWNWARDS, ONE_SIGN, SUBSTITUTION, UPWARDS
+
+if TYPE_CHECKING:
+    from symdp.arguments import Direction
+    from symdp.law.total import SumLaw
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
+    from symdp.model.relation import Protection
+    from symdp.questions.guarantee import Guarantee
+
+    Steps = tuple[tuple[Mechanism, int], ...]
+
+_SKEWED = (
+    "{} speaks of one sign, and of sampled skewed noise a record that lowers the output loses "
+    'something else than one that raises it: ask for one, as in shift = "up"'
+)
+_SEVERAL = (
+    "{} speaks of one shift, and noise of several modes may lose more at a smaller one: {}ask for "
+    'that shift, shift = "exactly"'
+)
+_VALUES = "give every parameter its value, or "
+_LOWERED = " lowered"  # ends the name of a side where the record lowers the output
+_ASKED = {UP: UPWARDS, DOWN: DOWNWARDS, EXACTLY: EXACTLY}
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """What answers for the steps of a composition, and for whom.
+
+    Attributes
+    ----------
+    given
+        The steps as they were handed in.
+    steps
+        What is accounted for: the steps themselves, or pairs that stand for all their shifts.
+    lowered
+        The same for a record that lowers every output, where that is another law than those of
+        `steps` in the two directions; else empty.
+    protection
+        Whose privacy it is.
+    mass
+        Whether every density was proved to have mass 1, or two quadratures found it.
+    """
+
+    given: Steps
+    steps: Steps
+    lowered: Steps
+    protection: Protection
+    mass: Literal["proved", "seen"]
+
+    @cached_property
+    def has_one_law(self) -> bool:
+        """Whether both directions are known to have one law of the loss."""
+        from symdp.derive.symmetry import has_one_law
+
+        return not self.lowered and all(has_one_law(step) for step, _ in self.steps)
+
+    @cached_property
+    def label(self) -> str:
+        """What answers call their direction: "both", or empty where the larger δ has its own."""
+        return "both" if all(step.is_mirrored for step, _ in self.steps) else ""
+
+    def sides(self, direction: str) -> tuple[str, ...]:
+        """Return the sides of a direction: laws of the loss, of which the largest δ answers.
+
+        Raises
+        ------
+        InputError : it is no direction.
+        """
+        asked = sides(direction)
+        asked = asked[:1] if self.has_one_law else asked
+        return (*asked, *(side + _LOWERED for side in asked)) if self.lowered else asked
+
+    def steps_of(self, side: str) -> Steps:
+        """Return what is accounted for on a side."""
+        return self.lowered if side.endswith(_LOWERED) else self.steps
+
+    def pairs(self, side: str) -> list[tuple[Pair, int]]:
+        """Return the pairs (P, Q) of a side, each with its count."""
+        direction = direction_of(side)
+        return [(step.pair(direction), count) for step, count in self.steps_of(side)]
+
+    def require_one_sign(self, what: str) -> None:
+        """Raise InputError where two signs have two pairs, for what has one pair a step."""
+        if self.lowered:
+            raise InputError(_SKEWED.format(what))
+
+    def require_own_pairs(self, what: str) -> None:
+        """Raise InputError, for what speaks of the pairs of the steps themselves."""
+        self.require_one_sign(what)
+        if self.protection.is_of_all_shifts:
+            raise InputError(_SEVERAL.format(what, ""))
+
+
+class Composed(Protocol):
+    """A composition, as those need it who answer more about it than it does itself."""
+
+    count: int
+    accounted: Accounted
+
+    @property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
+        """The distinct steps, each with its count."""
+
+    @property
+    def step_by_curve(self) -> Mechanism | None:
+        """A step that is known by a Rényi curve alone."""
+
+    def sides(self, direction: str) -> tuple[str, ...]:
+        """Return the sides of a direction, whose largest δ answers."""
+
+    def law(self, side: str) -> SumLaw:
+        """Return the law of the total privacy loss on one side."""
+
+    def delta(self, epsilon: float) -> Guarantee:
+        """Return δ(ε) in the direction in which it is larger."""
+
+    def epsilon(self, delta: float, *, direction: Direction = ...) -> Guarantee:
+        """Return the least ε with this δ."""
+
+
+def direction_of(side: str) -> str:
+    """Return the direction of a side.
+
+    >>> direction_of("remove"), direction_of("add lowered")
+    ('remove', 'add')
+    """
+    return side.removesuffix(_LOWERED)
+
+
+def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
+    """Return what answers for steps, whose privacy it speaks of, and what is known of the masses.
+
+    Raises
+    ------
+    InputError : two steps speak of different neighbours, or a density is none.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> noise = mechanisms.gumbel(b=2)
+    >>> both = [accounted({m: 9}) for m in (noise, noise.subsample("poisson", "1/9"))]
+    >>> [one.protection.shift for one in both], [one.sides("remove") for one in both]
+    (['at most, one sign', 'at most, one sign'], [('remove',), ('remove', 'remove lowered')])
+    """
+    from symdp.balls.masses import checked_steps
+    from symdp.model.protection import protection_of
+    from symdp.questions.steps import merged_steps, of_independent_steps
+
+    protection_of(list(steps))  # what is refused is refused before the work
+    # A density is checked before a pair takes its place.
+    checked, mass = checked_steps(merged_steps(of_independent_steps(steps)))
+    found = [answered(mechanism) for mechanism in checked]
+    shifts, bounds = [one.shift for one in found], any(one.is_of_all_shifts for one in found)
+    if sum(checked.values()) == 1:  # the sign of one shift does not change
+        shifts = [AT_MOST if shift == ONE_SIGN else shift for shift in shifts]
+    counted = list(zip(found, checked.values(), strict=True))
+    held = merged_steps((one.step, count) for one, count in counted)
+    lowered = {}
+    if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
+        lowered = merged_steps((one.lowered, count) for one, count in counted)
+    protection = protection_of(list(steps), shifts, bounds)
+    given, own, other = (tuple(some.items()) for some in (steps, held, lowered))
+    return Accounted(given, own, other, protection, mass)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What is accounted for in place of a step.
+
+    Attributes
+    ----------
+    step
+        The step itself, or the pair of all its shifts.
+    shift
+        How far a record may move its output, as `Protection.shift` has it.
+    is_of_all_shifts
+        Whether it is that pair, an upper bound.
+    is_one_sided
+        Whether it speaks of a record that raises the output, and one that lowers it is another.
+    """
+
+    step: Mechanism
+    shift: str
+    is_of_all_shifts: bool = False
+    is_one_sided: bool = False
+
+    @property
+    def lowered(self) -> Mechanism:
+        """The step of a record that lowers the output."""
+        return self.step.shifted(DOWN) if self.is_one_sided else self.step
+
+
+def answered(mechanism: Mechanism) -> Answered:
+    """Return the pair that answers for a step, and for which shifts it does.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> [answered(m).shift for m in (mechanisms.laplace(b=2), mechanisms.gumbel(b=2))]
+    ['at most', 'at most, one sign']
+    """
+    shift = proved_shift(mechanism)
+    sampling = mechanism.sampling
+    mixes = sampling is None or (
+        sampling.scheme == "poisson" and sampling.group == 1 and sampling.released == SUM
+    )
+    is_open = shift == EXACTLY != mechanism.shift
+    any_sign = mechanism.shift == EITHER and _is_one_sided(mechanism)
+    if any_sign and not mixes:
+        raise InputError(
+            f"{mechanism.summary}: signs that change between steps are answered for steps without "
+            "sampling, or of Poisson samples and single records; of skewed noise ask for one sign"
+        )
+    if (is_open or any_sign) and mixes:
+        from symdp.questions.worst_shift import worst_pair
+
+        try:
+            return Answered(worst_pair(mechanism), AT_MOST, True)
+        except AccuracyError:  # no enclosure of the density
+            if any_sign:
+                raise
+    return Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism))
+
+
+def proved_shift(mechanism: Mechanism) -> str:
+    """Return for which shifts the step's own pair is proved; empty for laws that were given."""
+    from symdp.derive.modes import has_one_mode
+    from symdp.model.sampling import Noise
+
+    source = mechanism.source
+    if not isinstance(source, Noise):
+        return "" if mechanism.shift == AT_MOST else mechanism.shift
+    if mechanism.neighbours == SUBSTITUTION:
+        return AT_MOST  # its pair asks for noise that is symmetric and falls
+    if mechanism.shift == EXACTLY or not (has_one_shift(mechanism) or has_one_mode(mechanism)):
+        return EXACTLY
+    if not is_skewed(mechanism):
+        return AT_MOST
+    return _ASKED.get(mechanism.shift, ONE_SIGN)
+
+
+def answering(mechanism: Mechanism, what: str) -> tuple[Mechanism, Protection]:
+    """Return the one step whose pair answers for a mechanism, and whom it protects.
+
+    Parameters
+    ----------
+    mechanism : its parameters with values or without
+    what : who can ask one pair only, for errors
+
+    Raises
+    ------
+    InputError : two pairs would have to be asked, or one is not proved to hold for every shift.
+    """
+    from symdp.model.protection import protection_of
+
+    if mechanism.is_concrete:
+        one = answered(mechanism)
+    else:
+        shift = proved_shift(mechanism)
+        one = Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism))
+    if one.shift == EXACTLY != mechanism.shift:
+        raise InputError(_SEVERAL.format(what, "" if mechanism.is_concrete else _VALUES))
+    if one.is_one_sided and mechanism.sampling is not None:
+        raise InputError(_SKEWED.format(what))
+    return one.step, protection_of([mechanism], [one.shift], one.is_of_all_shifts)
+
+
+def has_one_shift(mechanism: Mechanism) -> bool:
+    """Whether there is none between 0 and D, as of whole numbers for D = 1."""
+    size = mechanism.source.sensitivity  # type: ignore[union-attr]
+    return mechanism.support.kind != "interval" and size == 1
+
+
+def is_skewed(mechanism: Mechanism) -> bool:
+    """Whether noise is not known to be symmetric."""
+    from symdp.model.noise_shape import centre_of
+
+    own = mechanism.template or mechanism
+    even = centre_of(own.source.density, own.variable, own.support)  # type: ignore[union-attr]
+    return even is None
+
+
+def _is_one_sided(mechanism: Mechanism) -> bool:
+    """Whether the pair is that of a record which raises the output, though it may lower it."""
+    from symdp.model.sampling import Noise
+
+    own = isinstance(mechanism.source, Noise) and mechanism.neighbours != SUBSTITUTION
+    return own and mechanism.shift not in (UP, DOWN) and is_skewed(mechanism)
+
+
+def _is_reversed_by_sign(one: Answered) -> bool:
+    """Whether the reverse of a step's pair is that of the other sign."""
+    from symdp.derive.symmetry import has_one_law
+
+    is_plain = one.is_one_sided and one.step.sampling is None
+    return is_plain or has_one_law(one.step)
