@@ -3,6 +3,9 @@
 Sums of many steps tilt each of them by a small part of 1/σ, and turn it by little more than that:
 where tilts up to ±3 or more hardly change the moments, one set serves them all. It reaches as far
 as that is so, and the losses that matter there are hardly farther apart than near 0.
+
+Farther out each window is cut in halves until K hardly bends in the part that is asked for: few of
+its tilts have losses in common with the others, as of little noise.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ _HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
 _FARTHER = 1.5  # times as far apart as under usual tilts: more would ask for many more nodes
 _INNER = 0.25  # of the way to the end of the domain
 _FREQUENT = 0.5  # its frequency, in standard deviations⁻¹ of the loss, for hundreds of steps
+_MOST_BENT = 1000.0  # e-folds by which K bends in a part of far tilts: about 13 tilts cover it
 _CHEAP_TURN = 30.0  # of all its losses, which some ten panels resolve
 
 
@@ -57,6 +61,18 @@ def common_window(
         found = k, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
         usual = stretch if k == _USUAL else usual
     return found
+
+
+def far_part(
+    tilt: float, left: float, right: float, log_masses: Callable[[Sequence[float]], Array]
+) -> tuple[float, float]:
+    """Return the part of a window of far tilts, by halving, that holds a tilt and bends little."""
+    while True:
+        middle = 0.5 * (left + right)
+        first, here, last = log_masses([left, middle, right]).tolist()
+        if not 0.5 * (first + last) - here > _MOST_BENT:
+            return left, right
+        left, right = (left, middle) if tilt <= middle else (middle, right)
 
 
 def _stretches(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[float]:

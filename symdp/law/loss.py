@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.law.common_window import common_window
+from symdp.law.common_window import common_window, far_part
 from symdp.law.domain import tilt_domain
 from symdp.law.mean import extended_means, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes, flat_nodes
@@ -34,6 +34,7 @@ _UNSEEN_LOSS = (
     "no loss of {} is seen so far out: doubles cannot tell so large ones apart; ask for another "
     "epsilon"
 )
+_Part = tuple[float, float] | None  # of a window of far tilts
 
 
 class LossLaw:
@@ -60,8 +61,9 @@ class LossLaw:
         else:
             self.domain = -1.0 - other.domain[1], -1.0 - other.domain[0]
             self.loss_bounds = loss_bounds
-        self._sets: dict[tuple[int, int, float], NodeSet] = {}
-        self._refused: dict[tuple[int, int], tuple[float, str]] = {}  # by window: frequency, why
+        self._sets: dict[tuple[int, int, float, _Part], NodeSet] = {}
+        self._parts: dict[tuple[int, int, bool], list[_Part]] = {}
+        self._refused: dict[tuple[int, int, _Part], tuple[float, str]] = {}  # frequency, and why
         self._tilted: dict[float, Tilted] = {}
 
     def reversed(self) -> LossLaw:
@@ -210,35 +212,48 @@ class LossLaw:
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
         common = self._common_window(tilt, frequency)
-        key = common or self._window(tilt, frequency)
+        lower, upper, highest = window = common or self._window(tilt, frequency)
+        part = self._part(tilt, lower, upper, highest > 0) if window != common else None
+        key = (*window, part)
         found = self._sets.get(key)
         if found is None and common is not None and self._other is not None:
             only_p = [flat_nodes(o).log_weight for o in self.outlines if escapes(o.piece)]
             mass = sum(float(np.exp(logs).sum()) for logs in only_p)
-            found = self._sets[key] = self._other.nodes(-0.5, key[2]).reversed(mass)
+            found = self._sets[key] = self._other.nodes(-0.5, highest).reversed(mass)
         if found is None:
-            lower, upper, highest = key
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
             reference, origin = None, None
-            far, level = upper > lower, max(lower, upper)
-            local = sorted(self._edge(k, upper=far) for k in (level - 1, level))
-            turning = highest > 0
-            far_out = key != common and level > _FAR_LEVEL
-            if far_out and (turning or self._log_moment(local) > _WORTHWHILE):
+            if part is not None:
                 # At far tilts most of P has no weight, and would oscillate too fast to resolve.
-                ends = local
-                reference, bound = self.base, self.loss_bounds[int(far)]
+                ends = list(part)
+                reference, bound = self.base, self.loss_bounds[int(upper > lower)]
                 reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
-                origin = bound if turning and _WORTHWHILE < reach < math.inf else None
-            if highest >= self._refused.get((lower, upper), (math.inf, ""))[0]:
-                raise AccuracyError(self._refused[lower, upper][1])
+                origin = bound if highest > 0 and _WORTHWHILE < reach < math.inf else None
+            refused = (lower, upper, part)
+            if highest >= self._refused.get(refused, (math.inf, ""))[0]:
+                raise AccuracyError(self._refused[refused][1])
             try:
                 found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
             except AccuracyError as error:
-                self._refused[lower, upper] = highest, str(error)
+                self._refused[refused] = highest, str(error)
                 raise
             self._sets[key] = found
         return found
+
+    def _part(self, tilt: float, lower: int, upper: int, turns: bool) -> _Part:
+        """Return the part of a far window that has a node set of its own, None where none has."""
+        level = max(lower, upper)
+        if level <= _FAR_LEVEL:
+            return None
+        known = self._parts.setdefault((lower, upper, turns), [])
+        for part in known:
+            if part is None or part[0] < tilt <= part[1]:
+                return part
+        left, right = sorted(self._edge(k, upper=upper > lower) for k in (level - 1, level))
+        growth = self._log_masses([left, right]) - np.asarray([left, right]) * self.base.mean
+        far = turns or float(growth.min()) > _WORTHWHILE
+        known.append(far_part(tilt, left, right, self._log_masses) if far else None)
+        return known[-1]
 
     def _seen(self, tilt: float, frequency: float) -> NodeSet:
         """Return the same; AccuracyError if no loss can be seen so far out."""
@@ -285,13 +300,11 @@ class LossLaw:
         seen = nodes.centred[exponent > exponent.max(initial=-math.inf) - _UNSEEN]
         return seen.size > 0 and frequency * float(np.ptp(seen)) > _LITTLE_TURN
 
-    def _log_moment(self, tilts: Sequence[float]) -> float:
-        """Return the least of log E e^{t(L − E L)} at several tilts, to within a few units."""
+    def _log_masses(self, tilts: Sequence[float]) -> Array:
+        """Return log E e^{tL} of the finite losses at several tilts, to within a few units."""
         outlines = [o for o in self.outlines if not escapes(o.piece)]
-        if not outlines:
-            return -math.inf
-        logs = np.max([o.log_masses(tilts) for o in outlines], axis=0)
-        return float(np.min(logs - np.asarray(tilts) * self.base.mean))
+        logs = [o.log_masses(tilts) for o in outlines] or [np.full(len(tilts), -math.inf)]
+        return np.asarray(np.max(logs, axis=0))
 
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""
@@ -306,13 +319,7 @@ class LossLaw:
         return result
 
     def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
-        """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts, as sums that may cancel.
-
-        Raises
-        ------
-        AccuracyError
-            If no loss can be seen so far out.
-        """
+        """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts, sums that may cancel."""
         excess, mean, variance = (np.empty(tilts.size) for _ in range(3))
         waiting = np.ones(tilts.size, dtype=bool)
         while waiting.any():
@@ -332,13 +339,7 @@ class LossLaw:
         return excess, mean, variance
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
-        """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency.
-
-        Raises
-        ------
-        AccuracyError
-            If no loss can be seen so far out.
-        """
+        """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency."""
         nodes = self._seen(tilt, frequency)
         found = self._tilted.get(tilt)
         if found is None or found.nodes is not nodes:

@@ -7,8 +7,10 @@ panels of a quadrature start as geometric shells around every mode.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
@@ -16,13 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.capacity import afford
+from symdp.errors import AccuracyError
 from symdp.law.elementary import distinct
 from symdp.law.step import Array, Index, SmoothPiece
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
 MAX_TILTS = 400  # looked at
+_MOST_BENT = 24.0  # e-folds: what matters halfway to e^-52 then matters to e^-28 at neither end
 _HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
+_TOO_FAR = (
+    "losses that count under one tilt and under another lie too far apart for all to be seen, as "
+    "where noise is far smaller than the sensitivity; ask for less extreme values"
+)
 _FAR_OFFSETS = np.exp2(np.append(np.arange(-60.0, 64.0), np.arange(64.0, LARGEST_EXPONENT, 4.0)))
 _NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))  # distances from a peak, in octaves
 _ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10  # places of a zoom, and zooms: 8^10 into a peak
@@ -323,14 +331,23 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
 
     known = log_masses(sorted(set(ends)))
     waiting = [
-        (left, right)
+        (-math.inf, left, right)
         for left, right in pairwise(sorted(known))
         if not _are_joined(outlines, left, right, known[left], known[right])
     ]
     while waiting and len(known) < MAX_TILTS:
-        left, right = waiting.pop()
+        _, left, right = heappop(waiting)  # where K bends most
         middle = 0.5 * (left + right)
         known |= log_masses([middle])
-        if 0.5 * (known[left] + known[right]) - known[middle] > CONVEXITY_GAP:
-            waiting += [(left, middle), (middle, right)]
+        bent = 0.5 * (known[left] + known[right]) - known[middle]
+        if bent > CONVEXITY_GAP:
+            # A parabola's halves bend a quarter as much.
+            for half in ((left, middle), (middle, right)):
+                heappush(waiting, (-0.25 * bent, *half))
+    if waiting:
+        halfway = log_masses([0.5 * (left + right) for _, left, right in waiting])
+        bends = zip(waiting, halfway.values(), strict=True)
+        if max(0.5 * (known[l] + known[r]) - here for (_, l, r), here in bends) > _MOST_BENT:
+            raise AccuracyError(_TOO_FAR)
+        known |= halfway
     return dict(sorted(known.items()))
