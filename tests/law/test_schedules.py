@@ -186,7 +186,7 @@ def value_of(text, t):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_schedules_of_all_kinds(tmp_path, seed):
     """Smooth noise with a bump, in σ or in 1/σ: spikes, jumps, kinks, hardly or strongly apart."""
     draw = random.Random(seed)
@@ -209,3 +209,27 @@ def test_schedules_of_all_kinds(tmp_path, seed):
         assert found.delta == pytest.approx(true, rel=1e-11), sigma
         assert found.lower <= true * (1 + 1e-14)
         assert true * (1 - 1e-14) <= found.upper
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_on_line", [True, False])
+def test_two_parameters_of_which_one_has_a_step_apart(tmp_path, is_on_line):
+    """Noise a times a function of t, a and t on a line, or on none with few values of a."""
+    file = tmp_path / "schedule.toml"
+    apart = "Piecewise((1/5, (t >= 30) & (t <= 30)), (1, True))"
+    text = NORMAL.format(f"a*{apart}")
+    file.write_text(text.replace('t = "positive"', 't = "positive"\na = "positive"'))
+    step = symdp.load(file)
+    count = 60 if is_on_line else 150
+    scales = [10 + t / 10 if is_on_line else 10 + t % 3 for t in range(1, count + 1)]
+    steps = [(step(t=t, a=f"{scales[t - 1]:.1f}"), 1) for t in range(1, count + 1)]
+    sigmas = [
+        mpmath.mpf(f"{scale:.1f}") / (5 if t == 30 else 1) for t, scale in enumerate(scales, 1)
+    ]
+    composition = compose(steps)
+    for epsilon in (0.5, 3.0):
+        true = normal_delta(sigmas, epsilon)
+        found = composition.delta(epsilon)
+        assert found.delta == pytest.approx(true, rel=1e-11)
+        assert found.lower <= true * (1 + 1e-15)
+        assert true * (1 - 1e-15) <= found.upper
