@@ -17,6 +17,7 @@ from symdp.balls.normalizer import enclose_normalizer, is_proved, mass_by_logari
 from symdp.balls.numeric_mass import AGREEMENT, two_masses
 from symdp.balls.terms import SECONDS, enclose_mass
 from symdp.derive.breakpoints import smooth_stretches
+from symdp.derive.gammas import COUNTING, are_positive
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.constants import constant_value
@@ -239,6 +240,9 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
 
 def _is_plainly_positive(expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
     """Return whether a form shows a density to be non-negative, I and K of what is positive too."""
+    for counted in expression.atoms(*COUNTING):
+        if are_positive(counted, x, lower, upper):
+            expression = expression.xreplace({counted: sp.Dummy(positive=True)})
     if lower.is_nonnegative or upper.is_nonpositive:
         size = sp.Dummy(positive=True, integer=x.is_integer)
         expression = expression.subs(x, size if lower.is_nonnegative else -size)

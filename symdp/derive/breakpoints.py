@@ -9,6 +9,7 @@ from itertools import pairwise
 import sympy as sp
 from sympy.core.relational import Relational
 
+from symdp.derive.gammas import with_ends
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import interior_point, sign_of, sorted_points, values_wanted
 from symdp.errors import InputError
@@ -63,6 +64,8 @@ def smooth_stretches(
         if any(x in node.free_symbols for node in refused):
             name = next(iter(refused)).func.__name__
             raise InputError(f"a density may not contain {name} of {x}; write it with Piecewise")
+    if x.is_integer:
+        expressions = tuple(with_ends(own, x, lower, upper) for own in expressions)
     return list(_resolve(Stretch(lower, upper, expressions), x))
 
 

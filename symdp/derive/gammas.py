@@ -1,9 +1,13 @@
-"""Quotients of gamma functions in masses on the integers."""
+"""Quotients of gamma functions in masses on the integers, and where such masses end."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import sympy as sp
 from sympy.utilities.iterables import sift
+
+from symdp.derive.signs import sign_of
 
 COUNTING = (sp.gamma, sp.binomial, sp.factorial, sp.RisingFactorial, sp.FallingFactorial)
 _MOST_FACTORS = 32  # of a polynomial that a quotient is: each is worked on again and again
@@ -28,27 +32,190 @@ def with_fewer_gammas(component: sp.Expr, k: sp.Symbol) -> sp.Expr:
         return isinstance(node, sp.Mul | sp.binomial) and _gammas(node, k) > 0
 
     def simplified(node: sp.Expr) -> sp.Expr:
-        special, rest = sift(sp.Mul.make_args(node), lambda part: _gammas(part, k) > 0, binary=True)
-        product = sp.Mul(*special)
-        if has_many_factors(product, k):
-            return node
-        found = sp.gammasimp(product)
-        return sp.Mul(found, *rest) if _gammas(found, k) < _gammas(product, k) else node
+        found = reduced(node, k)
+        return found if _gammas(found, k) < _gammas(node, k) else node
 
     return component.replace(is_quotient, simplified)
 
 
-def has_many_factors(product: sp.Expr, k: sp.Symbol) -> bool:
-    """Return whether a quotient of gamma functions may be a polynomial of a high degree."""
-    places = {
-        argument.xreplace({k: sp.S.Zero})
-        for node in product.atoms(*COUNTING)
-        for argument in node.args
-        if argument.has(k)
-    }
-    known = [place for place in places if place.is_Rational]
-    return bool(known) and bool(max(known) - min(known) > _MOST_FACTORS)
+def reduced(product: sp.Expr, k: sp.Symbol) -> sp.Expr:
+    """Return a product in which Γ(u)/Γ(v) is a rational function where u − v is a small integer.
+
+    Arguments are compared, and nothing is expanded: sums of hundreds of factors never come up.
+
+    Examples
+    --------
+    >>> k, n = sp.Symbol("k", integer=True), sp.Symbol("n", integer=True)
+    >>> reduced(sp.binomial(n, k - 1) / sp.binomial(n, k), k)
+    k/(-k + n + 1)
+    """
+    counted, rest = sift(sp.Mul.make_args(product), lambda part: _gammas(part, k) > 0, binary=True)
+    powers: dict[sp.Expr, int] = {}
+    for factor in counted:
+        base, power = factor.as_base_exp()
+        if not (isinstance(base, COUNTING) and power.is_Integer):
+            rest.append(factor)
+            continue
+        for argument, sign in _arguments(base):
+            own = sp.expand(argument)
+            powers[own] = powers.get(own, 0) + sign * int(power)
+    found = list(rest)
+    for above in sorted((u for u, power in powers.items() if power > 0), key=sp.default_sort_key):
+        for below in sorted((v for v, p in powers.items() if p < 0), key=sp.default_sort_key):
+            gap = above - below
+            times = min(powers[above], -powers[below])
+            if times > 0 and gap.is_Integer and abs(gap) <= _MOST_FACTORS:
+                low, sign = (below, 1) if gap > 0 else (above, -1)
+                found += [(low + j) ** (sign * times) for j in range(abs(int(gap)))]
+                powers[above] -= times
+                powers[below] += times
+    return sp.Mul(*found, *(sp.gamma(argument) ** power for argument, power in powers.items()))
+
+
+def _arguments(node: sp.Expr) -> Iterator[tuple[sp.Expr, int]]:
+    """Yield the arguments of the gamma functions that a function is a quotient of, with signs."""
+    first = node.args[0]
+    if isinstance(node, sp.gamma):
+        yield first, 1
+    elif isinstance(node, sp.factorial):
+        yield first + 1, 1
+    elif isinstance(node, sp.RisingFactorial):
+        yield from ((first + node.args[1], 1), (first, -1))
+    else:
+        yield first + 1, 1
+        yield first - node.args[1] + 1, -1
+        if isinstance(node, sp.binomial):
+            yield node.args[1] + 1, -1
 
 
 def _gammas(expression: sp.Expr, k: sp.Symbol) -> int:
     return sum(node.has(k) for node in expression.atoms(*COUNTING))
+
+
+def are_positive(node: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+    """Return whether a function is a quotient of Γ of what is positive on all of a support.
+
+    Examples
+    --------
+    >>> k = sp.Symbol("k", integer=True)
+    >>> [are_positive(sp.binomial(9, k), k, sp.S.Zero, sp.Integer(n)) for n in (9, 10)]
+    [True, False]
+    """
+    arguments = (argument for argument, _ in _arguments(node))
+    ends = (_least_at(argument, k, lower, upper) for argument in arguments)
+    return all(end is not None and sign_of(end) == 1 for end in ends)
+
+
+def in_log_gammas(log: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
+    """Return a logarithm in which those of Γ and its kin, positive on a support, are log Γ.
+
+    Γ itself leaves the range of doubles at 171. Of whole arguments that is known without a support.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> in_log_gammas(sp.log(sp.gamma(x + 5)), x, sp.S.Zero, sp.oo)
+    loggamma(x + 5)
+    """
+
+    def is_positive(node: sp.Basic) -> bool:
+        inside = node.args[0] if isinstance(node, sp.log) else None
+        return (
+            isinstance(inside, COUNTING) and inside.has(x) and are_positive(inside, x, lower, upper)
+        )
+
+    def opened(node: sp.Expr) -> sp.Expr:
+        parts = _arguments(node.args[0])
+        return sp.Add(*(sign * sp.loggamma(argument) for argument, sign in parts))
+
+    return log.replace(is_positive, opened)
+
+
+def is_log_concave(node: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+    """Return whether a binomial coefficient or 1/Γ is positive with a concave logarithm.
+
+    log Γ is convex where its argument is positive.
+
+    Examples
+    --------
+    >>> k = sp.Symbol("k", real=True)
+    >>> is_log_concave(sp.binomial(9, k), k, sp.S.Zero, sp.Integer(9))
+    True
+    """
+    base, power = node.as_base_exp()
+    if not (isinstance(base, COUNTING) and power.is_Integer):
+        return False
+    signs = {sign for argument, sign in _arguments(base) if argument.has(k)}
+    return signs == {-int(sp.sign(power))} and are_positive(base, k, lower, upper)
+
+
+def with_ends(masses: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
+    """Return masses on the integers that say where a binomial coefficient or a 1/Γ begins to be 0.
+
+    Examples
+    --------
+    >>> k = sp.Symbol("k", integer=True, nonnegative=True)
+    >>> with_ends(sp.binomial(3, k), k, sp.S.Zero, sp.oo)
+    Piecewise((binomial(3, k), k < 7/2), (0, True))
+    """
+
+    def ended(node: sp.Expr) -> sp.Expr:
+        if isinstance(node, sp.Add):
+            return node.func(*map(ended, node.args))
+        if isinstance(node, sp.Piecewise):
+            return sp.Piecewise(*((branch(own, holds), holds) for own, holds in node.args))
+        factors = sp.Mul.make_args(node)
+        places = [place for own in factors for place in _never_negative(own, k, lower, upper)]
+        if any(isinstance(own, sp.Piecewise | sp.Add) for own in factors):
+            node = sp.Mul(*(ended(own) if own is not node else own for own in factors))
+        if not places:
+            return node
+        # Between two integers, so that the last of them is no place of its own.
+        inside = sp.And(*(place + sp.S.Half > 0 for place in places))
+        return sp.Piecewise((node, inside), (sp.S.Zero, True))
+
+    def branch(own: sp.Expr, holds: sp.Basic) -> sp.Expr:
+        found = ended(own)
+        known = isinstance(found, sp.Piecewise) and found.args[0].cond in (
+            holds, *(holds.args if isinstance(holds, sp.And) else ())
+        )  # fmt: skip
+        return own if known else found
+
+    return ended(masses) if masses.has(*COUNTING) else masses
+
+
+def _never_negative(
+    factor: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> Iterator[sp.Expr]:
+    """Yield whole linear functions of k, below 0 on a part of a support where a factor is 0."""
+    base, power = factor.as_base_exp()
+    found: list[sp.Expr] = []
+    if isinstance(base, sp.binomial) and power.is_positive:
+        n, m = base.args
+        least = _least_at(n, k, lower, upper)
+        found = [m, n - m] if least is not None and sign_of(least) in (0, 1) else [m]
+    elif isinstance(base, sp.gamma | sp.factorial) and power.is_Integer and power < 0:
+        found = [base.args[0] - int(isinstance(base, sp.gamma))]
+    for place in found:
+        own = sp.expand(place)
+        if k in own.free_symbols and own.is_integer and _may_fall_below(own, k, lower, upper):
+            yield own
+
+
+def _may_fall_below(place: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+    """Whether a linear function of k is below 0 at an integer of a support."""
+    end = _least_at(place, k, lower, upper)
+    return end is not None and (end is -sp.oo or sign_of(end) == -1)
+
+
+def _least_at(place: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
+    """Return the least value of a linear function on a support, None of another function."""
+    if k not in place.free_symbols:
+        return place
+    if not (place.is_polynomial(k) and sp.degree(place, k) == 1):
+        return None
+    rises = sign_of(sp.diff(place, k)) == 1
+    end = lower if rises else upper
+    if k.is_integer:
+        end = sp.ceiling(lower) if rises else sp.floor(upper)
+    return -sp.oo if end.is_infinite else place.subs(k, end)

@@ -15,6 +15,7 @@ import sympy as sp
 from flint import arb
 
 from symdp.derive.breakpoints import Stretch, smooth_stretches
+from symdp.derive.gammas import COUNTING, is_log_concave, reduced, with_ends
 from symdp.derive.roots import RootsUnknownError, roots_between
 from symdp.derive.signs import sign_of
 from symdp.derive.turning import monotone_cuts, trend
@@ -105,6 +106,8 @@ def _rises_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
            for power in density.atoms(sp.Pow)):  # fmt: skip
         return False  # (−1)^k is real at whole numbers alone
     y = sp.Symbol(x.name, real=True)
+    if x.is_integer:
+        density = with_ends(density, x, support.lower, support.upper)
     try:
         stretches = smooth_stretches((density.xreplace({x: y}),), y, support.lower, support.upper)
         turns: list[int] = []
@@ -122,7 +125,7 @@ def _is_log_concave(masses: sp.Expr, k: sp.Symbol) -> bool:
     """Whether f(k + 1)/f(k) is seen not to rise, as a ratio of gamma functions often is."""
     if masses.has(sp.Abs, sp.Piecewise, sp.Min, sp.Max, sp.sign) or not k.is_nonnegative:
         return False
-    ratio = sp.combsimp(sp.powsimp(masses.subs(k, k + 1) / masses))
+    ratio = reduced(sp.powsimp(masses.subs(k, k + 1) / masses), k)
     y = sp.Symbol(k.name, positive=True)
     real = ratio.xreplace({k: y})
     slopes = {slope for _, _, slope in monotone_cuts(real, y, sp.S.Zero, sp.oo)}
@@ -139,6 +142,8 @@ def _slopes(stretch: Stretch, x: sp.Symbol, *, is_alone: bool) -> list[int]:
     if x not in f.free_symbols:
         return [0]
     moving = f.as_independent(x, as_Add=False)[1]
+    if _has_concave_logarithm(moving, x, stretch):
+        return [1, -1]  # it rises, then it falls
     if isinstance(moving, sp.besseli) and x not in moving.args[1].free_symbols:
         return [_order_slope(moving, stretch, x)]
     try:
@@ -155,6 +160,21 @@ def _slopes(stretch: Stretch, x: sp.Symbol, *, is_alone: bool) -> list[int]:
     if any(name == "unknown" for _, _, name in cuts):
         raise _UnknownError
     return [_SIGNS[name] for _, _, name in cuts]
+
+
+def _has_concave_logarithm(f: sp.Expr, x: sp.Symbol, stretch: Stretch) -> bool:
+    """Whether every factor is a 1/Γ as `is_log_concave` has it, or an exponential of a line."""
+    return f.has(*COUNTING) and all(
+        is_log_concave(factor, x, stretch.lower, stretch.upper)
+        or _is_exponential_of_a_line(factor, x)
+        for factor in sp.Mul.make_args(f)
+    )
+
+
+def _is_exponential_of_a_line(factor: sp.Expr, x: sp.Symbol) -> bool:
+    base, power = factor.as_base_exp()
+    known = x not in base.free_symbols and base.is_positive
+    return bool(known and power.is_polynomial(x) and sp.degree(power, x) == 1)
 
 
 def _refuse_poles(slope: sp.Expr, x: sp.Symbol, stretch: Stretch) -> None:
@@ -219,6 +239,8 @@ def _step(low: sp.Expr, high: sp.Expr) -> int:
     infinite = [bool(height.has(sp.oo, -sp.oo, sp.zoo)) for height in (low, high)]
     if any(infinite):
         return int(infinite[1]) - int(infinite[0])
+    if 0 in (low, high):  # no density is below 0
+        return int(high != 0) - int(low != 0)
     gap = high - low
     sign = 0 if gap == 0 else sign_of(gap)
     if sign is None and tidy.simplify(gap) != 0:

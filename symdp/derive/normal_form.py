@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from symdp.derive.gammas import COUNTING, has_many_factors
+from symdp.derive.gammas import COUNTING, reduced
 from symdp.derive.shapes import exponential_polynomial, log_of_product, moebius, tidy_polynomial
 from symdp.model import tidy
 
@@ -122,9 +122,7 @@ def _logs_expression(logs: dict[sp.Expr, sp.Expr], x: sp.Symbol) -> sp.Expr:
 def _quotient(top: sp.Expr, bottom: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, int] | None:
     """Return top/bottom (or its inverse and −1) in a short form where both are of one kind."""
     if isinstance(top, COUNTING) and isinstance(bottom, COUNTING):
-        if has_many_factors(top / bottom, x):
-            return None
-        ratio = sp.combsimp(top / bottom)
+        ratio = reduced(top / bottom, x)
         return (ratio, 1) if ratio.is_rational_function(x) else None
     if top.is_polynomial(x) and bottom.is_polynomial(x):
         return tidy_base(top, x) / tidy_base(bottom, x), 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
-from symdp.derive.gammas import with_fewer_gammas
+from symdp.derive.gammas import in_log_gammas, with_ends, with_fewer_gammas
 from symdp.derive.log_form import log_form
 from symdp.derive.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.derive.normal_form import LogForm
@@ -190,7 +190,9 @@ def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
         lower, upper = lower - sp.S.Half, upper + sp.S.Half
     components = tuple(_expression(component) for component in pair.components)
     if is_integer:
-        components = tuple(with_fewer_gammas(component, x) for component in components)
+        # Where masses end is told first: Γ(n + 3 - k)/Γ(n - k), shortened, no longer tells it.
+        ended = (with_ends(component, x, lower, upper) for component in components)
+        components = tuple(with_fewer_gammas(component, x) for component in ended)
     for stretch in smooth_stretches(components, x, lower, upper):
         for part in _without_zeros(stretch, x, is_integer):
             smooth = _smooth_pair(pair, part)
@@ -301,8 +303,14 @@ def _length(p_terms: tuple[Term, ...], q_terms: tuple[Term, ...], x: sp.Symbol) 
 
 def _monotone(smooth: SmoothPair, x: sp.Symbol) -> Iterator[Piece]:
     """Yield the pieces of one smooth stretch, one for each direction of the loss."""
-    lower, upper, loss = smooth.lower, smooth.upper, smooth.loss
-    log_p, log_q = smooth.log_p, smooth.log_q
+    lower, upper = smooth.lower, smooth.upper
+
+    def open_form(expression: sp.Expr) -> sp.Expr:
+        return expression if x.is_integer else in_log_gammas(expression, x, lower, upper)
+
+    loss = open_form(smooth.loss)
+    log_p, log_q = (None if log is None else open_form(log) for log in (smooth.log_p, smooth.log_q))
+    p_hints, q_hints = (tuple(map(open_form, own)) for own in (smooth.p_hints, smooth.q_hints))
     for low, high, slope in monotone_cuts(loss, x, lower, upper):
         first, last = low, high
         if x.is_integer:
@@ -310,8 +318,7 @@ def _monotone(smooth: SmoothPair, x: sp.Symbol) -> Iterator[Piece]:
             last = high if high == upper else sp.floor(high)
             if sign_of(last - first) == -1:
                 continue
-        hints = smooth.p_hints, smooth.q_hints
-        yield Piece(first, last, log_p, log_q, loss, slope, *hints, smooth.place)
+        yield Piece(first, last, log_p, log_q, loss, slope, p_hints, q_hints, smooth.place)
 
 
 def _joined(parts: list[Piece], x: sp.Symbol) -> list[Piece]:

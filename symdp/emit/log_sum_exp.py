@@ -236,9 +236,9 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
             return LogBesselK(order, place)
         # I of a whole order is that of its opposite.
         return LogBesselI(order if order.is_nonnegative else sp.Abs(order), place)
-    if isinstance(argument, sp.gamma) and argument.args[0].is_positive:
+    if isinstance(argument, sp.gamma) and _is_whole_or_positive(argument.args[0]):
         return lg(argument.args[0])
-    if isinstance(argument, sp.factorial) and argument.args[0].is_nonnegative:
+    if isinstance(argument, sp.factorial) and _is_whole_or_positive(argument.args[0] + 1):
         return lg(argument.args[0] + 1)
     if isinstance(argument, sp.beta) and all(part.is_positive for part in argument.args[:2]):
         a, b = argument.args[:2]
@@ -257,9 +257,14 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
         return None if found is None else LogErfDifference(*found[1:]) + sp.log(found[0])
     if isinstance(argument, sp.binomial):
         n, k = argument.args
-        if (n + 1).is_positive and (k + 1).is_positive and (n - k + 1).is_positive:
+        if all(_is_whole_or_positive(part) for part in (n + 1, k + 1, n - k + 1)):
             return lg(n + 1) - lg(k + 1) - lg(n - k + 1)
     return None
+
+
+def _is_whole_or_positive(place: sp.Expr) -> bool:
+    """Whether Γ is positive wherever it is finite."""
+    return bool(place.is_positive or place.is_integer)
 
 
 def _root_and_rest(total: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:

@@ -21,12 +21,13 @@ from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 
 _MOST_BITS = 100_000  # of all exact numbers of one formula together
-_MOST_NUMBER_BITS = 10_000  # of one: SymPy may ask whether it is prime
+_MOST_NUMBER_BITS = 20_000  # of one: SymPy may ask whether it is prime
 _MOST_ROOT_BITS = 1_100  # SymPy factors the number under a root
 _LARGEST_ROOT = 10**30  # beyond, SymPy tells 2**(1/n) from 1 by a polynomial of degree n
 _MOST_HEIGHT = 50
 _FUNCTION_HEIGHT = 5  # SymPy's questions about signs can double with every function
-_LARGEST_FACTORIAL = 1_000
+_LARGEST_FACTORIAL = 2_000
+_LARGEST_OPEN = 10_000  # number in the argument of a factorial that holds a symbol
 _LARGEST_PRODUCT = 50  # SymPy writes out binomial(pi, 50)
 _LARGEST_UNSIGNED_POWER = 1_000
 _LARGEST_ARGUMENT = 1_000_000  # SymPy writes out 10**n for the integer part of exp(n)
@@ -169,9 +170,12 @@ def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
         constants = [part for part in parts if part.constant]
         sizes = [_magnitude(part) for part in constants] or [_largest_number(parts[0].expr)]
         whole = head is not sp.binomial or all(part.expr.is_Integer for part in constants)
-        if any(size > (_LARGEST_FACTORIAL if whole else _LARGEST_PRODUCT) for size in sizes):
+        # Nothing is built of factorial(n - k) or binomial(n, k), k a symbol.
+        is_open = not parts[-1].constant
+        largest = _LARGEST_OPEN if is_open else _LARGEST_FACTORIAL
+        if any(size > (largest if whole else _LARGEST_PRODUCT) for size in sizes):
             _refuse(head, parts)
-        bits += sum(int(4 * size * math.log2(size + 2)) for size in sizes)
+        bits += 0 if is_open else sum(int(4 * size * math.log2(size + 2)) for size in sizes)
     elif (
         head in _BESSEL
         and any(size > _LARGEST_ARGUMENT for part in parts for size in _magnitudes(part))

@@ -128,8 +128,8 @@ def _are_equal(right: sp.Expr, left: sp.Expr, y: sp.Symbol) -> bool:
     symbols = sorted(gap.free_symbols - {y}, key=str)
     values = {s: sp.Integer(k + 2) / (1 if s.is_integer else 3) for k, s in enumerate(symbols)}
     for place in _PLACES:
-        size = gap.subs(values).subs(y, place).evalf(20, maxn=200)
-        if size.is_number and abs(size) > sp.Float("1e-12"):
+        size, scale = (own.subs(values).subs(y, place).evalf(20, maxn=200) for own in (gap, right))
+        if size.is_number and scale.is_number and abs(size) > sp.Float("1e-12") * abs(scale):
             return False
     return (
         _tried(sp.expand, gap) == 0
