@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,19 +18,24 @@ from types import ModuleType
 from typing import Any
 
 import sympy as sp
+from emitted import ENDINGS, by_node, compiled
 
 import symdp
 from symdp import mechanisms
-from symdp.errors import AccuracyError, SymdpError
+from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.individual import from_mechanisms
 from symdp.individual.gaussian import log_profile
 from symdp.individual.gdp import step_mu
+from symdp.individual.odometer import Odometer
 from symdp.methods import names
 from symdp.model.mechanism import Mechanism
 from symdp.questions.certificate_file import certificate, check
+from symdp.questions.programs import to_program
 from symdp.questions.tradeoff import bayes_error, gaussian_privacy, membership_advantage
+from symdp.report.analysis import analyse
 from symdp.report.card import make_card
 from symdp.report.panel import Panel, page_html
+from symdp.report.section import section
 from symdp.report.worked import sheets
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
@@ -222,6 +228,80 @@ def _program(asked: Asked) -> Found:
     return found, 1e-9, "=", told
 
 
+def _in_language(language: str) -> Callable[[Asked], Found]:
+    def found(asked: Asked) -> Found:
+        p = asked.promise
+        code = to_program(symdp.derive(p.step), language)
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / f"own.{ENDINGS[language]}"
+            source.write_text(code, encoding="utf-8")
+            if language == "c":
+                line = [*compiled(source), f"epsilon={p.epsilon!r}", f"n={p.count}", "both"]
+                ran = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+                if ran.returncode:
+                    raise AccuracyError(ran.stderr.strip())
+                told = ran.stdout.split("delta = ")[1].split()[0]
+                return float(told), 1e-9, "=", None
+            (answer,) = by_node(source, [("delta", p.epsilon, p.count, {}, "both")])
+        if isinstance(answer, str):
+            raise AccuracyError(answer)
+        return answer, 1e-9, "=", None
+
+    return found
+
+
+def _train(asked: Asked) -> Found:
+    """A run of as many steps, told in a trainer's words."""
+    step, sampling = asked.promise.step, asked.promise.step.sampling
+    if step.template != mechanisms.gaussian or sampling is None or sampling.group > 1:
+        raise InputError("no training run")
+    rate = sampling.rate if sampling.steps is None else Fraction(1, int(sampling.steps))
+    batch, examples = int(rate.numerator), int(rate.denominator)
+    if sampling.scheme == "with_replacement":
+        batch = sampling.batch
+    if sampling.records is not None:
+        batch, examples = batch * sampling.records // examples, sampling.records
+    steps = asked.promise.count * (1 if sampling.steps is None else int(sampling.steps))
+    run = symdp.training(
+        examples,
+        batch,
+        steps=steps,
+        noise=2,
+        sampling=sampling.scheme,
+        largest_batch=sampling.batch if sampling.scheme == "truncated_poisson" else None,
+        relation=step.relation,
+        released=sampling.released,
+    )
+    return _number(run.delta(asked.promise.epsilon))
+
+
+def _report(asked: Asked) -> Found:
+    results = analyse(asked.composition, asked.delta, digits=12, patience=2.0)
+    blocks = section("a report", asked.composition, asked.delta, results, undrawn="no figures")
+    (told,) = [b.text for b in blocks if getattr(b, "text", "").startswith("Protects ")]
+    assert results.best is not None
+    again = asked.composition.delta(results.best.epsilon).delta
+    return again, 1e-7, "=", told.removeprefix("Protects ").removesuffix(".")
+
+
+def _odometer(asked: Asked) -> Found:
+    p = asked.promise
+    mu = step_mu(p.step).mu
+    spent = Odometer([mu * math.sqrt(p.count) * (1 + 1e-12)])
+    spent.commit(mu, count=p.count)
+    return math.exp(float(log_profile(_array(spent.bound), _array(p.epsilon)))), 1e-9, "≥", None
+
+
+def _event(asked: Asked) -> Found:
+    """There and back again; a peer's accountant is compared in the adapters' own tests."""
+    try:
+        from symdp.adapters.dp_accounting import composition_of, event_of
+    except ImportError:
+        raise InputError("dp-accounting is not installed") from None
+    event, relation = event_of(asked.composition)
+    return _number(composition_of(event, relation).delta(asked.promise.epsilon))
+
+
 def _explore(asked: Asked) -> Found:
     p = asked.promise
     page = page_html("page", "", [Panel("title", p.step, {}, "", "")])
@@ -279,7 +359,13 @@ WAYS: dict[str, Callable[[Asked], Found]] = {
     "ledger": _ledger,
     "individual": _individual,
     "filter by step_mu": _filter,
+    "odometer": _odometer,
+    "event_of": _event,
     "program": _program,
+    "program in C": _in_language("c"),
+    "program in JavaScript": _in_language("javascript"),
+    "train": _train,
+    "report": _report,
     "explore": _explore,
     "derive -n": _worked,
     "card": _card,

@@ -20,7 +20,6 @@ from symdp.derive.section import Line, equation
 from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline
-from symdp.questions.accounted import accounted
 from symdp.report import formulas
 from symdp.report.blocks import Block, Formulas, Heading, Listing, Paragraph, Table
 
@@ -42,14 +41,13 @@ _DENSITIES = {
 
 
 def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
-    """Return what one mechanism is, whom it protects, and its densities."""
+    """Return what one mechanism is, and its densities."""
     from symdp.derive import derive
 
     described = [Paragraph(mechanism.description)] if mechanism.description else []
     return [
         Heading(3, _headline(mechanism, count)),
         *described,
-        Paragraph(f"Protects {accounted({mechanism: count}).protection.sentence}."),
         Heading(4, _DENSITIES[mechanism.is_mirrored]),
         Formulas(density_lines(derive(mechanism))),
     ]

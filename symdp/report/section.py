@@ -65,7 +65,8 @@ def section(
     """
     from symdp.derive.present import citations
 
-    blocks: list[Block] = [Heading(2, title), Paragraph(_summary(delta, results))]
+    protects = Paragraph(f"Protects {composition.protection.sentence}.")
+    blocks: list[Block] = [Heading(2, title), Paragraph(_summary(delta, results)), protects]
     for mechanism, count in composition.steps:
         advance(f"derivation of {mechanism.name}")
         try:

@@ -11,11 +11,11 @@ import pytest
 import sympy as sp
 from atom_truths import CLAMPED, FAILING, INFLATED, LAWS, SPIKE, clamped, step
 from emitted import COMPILER, ENDINGS, NODE, by_command, by_node, compiled, python_command
+from symdp.law.standalone import to_program
 
 import symdp
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
-from symdp.law.standalone import to_program
 from symdp.questions.certificate_file import certificate
 from symdp.report.derivation_page import derivation_page
 
