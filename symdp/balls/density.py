@@ -120,8 +120,10 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
         except AccuracyError as error:
             if for_proof:
                 raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
-            found = two_masses(with_numbers(component), pair.variable, *ends)
-            _agree(of, *(mass + float(atoms.mid()) for mass in found))
+            normaliser = _normaliser(component, pair.variable, *ends)
+            if normaliser is None or atoms != 0:  # else two quadratures have found it already
+                found = two_masses(with_numbers(component), pair.variable, *ends)
+                _agree(of, *(mass + float(atoms.mid()) for mass in found))
             is_proved = False
     return MassCheck(masses_are_one, is_proved)
 
@@ -158,7 +160,7 @@ def _agree(of: str, first: float, second: float) -> None:
 def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     """Enclose the mass of a density, from its terms or from the log density of its pieces."""
     ends = pair.support.lower, pair.support.upper
-    normaliser = _normaliser(density, pair.variable)
+    normaliser = _normaliser(density, pair.variable, *ends)
     if normaliser is not None:
         if is_proved(normaliser):
             return arb(1)
@@ -177,11 +179,18 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     )
 
 
-def _normaliser(density: sp.Expr, x: sp.Symbol) -> arb | None:
+def _normaliser(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> arb | None:
     """Return the integral that a density is a function divided by, if positive and known."""
+    if isinstance(density, sp.Piecewise):  # as where P and Q live on different intervals
+        stretches = smooth_stretches((density,), x, lower, upper)
+        held = [stretch for stretch in stretches if stretch.expressions[0] != 0]
+        if len(held) != 1:
+            return None
+        (density,), lower, upper = held[0].expressions, held[0].lower, held[0].upper
     for integral in density.atoms(MassIntegral):
-        ((moved, *_),) = integral.limits
-        if density * integral == integral.function.xreplace({moved: x}):
+        ((moved, *ends),) = integral.limits
+        same = density * integral == integral.function.xreplace({moved: x})
+        if same and tuple(ends) == (lower, upper):
             value = enclose_normalizer(integral)
             return value if value is not None and value > 0 else None
     return None

@@ -18,13 +18,14 @@ from symdp.balls.numeric_mass import AGREEMENT, two_masses
 from symdp.balls.terms import SECONDS, enclose_mass
 from symdp.derive import pieces
 from symdp.emit.arb import ENCLOSERS
-from symdp.emit.exact import BITS
+from symdp.emit.exact import BITS, real_ball
 from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
 from symdp.model.pair import Pair, Support
 
 _ENOUGH = arb(2) ** -90  # absolute accuracy, where no more can be had: 27 digits
+_UNIT = sp.Symbol("u", real=True)  # between −1 and 1
 _NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
 
 
@@ -47,11 +48,32 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
     ... )
     True
     """
+    unit, scale = _on_unit(mass)
     bits = max(ctx.prec, BITS)
-    found = _proved(mass, BITS)
-    if found is not None:
-        return found if bits == BITS else _proved(mass, bits) or found
-    return _seen(mass)
+    found = _proved(unit, BITS)
+    if found is not None and bits > BITS:
+        found = _proved(unit, bits) or found
+    if found is None:
+        found = _seen(unit)
+    if found is None or scale == 1:
+        return found
+    with ctx.workprec(bits):
+        return found * real_ball(scale)
+
+
+def _on_unit(mass: MassIntegral) -> tuple[MassIntegral, sp.Expr]:
+    """Return the mass on [−1, 1], and what to multiply it by, where both ends are finite.
+
+    Quadratures look for masses of about 1, and a density of any width is looked at once.
+    """
+    density, (x, lower, upper) = mass.parts
+    if x.is_integer or lower.is_infinite or upper.is_infinite:
+        return mass, sp.Integer(1)
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    if middle == 0 and half == 1:
+        return mass, half
+    limits = sp.Tuple(_UNIT, sp.Integer(-1), sp.Integer(1))
+    return MassIntegral(density.subs(x, middle + half * _UNIT), limits), half
 
 
 @lru_cache(maxsize=64)

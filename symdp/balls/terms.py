@@ -96,6 +96,9 @@ def _stretch_mass(
         end.is_infinite or is_finite_at(density, x, end) for end in (lower, upper)
     ):
         parts = ends_at_infinity(density, x, lower, upper)
+        inner = ((f, v, end) for f, v, *some in parts for end in some if end.is_finite)
+        if not all(is_finite_at(*place) for place in inner):
+            raise AccuracyError("a density has no value inside its support")
         return sum((_stretch_mass(*part, tolerance, deadline) for part in parts), arb(0))
     finite, tails = [arb(0) if end is None else end for end in ends], arb(0)
     for side, direction in ((0, -1), (1, 1)):

@@ -67,9 +67,9 @@ class FloatAccountant(ABC):
             If the method cannot answer to the accuracy it promises.
         """
         exact = outside_range(law, epsilon)
-        if exact is not None:
-            return with_uncertain_mass(replace(exact, route=OUTSIDE), law.uncertain_mass)
-        return with_uncertain_mass(self.inside_range(law, epsilon), law.uncertain_mass)
+        answer = self.inside_range(law, epsilon) if exact is None else replace(exact, route=OUTSIDE)
+        mass = law.uncertain_mass
+        return with_uncertain_mass(answer, math.log(mass)) if mass > 0 else answer
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
@@ -80,7 +80,7 @@ class FloatAccountant(ABC):
         """Return the method's own answer, for ε between the least and the largest loss."""
 
 
-def with_uncertain_mass(answer: Answer, mass: float) -> Answer:
+def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
     """Return an answer whose lower bound knows that a mass of large losses was taken as infinite.
 
     δ itself and its upper bound count that mass as lost, so that they are never too small.
@@ -89,22 +89,21 @@ def with_uncertain_mass(answer: Answer, mass: float) -> Answer:
     ----------
     answer
         of a law in which the mass is infinite.
-    mass
-        a probability.
+    log_mass
+        the log of a probability.
 
     Examples
     --------
     >>> answer = Answer(-10.0, -10.0, -10.0, "exact")
-    >>> with_uncertain_mass(answer, 0.0) is answer
-    True
-    >>> with_uncertain_mass(answer, math.exp(-11.0)).kind
+    >>> with_uncertain_mass(answer, -11.0).kind
     'bound'
     """
-    if not mass > 0 or answer.log_lower is None:
+    if answer.log_lower is None:
         return answer
-    lost = math.log(mass) - answer.log_lower
+    lost = log_mass - answer.log_lower
     lower = answer.log_lower + log_one_minus_exp(lost) if lost < 0 else -math.inf
     if answer.kind == "exact" and not lost < math.log(EXACT):
+        mass = math.exp(log_mass)
         advice = f"a probability of {mass:.0e} of large losses is not resolved, and counted as lost"
         answer = replace(answer, kind="bound", advice=advice, log_complement=None)
     return replace(answer, log_lower=lower)

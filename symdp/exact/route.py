@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import EXACT
+from symdp.exact.accuracy import EXACT, NEGLIGIBLE, SETTLED, TOLERABLE
 from symdp.exact.answer import OUTSIDE, Answer
-from symdp.exact.base import FloatAccountant, outside_range
+from symdp.exact.base import FloatAccountant, outside_range, with_uncertain_mass
 from symdp.exact.contour import contour_answer, own_lines, prepare
 from symdp.exact.error_bars import margin
 from symdp.law.chernoff import log_moments_bound
-from symdp.law.total import SumLaw
+from symdp.law.cut import Cut, cut_law
+from symdp.law.saddle_point import saddle_point
+from symdp.law.tilts import Strip, log_add_exp
+from symdp.law.total import SumLaw, kept_with_law
 
 
 def _is_any(law: SumLaw) -> bool:
@@ -285,8 +288,87 @@ class Contour(FloatAccountant):
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small."""
-        for route in ROUTES[1:]:
-            answer = route.answer(law, epsilon) if route.concerns(law) else None
-            if answer is not None:
-                return replace(answer, route=answer.route or route.name)
-        raise AssertionError("the last row of the table always answers")
+        heavy = law.count > 1 and not law.domain[1] > 0
+        answer = _without_far_losses(law, epsilon) if heavy else None
+        return answer or _first_answer(law, epsilon)
+
+
+def _first_answer(law: SumLaw, epsilon: float) -> Answer:
+    """Return what the first row gives that applies."""
+    for route in ROUTES:
+        answer = route.answer(law, epsilon) if route.concerns(law) else None
+        if answer is not None:
+            return replace(answer, route=answer.route or route.name)
+    raise AssertionError("the last row of the table always answers")
+
+
+def _without_far_losses(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) of steps without moments from a law that is cut where it does not matter.
+
+    The farther out it is cut, the larger the integrand is beside δ. So the mass beyond falls until
+    it is small beside δ, or its losses so large that it does not matter how large they are.
+    """
+    from symdp.exact.prv.cut_mesh import largest_loss
+
+    single, top = _log_single(law, epsilon), largest_loss(law, epsilon)
+    fall, best = 1.5 * NEGLIGIBLE, None
+    for _ in range(8):
+        cut = _cut(law, fall, top)
+        if cut is None:
+            return best
+        # A mass that is no double is not counted as infinite.
+        excess = cut.log_excess(epsilon) if cut.log_mass > SMALLEST_LOG else cut.log_mass
+        expected = max(_log_leading(cut.law, epsilon), single)
+        if expected > math.log(SETTLED / TOLERABLE):  # 1 − δ, which needs no moment, tells it
+            plain = contour_answer(law, epsilon)
+            if plain is not None:
+                return replace(plain, route="contour")
+        lacking = excess - expected - math.log(SETTLED)
+        if not lacking > 0.0:
+            best = with_uncertain_mass(_first_answer(cut.law, epsilon), excess)
+            assert best.log_upper is not None
+            if cut.log_mass <= SMALLEST_LOG:
+                best = replace(best, log_upper=log_add_exp(best.log_upper, cut.log_mass))
+            lacking = excess - best.log_delta - math.log(SETTLED)
+        if not lacking > 0.0:
+            break
+        fall += 0.5 * NEGLIGIBLE * math.ceil(lacking / (0.5 * NEGLIGIBLE))
+    if best is not None and best.kind == "estimate":  # a bound tells more, where it is near
+        rounded = _rounded_answer(law, epsilon)
+        if _has_lower(rounded) and margin(rounded) < 0.1:
+            return replace(rounded, route="prv")
+    return best
+
+
+def _log_leading(law: SumLaw, epsilon: float) -> float:
+    """Return about log δ(ε) by the saddle point, mass at infinity left out."""
+    try:
+        saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
+    except AccuracyError:
+        return -math.inf
+    return -math.inf if saddle is None else saddle.log_leading
+
+
+def _log_single(law: SumLaw, epsilon: float) -> float:
+    """Return about log δ(ε) where one step's large loss makes it and the others are usual."""
+    from symdp.exact.single_step import log_profile
+
+    found = -math.inf
+    for part, count in law.parts:
+        rest = epsilon - (law.mean - part.base.mean)
+        if not part.domain[1] > 0 and part.loss_bounds[0] < rest:
+            found = max(found, math.log(count) + log_profile(part, rest).log_delta)
+    return found
+
+
+@kept_with_law
+def _cuts(law: SumLaw) -> dict[tuple[float, float], Cut | None]:
+    """Cut laws, by how far out they are cut."""
+    return {}
+
+
+def _cut(law: SumLaw, fall: float, top: float) -> Cut | None:
+    kept = _cuts(law)
+    if (fall, top) not in kept:
+        kept[fall, top] = cut_law(law, fall, top)
+    return kept[fall, top]

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import HALF
+from symdp.exact.accuracy import HALF, SAFETY
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.exact.line import StripValue
@@ -83,4 +83,7 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         error += unclosed(above_delta, complement, known)
     if refused is not None and not error < 1.0:
         raise refused
+    if log_delta == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as
+        most = SAFETY * below.relative_error + max(below.log_value, 0.0)
+        return Answer(math.log(most), -math.inf, math.log(most), "bound", "", 0.0, None, "", most)
     return exact_answer(log_delta, complement, error, slope, complement_error=below.relative_error)

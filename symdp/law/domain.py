@@ -57,7 +57,12 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     return (-np.inf, critical) if rise > 0 else (critical, np.inf)
 
 
-def tilt_domain(step: Step) -> tuple[float, float]:
+def is_heavy(piece: SmoothPiece, upper: bool) -> bool:
+    """Return whether one end of a piece leaves no tilt t > 0 with E e^{tL} < ∞."""
+    return tilt_domain(Step("", (piece,)), (upper,))[1] == 0.0
+
+
+def tilt_domain(step: Step, ends: tuple[bool, ...] = (False, True)) -> tuple[float, float]:
     """Return (t₋, t₊), the interior of {t : E e^{tL} < ∞}; it contains (−1, 0).
 
     Examples
@@ -70,7 +75,7 @@ def tilt_domain(step: Step) -> tuple[float, float]:
     for piece in step.pieces:
         if piece.flat:
             continue
-        for upper in (False, True):
+        for upper in ends:
             below, above = _end_slopes(piece, upper)
             low, high = max(low, below), min(high, above)
     # A slope that stays finite but very large belongs to a density lighter than every e^{tℓ}, and

@@ -15,7 +15,7 @@ from symdp.law.common_window import common_window, far_part
 from symdp.law.domain import tilt_domain
 from symdp.law.mean import extended_means, precise_losses, precise_mean, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes, flat_nodes
-from symdp.law.outline import Outline
+from symdp.law.outline import SEEN_BEYOND, Outline, rough_means, widened
 from symdp.law.panels import build_rule
 from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
@@ -28,7 +28,6 @@ _MOST_TILTED = 8  # tilted laws that are kept: a line asks for the same one agai
 _LIKELY = 2.0  # standard deviations⁻¹ of a tilted loss, up to which few steps ask for frequencies
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
-_SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
 _SAME = 2e-14  # relative: losses that lie as close are one value, but for rounding
 _UNSEEN_LOSS = (
     "no loss of {} is seen so far out: doubles cannot tell so large ones apart; ask for another "
@@ -57,7 +56,7 @@ class LossLaw:
         self.step, self.is_reversible, self._other = step, is_reversible, other
         if other is None:
             self.domain = tilt_domain(step)
-            self.loss_bounds = _widened(loss_bounds, self.outlines)
+            self.loss_bounds = widened(loss_bounds, self.outlines)
         else:
             self.domain = -1.0 - other.domain[1], -1.0 - other.domain[0]
             self.loss_bounds = loss_bounds
@@ -146,7 +145,7 @@ class LossLaw:
         The third number is how far what counts as the largest lies apart, 0 but for rounding.
         """
         top, base = self.loss_bounds[1], self.base
-        largest = base.atomic & (base.loss >= top - _SEEN_BEYOND * (1.0 + abs(top)))
+        largest = base.atomic & (base.loss >= top - SEEN_BEYOND * (1.0 + abs(top)))
         close = (base.loss >= top - below) & ~largest
         first, second = (np.logaddexp.reduce(base.log_weight[here]) for here in (largest, close))
         width = top - float(base.loss[largest].min(initial=top))
@@ -228,7 +227,8 @@ class LossLaw:
                 ends = list(part)
                 reference, bound = self.base, self.loss_bounds[int(upper > lower)]
                 reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
-                origin = bound if highest > 0 and _WORTHWHILE < reach < math.inf else None
+                if highest > 0 and _WORTHWHILE < reach < math.inf:
+                    origin = bound if self._nears(bound, ends) else None
             refused = (lower, upper, part)
             if highest >= self._refused.get(refused, (math.inf, ""))[0]:
                 raise AccuracyError(self._refused[refused][1])
@@ -305,6 +305,14 @@ class LossLaw:
         outlines = [o for o in self.outlines if not escapes(o.piece)]
         logs = [o.log_masses(tilts) for o in outlines] or [np.full(len(tilts), -math.inf)]
         return np.asarray(np.max(logs, axis=0))
+
+    def _nears(self, bound: float, tilts: Sequence[float]) -> bool:
+        """Return whether tilts bring losses nearer to a bound than to their mean, as few steps'."""
+        finite = [o for o in self.outlines if not escapes(o.piece)]
+        if not finite or self.step.point_loss.size:
+            return True
+        means = rough_means(finite, tilts)
+        return bool((np.abs(means - bound) < np.abs(means - self.base.mean)).all())
 
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""
@@ -386,15 +394,3 @@ def _served(nodes: NodeSet, tilt: float, tilts: Array) -> NDArray[np.bool_]:
     """Return which tilts a node set of one of them serves: back to 0, what lies between."""
     between = (tilts >= min(tilt, -1.0)) & (tilts <= max(tilt, 0.0))
     return np.asarray(tilts == tilt if nodes.partial else between)
-
-
-def _widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
-    """Return bounds that hold every loss seen, whatever was derived of them."""
-    low, high = bounds
-    for outline in outlines:
-        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
-        if seen.size:
-            least, most = float(seen.min()), float(seen.max())
-            low = least if least < low - _SEEN_BEYOND * (1.0 + abs(low)) else low
-            high = most if most > high + _SEEN_BEYOND * (1.0 + abs(high)) else high
-    return low, high

@@ -40,6 +40,7 @@ _FLAT = 1e-4  # of log densities: a mode is then found to a hundredth of its wid
 NEGLIGIBLE = 52.0
 _EVEN, _MOST_TURNS = 8192, 256  # places at which turns of the loss are looked for, and turns
 _SHARP = 1e6  # times the loss, so that a turn serves tilts that large
+SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
 _ROUNDED = 1e-13  # of the loss: what turns by less is rounding
 
 
@@ -266,6 +267,15 @@ def log_row_sums(rows: Array) -> Array:
     return np.where(np.isfinite(top), top + total, -np.inf)
 
 
+def rough_means(outlines: Sequence[Outline], tilts: Sequence[float]) -> Array:
+    """Return E_t L for several tilts as far as grids tell."""
+    loss = np.concatenate([o.loss for o in outlines])
+    rows = np.concatenate([o.shells(tilts) for o in outlines], axis=1)
+    held = np.isfinite(loss)
+    weight = np.exp(rows[:, held] - rows[:, held].max(axis=1, keepdims=True))
+    return np.asarray(weight @ loss[held] / weight.sum(axis=1))
+
+
 def extremes(outline: Outline) -> tuple[float, float]:
     """Return the least and the largest loss seen where P has mass, turns zoomed in upon."""
     x = np.concatenate([outline.x, *turns(outline)])
@@ -273,6 +283,18 @@ def extremes(outline: Outline) -> tuple[float, float]:
         loss = np.asarray(outline.piece.loss(x))
     loss = loss[np.isfinite(loss)]
     return float(loss.min(initial=np.inf)), float(loss.max(initial=-np.inf))
+
+
+def widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
+    """Return bounds that hold every loss seen, whatever was derived of them."""
+    low, high = bounds
+    for outline in outlines:
+        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
+        if seen.size:
+            least, most = float(seen.min()), float(seen.max())
+            low = least if least < low - SEEN_BEYOND * (1.0 + abs(low)) else low
+            high = most if most > high + SEEN_BEYOND * (1.0 + abs(high)) else high
+    return low, high
 
 
 def turns(outline: Outline) -> tuple[Array, Array]:

@@ -1,0 +1,185 @@
+"""Laws whose largest losses count as infinite, so that they have every moment.
+
+Where E e^{tL} = ∞ for every t > 0 no tilt makes a large ε typical, and no Chernoff bound holds. Let
+J be the event that some step's loss lies beyond a place near an end of its range, and b the least
+loss there. With the losses of J taken as infinite, δ′(ε) = E[(1 − e^{ε−L})⁺; not J] + P(J), and
+
+    δ′(ε) − e^ε Q(J) ≤ δ(ε) ≤ δ′(ε),    e^ε Q(J) ≤ e^{ε−b} P(J).
+
+So it does not matter where b lies, if it is far above ε or P(J) far below δ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from symdp.law.domain import is_heavy
+from symdp.law.elementary import log_sum
+from symdp.law.loss import LossLaw
+from symdp.law.nodes import flat_nodes, integer_nodes
+from symdp.law.outline import Outline
+from symdp.law.step import Accurate, Array, Extended, SmoothPiece
+from symdp.law.total import SumLaw
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A total loss whose largest losses count as infinite.
+
+    Attributes
+    ----------
+    law
+        It has moments to the right.
+    log_mass
+        log P(J), or more.
+    least
+        b, in nats.
+    """
+
+    law: SumLaw
+    log_mass: float
+    least: float
+
+    def log_excess(self, epsilon: float) -> float:
+        """Return the log of what δ′(ε) exceeds δ(ε) by at most."""
+        return self.log_mass + min(epsilon - self.least, 0.0)
+
+
+def cut_law(law: SumLaw, fall: float, top: float) -> Cut | None:
+    """Return the total loss with heavy ends cut off, None where they cannot be.
+
+    Parameters
+    ----------
+    law
+        With steps that have no moments to the right.
+    fall, top
+        A step is cut where the mass beyond is about e^-fall, or nearer, where losses exceed `top`.
+    """
+    parts: list[tuple[LossLaw, int]] = []
+    log_mass, least = -math.inf, math.inf
+    for part, count in law.parts:
+        if part.domain[1] > 0:
+            parts.append((part, count))
+            continue
+        found = _cut_step(part, fall, top) if type(part) is LossLaw else None
+        if found is None:
+            return None
+        step, beyond, lowest = found
+        parts.append((step, count))
+        log_mass = float(np.logaddexp(log_mass, math.log(count) + beyond))
+        least = min(least, lowest)
+    return Cut(SumLaw(parts, law.direction), log_mass, least)
+
+
+def _cut_step(law: LossLaw, fall: float, top: float) -> tuple[LossLaw, float, float] | None:
+    """Return a step that is cut, the log of the mass beyond, and the least loss there."""
+    pieces: list[SmoothPiece] = []
+    beyond: list[tuple[float, float, float]] = []
+    for outline in law.outlines:
+        piece = outline.piece
+        for upper in (False, True):
+            if piece.flat or not is_heavy(outline.piece, upper):
+                continue
+            found = _place(outline, upper, fall, top)
+            if found is None:
+                return None
+            piece, outer = _split(piece, found[0], upper)
+            mass = _log_mass(outer)
+            if not mass > -math.inf:
+                return None
+            pieces.append(outer if outer.integer else replace(outer, log_mass=mass))
+            beyond.append((mass, *found[1:]))
+        pieces.append(piece)
+    if not beyond:
+        return None
+    masses, least, most = zip(*beyond, strict=True)
+    step = replace(law.step, pieces=tuple(sorted(pieces, key=lambda piece: piece.lower)))
+    return LossLaw(step, (law.loss_bounds[0], max(most))), log_sum(masses), min(least)
+
+
+def _place(
+    outline: Outline, upper: bool, fall: float, top: float
+) -> tuple[float, float, float] | None:
+    """Return where a heavy end is cut, the least loss beyond, and the loss there."""
+    piece, step = outline.piece, -1 if upper else 1  # from the end inwards
+    x, loss = outline.x[::step], outline.loss[::step]
+    mass = np.logaddexp.accumulate(outline.shells([0.0])[0][::step])
+    least = np.minimum.accumulate(np.where(np.isnan(loss), np.inf, loss))
+    inside = np.flatnonzero((mass > -fall) & (least < top))
+    if not inside.size or inside[0] == 0:
+        return None
+    first = int(inside[0])
+    far, near = float(x[first - 1]), float(x[first])
+    beyond, lowest = float(mass[first - 1]), float(least[first - 1])
+
+    def values(place: float) -> tuple[float, float]:
+        with np.errstate(all="ignore"):
+            log_p, _, here = (float(v[0]) for v in piece.values(np.asarray([place])))
+        return log_p, here
+
+    for _ in range(24):  # where exactly it is cut changes no answer
+        middle = 0.5 * (near + far)
+        if not min(near, far) < middle < max(near, far):
+            break
+        log_p, here = values(middle)
+        between = log_p + math.log(abs(far - middle))
+        if (np.logaddexp(beyond, between) > -fall) and min(lowest, here) < top:
+            near = middle
+        else:
+            far, beyond = middle, float(np.logaddexp(beyond, between))
+            lowest = min(lowest, here)
+    far = math.floor(far) if piece.integer else far
+    here = values(far)[1]
+    return (far, min(lowest, here), here) if math.isfinite(here) else None
+
+
+def _split(piece: SmoothPiece, place: float, upper: bool) -> tuple[SmoothPiece, SmoothPiece]:
+    """Return what is kept of a piece, and what lies beyond a place, whose loss is infinite."""
+    ends = tuple(end for end in piece.ends if (float(end) < place) is upper)
+    kept: dict[str, Any] = {"ends": (*ends, arb(place))}
+    outer: dict[str, Any] = {"ends": (arb(place),)}
+    kept["upper" if upper else "lower"] = place
+    outer["lower" if upper else "upper"] = place
+    if piece.integer:
+        outer["lower" if upper else "upper"] = place + 1.0 if upper else place - 1.0
+    infinite = replace(
+        piece,
+        log_q=_constant(-math.inf),
+        loss=_constant(math.inf),
+        accurate=_Infinite(piece.accurate),
+        flat=not piece.integer,
+        joint=None,
+        **outer,
+    )
+    return replace(piece, **kept), infinite
+
+
+def _log_mass(piece: SmoothPiece) -> float:
+    if piece.integer:
+        return log_sum(piece.accurate(integer_nodes(piece, [0.0]))[0])
+    return log_sum(flat_nodes(Outline(piece, tilts=(0.0,))).log_weight)
+
+
+def _constant(value: float) -> Any:
+    return lambda x: np.full(np.shape(x), value)
+
+
+class _Infinite:
+    """log P of a piece, and an infinite loss."""
+
+    def __init__(self, accurate: Accurate) -> None:
+        self._accurate = accurate
+
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        return self._accurate(x)[0], np.full(x.shape, math.inf)
+
+    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
+        return self._accurate.ball(x, **analytic)[0], arb(math.inf)
+
+    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
+        return None
