@@ -17,6 +17,7 @@ import symdp
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
 from symdp.questions.certificate_file import certificate
+from symdp.questions.programs import to_program
 from symdp.report.derivation_page import derivation_page
 
 
