@@ -57,6 +57,8 @@ def epsilon_upper(ledger: Ledger, delta: float) -> float:
     if delta <= infinite_loss(ledger):
         return math.inf
     answer = composition.epsilon(delta)
+    if answer.kind == "estimate":  # nothing is proved of its ends
+        answer = composition.epsilon(delta, "moments")
     return _above(answer, answer.epsilon_upper)
 
 

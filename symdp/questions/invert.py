@@ -150,8 +150,8 @@ def invert(
 
     def unsure(epsilon: float) -> float:
         answer = known[epsilon][1]
-        # A bound must be met, not approached.
-        if answer.kind == "bound" or answer.log_lower is None or answer.log_upper is None:
+        # A bound must be met, not approached, and the ends of an estimate say little of its value.
+        if answer.kind != "exact" or answer.log_lower is None or answer.log_upper is None:
             return 0.0
         return _UNSURE * 0.5 * (answer.log_upper - answer.log_lower)
 
