@@ -11,7 +11,6 @@ import pytest
 import sympy as sp
 from atom_truths import CLAMPED, FAILING, INFLATED, LAWS, SPIKE, clamped, step
 from emitted import COMPILER, ENDINGS, NODE, by_command, by_node, compiled, python_command
-from symdp.law.standalone import to_program
 
 import symdp
 from symdp import compose, mechanisms
