@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import sympy as sp
-from flint import arb
+from flint import arb, ctx
 
 from symdp.derive.breakpoints import Stretch, smooth_stretches
 from symdp.derive.gammas import COUNTING, is_log_concave, reduced, with_ends
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _SECONDS = 3.0  # for each density: what takes longer counts as not shown
+_MOST_MASSES, _BITS = 4_000, 256  # of a law on integers that is looked at value by value
 _HYPERBOLIC = (sp.cosh, sp.sinh, sp.tanh, sp.sech, sp.csch, sp.coth)
 _SIGNS = {"increasing": 1, "constant": 0, "decreasing": -1}
 
@@ -70,7 +71,10 @@ def _of(mechanism: Mechanism) -> bool:
 def _is_unimodal(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
     if not density.free_symbols - {x} and _shows_a_valley(density, x, support):
         return False
-    return attempt(lambda: _rises_once(density, x, support), False, _SECONDS)
+    return attempt(
+        lambda: _rises_once(density, x, support) or _values_rise_once(density, x, support),
+        False, _SECONDS,
+    )  # fmt: skip
 
 
 def _shows_a_valley(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
@@ -117,6 +121,43 @@ def _rises_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
             turns += _slopes(stretch, y, is_alone=len(stretches) == 1)
     except (InputError, RootsUnknownError, _UnknownError):
         return False
+    moving = [turn for turn in turns if turn]
+    return moving == sorted(moving, reverse=True)
+
+
+def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+    """Whether balls around all masses of finitely many integers rise, then fall; ties are exact."""
+    if not x.is_integer or density.free_symbols - {x}:
+        return False
+    masses: dict[int, sp.Expr] = {}
+    try:
+        for stretch in smooth_stretches((density,), x, support.lower, support.upper):
+            (own,) = stretch.expressions
+            if own != 0 and not (stretch.lower.is_finite and stretch.upper.is_finite):
+                return False
+            if stretch.is_point:
+                masses[int(stretch.lower)] = own
+            elif own != 0:
+                ends = int(sp.ceiling(stretch.lower)), int(sp.floor(stretch.upper))
+                for k in range(ends[0], min(ends[1], ends[0] + _MOST_MASSES) + 1):
+                    if stretch.lower < k < stretch.upper or k not in masses:
+                        masses[k] = own
+        if not 0 < len(masses) < _MOST_MASSES:
+            return False
+        functions = {own: compile_arb(own, [x]) for own in set(masses.values())}
+    except (InputError, ValueError):
+        return False
+    places = range(min(masses), max(masses) + 1)
+    with ctx.workprec(_BITS):
+        balls = [functions[masses[k]](arb(k)) if k in masses else arb(0) for k in places]
+        gaps = [right - left for left, right in pairwise(balls)]
+    turns = []
+    for k, gap in zip(places, gaps, strict=False):
+        if not (gap > 0 or gap < 0):
+            low, high = (masses.get(j, sp.S.Zero).subs(x, j) for j in (k, k + 1))
+            if low != high:
+                return False
+        turns.append(1 if gap > 0 else -1 if gap < 0 else 0)
     moving = [turn for turn in turns if turn]
     return moving == sorted(moving, reverse=True)
 

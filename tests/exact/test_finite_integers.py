@@ -204,6 +204,12 @@ def _noise(density: str, support: str = '"naturals"') -> Any:
         ("binomial(60, k)*beta(k + 3, 64 - k)/beta(3, 4)", '"naturals"', True),
         ("binomial(60, k)*beta(k + 1/2, 60 - k + 1/2)/beta(1/2, 1/2)", '"naturals"', False),
         ("binomial(40, k)/2**41 + binomial(40, k - 60)/2**41", '"naturals"', False),
+        (
+            "binomial(20, k)*2**(20 - k)/3**21 + binomial(20, k - 1)*2**(22 - k)/3**21",
+            '"naturals"',
+            True,
+        ),
+        ("binomial(41, k)/2**42 + binomial(41, k - 2)/2**42", '"integers"', True),
     ],
 )
 def test_one_mode_of_such_laws_is_decided(density, support, is_one):
