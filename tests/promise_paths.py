@@ -396,6 +396,10 @@ def walked(way: str, asked: Asked) -> str:
     return "answered" if relation != "~" else "estimated"
 
 
+# By mpmath's quadrature of few sampled steps: minutes.
+ENDLESS = {(name, "method truth") for name in ("skewed, sampled", "up", "down")}
+
+
 if __name__ == "__main__":
     import sys
     import time
@@ -408,6 +412,8 @@ if __name__ == "__main__":
             print(f"{name}: refused by all: {refusal}")
             continue
         for way in WAYS:
+            if (name, way) in ENDLESS:
+                continue
             start = time.process_time()
             try:
                 said = walked(way, asked)

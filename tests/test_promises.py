@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from promise_paths import PROMISES, WAYS, Asked, walked
+from promise_paths import ENDLESS, PROMISES, WAYS, Asked, walked
 
 from symdp.errors import InputError
 
@@ -17,7 +17,6 @@ USUAL = (
     *("delta", "epsilon", "bayes_error", "renyi", "sweep", "ledger", "individual"),
     *("filter by step_mu", "program", "explore", "derive -n"),
 )
-ENDLESS = {("skewed, sampled", "method truth"), ("down", "method truth")}  # minutes, by quadrature
 # What has one pair for each step, by the promises that more than one pair stands for.
 ONE_PAIR = ("certificate file", "program", "explore", "derive -n")
 REFUSALS = {
