@@ -118,12 +118,14 @@ def _clearly_below(
 
 def _order(about: Mapping[str, float | None]) -> list[str]:
     """Return the directions, what seems clearly the largest first."""
-    sides = list(about)
-    values = list(about.values())
-    if len(sides) < 2 or values[0] is None or values[1] is None:
+    first, *_ = sides = list(about)
+    known = {side: value for side, value in about.items() if value is not None}
+    if len(known) < len(sides):
         return sides
-    gap = values[1] - values[0]
-    return sides[::-1] if gap > _CLOSE * max(1.0, abs(values[0])) else sides
+    best = max(sides, key=known.__getitem__)
+    if known[best] - known[first] > _CLOSE * max(1.0, abs(known[first])):
+        return [best, *(side for side in sides if side != best)]
+    return sides
 
 
 def _telling_digits(larger: float | None, smaller: float | None) -> float:

@@ -120,7 +120,7 @@ def test_repeated_responses_are_all_counted():
     [
         (ev.ZCDpEvent(-1.0), ADD, "ZCDpEvent"),
         (ev.SingleEpochTreeAggregationDpEvent(1.0, 8), ADD, "SingleEpochTree"),
-        (ev.RepeatAndSelectDpEvent(ev.GaussianDpEvent(1.0), 2, 1), ADD, "RepeatAndSelect"),
+        (ev.RepeatAndSelectDpEvent(ev.GaussianDpEvent(1.0), 2, -2), ADD, "RepeatAndSelect"),
         (
             ev.PoissonSampledDpEvent(0.1, ev.SelfComposedDpEvent(ev.LaplaceDpEvent(1.0), 2)),
             ADD,
