@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import sympy as sp
+from atom_truths import step
 from emitted import ENDINGS, by_node, compiled
 
 import symdp
@@ -86,6 +87,7 @@ PROMISES = {
     "down": Promise(SAMPLED.shifted("down"), 40, 1.0),
     "either way": Promise(SAMPLED.shifted("either way"), 40, 1.0),
     "atoms": Promise(mechanisms.laplace(b=4).subsample("poisson", "1/5"), 40, 0.5),
+    "atoms beside a density": Promise(step("clamped normal"), 40, 2.0),
     "infinite losses": Promise(LOST, 5, 0.5),
     "an average of several modes": Promise(
         Mechanism.additive(
@@ -396,8 +398,9 @@ def walked(way: str, asked: Asked) -> str:
     return "answered" if relation != "~" else "estimated"
 
 
-# By mpmath's quadrature of few sampled steps: minutes.
-ENDLESS = {(name, "method truth") for name in ("skewed, sampled", "up", "down")}
+# By mpmath's quadrature of sampled steps, or of atoms beside a density: minutes.
+_LONG = "skewed, sampled", "up", "down", "atoms beside a density"
+ENDLESS = {(name, "method truth") for name in _LONG}
 
 
 if __name__ == "__main__":
