@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import doctest
 import importlib
 import json
@@ -21,6 +22,10 @@ sys.path.insert(0, str(ROOT))  # benchmarks/ is no part of what is installed
 
 from benchmarks.days import measure, questions, scaling  # noqa: E402
 from benchmarks.days import page as days_page  # noqa: E402
+from benchmarks.frozen import __main__ as frozen  # noqa: E402
+from benchmarks.frozen import asking, comparison  # noqa: E402
+from benchmarks.frozen import cases as frozen_cases  # noqa: E402
+from benchmarks.frozen import rows as frozen_rows  # noqa: E402
 from benchmarks.peers import (  # noqa: E402
     accuracy,
     contenders,
@@ -39,6 +44,7 @@ from benchmarks.peers.jobs import JOBS, Job  # noqa: E402
 from benchmarks.peers.runner import Runner  # noqa: E402
 
 SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
+FROZEN_ROUTES = {"contour", "finite_sum", "lattice", "mesh", "single_step"}
 HALF = (Fraction(1, 2), Fraction(1, 2))
 PLAIN = Job("plain", "Plain noise", "No sampling.", "gaussian", "2", "1", 3, 1.5)
 
@@ -108,7 +114,7 @@ def test_intervals_hold_the_truth_or_not():
     assert "**its interval misses the truth**" in verdict.words(missed, HALF)
 
 
-@pytest.mark.parametrize("module", [page, verdict, scaling])
+@pytest.mark.parametrize("module", [page, verdict, scaling, asking, comparison, frozen_rows])
 def test_examples_in_docstrings(module):
     failed, tried = doctest.testmod(module)
     assert failed == 0
@@ -305,3 +311,50 @@ def test_a_question_of_a_day_is_asked_moved_and_checked():
     assert measure.checks(other, (0.0,))[0].key != check.key
     assert asked.job().setting.endswith("σ = 2, n = 1, ε = 0.1")
     assert questions.named("logistic, 10 steps").job() is None
+
+
+def test_frozen_answers_are_compared_and_a_doctored_row_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SYMDP_CACHE", "off")
+    monkeypatch.setattr(asking, "prepare", lambda: None)  # seconds are not looked at here
+    kept = frozen_rows.read()
+    name = "built-in: 1 laplace b=2"
+    three = [row for row in kept.values() if row["case"] == name]
+    assert len(three) == 3
+    wrong = copy.deepcopy(three[1])
+    wrong["answer"]["log_lower"] += 1e-6
+    wrong["answer"]["log_upper"] += 1e-6
+    file = tmp_path / "values.jsonl"
+    frozen_rows.write([three[0], wrong, three[2]], file)
+    found = tmp_path / "found.json"
+    frozen.main(["compare", "--only", name, "--values", str(file), "--json", str(found)])
+    said = capsys.readouterr().out
+    assert re.search(r"^rows +3$", said, re.M)
+    assert re.search(r"^moved outside +1$", said, re.M)
+    assert f"{name}, {wrong['place']}, answer: moved outside: log δ in" in said
+    verdicts = [one["verdicts"] for one in json.loads(found.read_text())]
+    assert ["moved outside" in one for one in verdicts] == [False, True, False]
+
+
+def test_frozen_rows_are_of_the_cases_and_meet_every_route():
+    kept, known = frozen_rows.read(), frozen_cases.cases()
+    assert len(known) == 400
+    assert {case for case, _ in kept} <= set(known)
+    assert {place for case, place in kept} <= {p for one in known.values() for p in one.places}
+    assert {row["answer"].get("route", "") for row in kept.values()} >= FROZEN_ROUTES
+
+
+def test_what_a_change_does_to_a_frozen_row_has_a_word():
+    answer = {"log_delta": -9.0, "log_lower": -9.1, "log_upper": -8.9, "kind": "exact"}
+    proof = {"lower": "1.2e-4", "upper": "1.3e-4", "by": "a sum"}
+    old = {"case": "a", "place": "mean", "answer": answer | {"seconds": 0.1}, "truth": proof}
+
+    def verdicts(**now):
+        return comparison.compare(old, old["answer"] | now, "answer").verdicts
+
+    assert verdicts() == []
+    assert verdicts(log_lower=-9.3, log_delta=-9.2) == ["value outside", "widened"]
+    assert verdicts(log_upper=-8.95) == ["narrowed"]
+    assert verdicts(log_lower=-8.94) == ["narrowed", "moved outside"]  # log 1.3e-4 = −8.948
+    assert verdicts(kind="estimate", seconds=0.3) == ["weaker kind", "slower than twice"]
+    assert verdicts(refused="no") == ["refused"]
+    assert verdicts(log_upper=None) == ["widened"]

@@ -1,0 +1,1 @@
+"""Frozen answers: what symdp says of 400 compositions, and whether a change of it says the same."""
