@@ -44,7 +44,10 @@ from benchmarks.peers.jobs import JOBS, Job  # noqa: E402
 from benchmarks.peers.runner import Runner  # noqa: E402
 
 SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
-FROZEN_ROUTES = {"contour", "finite_sum", "lattice", "mesh", "single_step"}
+FROZEN_ROUTES = {
+    "outside_range", "finite_sum", "single_step", "lattice", "contour", "measure", "moments",
+    "mesh", "prv",
+}  # fmt: skip
 HALF = (Fraction(1, 2), Fraction(1, 2))
 PLAIN = Job("plain", "Plain noise", "No sampling.", "gaussian", "2", "1", 3, 1.5)
 
