@@ -11,7 +11,7 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.certify import enclose_delta
+from symdp.certify.larger_direction import larger_delta
 from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
@@ -113,8 +113,9 @@ def _value(chance: random.Random, word: str, raw: Mechanism) -> str:
 
 def proved(case: Case) -> arb:
     """Return the certified δ; AccuracyError where there is no proof."""
-    steps = compose(case.mechanism, case.count).steps  # their densities have mass 1 exactly
-    return enclose_delta([(m.pair(case.direction), n) for m, n in steps], case.epsilon, DIGITS)
+    steps = compose(case.mechanism, case.count)  # their densities have mass 1 exactly
+    pairs = {side: steps.accounted.pairs(side) for side in steps.sides(case.direction)}
+    return larger_delta(pairs, case.epsilon, DIGITS)[1]
 
 
 def answered(case: Case) -> Guarantee:

@@ -71,6 +71,7 @@ def test_far_out_rare_stretches_are_found():
     assert found.delta == pytest.approx(float(gain.sum() * (x[1] - x[0])), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_a_largest_loss_that_is_only_seen_ends_nothing_too_early():
     """The loss of a normal and a Cauchy law together peaks at 1.5698, between places of a grid."""
     noise = symdp.loads(

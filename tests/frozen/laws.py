@@ -36,6 +36,8 @@ def mechanism_of(step: Step) -> Mechanism:
 
     free = load_builtin(step["built_in"]) if "built_in" in step else symdp.loads(step["toml"])
     made = free(**step.get("parameters", {}))
+    if not made.is_given:  # as they were answered: for a record that raises the output
+        made = made.shifted("up")
     if "sampling" in step:
         made = made.subsample(**step["sampling"])
     return made.under(step["relation"]) if "relation" in step else made

@@ -327,7 +327,6 @@ def test_a_pure_steps_mu_dominates_it():
             assert bound >= delta * (1 - 1e-12)
 
 
-@pytest.mark.slow
 def test_step_mu_of_averages_is_not_that_of_sums():
     """Whoever sees the average sees the batch's size: μ = 1/4 would give δ(1) = 2.9e-6."""
     step = symdp.mechanisms.gaussian(sigma=4).subsample(
@@ -338,6 +337,7 @@ def test_step_mu_of_averages_is_not_that_of_sums():
         step_mu(step)
 
 
+@pytest.mark.slow
 def test_step_mu_dominates_the_step():
     found = step_mu(symdp.mechanisms.logistic(s=2))
     one = symdp.compose(symdp.mechanisms.logistic(s=2), 1)

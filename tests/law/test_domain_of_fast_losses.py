@@ -11,6 +11,7 @@ import sympy as sp
 import symdp
 
 
+@pytest.mark.slow
 def test_lognormal_noise_has_no_moments_above_and_is_answered() -> None:
     """Next to 1/2 the loss is log²(x − 1/2)/2: the integral of its exponential has no tilt at all.
 

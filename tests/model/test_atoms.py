@@ -20,6 +20,7 @@ from symdp.questions.programs import to_program
 from symdp.report.derivation_page import derivation_page
 
 
+@pytest.mark.slow
 def test_a_short_page_says_the_atoms():
     derived = symdp.derive(step("spike"))
     assert [(piece.place, piece.slope) for piece in derived.pieces] == [

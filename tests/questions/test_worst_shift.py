@@ -221,6 +221,7 @@ def test_sampled_skewed_noise_answers_for_either_sign():
             assert both.delta(0.9, direction=direction).delta >= found * (1 - 1e-12)
 
 
+@pytest.mark.slow
 def test_signs_that_change_between_steps_may_lose_more():
     """One step up and one down, its law by convolution, lies between one sign and either way."""
     x = np.linspace(-9, 40, 200_001)

@@ -16,7 +16,7 @@ from symdp.model.parser import parse
 COUNTS = (1, 5, 30, 1000)
 SAMPLE = (  # answers of a second or so, one of each kind
     "sech squared", "logistic of type I", "two Cauchy scales", "quartic wings",
-    "truncated normal", "Gompertz", "wide normal", "sampled Gumbel", "Maxwell on both sides",
+    "truncated normal", "Gompertz", "wide normal", "Maxwell on both sides",
 )  # fmt: skip
 # What they meet today, in the words of the refusal: tails that hold e^−52 beyond 10⁷ integers.
 REFUSED = {"Zipf": "spreads over", "rational on integers": "spreads over"}

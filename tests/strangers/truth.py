@@ -106,9 +106,18 @@ def _kinks(gain: Array) -> float:
     return float(np.sum(one[change] * two[change] / abs(one[change] - two[change])) / 2)
 
 
-def pair_of(stranger: Stranger) -> tuple[Loss, Loss]:
-    """Return the losses of a mechanism in both directions, its shift being the sensitivity."""
-    moved = float(Fraction(stranger.sensitivity))
+def pair_of(stranger: Stranger) -> tuple[Loss, ...]:
+    """Return the losses of a mechanism in both directions, its shift being the sensitivity.
+
+    Sampled, a record that lowers the output has two of its own.
+    """
+    raised = _raised(stranger, float(Fraction(stranger.sensitivity)))
+    if not stranger.rate:
+        return raised
+    return (*raised, *_raised(stranger, -float(Fraction(stranger.sensitivity))))
+
+
+def _raised(stranger: Stranger, moved: float) -> tuple[Loss, Loss]:
     rate = float(Fraction(stranger.rate)) if stranger.rate else 1.0
     if isinstance(stranger.support, str):
         first = -_INTEGERS if stranger.support == "integers" else 0

@@ -51,6 +51,7 @@ def test_delta_lies_between_those_of_rounded_losses(steps):
     assert answer.upper - answer.lower < 1e-3
 
 
+@pytest.mark.slow
 def test_epsilon_is_found_from_quantiles_where_a_variance_would_mislead(steps):
     answer = steps.epsilon(0.3, direction="add")
     assert answer.kind == "bound"
