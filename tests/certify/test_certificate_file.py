@@ -111,7 +111,17 @@ COVERED = {
 }
 
 
-@pytest.mark.slow_cases("power law", "mixture", "logistic", "mass integral")
+@pytest.mark.slow_cases(
+    "sampled normal, a million",
+    "sampled normal, other direction",
+    "two kinds",
+    "sampled Laplace",
+    "coin",
+    "power law",
+    "mixture",
+    "logistic",
+    "mass integral",
+)
 @pytest.mark.parametrize("name", COVERED)
 def test_a_certificate_agrees_with_the_proof_by_arb(name):
     build, epsilon, digits, direction = COVERED[name]
@@ -126,6 +136,7 @@ def test_a_certificate_agrees_with_the_proof_by_arb(name):
     assert len(json.dumps(made)) < 20_000
 
 
+@pytest.mark.slow
 def test_the_program_alone_checks_a_file(tmp_path):
     file = tmp_path / "proof.json"
     file.write_text(json.dumps(certificate(sampled_gaussian(), epsilon=1, digits=6)))

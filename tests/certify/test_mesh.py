@@ -252,7 +252,7 @@ TURNING = {
 }
 
 
-@pytest.mark.slow_cases("rayleigh-3", "flat-3", "flatter-3")
+@pytest.mark.slow_cases("normal-3", "rayleigh-3", "flat-3", "flatter-3")
 @pytest.mark.parametrize("count", [3, slow(4), slow(7)])
 @pytest.mark.parametrize("name", TURNING)
 def test_few_steps_of_turning_losses_against_gamma_distributions(name, count):

@@ -316,6 +316,7 @@ def test_the_composed_delta_is_the_printed_finite_sum(pages, name, count):
         )
 
 
+@pytest.mark.slow_cases("gaussian")
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "logistic"])
 def test_tail_constants_are_their_definitions(pages, name):
     page, n = page_of(pages, name), 40

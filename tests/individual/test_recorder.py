@@ -80,6 +80,7 @@ def test_squared_and_refused(tmp_path):
     assert strict.steps == 0
 
 
+@pytest.mark.slow
 def test_parts_of_the_records_and_active_ones(tmp_path):
     run = Recorder(tmp_path / "run", 3, **RUN, ids=["a", "b", "c"])
     run.step([1.0, 1.0, 1.0])

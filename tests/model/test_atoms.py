@@ -119,6 +119,7 @@ def test_a_certificate_file_is_refused_in_a_sentence():
         certificate(compose(step("clamped normal"), 30), epsilon="2")
 
 
+@pytest.mark.slow
 def test_other_paths_take_them():
     family = symdp.loads(INFLATED)
     one = family(a="1/4")

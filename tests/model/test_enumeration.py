@@ -262,7 +262,14 @@ def _named() -> Iterator[tuple[str, str]]:
         yield case, name
 
 
-LONG = {"truncated-zero_out-5", "with-2-1", "with-4-2", "without-5-3", "without-4-2"}
+LONG = {
+    "truncated-zero_out-4",
+    "truncated-zero_out-5",
+    "with-2-1",
+    "with-4-2",
+    "without-5-3",
+    "without-4-2",
+}
 QUICK = {
     *((case, "gaussian") for case in CASES if case not in LONG),
     *((case, "geometric") for case in ("truncated-zero_out-4", "without-5", "poisson-zero_out-2")),

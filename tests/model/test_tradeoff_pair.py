@@ -33,6 +33,7 @@ def test_a_formula_is_its_own_trade_off_function(epsilon):
     assert found == pytest.approx(delta_of_curve(lambda a: (1 - a**0.5) ** 2, epsilon), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_formula_and_its_profile_compose_alike():
     by_curve = compose(from_trade_off(ROOT, A), 5)
     by_profile = compose(from_profile(1 / (1 + sp.exp(E)), E, (-sp.oo, sp.oo)), 5)

@@ -119,7 +119,7 @@ def test_a_parameter_of_a_mass_keeps_its_value(page, tmp_path: Path):
     assert found["log_delta"] == pytest.approx(steps.delta(60.0).log_delta, rel=1e-10)
 
 
-@pytest.mark.slow_cases("fixed batches")
+@pytest.mark.slow_cases("skewed", "fixed batches")
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -88,6 +88,7 @@ def test_what_is_refused_is_told_in_one_sentence(name):
         symdp.compose(symdp.loads(STRANGERS[name].toml), 5).delta(1)
 
 
+@pytest.mark.slow_cases("double well", "hole of a Laplace")
 @pytest.mark.parametrize("name", ["double well", "hole of a Laplace"])
 def test_noise_of_several_modes_is_bounded_for_every_shift(name):
     stranger = STRANGERS[name]

@@ -42,6 +42,7 @@ def steps():
     return symdp.compose(mechanism, STEPS)
 
 
+@pytest.mark.slow
 def test_delta_lies_between_those_of_rounded_losses(steps):
     answer = steps.delta(1.0, direction="add")
     lower, upper = rounded_deltas(1.0)
