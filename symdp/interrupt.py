@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import signal
 import sys
@@ -19,7 +20,7 @@ from symdp.turns import if_ours
 T = TypeVar("T")
 
 _LEAST = 1e-3  # seconds; a timer set to zero would never ring
-_SOON = 0.01  # seconds until it rings again while a module is imported
+_SOON = 0.01  # seconds until it rings again where what runs must end first
 WAITING = 10.0  # seconds that may pass for a second of work, on a machine that others keep busy
 _AGAIN = 1.0  # seconds until it rings again where its first ring was lost, as in a destructor
 
@@ -342,17 +343,25 @@ def _arm() -> None:
         signal.setitimer(signal.ITIMER_REAL, max(_LEAST, first), _AGAIN)
 
 
-def _is_importing(frame: FrameType | None) -> bool:
-    """Return whether a module is being imported: left half done, it would stay so for ever."""
+def _must_end(frame: FrameType | None) -> bool:
+    """Return whether what runs has to come to its end first.
+
+    A module that is imported would stay half done for ever; from a destructor or a callback of the
+    garbage collector nothing can be raised, and Python would only print that it was not.
+    """
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        code = frame.f_code
+        if code.co_filename.startswith("<frozen importlib") or code.co_name == "__del__":
+            return True
+        if code in callbacks:
             return True
         frame = frame.f_back
     return False
 
 
 def _ring(number: int, frame: FrameType | None) -> None:
-    if _is_importing(frame):
+    if _must_end(frame):
         signal.setitimer(signal.ITIMER_REAL, _SOON, _AGAIN)
         return
     for depth, end in enumerate(_ends.times):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import time
@@ -192,3 +193,30 @@ def test_a_module_is_imported_to_its_end(tmp_path, monkeypatch) -> None:
     import drowsy
 
     assert drowsy.awake
+
+
+def test_what_swallows_errors_comes_to_its_end(capfd) -> None:
+    # Python prints what is raised in a callback of its collector, or in a destructor, and goes on.
+    def slowly(phase: str, info: dict[str, int]) -> None:
+        toil(0.2)
+
+    class Slow:
+        def __del__(self) -> None:
+            toil(0.2)
+
+    def work() -> str:
+        gc.collect()
+        return toil()
+
+    gc.callbacks.append(slowly)
+    try:
+        assert attempt(work, "late", 0.05) == "late"
+    finally:
+        gc.callbacks.remove(slowly)
+
+    def destroy() -> str:
+        Slow()
+        return toil()
+
+    assert attempt(destroy, "late", 0.05) == "late"
+    assert capfd.readouterr().err == ""
