@@ -26,6 +26,7 @@ ROWS = (
     ("mechanisms",),
     ("methods",),
     ("oracle", "certify"),
+    ("prove",),
     ("exact",),
     ("law",),
     ("balls",),

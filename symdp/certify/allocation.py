@@ -37,11 +37,11 @@ from flint import acb, arb, ctx
 from symdp.certify.estimate import log_delta_of_one
 from symdp.certify.infinity import is_beyond, mass_at_infinity
 from symdp.certify.ratio_transform import ratio_transform, rounded_up, short
-from symdp.certify.work import limited
 from symdp.emit.exact import LN10, fraction_ball, real_ball
 from symdp.errors import AccuracyError
 from symdp.law.allocation import listed_masses
 from symdp.model.allocation import MOST_OUTCOMES, AllocatedPair, OneStep, outcomes
+from symdp.prove.work import limited
 
 if TYPE_CHECKING:
     from symdp.certify.ratio_transform import RatioTransform

@@ -46,11 +46,11 @@ from symdp.certify.line.step import tilted_step
 from symdp.certify.mesh.bracket import bracket_delta
 from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
-from symdp.certify.work import limited
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
+from symdp.prove.work import limited
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

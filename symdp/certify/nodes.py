@@ -22,9 +22,9 @@ from typing import Any
 from flint import acb, acb_mat, arb, ctx
 
 from symdp.certify.piece_integrand import Cut, Part, whole_ends
-from symdp.certify.work import COARSE_BITS
 from symdp.emit.enclose import between, enclose_sum
 from symdp.errors import AccuracyError
+from symdp.prove.work import COARSE_BITS
 
 RADIUS = 3  # of the ellipse
 _ARCS = 8  # of its upper half

@@ -16,10 +16,10 @@ from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_tails
 from symdp.balls.variation import log_slope, marks
-from symdp.certify.work import spend
 from symdp.emit.arb import compile_arb, compile_arb_together, constant_ball
 from symdp.emit.exact import end_ball, real_ball
 from symdp.errors import AccuracyError
+from symdp.prove.work import spend
 
 if TYPE_CHECKING:
     from symdp.derive.records import Piece

@@ -20,12 +20,12 @@ from symdp.balls.variation import LossDensity, LossPart
 from symdp.certify.nodes import CHAIN, Scope, nodes_between
 from symdp.certify.parts import Parts
 from symdp.certify.piece_integrand import stretch
-from symdp.certify.work import spend_products
 from symdp.derive.pieces import pieces
 from symdp.derive.records import TURNED, Piece
 from symdp.emit.arb import compile_arb
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
+from symdp.prove.work import spend_products
 
 if TYPE_CHECKING:
     from symdp.balls.variation import Bound

@@ -11,10 +11,10 @@ from flint import acb, arb, ctx
 from symdp.certify.nodes import nodes_between
 from symdp.certify.parts import parts_of
 from symdp.certify.piece_integrand import Cut, Part, whole_ends
-from symdp.certify.work import spend
 from symdp.emit.enclose import between
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
+from symdp.prove.work import spend
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

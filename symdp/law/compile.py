@@ -86,11 +86,11 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     if pair.support.kind == "points":
         step, bounds = _finite_step(name, points(pair))
         return LossLaw(step, bounds)
-    derived = pieces(with_seen_masses(pair))
-    integer = pair.is_discrete
-    outcomes = [p for p in derived if p.log_p is not None]
-    flat = flat_masses(outcomes, variable) if integer else {}
-    smooth = [_smooth_piece(p, variable, integer) for p in outcomes if p not in flat]
+    seen = with_seen_masses(pair)
+    derived, integer = pieces(seen), pair.is_discrete
+    made = compiled_pieces(seen)
+    smooth = [piece for _, piece in made if piece is not None]
+    flat = flat_masses([p for p, piece in made if piece is None], variable)
     step = with_atoms(Step(name, tuple(smooth)), flat)
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
@@ -103,6 +103,17 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     swapped = [_exchanged(p) for p in derived if p.log_p is None] if is_reversible else []
     only_q = [_smooth_piece(piece, variable, integer) for piece in swapped]
     return LossLaw(step, bounds, is_reversible, only_q=only_q)
+
+
+@lru_cache(maxsize=256)
+def compiled_pieces(pair: Pair) -> tuple[tuple[Piece, SmoothPiece | None], ...]:
+    """Return the pieces with an outcome in numbers; None for one loss of many integers."""
+    integer = pair.is_discrete
+    outcomes = [p for p in pieces(pair) if p.log_p is not None]
+    flat = flat_masses(outcomes, pair.variable) if integer else {}
+    return tuple(
+        (p, None if p in flat else _smooth_piece(p, pair.variable, integer)) for p in outcomes
+    )
 
 
 def _exchanged(piece: Piece) -> Piece:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
 
+from symdp.emit.arb_operations import UNKNOWN
 from symdp.law.step import Array, RealFunction
 
-ArbFunction = Callable[[arb], arb]
+ArbFunction = Callable[..., Any]
 
 _FAR = -100.0  # further out a function of u = O(e^v) is a line in v, or it is left as it is
 _SAMPLES = (-200.0, -400.0)
@@ -76,20 +78,20 @@ class Stretch:
         rest = special.log1p(small)
         return self._width * small / (1.0 + small), self._log_width + depth - 2.0 * rest
 
-    def ball_depth(self, v: arb) -> arb:
-        """Return the depth of a ball of places."""
-        return -v if self.two_sided and float(v.mid()) > 0 else v
+    def ball_depth(self, v: Any) -> Any:
+        """Return the depth of a real or complex ball of places."""
+        return -v if self.two_sided and float(v.real.mid()) > 0 else v
 
-    def ball_distance(self, depth: arb) -> tuple[arb, arb]:
+    def ball_distance(self, depth: Any) -> tuple[Any, Any]:
         """Return balls around u and log |dx/dv|."""
         if self._length is None:
-            positive = float(depth.mid()) > 0
-            rest = (-depth if positive else depth).exp().log1p()
+            positive = float(depth.real.mid()) > 0
+            rest = _log_one_plus((-depth if positive else depth).exp())
             return (depth + rest, -rest) if positive else (rest, depth - rest)
         length, small = self._length(), depth.exp()
         if not self.two_sided:
             return length * small, length.log() + depth
-        return length * small / (1 + small), length.log() + depth - 2 * small.log1p()
+        return length * small / (1 + small), length.log() + depth - 2 * _log_one_plus(small)
 
     def in_doubles(self, ends: Sequence[EndFunction], is_density: bool) -> RealFunction:
         """Return a function of v from functions of u, at the lower end and at the upper one."""
@@ -112,14 +114,19 @@ class Stretch:
     def in_balls(self, ends: Sequence[ArbFunction], is_density: bool) -> ArbFunction:
         """Return the same in ball arithmetic."""
 
-        def function(v: arb) -> arb:
+        def function(v: Any, analytic: bool = False) -> Any:
             depth = self.ball_depth(v)
-            upper = self.two_sided and float(v.mid()) > 0
+            upper = self.two_sided and float(v.real.mid()) > 0
             distance, log_slope = self.ball_distance(depth)
-            value = ends[int(upper)](distance)
+            value = ends[int(upper)](distance, analytic=analytic)
             return value + log_slope if is_density else value
 
         return function
+
+
+def _log_one_plus(small: Any) -> Any:
+    """Return log(1 + u), not a number where a ball of u may cross the cut."""
+    return small.log1p() if small.real > -1 else UNKNOWN
 
 
 class _Side:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from flint import acb, arb, ctx
 
 from symdp.certify.nodes import Nodes
-from symdp.certify.work import COARSE_BITS, spend_products
+from symdp.prove.work import COARSE_BITS, spend_products
 
 _FIRST = 40  # values that the first nodes serve
 _LEAST_BITS = 24  # below which Arb saves no time

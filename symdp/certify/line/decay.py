@@ -24,11 +24,11 @@ from flint import arb, ctx
 from symdp.balls.variation import LossPart
 from symdp.certify.nodes import nodes_between
 from symdp.certify.piece_integrand import Cut, Part
-from symdp.certify.work import metered
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import between
 from symdp.emit.exact import BITS, real_ball
 from symdp.errors import AccuracyError
+from symdp.prove.work import metered
 
 if TYPE_CHECKING:
     from symdp.certify.nodes import Nodes

@@ -20,10 +20,10 @@ from symdp.certify.line.alias import Steps, choose
 from symdp.certify.line.line import Goal
 from symdp.certify.line.node_selection import Run, Sieve, power, values_at, widest
 from symdp.certify.parts import parts_of
-from symdp.certify.work import COARSE_BITS
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import LN10, real_ball
 from symdp.errors import AccuracyError
+from symdp.prove.work import COARSE_BITS
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from flint import arb, ctx
 
 from symdp.certify.line.step import TiltedStep
-from symdp.certify.work import COARSE_BITS
 from symdp.errors import AccuracyError
+from symdp.prove.work import COARSE_BITS
 
 _MOST_PLACES = 1000  # of a march; a sum over the frequencies costs no more then
 _LEAST_STEP = 1e-7  # relative, below which a march does not get on

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from flint import acb, arb
 
 from symdp.certify.nodes import Nodes
-from symdp.certify.work import spend_products
+from symdp.prove.work import spend_products
 
 _STRIDE = 0.75  # between places, in deviations of one step
 _ALONE = 10  # products of a walk, that a value alone costs

@@ -26,10 +26,10 @@ from flint import acb, arb, arb_mat, arb_poly, ctx
 from symdp.certify.nodes import RADIUS, ellipse_arcs, nodes_between
 from symdp.certify.parts import parts_of
 from symdp.certify.piece_integrand import whole_ends
-from symdp.certify.work import COARSE_BITS
 from symdp.emit.enclose import between
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
+from symdp.prove.work import COARSE_BITS
 
 if TYPE_CHECKING:
     from symdp.certify.piece_integrand import Part

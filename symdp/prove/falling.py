@@ -1,0 +1,402 @@
+"""Proved bounds of |M(t + iy)| for all y from a frequency on, of one step restricted to its panels.
+
+On each panel log P and ℓ are polynomials but for a proved error; cells of it have all derivatives
+as balls.  With u = log P + tℓ − scale, the tilted density of the loss λ = ℓ(x) is f = e^u/|ℓ′|.
+
+**Layers.**  A layer of height c over a row of cells whose losses span a width w is a part of that
+density: of it the transform is at most cw |sin v/v| at v = yw/2, and |sin v/v| ≤ 1 − v²/6 + v⁴/120
+for v ≤ 2 and ≤ 1/v beyond.  Hence |M| ≤ M(t) − Σ cw(1 − |sin v/v|), best for many steps.
+
+**Variation.**  With D = (1/ℓ′)d/dx, k integrations by parts over rows of cells give
+
+    |∫ f e^{iyλ} dλ| ≤ Σ_{j<k} Σ_ends |D^j f|/y^{j+1} + y^{−k} ∫ |d/dx D^{k−1} f| dx.
+
+Cells where the loss may turn, or is too dense, are left out: their tilted mass is added.  The denser
+ones are left out, the less the others vary; some levels of density are kept, and the best counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, arb_mat, arb_poly, arb_series, ctx
+from numpy.typing import NDArray
+
+from symdp.emit.enclose import between
+from symdp.prove.kind import Kind, Stretch
+from symdp.prove.measure import RADIUS, Panels, ellipse
+from symdp.prove.work import spend
+
+Array = NDArray[np.float64]
+
+_POINTS = 40  # of the polynomials on a panel
+_BITS = 128
+_ORDERS = (1, 2, 3)  # of integration by parts
+_MOST_CELLS = 3000  # of a step
+_MOST_HALVINGS = 40  # of a panel, and of a cell
+_FINE = 0.15  # e-folds that the density of the loss may change by on a cell
+_LEVELS = 24  # of density, above which cells are left out
+_SAFE = 1e-9  # relative: sums in doubles are off by far less
+_CELLS = 4  # of a panel at first
+_LOSS_ERROR, _LOG_ERROR = 1e-6, 1e-3  # of derivatives on a panel, the loss relative to its spread
+
+
+@dataclass(frozen=True)
+class _Model:
+    """log P and ℓ on a panel c + ht, |t| ≤ 1: polynomials of t, and errors of their derivatives."""
+
+    log_p: arb_poly
+    loss: arb_poly  # less its middle
+    middle: arb
+    errors: tuple[Array, Array]  # of the k-th derivative in t, over k!
+    half: arb
+
+
+class Cell(NamedTuple):
+    """A piece of a panel, all of it bounds that hold everywhere on it.
+
+    Attributes
+    ----------
+    low, high : float
+        The losses at its left and right ends.
+    least, most : float
+        Of the density of the loss; `most` is infinite where the loss may turn.
+    mass : float
+        At least the tilted mass.
+    variations : tuple of float
+        At least ∫|d/dx D^{k−1}f| dx for each order k.
+    edges : tuple of tuple of float
+        At least |D^j f| at its left and at its right end.
+    """
+
+    low: float
+    high: float
+    least: float
+    most: float
+    mass: float
+    variations: tuple[float, ...] = ()
+    edges: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+
+
+class Falling:
+    """Bounds of |e^{−scale} M(t + iy)| of one step, restricted to its panels.
+
+    Parameters
+    ----------
+    total : arb
+        e^{−scale} M(t).
+    atoms : arb
+        What of it has single losses.
+    share : float
+        Of the tilted mass, that no cell need cover.
+    few : bool
+        Whether integrations by parts are worth their time.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        panels: Sequence[Panels],
+        tilt: float,
+        scale: float,
+        total: arb,
+        atoms: arb,
+        share: float,
+        *,
+        few: bool,
+    ) -> None:
+        self._total = _up(total)
+        cover = _Cover(tilt, scale, share, _ORDERS if few else ())
+        for one in panels:
+            stretch = kind.stretches[one.stretch]
+            if not (stretch.is_flat or stretch.is_integer):
+                cover.add(stretch, one.edges)
+        self.cells = sum(map(len, cover.runs))
+        self._layers = _layers(cover.runs)
+        self._parts = _by_parts(cover.runs, _up(atoms) + cover.dropped) if few else []
+
+    def at(self, y: float) -> float:
+        """Return a bound for all frequencies from y on."""
+        best = self._total
+        heights, widths = self._layers
+        if heights.size:
+            v = 0.5 * (1 - _SAFE) * y * widths
+            fall = np.where(v <= 2.0, v * v * (1 / 6 - v * v / 120), 1 - 1 / np.maximum(v, 2.0))
+            best = self._total - (1 - _SAFE) * float(heights @ (widths * fall))
+        for removed, edges, variation in self._parts:
+            rest = variation / y ** len(edges)
+            rest += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
+            best = min(best, removed + rest)
+        return float(max(best * (1 + _SAFE), 1e-300))
+
+
+def _layers(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
+    """Return heights and widths: one layer below all cells of a row, then one on each side, …"""
+    heights, widths = [], []
+    for run in runs:
+        stack = [(0, len(run), 0.0)]
+        while stack:
+            i, j, base = stack.pop()
+            if i >= j:
+                continue
+            lowest = min(range(i, j), key=lambda k: run[k].least)
+            height = max(run[lowest].least, base)
+            width = abs(run[j - 1].high - run[i].low)
+            if height > base and width > 0:
+                heights.append((height - base) * (1 - _SAFE))
+                widths.append(width * (1 - _SAFE))
+            stack += [(i, lowest, height), (lowest + 1, j, height)]
+    return np.asarray(heights), np.asarray(widths)
+
+
+def _by_parts(
+    runs: Sequence[Sequence[Cell]], dropped: float
+) -> list[tuple[float, tuple[float, ...], float]]:
+    """Return the mass left out, Σ|D^j f| at ends and the variation, for levels of density."""
+    cells = [cell for run in runs for cell in run]
+    densest = np.asarray([cell.most for cell in cells if math.isfinite(cell.most)])
+    if not densest.size:
+        return []
+    found = []
+    for level in np.unique(np.quantile(densest, np.linspace(0.2, 1.0, _LEVELS))) * (1 + _SAFE):
+        removed = dropped + sum(cell.mass for cell in cells if cell.most > level)
+        parts = [part for run in runs for part in _split(run, float(level))]
+        for k, order in enumerate(_ORDERS):
+            variation = sum(cell.variations[k] for part in parts for cell in part)
+            edges = tuple(
+                sum(part[0].edges[0][j] + part[-1].edges[1][j] for part in parts)
+                for j in range(order)
+            )
+            if math.isfinite(variation + sum(edges)):
+                found.append((removed, edges, variation))
+    return found
+
+
+def _split(run: Sequence[Cell], level: float) -> list[list[Cell]]:
+    """Return the rows of neighbouring cells that are not denser than a level."""
+    groups = itertools.groupby(run, key=lambda cell: cell.most <= level)
+    return [list(group) for is_kept, group in groups if is_kept]
+
+
+class _Cover:
+    """Cells that cover a stretch but for a share of the tilted mass, in rows without a gap."""
+
+    def __init__(self, tilt: float, scale: float, share: float, orders: Sequence[int]) -> None:
+        self._tilt, self._scale = arb(tilt), arb(scale)
+        self._least, self._orders = share / _MOST_CELLS, orders
+        self._count = max(orders, default=0) + 1  # derivatives of ℓ and of u
+        self.runs: list[list[Cell]] = [[]]
+        self.dropped = 0.0
+        self._made = 0
+
+    def add(self, stretch: Stretch, edges: Sequence[float]) -> None:
+        """Add a stretch between its edges."""
+        with ctx.workprec(_BITS):
+            self._break()
+            waiting = list(itertools.pairwise(map(stretch.place, edges)))[::-1]
+            while waiting:
+                left, right = waiting.pop()
+                size = self._size(stretch, left, right)
+                if size < self._least or self._made > _MOST_CELLS:
+                    self._drop(size)
+                    continue
+                model = _model(stretch, left, right, self._count + 2)
+                middle = ((left + right) / 2).mid()
+                if model is not None:
+                    self._cells(model)
+                elif left < middle < right:
+                    waiting += [(middle, right), (left, middle)]
+                else:
+                    self._drop(size)
+            self._break()
+
+    def _break(self) -> None:
+        if self.runs[-1]:
+            self.runs.append([])
+
+    def _drop(self, size: float) -> None:
+        self.dropped += size
+        self._break()
+
+    def _size(self, stretch: Stretch, left: arb, right: arb) -> float:
+        """Bound the tilted mass between two places."""
+        log_p, loss = stretch.values(between(left, right))
+        size = (log_p + self._tilt * loss - self._scale).exp() * abs(right - left)
+        return _up(size) if size.is_finite() else math.inf
+
+    def _cells(self, model: _Model) -> None:
+        """Add the cells of a panel from left to right, as fine as the density needs."""
+        waiting = [(k / _CELLS * 2 - 1 + 1 / _CELLS, 1 / _CELLS) for k in reversed(range(_CELLS))]
+        while waiting:
+            centre, half = waiting.pop()
+            cell, rough = self._cell(model, centre, half)
+            if cell.mass < self._least or self._made > _MOST_CELLS:
+                self._drop(cell.mass)
+            elif rough and half > 2.0**-_MOST_HALVINGS:
+                waiting += [(centre + half / 2, half / 2), (centre - half / 2, half / 2)]
+            else:
+                self._made += 1
+                self.runs[-1].append(cell)
+                if not math.isfinite(cell.most):
+                    self._break()
+
+    def _cell(self, model: _Model, centre: float, half: float) -> tuple[Cell, bool]:
+        """Return a cell, and whether its density is not known well enough."""
+        spend(2.0)
+        at = arb_poly([arb(centre), arb(half)])
+        losses, logs = model.loss(at), model.log_p(at)
+        loss, ends = _local(losses, model.errors[1], half, self._count + 1)
+        log_p, _ = _local(logs, model.errors[0], half, self._count)
+        error = [
+            arb(0, float(e))
+            for e in (model.errors[0][0], model.errors[1][0], half * model.errors[1][1])
+        ]
+        at_middle = (
+            logs[0] + error[0] + self._tilt * (losses[0] + error[1] + model.middle) - self._scale,
+            losses[1] + error[2],
+        )
+        exponent = [p + self._tilt * x for p, x in zip(log_p, loss, strict=False)]
+        exponent[0] += self._tilt * model.middle - self._scale
+        width = half * model.half  # of t's unit in x
+        weight = exponent[0].exp()
+        mass = _up(2 * width * weight)
+        slope = loss[1]
+        if not abs(slope) > 0:
+            return Cell(0.0, 0.0, 0.0, math.inf, mass), True
+        # log f moves by its slope, which is far less than u and log|ℓ′| do where they move alike.
+        here = at_middle[0].exp() * width / abs(at_middle[1])
+        moved = (exponent[1] - 2 * loss[2] / slope) * arb(0, 1)
+        density = here * moved.exp()
+        least, most = _down(density), _up(density)
+        signed = (1, -1) if slope > 0 else (-1, 1)
+        low, high = (
+            (_up if sign > 0 else _down)(end + model.middle)
+            for end, sign in zip(ends, signed, strict=True)
+        )
+        is_rough = not most < least * math.exp(_FINE)
+        if is_rough or not self._orders:
+            return Cell(low, high, least, most, mass), is_rough
+        return self._with_derivatives(
+            Cell(low, high, least, most, mass), exponent, loss, width
+        ), False
+
+    def _with_derivatives(
+        self, cell: Cell, exponent: list[arb], loss: list[arb], width: arb
+    ) -> Cell:
+        length = self._count
+        slope = arb_series([(k + 1) * c for k, c in enumerate(loss[1:])], prec=length)
+        density = arb_series(exponent, prec=length).exp() * width / slope
+        variations, edges = [], []
+        for _ in self._orders:
+            edges.append(_up(abs(density[0])))
+            change = density.derivative()
+            variations.append(_up(2 * abs(change[0])))
+            density = change / slope
+        return cell._replace(variations=tuple(variations), edges=(tuple(edges), tuple(edges)))
+
+
+def _local(
+    shape: arb_poly, errors: Array, half: float, count: int
+) -> tuple[list[arb], tuple[arb, arb]]:
+    """Return all k-th derivatives over k! on |t| ≤ 1 as balls, and the values at both ends."""
+    coefficients = list(shape.coeffs())
+    coefficients += [arb(0)] * (count + 1 - len(coefficients))
+    sizes = np.asarray([_up(abs(c)) for c in coefficients])
+    binomials = _binomials(len(sizes))[: count + 1]
+    around = (binomials @ sizes) * (1 + _SAFE) + errors[: count + 1] * half ** np.arange(count + 1)
+    balls = [c + arb(0, r) for c, r in zip(coefficients[: count + 1], around.tolist(), strict=True)]
+    even, odd = sum(coefficients[::2], arb(0)), sum(coefficients[1::2], arb(0))
+    slack = arb(0, float(errors[0]) * (1 + _SAFE))
+    return balls, (even - odd + slack, even + odd + slack)
+
+
+@lru_cache(maxsize=4)
+def _binomials(size: int) -> Array:
+    """Return C(j, k) in row k for j > k, 0 elsewhere."""
+    return np.asarray(
+        [[float(math.comb(j, k)) if j > k else 0.0 for j in range(size)] for k in range(size)]
+    )
+
+
+def _model(stretch: Stretch, left: arb, right: arb, count: int) -> _Model | None:
+    """Return polynomials on a panel with `count` derivatives, None where it must be shorter."""
+    centre, half = ((left + right) / 2), ((right - left) / 2)
+    around = ellipse(stretch, centre, half)
+    if around is None:
+        return None
+    places, matrix = _chebyshev(ctx.prec)
+    values = [stretch.values(centre + half * u) for u in places]
+    if not all(p.is_finite() and x.is_finite() for p, x in values):
+        return None
+    here = stretch.values(centre.mid())
+    middle = here[1].mid()
+    bounds = [
+        max(_up(abs(values[side] - here[side].mid())) for values in around) for side in (0, 1)
+    ]
+    errors = tuple(bound * _errors() for bound in bounds)
+    losses = [x - middle for _, x in values]
+    spread = max(_up(abs(x)) for x in losses)
+    if not (errors[1][:count] <= _LOSS_ERROR * spread).all():
+        return None
+    if not (errors[0][:count] <= _LOG_ERROR).all():
+        return None
+    log_p, loss = (
+        arb_poly(list((matrix * arb_mat([[v] for v in column])).entries()))
+        for column in ([p for p, _ in values], losses)
+    )
+    return _Model(log_p, loss, middle, (errors[0], errors[1]), half)
+
+
+@lru_cache(maxsize=1)
+def _errors() -> Array:
+    """Bound the k-th derivative over k! of what an interpolant lacks, for a bound of 1.
+
+    With |a_j| ≤ 2ρ^{−j} what lacks is Σ_{j≥N} a_j(T_j − T_i), i < N, and derivatives of T_j are
+    largest at 1, where they rise with j.
+    """
+    found = []
+    for k in range(_ORDERS[-1] + 3):
+        total = 0.0
+        for j in range(_POINTS, _POINTS + 200):
+            top = math.prod((j * j - i * i) / (2 * i + 1) for i in range(k)) / math.factorial(k)
+            total += 4.0 * top * float(RADIUS) ** -j
+        found.append(total * (1 + 1e-6))  # from there on terms fall by more than a half
+    return np.asarray(found)
+
+
+@lru_cache(maxsize=4)
+def _chebyshev(precision: int) -> tuple[tuple[arb, ...], arb_mat]:
+    """Return Chebyshev points, and what makes the powers' coefficients of interpolants."""
+    with ctx.workprec(precision + 2 * _POINTS):
+        size = _POINTS
+        angles = [(2 * k + 1) * arb.pi() / (2 * size) for k in reversed(range(size))]
+        fourier = arb_mat(
+            [
+                [(arb(2) if j else arb(1)) * (j * angle).cos() / size for angle in angles]
+                for j in range(size)
+            ]
+        )
+        columns = [[0] * size for _ in range(size)]  # of powers in each Chebyshev polynomial
+        before, own = [1], [0, 1]
+        for j in range(size):
+            for k, c in enumerate(before):
+                columns[k][j] = c
+            following = [0, *(2 * c for c in own)]
+            for k, c in enumerate(before):
+                following[k] -= c
+            before, own = own, following
+        return tuple(angle.cos() for angle in angles), arb_mat(columns) * fourier
+
+
+def _up(ball: arb) -> float:
+    return math.nextafter(float(ball.upper()), math.inf)
+
+
+def _down(ball: arb) -> float:
+    return math.nextafter(float(ball.lower()), -math.inf)

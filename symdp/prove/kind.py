@@ -1,0 +1,193 @@
+"""One kind of step in balls: stretches on which densities are smooth, and atoms of the loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+from flint import arb
+
+from symdp.balls.normalizer import with_seen_masses
+from symdp.derive.pieces import points
+from symdp.emit.arb import compile_arb, compile_arb_together
+from symdp.emit.enclose import enclose_sum
+from symdp.emit.exact import real_ball
+from symdp.errors import AccuracyError
+from symdp.law.compile import compiled_pieces, pair_law
+from symdp.law.flat import log_exponential_mass
+from symdp.law.outline import Outline
+from symdp.law.total import SumLaw
+from symdp.prove.work import spend
+
+if TYPE_CHECKING:
+    from symdp.derive.records import Piece
+    from symdp.law.step import SmoothPiece
+    from symdp.model.pair import Pair
+
+Kinds = tuple[tuple["Kind", int], ...]  # of all steps, with counts
+
+
+class Stretch:
+    """A part of the support on which log P and ℓ are holomorphic, in the numeric law's coordinate.
+
+    Where an end is singular that coordinate puts it at infinity, with |dx/dv| in the density.
+    """
+
+    def __init__(self, piece: Piece, smooth: SmoothPiece | None, x: sp.Symbol) -> None:
+        self._exact, self._x, self.piece = piece, x, smooth
+        self.is_integer = bool(x.is_integer)
+        self.is_infinite = piece.loss == sp.oo
+        self.is_flat = self.is_infinite or piece.slope == "constant"
+        self.is_moved = smooth is not None and bool(smooth.lower != _double(piece.lower))
+
+    @cached_property
+    def _both(self) -> Callable[..., tuple[Any, Any]]:
+        own = self._exact
+        if self.is_moved and self.piece is not None:
+            return self.piece.accurate.ball
+        if self.is_flat:
+            value = compile_arb(own.log_p, [self._x])
+            return lambda x, analytic=False: (value(x, analytic=analytic), self.loss)
+        if sp.count_ops(own.log_q) < sp.count_ops(own.log_p):
+            joint = compile_arb_together([own.log_q, own.loss], [self._x])
+
+            def function(x: Any, analytic: bool = False) -> tuple[Any, Any]:
+                log_q, loss = joint(x, analytic=analytic)
+                return log_q + loss, loss
+
+            return function
+        return compile_arb_together([own.log_p, own.loss], [self._x])
+
+    @property
+    def loss(self) -> Any:
+        """The loss of a flat stretch."""
+        return arb.pos_inf() if self.is_infinite else real_ball(self._exact.loss)
+
+    def values(self, x: Any, *, analytic: bool = False) -> tuple[Any, Any]:
+        """Return balls around log P and ℓ over a real or complex ball."""
+        spend(1.0)
+        return self._both(x, analytic=analytic)
+
+    def place(self, edge: float) -> arb:
+        """Return an edge of a panel, which is the exact end where it is the double next to it."""
+        if not self.is_moved and self.piece is not None:
+            for double, exact in (
+                (self.piece.lower, self._exact.lower),
+                (self.piece.upper, self._exact.upper),
+            ):
+                if edge == double:
+                    return real_ball(exact)
+        return arb(edge)
+
+    def ends(self) -> tuple[arb | None, arb | None]:
+        """Return the exact ends in the coordinate of panels, None where one is infinite."""
+        lower, upper = (
+            (self.piece.lower, self.piece.upper)
+            if self.is_moved and self.piece is not None
+            else (_double(self._exact.lower), _double(self._exact.upper))
+        )
+        return (
+            None if math.isinf(lower) else self.place(lower),
+            None if math.isinf(upper) else self.place(upper),
+        )
+
+    @cached_property
+    def outline(self) -> Outline | None:
+        """Where the mass lies, in doubles."""
+        return None if self.piece is None else Outline(self.piece)
+
+    def whole_mass(self) -> arb | None:
+        """Enclose P of a flat stretch that has a closed form, or is a sum; None elsewhere."""
+        own = self._exact
+        if not self.is_flat:
+            return None
+        if self.is_integer:
+            return self._summed()
+        log_mass = log_exponential_mass(own, self._x)
+        return None if log_mass is None else real_ball(log_mass).exp()
+
+    def _summed(self) -> arb | None:
+        own = self._exact
+        log_p = compile_arb(own.log_p, [self._x])
+        lower, upper = (
+            None if end.is_infinite else real_ball(end) for end in (own.lower, own.upper)
+        )
+        rate = sp.diff(own.log_p, self._x)
+        if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
+            ratio = real_ball(-rate if upper is not None else rate).exp()
+            return log_p(upper if lower is None else lower).exp() / (1 - ratio)
+        with suppress(AccuracyError):
+            return arb(
+                enclose_sum(
+                    lambda x, analytic=False: log_p(x, analytic=analytic).exp(), lower, upper
+                )
+            )
+        return None
+
+
+def _double(end: sp.Expr) -> float:
+    return float(end) if end.is_infinite else float(sp.N(end, 40))
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A single value of the loss with a probability, both exact; the loss may be infinite."""
+
+    mass: sp.Expr
+    log_mass: Callable[[], arb]
+    loss: Callable[[], arb]
+    is_infinite: bool
+
+
+class Kind:
+    """One step in one direction.
+
+    Its law in doubles finds; balls of its stretches and atoms prove.
+    """
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.law = pair_law(pair)
+        own = with_seen_masses(pair)
+        is_list = pair.support.kind == "points"
+        self.points = tuple(p for p in points(own) if p.p != 0)
+        self.stretches = (
+            ()
+            if is_list
+            else tuple(
+                Stretch(piece, smooth, pair.variable)
+                for piece, smooth in compiled_pieces(own)
+                if piece.log_p is not None
+            )
+        )
+
+    @cached_property
+    def is_discrete(self) -> bool:
+        """Whether the finite loss has atoms only."""
+        return all(s.is_flat or s.is_integer for s in self.stretches)
+
+    def atoms(self) -> list[tuple[arb, arb]]:
+        """Return mass and finite loss of the points of a list at the working precision."""
+        return [
+            (real_ball(point.p), real_ball(point.loss)) for point in self.points if point.q != 0
+        ]
+
+    def infinite_atoms(self) -> arb:
+        """Return the mass of the points of a list that Q never gives."""
+        return sum((real_ball(point.p) for point in self.points if point.q == 0), arb(0))
+
+
+@lru_cache(maxsize=64)
+def kind_of(pair: Pair) -> Kind:
+    """Return the kind of a pair, whose nodes are kept."""
+    return Kind(pair)
+
+
+def sum_law(kinds: Kinds) -> SumLaw:
+    """Return the total loss in doubles."""
+    return SumLaw([(kind.law, count) for kind, count in kinds])

@@ -1,0 +1,265 @@
+"""δ(ε) by one sum on a vertical line, every error bounded: the theorem that a plan is put into.
+
+With the loss L = log p(X)/q(X), X drawn from P, S the sum of all losses and M(z) = E e^{zS},
+
+    δ(ε) = E g(S − ε),    g(s) = max(0, 1 − e^{−s}),    ∫ g(s) e^{−zs} ds = 1/(z(z + 1)) for Re z > 0.
+
+Poisson's formula for s ↦ e^{−ts} E g(S − ε + s) gives, for any t > 0 and Λ > 0, at z_k = t + 2πik/Λ
+
+    (1/Λ) Σ_k M(z_k) e^{−εz_k}/(z_k(z_k + 1)) = Σ_m e^{−tmΛ} E g(S − ε + mΛ).
+
+No term on the right is negative and that of m = 0 is δ(ε).  As g(s) ≤ e^{bs} b^b/(1 + b)^{1+b} for any
+b ≥ 0 [SPA (43)], those of m ≠ 0 are two geometric series, by M at a b below and at a b above t.
+Between the poles, for −1 < t < 0, the same sum is that of E min(1, e^{ε−S}) = 1 − δ with a minus
+sign, and min(1, e^{−s}) ≤ e^{bs} for −1 ≤ b ≤ 0.
+
+**Panels.**  All this holds for the law restricted to panels.  What lies outside counts as an infinite
+loss above and as nothing below, at most Σ nᵢ (1 − Pᵢ(panels)): nothing of tails has to be known.
+**Beyond the last term** |M(z)| ≤ B for |y| ≥ h(N + 1), h = 2π/Λ, and Σ_{k>N} 1/|z_k(z_k + 1)| is at
+most 1/(h²N) (see `falling`).  **On a lattice** M repeats, and so one period is summed of a kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from flint import acb, arb, ctx
+
+from symdp.emit.exact import LN10
+from symdp.errors import AccuracyError
+from symdp.prove.falling import Falling
+from symdp.prove.kind import Kind, Kinds
+from symdp.prove.measure import Asked, Nodes, Panels, infinite_mass, measure, walk
+from symdp.prove.plan import Plan
+
+_SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
+_SPARE_BITS = 40
+_MOST_TERMS = 40_000
+_MOST_BITS = 5_000  # of a mass: 1e-1400 is left out
+_FEW = 12  # steps: of fewer, integrations by parts show how |M| falls
+_TOO_SMALL = "log δ is about {:.3g}: too small a δ to certify"
+TOO_SLOW = (
+    "the characteristic function of the loss falls too slowly to certify so many digits; ask for "
+    "fewer digits, or compose more steps"
+)
+
+
+@dataclass(frozen=True)
+class Masses:
+    """P of the panels and of infinite losses, for each kind."""
+
+    finite: tuple[arb, ...]
+    infinite: tuple[arb, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def outside(self) -> arb:
+        """Bound the probability that some step is outside the panels."""
+        total = arb(0)
+        for finite, infinite, count in zip(self.finite, self.infinite, self.counts, strict=True):
+            total += count * (1 - finite - infinite).upper().max(arb(0))
+        return arb(total.upper())
+
+    @property
+    def infinity(self) -> arb:
+        """Enclose the probability that some loss is known to be infinite."""
+        pairs = zip(self.infinite, self.counts, strict=True)
+        return -sum((n * (-own).log1p() for own, n in pairs), arb(0)).expm1()
+
+    @property
+    def inside(self) -> arb:
+        """Enclose the probability that all losses are finite and on panels."""
+        product = arb(1)
+        for own, count in zip(self.finite, self.counts, strict=True):
+            product *= own**count
+        return product
+
+
+def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -> Masses:
+    """Enclose masses to an absolute error."""
+    count = sum(n for _, n in kinds)
+    each = log_error - math.log(4.0 * count)
+    bits = int(-each / math.log(2)) + _SPARE_BITS
+    if bits > _MOST_BITS:
+        raise AccuracyError(_TOO_SMALL.format(log_error))
+    finite, infinite = [], []
+    with ctx.workprec(bits):
+        plain = Asked(arb(0), 0.0, each)
+        for (kind, _), own in zip(kinds, panels, strict=True):
+            nodes = measure(kind, own, [plain], each)
+            finite.append(nodes.total(plain, 0))
+            infinite.append(infinite_mass(kind, own, each))
+    return Masses(tuple(finite), tuple(infinite), tuple(n for _, n in kinds))
+
+
+class Line:
+    """The sum of a plan, which serves every ε: its values do not depend on it.
+
+    Parameters
+    ----------
+    digits : float
+        Of δ, about, for ε near that of the plan.
+    """
+
+    def __init__(self, kinds: Kinds, plan: Plan, epsilon: float, digits: float) -> None:
+        self.kinds, self.plan, self.digits = kinds, plan, digits
+        count = sum(n for _, n in kinds)
+        self._log_each = -(digits + _SPARE_DIGITS) * LN10 - math.log(count)
+        self.bits = int(-self._log_each / math.log(2)) + _SPARE_BITS
+        self.bits += int(math.log2(2.0 + abs(epsilon) + plan.period))
+        self.masses = masses(kinds, plan.panels, min(plan.log_size, 0.0) - digits * LN10 - 1.0)
+        self._log_goal = -(digits + 0.5) * LN10
+        self.terms = self._find_terms()
+        with ctx.workprec(self.bits):
+            self._values, self._sides = self._evaluate()
+
+    @cached_property
+    def spacing(self) -> arb:
+        """h = 2π/Λ."""
+        return 2 * arb.pi() / arb(self.plan.period)
+
+    def _asked(self, scale: float, reach: float) -> list[Asked]:
+        plan = self.plan
+        return [
+            Asked(arb(plan.tilt), scale, self._log_each, reach),
+            Asked(arb(plan.below), scale, -3 * LN10),
+            Asked(arb(plan.above), scale, -3 * LN10),
+        ]
+
+    def _find_terms(self) -> int:
+        """Return after how many terms the rest is proved to be negligible."""
+        plan, count = self.plan, sum(n for _, n in self.kinds)
+        h = 2 * math.pi / plan.period
+        # The sum is about its term at the real axis, over the width of the saddle.
+        top = (
+            -math.log(abs(plan.tilt * (1 + plan.tilt)))
+            - 0.5 * math.log(2 * math.pi * plan.curvature)
+            + math.log(plan.period)
+        )
+        each = math.exp(max(self._log_goal / count, -40.0))
+        self.falls: list[Falling] = []
+        with ctx.workprec(80):
+            for (kind, _), own, scale in zip(self.kinds, plan.panels, plan.scales, strict=True):
+                asked = [Asked(arb(plan.tilt), scale, -8 * LN10)]
+                nodes = measure(kind, own, asked, -30 * LN10 + min(plan.log_size, 0.0))
+                atoms = _atoms(kind, nodes, asked[0])
+                share = 0.02 * (1 - each) if count >= _FEW else 0.1 * each
+                self.falls.append(
+                    Falling(
+                        kind, own, plan.tilt, scale, nodes.total(asked[0], 0), atoms, share,
+                        few=count < _FEW,
+                    )
+                )  # fmt: skip
+
+        def log_beyond(terms: int) -> float:
+            y = h * (terms + 1) * (1 - 1e-12)
+            size = sum(
+                n * math.log(fall.at(y))
+                for (_, n), fall in zip(self.kinds, self.falls, strict=True)
+            )
+            return size + math.log(2 / (h * h * terms))
+
+        wanted = self._log_goal + top
+        low, high = 0, 8
+        while log_beyond(high) > wanted:
+            low, high = high, 2 * high
+            if low >= _MOST_TERMS:
+                raise AccuracyError(TOO_SLOW)
+        while high - low > max(1, low // 16):
+            middle = (low + high) // 2
+            low, high = (middle, high) if log_beyond(middle) > wanted else (low, middle)
+        if high > _MOST_TERMS:
+            raise AccuracyError(TOO_SLOW)
+        self._log_beyond = log_beyond(high)
+        return high
+
+    def _evaluate(self) -> tuple[list[acb], tuple[arb, arb]]:
+        """Return Π (e^{−scale}M_i(z_k))^{n_i}, and about log M below and above, less the scales."""
+        reach = float(self.spacing.upper()) * self.terms * (1 + 1e-9)
+        values = [acb(1)] * (self.terms + 1)
+        sides = [arb(0), arb(0)]
+        least = min(self.plan.log_size, 0.0) - (self.digits + 1) * LN10
+        least -= math.log(sum(n for _, n in self.kinds))
+        for (kind, count), own, scale in zip(
+            self.kinds, self.plan.panels, self.plan.scales, strict=True
+        ):
+            asked = self._asked(scale, reach)
+            nodes = measure(kind, own, asked, least)
+            weights = nodes.weighted(asked[0])
+            line = walk(weights, nodes.losses, nodes.errors[0], self.spacing)
+            for k, value in enumerate(islice(line, self.terms + 1)):
+                values[k] *= value**count
+            for side in (0, 1):
+                total = arb(nodes.total(asked[side + 1], side + 1).upper())
+                sides[side] += count * (total.log() + scale)
+        return values, (arb(sides[0].upper()), arb(sides[1].upper()))
+
+    @cached_property
+    def _scale(self) -> arb:
+        pairs = zip(self.plan.scales, self.kinds, strict=True)
+        return sum((arb(scale) * n for scale, (_, n) in pairs), arb(0))
+
+    def delta(self, epsilon: arb) -> arb:
+        """Enclose δ(ε)."""
+        plan, tilt = self.plan, arb(self.plan.tilt)
+        with ctx.workprec(self.bits):
+            turn = (acb(0, -epsilon * self.spacing)).exp()
+            total, place = arb(0), acb(1)
+            for k, value in enumerate(self._values):
+                if k % 64 == 0:
+                    place = acb(0, -epsilon * self.spacing * k).exp()
+                z = acb(tilt, self.spacing * k)
+                term = (value * place / (z * (z + 1))).real
+                total += term if k == 0 else 2 * term
+                place *= turn
+            beyond = arb(math.nextafter(self._log_beyond, math.inf)).exp() * (1 + arb(1e-9))
+            front = (self._scale - tilt * epsilon).exp() / arb(plan.period)
+            added = arb(0)
+            for b, log_moment in zip((plan.below, plan.above), self._sides, strict=True):
+                log_fall = -abs(tilt - arb(b)) * arb(plan.period)
+                log_bound = log_moment - arb(b) * epsilon + log_fall + _log_payoff(arb(b))
+                added += log_bound.exp() / -log_fall.expm1()
+            whole = front * (total + arb(0, beyond))
+            found = (
+                arb(whole - arb(0).union(arb(added.upper())))
+                if plan.is_right
+                else arb(-whole - arb(0).union(arb(added.upper())))
+            )
+        with ctx.workprec(max(self.bits, 64) + _bits_of(plan.log_size)):
+            own = self.masses
+            if not plan.is_right:
+                found = own.inside - found.max(arb(0))
+            found = found.max(arb(0)) + own.infinity
+            return found + arb(0).union(own.outside)
+
+
+def _bits_of(log_size: float) -> int:
+    return int(max(0.0, -log_size) / math.log(2))
+
+
+def _log_payoff(b: arb) -> arb:
+    """Return log(b^b/(1 + b)^{1+b}) for b ≥ 0, and 0 between the poles."""
+    if not b > 0:
+        return arb(0)
+    return b * b.log() - (1 + b) * (1 + b).log()
+
+
+def _atoms(kind: Kind, nodes: Nodes, asked: Asked) -> arb:
+    """Enclose from above the tilted mass of single losses."""
+    if kind.is_discrete:
+        return arb(nodes.total(asked, 0).upper())
+    total = arb(0)
+    tilt, scale = asked.tilt, arb(asked.scale)
+    singles = [(m, x) for m, x in kind.atoms()]
+    for stretch in kind.stretches:
+        if stretch.is_infinite or not stretch.is_flat:
+            continue
+        whole = stretch.whole_mass()
+        singles.append((arb(1) if whole is None else whole, stretch.loss))
+    for mass, loss in singles:
+        total += mass * (tilt * loss - scale).exp()
+    return arb(total.upper())

@@ -1,0 +1,284 @@
+"""Where a proof looks: found in doubles, and none of it believed.
+
+    (1/Λ) Σ_k M(z_k)ⁿ e^{−εz_k}/(z_k(z_k + 1)),    z_k = t + 2πik/Λ,
+
+needs a tilt t, a period Λ, two tilts that bound aliases (see `line`), and panels that hold the law
+but for a mass that is small beside δ.  F(t) = K(t) − εt − log|t(1 + t)| is smallest at the saddle
+point, and e^F/√(2πF″) [SPA (60)] is the size of δ that digits are counted from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from symdp.emit.exact import LN10
+from symdp.errors import AccuracyError
+from symdp.law.elementary import log_payoff
+from symdp.law.nodes import integer_nodes
+from symdp.law.outline import NEGLIGIBLE
+from symdp.law.saddle_point import saddle_point
+from symdp.law.tilts import Strip
+from symdp.law.total import SumLaw
+from symdp.prove.kind import Kind, Kinds, Stretch, sum_law
+from symdp.prove.measure import Panels
+
+_SETTLED = 0.02  # of the saddle point's own width: its place changes cost, not value
+# Of the way to the end of K's domain, where K′ stays below ε up to that end.
+_NEAR_END = (0.9995, 0.99, 0.9, 0.5)
+_BITS = 6  # of a tilt: enough to be near the saddle point
+_SIXTEENTHS = 16  # of the tilt, at which K is looked at on both sides
+_FARTHEST = 5  # times the tilt, up to which
+_SPARE = 1.0  # e-folds of a period
+_LONGEST = 700  # panels marched on one side of a stretch
+_BESIDE = np.asarray([0.0, 0.19, 0.53])  # widths further, so that a zero of a density is none
+_INTEGERS_AGAIN = 4  # tries at integers with ever more mass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A line, its step and how far it has to be summed, and panels of each kind of step.
+
+    Attributes
+    ----------
+    tilt, below, above : float
+        below < tilt < above, right of 0 or between −1 and 0.
+    period : float
+        Λ; of a lattice, a multiple of its spacing.
+    log_size : float
+        About log δ, or log(1 − δ) between the poles.
+    curvature : float
+        F″ at the saddle point.
+    scales : tuple of float
+        About K of one step at the tilt, for each kind.
+    panels : tuple of tuple of Panels
+    """
+
+    tilt: float
+    below: float
+    above: float
+    period: float
+    log_size: float
+    curvature: float
+    scales: tuple[float, ...]
+    panels: tuple[tuple[Panels, ...], ...]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the line lies right of 0."""
+        return self.tilt > 0
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """A tilt, F″ there, and the log of e^F/√(2πF″)."""
+
+    tilt: float
+    curvature: float
+    log_size: float
+
+
+def find_saddle(law: SumLaw, epsilon: float, strip: Strip = Strip.RIGHT) -> Saddle | None:
+    """Return about the saddle point of a strip, None where K is finite nowhere in it.
+
+    Where F falls up to the end of K's domain, a tilt near that end serves.
+    """
+    found = saddle_point(law, epsilon, strip, _SETTLED)
+    if found is not None:
+        return Saddle(found.tilt, found.curvature, found.log_leading)
+    end = strip.width(law)
+    if not 0 < end < math.inf:
+        return None
+    for share in _NEAR_END:
+        tilt, tilt_plus_one = strip.position(share * end)
+        try:
+            variance = float(law.cumulants(tilt, 2)[1])
+            height = law.cgf(tilt) - epsilon * tilt - math.log(abs(tilt * tilt_plus_one))
+        except AccuracyError:  # too close to the end for doubles
+            continue
+        curvature = variance + tilt**-2 + tilt_plus_one**-2
+        return Saddle(tilt, curvature, height - math.log(2 * math.pi * curvature) / 2)
+    return None
+
+
+def find_plan(
+    kinds: Kinds,
+    epsilon: float,
+    digits: float,
+    strip: Strip = Strip.RIGHT,
+    spacing: float | None = None,
+) -> Plan:
+    """Return a plan of δ(ε) to about so many digits.
+
+    Raises
+    ------
+    AccuracyError
+        If K is finite at no tilt of use.
+    """
+    law = sum_law(kinds)
+    saddle = find_saddle(law, epsilon, strip)
+    if saddle is None:
+        raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
+    log_size = saddle.log_size if strip is Strip.RIGHT else 0.0
+    tilt = _short(saddle.tilt, saddle.curvature)
+    log_goal = log_size - digits * LN10
+    below, above, period = _period(law, epsilon, tilt, log_goal)
+    if spacing is not None:
+        period = spacing * (math.ceil(period / spacing) + 1)
+    frequency = math.sqrt(2 * digits * LN10 / saddle.curvature)
+    log_mass = min(log_goal, 0.0) - math.log(law.count)
+    scales, panels = [], []
+    for kind, _ in kinds:
+        one = SumLaw([(kind.law, 1)])
+        scales.append(float(f"{one.cgf(tilt):.12g}"))
+        panels.append(panels_of(kind, tilt, frequency, log_mass))
+    return Plan(
+        tilt, below, above, period, log_size, saddle.curvature, tuple(scales), tuple(panels)
+    )
+
+
+def _short(tilt: float, curvature: float) -> float:
+    """Return a tilt of few bits, near for its own size and for the saddle point's width."""
+    near = min(abs(tilt), 1 + tilt if tilt < 0 else math.inf)
+    unit = 2.0 ** (math.floor(math.log2(near)) - _BITS)
+    return math.copysign(max(round(abs(tilt) / unit), 1) * unit, tilt)
+
+
+def _period(
+    law: SumLaw, epsilon: float, tilt: float, log_goal: float
+) -> tuple[float, float, float]:
+    """Return tilts below and above, and the least period whose aliases these bound as asked."""
+
+    def best(tilts: Iterable[float]) -> tuple[float, float]:
+        found = []
+        for s in tilts:
+            height = exponent(law, epsilon, s)
+            if height is not None:
+                payoff = float(log_payoff(s)) if s > 0 else 0.0
+                excess = max(height + payoff - log_goal, 0.0) + _SPARE
+                found.append((excess / abs(tilt - s), s))
+        if not found:
+            raise AccuracyError("K is infinite just beside its saddle point")
+        return min(found)
+
+    steps = range(1, _SIXTEENTHS)
+    if tilt > 0:
+        left, below = best(tilt * j / _SIXTEENTHS for j in range(_SIXTEENTHS))
+        end = law.domain[1]
+        far = min(_FARTHEST * tilt, end)
+        room = far - tilt
+        right, above = best(tilt + room * (j / _SIXTEENTHS) ** 2 for j in steps)
+    else:
+        left, below = best(-1 + (1 + tilt) * j / _SIXTEENTHS for j in range(_SIXTEENTHS))
+        right, above = best(tilt - tilt * j / _SIXTEENTHS for j in range(1, _SIXTEENTHS + 1))
+    return below, above, float(f"{max(left, right):.4g}")
+
+
+def exponent(law: SumLaw, epsilon: float, tilt: float) -> float | None:
+    """Return about K(s) − sε at one tilt, None where K is infinite there, or nearly so."""
+    try:
+        value = float(law.log_transform(np.asarray([tilt]), epsilon)[0])
+    except AccuracyError:  # outside the domain of K, or at its end
+        return None
+    return value if math.isfinite(value) else None
+
+
+@lru_cache(maxsize=256)
+def panels_of(kind: Kind, tilt: float, frequency: float, log_mass: float) -> tuple[Panels, ...]:
+    """Return panels of all stretches that leave out about a mass of P at most."""
+    known = _known_panels(kind, tilt, frequency)
+    return tuple(
+        Panels(number, _edges(stretch, known, log_mass))
+        for number, stretch in enumerate(kind.stretches)
+    )
+
+
+def _known_panels(kind: Kind, tilt: float, frequency: float) -> list[tuple[object, np.ndarray]]:
+    """Return the edges of the panels that doubles integrate on."""
+    found: list[tuple[object, np.ndarray]] = []
+    for nodes in (kind.law.base, _nodes(kind, tilt, frequency)):
+        if nodes is not None:
+            found += [(piece, np.append(lower, upper[-1:])) for piece, lower, upper in nodes.panels]
+    return found
+
+
+def _nodes(kind: Kind, tilt: float, frequency: float):
+    try:
+        return kind.law.nodes(tilt, frequency)
+    except AccuracyError:
+        return None
+
+
+def _edges(
+    stretch: Stretch, known: Sequence[tuple[object, np.ndarray]], log_mass: float
+) -> tuple[float, ...]:
+    """Return edges from where P has mass outwards, until the density beside its room is small."""
+    piece = stretch.piece
+    if piece is None or (stretch.is_flat and stretch.whole_mass() is not None):
+        return ()
+    if stretch.is_integer:
+        return _integers(stretch, log_mass)
+    own = [edges for other, edges in known if other is piece]
+    if not own:
+        from symdp.law.panels import build_panels
+
+        outline = stretch.outline
+        assert outline is not None
+        panels, _ = build_panels([(outline, {0.0: 0.0})], 0.0)
+        own = [] if panels is None else [np.append(panels.lower, panels.upper[-1:])]
+    if not own:
+        return ()
+    edges = np.unique(np.concatenate(own))
+    left = _march(stretch, float(edges[0]), float(edges[1]), log_mass)
+    right = _march(stretch, float(edges[-1]), float(edges[-2]), log_mass)
+    return (*left[::-1], *edges.tolist(), *right)
+
+
+def _march(stretch: Stretch, edge: float, inner: float, log_mass: float) -> list[float]:
+    """Return further edges on one side."""
+    piece = stretch.piece
+    assert piece is not None
+    end = piece.upper if edge > inner else piece.lower
+    found: list[float] = []
+    width = edge - inner
+    while edge != end and len(found) < _LONGEST:
+        with np.errstate(all="ignore"):
+            places = edge + width * _BESIDE
+            places = places[(places >= piece.lower) & (places <= piece.upper)]
+            log_p = float(piece.log_p(places).max())
+        room = min(abs(end - edge), abs(width) + abs(edge))
+        if log_p + math.log(room) < log_mass - 2.0 or math.isnan(log_p):
+            break
+        width *= 1.5
+        following = edge + width
+        if abs(following - edge) >= abs(end - edge):
+            following = end
+        found.append(following)
+        edge = following
+    return found
+
+
+def _integers(stretch: Stretch, log_mass: float) -> tuple[float, ...]:
+    """Return the first and the last integer with mass."""
+    piece = stretch.piece
+    assert piece is not None
+    further = 0.0
+    for _ in range(_INTEGERS_AGAIN):
+        further = max(-log_mass - NEGLIGIBLE + 8.0 + further, 0.0)
+        found = integer_nodes(piece, [0.0], further)
+        if not found.size:
+            return ()
+        ends = found[[0, -1]]
+        with np.errstate(all="ignore"):
+            logs = piece.log_p(ends)
+        inside = [e in (piece.lower, piece.upper) for e in ends.tolist()]
+        if all(
+            i or log + math.log1p(abs(e)) < log_mass
+            for i, log, e in zip(inside, logs.tolist(), ends.tolist(), strict=True)
+        ):
+            break
+    return float(ends[0]), float(ends[1])
