@@ -11,8 +11,8 @@ for v ≤ 2 and ≤ 1/v beyond.  Hence |M| ≤ M(t) − Σ cw(1 − |sin v/v|), 
 
     |∫ f e^{iyλ} dλ| ≤ Σ_{j<k} Σ_ends |D^j f|/y^{j+1} + y^{−k} ∫ |d/dx D^{k−1} f| dx.
 
-Cells where the loss may turn, or is too dense, are left out: their tilted mass is added.  The denser
-ones are left out, the less the others vary; some levels of density are kept, and the best counts.
+Cells where the loss may turn, or is too dense, are left out: their tilted mass is added.  The more
+are left out, the less the others vary; some levels of density are kept, and the best counts.
 """
 
 from __future__ import annotations

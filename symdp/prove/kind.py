@@ -120,7 +120,7 @@ class Stretch:
         rate = sp.diff(own.log_p, self._x)
         if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
             ratio = real_ball(-rate if upper is not None else rate).exp()
-            return log_p(upper if lower is None else lower).exp() / (1 - ratio)
+            return arb(log_p(upper if lower is None else lower).exp() / (1 - ratio))
         with suppress(AccuracyError):
             return arb(
                 enclose_sum(

@@ -2,21 +2,22 @@
 
 With the loss L = log p(X)/q(X), X drawn from P, S the sum of all losses and M(z) = E e^{zS},
 
-    δ(ε) = E g(S − ε),    g(s) = max(0, 1 − e^{−s}),    ∫ g(s) e^{−zs} ds = 1/(z(z + 1)) for Re z > 0.
+    δ(ε) = E g(S − ε),    g(s) = max(0, 1 − e^{−s}).
 
-Poisson's formula for s ↦ e^{−ts} E g(S − ε + s) gives, for any t > 0 and Λ > 0, at z_k = t + 2πik/Λ
+As ∫ g(s) e^{−zs} ds = 1/(z(z + 1)) for Re z > 0, Poisson's formula for s ↦ e^{−ts} E g(S − ε + s)
+gives, for any t > 0 and Λ > 0, at z_k = t + 2πik/Λ
 
     (1/Λ) Σ_k M(z_k) e^{−εz_k}/(z_k(z_k + 1)) = Σ_m e^{−tmΛ} E g(S − ε + mΛ).
 
-No term on the right is negative and that of m = 0 is δ(ε).  As g(s) ≤ e^{bs} b^b/(1 + b)^{1+b} for any
-b ≥ 0 [SPA (43)], those of m ≠ 0 are two geometric series, by M at a b below and at a b above t.
+No term on the right is negative and that of m = 0 is δ(ε).  As g(s) ≤ e^{bs} b^b/(1 + b)^{1+b} for
+any b ≥ 0 [SPA (43)], those of m ≠ 0 are two geometric series, by M at a b below and at a b above t.
 Between the poles, for −1 < t < 0, the same sum is that of E min(1, e^{ε−S}) = 1 − δ with a minus
 sign, and min(1, e^{−s}) ≤ e^{bs} for −1 ≤ b ≤ 0.
 
-**Panels.**  All this holds for the law restricted to panels.  What lies outside counts as an infinite
-loss above and as nothing below, at most Σ nᵢ (1 − Pᵢ(panels)): nothing of tails has to be known.
-**Beyond the last term** |M(z)| ≤ B for |y| ≥ h(N + 1), h = 2π/Λ, and Σ_{k>N} 1/|z_k(z_k + 1)| is at
-most 1/(h²N) (see `falling`).  **On a lattice** M repeats, and so one period is summed of a kernel.
+**Panels.**  All this holds for the law restricted to panels.  What lies outside counts as an
+infinite loss above and as nothing below, at most Σ nᵢ (1 − Pᵢ(panels)): nothing of tails has to be
+known.  **Beyond the last term** |M(z)| ≤ B for |y| ≥ h(N + 1), h = 2π/Λ (see `falling`), and
+Σ_{k>N} 1/|z_k(z_k + 1)| is at most 1/(h²N).  **On a lattice** M repeats, and so one period is summed of a kernel.
 """
 
 from __future__ import annotations

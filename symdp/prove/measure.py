@@ -1,4 +1,4 @@
-"""Integrals of one step's law over panels, in balls: nodes that serve every frequency up to a reach.
+"""Integrals of one step's law over panels, in balls: nodes for every frequency up to a reach.
 
 On a panel c ± h the Gauss–Legendre rule with N nodes is exact for polynomials of degree 2N − 1, and
 the k-th Chebyshev coefficient of a function that is holomorphic in the ellipse of radius ρ and at

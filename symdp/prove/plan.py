@@ -19,7 +19,7 @@ import numpy as np
 from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
 from symdp.law.elementary import log_payoff
-from symdp.law.nodes import integer_nodes
+from symdp.law.nodes import NodeSet, integer_nodes
 from symdp.law.outline import NEGLIGIBLE
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip
@@ -206,7 +206,7 @@ def _known_panels(kind: Kind, tilt: float, frequency: float) -> list[tuple[objec
     return found
 
 
-def _nodes(kind: Kind, tilt: float, frequency: float):
+def _nodes(kind: Kind, tilt: float, frequency: float) -> NodeSet | None:
     try:
         return kind.law.nodes(tilt, frequency)
     except AccuracyError:
