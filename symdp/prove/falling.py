@@ -25,12 +25,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb, arb_mat, arb_poly, arb_series, ctx
+from flint import arb, arb_poly, arb_series, ctx
 from numpy.typing import NDArray
 
 from symdp.emit.enclose import between
 from symdp.prove.kind import Kind, Stretch
-from symdp.prove.measure import RADIUS, Panels, ellipse
+from symdp.prove.measure import RADIUS, Panels
+from symdp.prove.panel_polynomial import down, interpolant, sampled, up
 from symdp.prove.work import spend
 
 Array = NDArray[np.float64]
@@ -111,7 +112,7 @@ class Falling:
         *,
         few: bool,
     ) -> None:
-        self._total = _up(total)
+        self._total = up(total)
         cover = _Cover(tilt, scale, share, _ORDERS if few else ())
         for one in panels:
             stretch = kind.stretches[one.stretch]
@@ -119,7 +120,7 @@ class Falling:
                 cover.add(stretch, one.edges)
         self.cells = sum(map(len, cover.runs))
         self._layers = _layers(cover.runs)
-        self._parts = _by_parts(cover.runs, _up(atoms) + cover.dropped) if few else []
+        self._parts = _by_parts(cover.runs, up(atoms) + cover.dropped) if few else []
 
     def at(self, y: float) -> float:
         """Return a bound for all frequencies from y on."""
@@ -228,7 +229,7 @@ class _Cover:
         """Bound the tilted mass between two places."""
         log_p, loss = stretch.values(between(left, right))
         size = (log_p + self._tilt * loss - self._scale).exp() * abs(right - left)
-        return _up(size) if size.is_finite() else math.inf
+        return up(size) if size.is_finite() else math.inf
 
     def _cells(self, model: _Model) -> None:
         """Add the cells of a panel from left to right, as fine as the density needs."""
@@ -265,7 +266,7 @@ class _Cover:
         exponent[0] += self._tilt * model.middle - self._scale
         width = half * model.half  # of t's unit in x
         weight = exponent[0].exp()
-        mass = _up(2 * width * weight)
+        mass = up(2 * width * weight)
         slope = loss[1]
         if not abs(slope) > 0:
             return Cell(0.0, 0.0, 0.0, math.inf, mass), True
@@ -273,10 +274,10 @@ class _Cover:
         here = at_middle[0].exp() * width / abs(at_middle[1])
         moved = (exponent[1] - 2 * loss[2] / slope) * arb(0, 1)
         density = here * moved.exp()
-        least, most = _down(density), _up(density)
+        least, most = down(density), up(density)
         signed = (1, -1) if slope > 0 else (-1, 1)
         low, high = (
-            (_up if sign > 0 else _down)(end + model.middle)
+            (up if sign > 0 else down)(end + model.middle)
             for end, sign in zip(ends, signed, strict=True)
         )
         is_rough = not most < least * math.exp(_FINE)
@@ -294,9 +295,9 @@ class _Cover:
         density = arb_series(exponent, prec=length).exp() * width / slope
         variations, edges = [], []
         for _ in self._orders:
-            edges.append(_up(abs(density[0])))
+            edges.append(up(abs(density[0])))
             change = density.derivative()
-            variations.append(_up(2 * abs(change[0])))
+            variations.append(up(2 * abs(change[0])))
             density = change / slope
         return cell._replace(variations=tuple(variations), edges=(tuple(edges), tuple(edges)))
 
@@ -307,7 +308,7 @@ def _local(
     """Return all k-th derivatives over k! on |t| ≤ 1 as balls, and the values at both ends."""
     coefficients = list(shape.coeffs())
     coefficients += [arb(0)] * (count + 1 - len(coefficients))
-    sizes = np.asarray([_up(abs(c)) for c in coefficients])
+    sizes = np.asarray([up(abs(c)) for c in coefficients])
     binomials = _binomials(len(sizes))[: count + 1]
     around = (binomials @ sizes) * (1 + _SAFE) + errors[: count + 1] * half ** np.arange(count + 1)
     balls = [c + arb(0, r) for c, r in zip(coefficients[: count + 1], around.tolist(), strict=True)]
@@ -326,31 +327,24 @@ def _binomials(size: int) -> Array:
 
 def _model(stretch: Stretch, left: arb, right: arb, count: int) -> _Model | None:
     """Return polynomials on a panel with `count` derivatives, None where it must be shorter."""
-    centre, half = ((left + right) / 2), ((right - left) / 2)
-    around = ellipse(stretch, centre, half)
-    if around is None:
+    found = sampled(stretch, left, right, _POINTS)
+    if found is None:
         return None
-    places, matrix = _chebyshev(ctx.prec)
-    values = [stretch.values(centre + half * u) for u in places]
-    if not all(p.is_finite() and x.is_finite() for p, x in values):
-        return None
-    here = stretch.values(centre.mid())
+    values = found.values
+    here = stretch.values(found.centre.mid())
     middle = here[1].mid()
     bounds = [
-        max(_up(abs(values[side] - here[side].mid())) for values in around) for side in (0, 1)
+        max(up(abs(ball[side] - here[side].mid())) for ball in found.around) for side in (0, 1)
     ]
     errors = tuple(bound * _errors() for bound in bounds)
     losses = [x - middle for _, x in values]
-    spread = max(_up(abs(x)) for x in losses)
+    spread = max(up(abs(x)) for x in losses)
     if not (errors[1][:count] <= _LOSS_ERROR * spread).all():
         return None
     if not (errors[0][:count] <= _LOG_ERROR).all():
         return None
-    log_p, loss = (
-        arb_poly(list((matrix * arb_mat([[v] for v in column])).entries()))
-        for column in ([p for p, _ in values], losses)
-    )
-    return _Model(log_p, loss, middle, (errors[0], errors[1]), half)
+    log_p = interpolant([p for p, _ in values])
+    return _Model(log_p, interpolant(losses), middle, (errors[0], errors[1]), found.half)
 
 
 @lru_cache(maxsize=1)
@@ -368,35 +362,3 @@ def _errors() -> Array:
             total += 4.0 * top * float(RADIUS) ** -j
         found.append(total * (1 + 1e-6))  # from there on terms fall by more than a half
     return np.asarray(found)
-
-
-@lru_cache(maxsize=4)
-def _chebyshev(precision: int) -> tuple[tuple[arb, ...], arb_mat]:
-    """Return Chebyshev points, and what makes the powers' coefficients of interpolants."""
-    with ctx.workprec(precision + 2 * _POINTS):
-        size = _POINTS
-        angles = [(2 * k + 1) * arb.pi() / (2 * size) for k in reversed(range(size))]
-        fourier = arb_mat(
-            [
-                [(arb(2) if j else arb(1)) * (j * angle).cos() / size for angle in angles]
-                for j in range(size)
-            ]
-        )
-        columns = [[0] * size for _ in range(size)]  # of powers in each Chebyshev polynomial
-        before, own = [1], [0, 1]
-        for j in range(size):
-            for k, c in enumerate(before):
-                columns[k][j] = c
-            following = [0, *(2 * c for c in own)]
-            for k, c in enumerate(before):
-                following[k] -= c
-            before, own = own, following
-        return tuple(angle.cos() for angle in angles), arb_mat(columns) * fourier
-
-
-def _up(ball: arb) -> float:
-    return math.nextafter(float(ball.upper()), math.inf)
-
-
-def _down(ball: arb) -> float:
-    return math.nextafter(float(ball.lower()), -math.inf)

@@ -222,7 +222,7 @@ class Line:
             added = arb(0)
             for b, log_moment in zip((plan.below, plan.above), self._sides, strict=True):
                 log_fall = -abs(tilt - arb(b)) * arb(plan.period)
-                log_bound = log_moment - arb(b) * epsilon + log_fall + _log_payoff(arb(b))
+                log_bound = log_moment - arb(b) * epsilon + log_fall + log_payoff(arb(b))
                 added += log_bound.exp() / -log_fall.expm1()
             whole = front * (total + arb(0, beyond))
             found = (
@@ -242,7 +242,7 @@ def _bits_of(log_size: float) -> int:
     return int(max(0.0, -log_size) / math.log(2))
 
 
-def _log_payoff(b: arb) -> arb:
+def log_payoff(b: arb) -> arb:
     """Return log(b^b/(1 + b)^{1+b}) for b ≥ 0, and 0 between the poles."""
     if not b > 0:
         return arb(0)
