@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from symdp.emit.enclose import between
 from symdp.prove.kind import Kind, Stretch
-from symdp.prove.measure import RADIUS, Panels
-from symdp.prove.panel_polynomial import down, interpolant, sampled, up
+from symdp.prove.measure import RADIUS, Panels, down, up
+from symdp.prove.panel_polynomial import interpolant, sampled
 from symdp.prove.work import spend
 
 Array = NDArray[np.float64]

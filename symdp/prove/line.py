@@ -17,7 +17,7 @@ sign, and min(1, e^{−s}) ≤ e^{bs} for −1 ≤ b ≤ 0.
 **Panels.**  All this holds for the law restricted to panels.  What lies outside counts as an
 infinite loss above and as nothing below, at most Σ nᵢ (1 − Pᵢ(panels)): nothing of tails has to be
 known.  **Beyond the last term** |M(z)| ≤ B for |y| ≥ h(N + 1), h = 2π/Λ (see `falling`), and
-Σ_{k>N} 1/|z_k(z_k + 1)| is at most 1/(h²N).  **On a lattice** M repeats, and so one period is summed of a kernel.
+Σ_{k>N} 1/|z_k(z_k + 1)| is at most 1/(h²N).  Where all losses lie on a lattice see `lattice`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from symdp.prove.kind import Kind, Kinds
 from symdp.prove.measure import Asked, Nodes, Panels, infinite_mass, measure, walk
 from symdp.prove.plan import Plan
 
-_SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
-_SPARE_BITS = 40
+SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
+SPARE_BITS = 40
 _MOST_TERMS = 40_000
 _MOST_BITS = 5_000  # of a mass: 1e-1400 is left out
 _FEW = 12  # steps: of fewer, integrations by parts show how |M| falls
@@ -84,14 +84,14 @@ def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -
     """Enclose masses to an absolute error."""
     count = sum(n for _, n in kinds)
     each = log_error - math.log(4.0 * count)
-    bits = int(-each / math.log(2)) + _SPARE_BITS
+    bits = int(-each / math.log(2)) + SPARE_BITS
     if bits > _MOST_BITS:
         raise AccuracyError(_TOO_SMALL.format(log_error))
     finite, infinite = [], []
     with ctx.workprec(bits):
         plain = Asked(arb(0), 0.0, each)
         for (kind, _), own in zip(kinds, panels, strict=True):
-            nodes = measure(kind, own, [plain], each)
+            nodes = measure(kind, own, [plain])
             finite.append(nodes.total(plain, 0))
             infinite.append(infinite_mass(kind, own, each))
     return Masses(tuple(finite), tuple(infinite), tuple(n for _, n in kinds))
@@ -109,8 +109,8 @@ class Line:
     def __init__(self, kinds: Kinds, plan: Plan, epsilon: float, digits: float) -> None:
         self.kinds, self.plan, self.digits = kinds, plan, digits
         count = sum(n for _, n in kinds)
-        self._log_each = -(digits + _SPARE_DIGITS) * LN10 - math.log(count)
-        self.bits = int(-self._log_each / math.log(2)) + _SPARE_BITS
+        self._log_each = -(digits + SPARE_DIGITS) * LN10 - math.log(count)
+        self.bits = int(-self._log_each / math.log(2)) + SPARE_BITS
         self.bits += int(math.log2(2.0 + abs(epsilon) + plan.period))
         self.masses = masses(kinds, plan.panels, min(plan.log_size, 0.0) - digits * LN10 - 1.0)
         self._log_goal = -(digits + 0.5) * LN10
@@ -146,7 +146,7 @@ class Line:
         with ctx.workprec(80):
             for (kind, _), own, scale in zip(self.kinds, plan.panels, plan.scales, strict=True):
                 asked = [Asked(arb(plan.tilt), scale, -8 * LN10)]
-                nodes = measure(kind, own, asked, -30 * LN10 + min(plan.log_size, 0.0))
+                nodes = measure(kind, own, asked)
                 atoms = _atoms(kind, nodes, asked[0])
                 share = 0.02 * (1 - each) if count >= _FEW else 0.1 * each
                 self.falls.append(
@@ -183,13 +183,11 @@ class Line:
         reach = float(self.spacing.upper()) * self.terms * (1 + 1e-9)
         values = [acb(1)] * (self.terms + 1)
         sides = [arb(0), arb(0)]
-        least = min(self.plan.log_size, 0.0) - (self.digits + 1) * LN10
-        least -= math.log(sum(n for _, n in self.kinds))
         for (kind, count), own, scale in zip(
             self.kinds, self.plan.panels, self.plan.scales, strict=True
         ):
             asked = self._asked(scale, reach)
-            nodes = measure(kind, own, asked, least)
+            nodes = measure(kind, own, asked)
             weights = nodes.weighted(asked[0])
             line = walk(weights, nodes.losses, nodes.errors[0], self.spacing)
             for k, value in enumerate(islice(line, self.terms + 1)):

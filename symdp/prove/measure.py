@@ -7,9 +7,10 @@ most M there is at most 2M/ρᵏ, so that the rule errs by at most
     h Σ_{k ≥ 2N, even} (2M/ρᵏ)(2 + 2/3) ≤ (16/3) h M ρ^{−2N}/(1 − ρ^{−2}).
 
 M is enclosed on the ellipse for every y up to the reach at once, since |e^{iyℓ}| = e^{−y Im ℓ} is
-largest at one end.  A panel whose order would be too high is halved; one that hardly has mass is
-left out, which is no error: the law is restricted to what is integrated, and what its mass lacks of
-1 is counted where δ is.
+largest at one end.  A panel whose order would be too high is halved.  Where that does not help, as
+beside an end where the density is not analytic, a ball around the integrand is an error.  All
+integrals of a plan are of the law on its panels and nothing else; what the mass there lacks of 1 is
+counted where δ is.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ _ARCS = 8  # of its upper half
 _MOST_PANELS = 20_000  # tried on a stretch
 _MOST_NODES = 100_000  # of a step
 _ORDER_STEP = 4  # orders of rules come in steps, so that few are made
-_MOST_INTEGERS = 100_000  # of a stretch
+MOST_INTEGERS = 100_000  # of a stretch
+_LOG2 = math.log(2.0)
 _BLOCK = 32  # frequencies taken by one product of matrices
 CHAIN = 16  # products in a row, after which e^{iyℓ} is computed anew: each adds a rounding
-_TOO_MANY = (
+TOO_MANY = (
     "the loss needs too many nodes to certify so many digits; ask for fewer digits, or compose "
     "more steps"
 )
@@ -90,22 +92,15 @@ class Nodes:
         return sum(self.weighted(asked), arb(0, self.errors[number]))
 
 
-def measure(
-    kind: Kind, panels: Sequence[Panels], asked: Sequence[Asked], log_least: float
-) -> Nodes:
-    """Return nodes of the finite losses of a step.
-
-    Parameters
-    ----------
-    log_least
-        Log of the mass of P that a panel may have and be left out.
+def measure(kind: Kind, panels: Sequence[Panels], asked: Sequence[Asked]) -> Nodes:
+    """Return nodes of the finite losses of a step on panels.
 
     Raises
     ------
     AccuracyError
         If too many nodes would be needed.
     """
-    rule = _Rule(asked, log_least)
+    rule = _Rule(asked)
     for mass, loss in kind.atoms():
         rule.atom(mass, loss)
     with ctx.workprec(ctx.prec + 10):
@@ -117,8 +112,8 @@ def measure(
 
 
 def infinite_mass(kind: Kind, panels: Sequence[Panels], log_error: float) -> arb:
-    """Enclose from below the probability of an infinite loss, what is left out counting as none."""
-    rule = _Rule([Asked(arb(0), 0.0, log_error)], log_error)
+    """Enclose the probability of an infinite loss on panels."""
+    rule = _Rule([Asked(arb(0), 0.0, log_error)])
     with ctx.workprec(ctx.prec + 10):
         for one in panels:
             stretch = kind.stretches[one.stretch]
@@ -131,8 +126,8 @@ def infinite_mass(kind: Kind, panels: Sequence[Panels], log_error: float) -> arb
 class _Rule:
     """Nodes and errors as they are added."""
 
-    def __init__(self, asked: Sequence[Asked], log_least: float) -> None:
-        self._asked, self._log_least = asked, log_least
+    def __init__(self, asked: Sequence[Asked]) -> None:
+        self._asked = asked
         self._weights: list[arb] = []
         self._losses: list[arb] = []
         self._errors = [arb(0) for _ in asked]
@@ -154,8 +149,8 @@ class _Rule:
             return
         if stretch.is_integer:
             first, last = int(edges[0]), int(edges[-1])
-            if last - first > _MOST_INTEGERS:
-                raise AccuracyError(_TOO_MANY)
+            if last - first > MOST_INTEGERS:
+                raise AccuracyError(TOO_MANY)
             for k in range(first, last + 1):
                 log_p, loss = stretch.values(arb(k))
                 self.atom(log_p.exp(), loss)
@@ -170,71 +165,85 @@ class _Rule:
         waiting = list(itertools.pairwise(edges))[::-1]
         share = math.log(max(len(waiting), 1)) + 2.0  # e-folds: panels share what may err
         wanted = [one.log_error - share for one in self._asked]
-        least = self._log_least - share
-        most = 1.5 * max(_order_of(-w) for w in wanted) + 2 * _ORDER_STEP
+        most = 1.5 * max(order_of(-w) for w in wanted) + 2 * _ORDER_STEP
         for tries in itertools.count():
             if not waiting:
                 return
             if tries > _MOST_PANELS or len(self._weights) > _MOST_NODES:
-                raise AccuracyError(_TOO_MANY)
+                raise AccuracyError(TOO_MANY)
             left, right = waiting.pop()
             centre, half = (left + right) / 2, (right - left) / 2
-            bounds = self._on_ellipse(stretch, centre, half)
-            if bounds is not None:
-                log_mass, logs = bounds
-                if log_mass < least:
-                    continue
-                order = max(_order_of(b - w) for b, w in zip(logs, wanted, strict=True))
-                if order <= most:
-                    self._gauss(stretch, centre, half, order, logs)
-                    continue
-            elif self._is_negligible(stretch, left, right, least):
-                continue
-            middle = centre.mid()
-            if not left < middle < right:
-                raise AccuracyError(_TOO_MANY)
-            waiting += [(middle, right), (left, middle)]
+            logs = self._on_ellipse(stretch, centre, half)
+            order = (
+                math.inf
+                if logs is None
+                else max(order_of(b - w) for b, w in zip(logs, wanted, strict=True))
+            )
+            if logs is not None and all(b + _LOG2 < w for b, w in zip(logs, wanted, strict=True)):
+                self._err([b + _LOG2 for b in logs])
+            elif logs is not None and order <= most:
+                self._gauss(stretch, centre, half, int(order), logs)
+            else:
+                sizes = self._sizes(stretch, left, right) if logs is None else None
+                middle = centre.mid()
+                if sizes is not None and all(s < w for s, w in zip(sizes, wanted, strict=True)):
+                    self._err(sizes)
+                elif left < middle < right:
+                    waiting += [(middle, right), (left, middle)]
+                else:
+                    raise AccuracyError(TOO_MANY)
+
+    def _err(self, logs: Sequence[float]) -> None:
+        for number, log_size in enumerate(logs):
+            self._errors[number] += arb(log_size).exp().upper()
 
     def _gauss(
         self, stretch: Stretch, centre: arb, half: arb, order: int, logs: Sequence[float]
     ) -> None:
         for number, log_bound in enumerate(logs):
-            self._errors[number] += _rule_error(log_bound, order)
+            self._errors[number] += rule_error(log_bound, order)
         for root, weight in gauss(order, ctx.prec):
             log_p, loss = stretch.values(centre + half * root)
             self.atom(half * weight * log_p.exp(), loss)
 
-    def _on_ellipse(
-        self, stretch: Stretch, centre: arb, half: arb
-    ) -> tuple[float, list[float]] | None:
-        """Return the log of a bound of P on a panel, and logs of h·M; None where not analytic."""
+    def _on_ellipse(self, stretch: Stretch, centre: arb, half: arb) -> list[float] | None:
+        """Return logs of h·M, None where the integrands are not known to be analytic."""
         with ctx.workprec(COARSE_BITS):
             around = ellipse(stretch, centre, half)
             if around is None:
                 return None
             log_half = abs(half).log()
-            mass = max(float((log_p.real + log_half).upper()) for log_p, _ in around) + math.log(
-                2.0
-            )
-            logs = []
-            for one in self._asked:
-                most = -math.inf
-                for log_p, loss in around:
-                    value = log_p.real + one.tilt * loss.real - one.scale
-                    if one.reach:
-                        value += one.reach * abs(loss.imag)
-                    most = max(most, float(arb((value + log_half).upper())))
-                logs.append(most + 1e-9 * (1.0 + abs(most)))
-        if not all(math.isfinite(x) for x in (mass, *logs)):
-            return None
-        return mass, logs
+            logs = [max(self._log(one, *pair) for pair in around) for one in self._asked]
+            logs = [up(arb(log) + log_half) for log in logs]
+        return logs if all(map(math.isfinite, logs)) else None
 
-    def _is_negligible(self, stretch: Stretch, left: arb, right: arb, least: float) -> bool:
-        """Whether P is hardly there, as beside an end where it is not analytic."""
+    def _sizes(self, stretch: Stretch, left: arb, right: arb) -> list[float] | None:
+        """Return logs of bounds of the integrals between two places from balls around them."""
         with ctx.workprec(COARSE_BITS):
-            log_p, _ = stretch.values(between(left, right))
-            size = log_p + abs(right - left).log()
-            return bool(size < least)
+            pair = stretch.values(between(left, right))
+            width = abs(right - left).log()
+            logs = [up(arb(self._log(one, *pair)) + width) for one in self._asked]
+        return None if any(map(math.isnan, logs)) else logs
+
+    @staticmethod
+    def _log(one: Asked, log_p: Any, loss: Any) -> float:
+        """Return the log of a bound of |e^{(t + iy)ℓ − scale}P| over balls."""
+        value = log_p.real - one.scale
+        if one.tilt != 0:  # at 0 an infinite loss is none
+            value += one.tilt * loss.real
+        if one.reach:
+            value += one.reach * abs(loss.imag)
+        return up(value)
+
+
+def up(ball: arb) -> float:
+    """Return a double that is no less than a ball."""
+    return math.nextafter(float(ball.upper()), math.inf)
+
+
+def down(ball: arb) -> float:
+    """Return a double that is no more than a ball."""
+    return math.nextafter(float(ball.lower()), -math.inf)
 
 
 def ellipse(stretch: Stretch, centre: arb, half: arb) -> list[tuple[Any, Any]] | None:
@@ -265,13 +274,14 @@ def _ellipse_arcs() -> tuple[acb, ...]:
     return tuple(balls)
 
 
-def _order_of(excess: float) -> int:
+def order_of(excess: float) -> int:
     """Return how many nodes bring an error down by so many e-folds, with the rule's factor 6."""
     order = math.ceil((excess + 2.0) / (2 * math.log(RADIUS)))
     return max(_ORDER_STEP, _ORDER_STEP * math.ceil(order / _ORDER_STEP))
 
 
-def _rule_error(log_bound: float, order: int) -> arb:
+def rule_error(log_bound: float, order: int) -> arb:
+    """Bound the error of a rule, given the log of h·M."""
     square = arb(RADIUS) ** 2
     return arb((arb(16) / 3 * arb(log_bound).exp() / square**order / (1 - 1 / square)).upper())
 

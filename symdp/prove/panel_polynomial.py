@@ -7,7 +7,6 @@ coefficients |a_j| ≤ 2Mρ^{−j}, and differs from its interpolant at N Chebys
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -71,13 +70,3 @@ def _chebyshev(size: int, precision: int) -> tuple[tuple[arb, ...], arb_mat]:
                 following[k] -= c
             before, own = own, following
         return tuple(angle.cos() for angle in angles), arb_mat(columns) * fourier
-
-
-def up(ball: arb) -> float:
-    """Return a double above a ball."""
-    return math.nextafter(float(ball.upper()), math.inf)
-
-
-def down(ball: arb) -> float:
-    """Return a double below a ball."""
-    return math.nextafter(float(ball.lower()), -math.inf)
