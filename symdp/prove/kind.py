@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +100,16 @@ class Stretch:
         """Where the mass lies, in doubles."""
         return None if self.piece is None else Outline(self.piece)
 
+    def largest_loss(self) -> sp.Expr | None:
+        """Return the limit at the end where the loss is largest; None where it may turn."""
+        own = self._exact
+        if own.slope == "unknown":
+            return None
+        if own.slope == "constant":
+            return own.loss
+        end = own.lower if own.slope == "decreasing" else own.upper
+        return own.loss.subs(self._x, end) if end.is_finite else sp.limit(own.loss, self._x, end)
+
     def whole_mass(self) -> arb | None:
         """Enclose P of a flat stretch that has a closed form, or is a sum; None elsewhere."""
         own = self._exact
@@ -134,16 +143,6 @@ def _double(end: sp.Expr) -> float:
     return float(end) if end.is_infinite else float(sp.N(end, 40))
 
 
-@dataclass(frozen=True)
-class Atom:
-    """A single value of the loss with a probability, both exact; the loss may be infinite."""
-
-    mass: sp.Expr
-    log_mass: Callable[[], arb]
-    loss: Callable[[], arb]
-    is_infinite: bool
-
-
 class Kind:
     """One step in one direction.
 
@@ -171,6 +170,18 @@ class Kind:
         """Whether the finite loss has atoms only."""
         return all(s.is_flat or s.is_integer for s in self.stretches)
 
+    def largest_losses(self) -> list[sp.Expr] | None:
+        """Return the largest loss of each part, exactly; None where one may turn."""
+        tops = [point.loss for point in self.points if point.q != 0]
+        for stretch in self.stretches:
+            if stretch.is_infinite:
+                continue
+            top = stretch.largest_loss()
+            if top is None:
+                return None
+            tops.append(top)
+        return tops
+
     def atoms(self) -> list[tuple[arb, arb]]:
         """Return mass and finite loss of the points of a list at the working precision."""
         return [
@@ -182,7 +193,7 @@ class Kind:
         return sum((real_ball(point.p) for point in self.points if point.q == 0), arb(0))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def kind_of(pair: Pair) -> Kind:
     """Return the kind of a pair, whose nodes are kept."""
     return Kind(pair)

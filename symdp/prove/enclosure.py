@@ -1,0 +1,415 @@
+"""δ(ε) of a composition as a ball: one table says which proof answers which question.
+
+| row | which compositions | relative width | work |
+| --- | --- | --- | --- |
+| largest loss | ε proved to be at least every finite loss | as asked | none |
+| single step | n = 1 | as asked | one integral |
+| lattice | all losses on one lattice | as asked | O(1) in n |
+| residues | M a short sum of rational times exponential | as asked | one power series a term |
+| nearly one | 1 − δ far below what is asked | as asked | one moment a step |
+| line | \\|M\\|ⁿ falls, right of 0 or between the poles | as asked | O(1) in n |
+| mesh | everything else: few steps, atoms off lattices, heavy atoms | 10^(−6) | seconds |
+
+A row that refuses, as where a bound would take too much work, leaves the question to those below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.arguments import counted_pairs, real
+from symdp.balls.residues import ResidueSum, residues_of
+from symdp.derive.signs import sign_of
+from symdp.emit.arb import constant_ball
+from symdp.emit.exact import LN10, fraction_ball
+from symdp.errors import AccuracyError, InputError
+from symdp.law.tilts import Strip
+from symdp.model.allocation import AllocatedPair, OneStep
+from symdp.prove.kind import Kinds, kind_of, sum_law
+from symdp.prove.lattice import Lattice, LatticeLine, lattice_of
+from symdp.prove.line import Line, Masses, masses
+from symdp.prove.measure import Asked, measure
+from symdp.prove.plan import find_plan, find_saddle, panels_of
+from symdp.prove.single import enclose_single
+from symdp.prove.work import limited
+
+if TYPE_CHECKING:
+    from symdp.model.pair import Pair
+
+_SPARE = 1.0  # digits beyond those asked, at first
+_TRIES = 3  # with more digits carried, as many as were lost
+MOST_DIGITS = 1000  # asked for
+LEAST_DIGITS = 4  # that make a proof worth while where more were asked
+_MOST_SIZE = 3000.0  # −log δ, as so many e-folds of mass are integrated
+_MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may fall too late
+_SOON = 300.0  # deviations of the tilted loss: by then |φ|ⁿ should have fallen
+_PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
+_MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
+_MESH_BITS = 192  # carried beside a mesh, whose error is far larger
+_HALF = math.log(0.5)  # log δ, up to which a line right of 0 is the shorter one
+_QUARTERS = (2, 1, 3)  # of s in a bound of 1 − δ
+_LITTLE, _LEAST_TILT = 1 / 16, 1e-9  # a tilt where none is known, and the least of use
+_ROUNDED = (4, 6, 8, 10)  # digits of an ε that close ones share
+_CLOSE = 0.05  # what it may change log δ by
+
+
+def enclose_delta(
+    pairs: Iterable[tuple[OneStep, int]],
+    epsilon: float | Fraction,
+    digits: int = 15,
+    below: arb | None = None,
+) -> arb:
+    """Enclose δ(ε) of a composition, every error bounded.
+
+    The first row of `WAYS` that serves and does not refuse answers.
+
+    Parameters
+    ----------
+    pairs : iterable of (Pair, count)
+        All parameters bound, and densities of mass 1, as those of a `Composition` are.
+    epsilon : float or Fraction
+        Any real number, taken exactly.
+    digits : int
+        1 to 1000: the relative width is 10^(−digits) where a row gets so far, and what the mesh
+        gives elsewhere, 10^(−6) if it can and never more than 10^(−4).
+    below : arb, optional
+        What it is enough to be proved below: such a ball may be as wide as it is.
+
+    Returns
+    -------
+    arb
+        A ball that contains δ(ε), floating point included.
+
+    Raises
+    ------
+    InputError
+        For an ε or a number of digits out of range.
+    AccuracyError
+        If no proof of so many digits was found, nor of four.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> ball = enclose_delta([(mechanisms.gaussian(sigma=2).pair(), 3)], Fraction(3, 2), 6)
+    >>> bool(0.0288822 < ball < 0.0288823)
+    True
+    """
+    if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
+        raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
+    real(epsilon, "epsilon")
+    steps = tuple(counted_pairs(pairs, "pair"))
+    plain = tuple((pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair))
+    if len(plain) < len(steps):
+        from symdp.certify.allocation import enclose_epochs
+
+        return enclose_epochs(steps, Fraction(epsilon), digits)
+    question = _Question(plain, Fraction(epsilon), below)
+    refusals: list[AccuracyError] = []
+    for way in WAYS:
+        try:
+            with limited(digits):
+                if not way.serves(question, digits):
+                    continue
+                ball = way.enclose(question, digits).max(arb(0)).min(arb(1))
+        except AccuracyError as refusal:
+            refusals.append(refusal)
+            continue
+        if question.is_met(ball, digits if way.is_sharp else min(digits, LEAST_DIGITS)):
+            return ball
+    raise AccuracyError(
+        "; ".join(dict.fromkeys(map(str, refusals)))
+        or "the enclosure stays too wide; ask for fewer digits"
+    )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A composition, an ε, and what δ need only be proved below."""
+
+    steps: tuple[tuple[Pair, int], ...]
+    exact: Fraction
+    below: arb | None = None
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The steps in balls."""
+        return tuple((kind_of(pair), n) for pair, n in self.steps)
+
+    @cached_property
+    def count(self) -> int:
+        """The number of steps."""
+        return sum(n for _, n in self.steps)
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """About the lattice on which all sums of losses lie, if there is one."""
+        return lattice_of(self.kinds)
+
+    @cached_property
+    def residues(self) -> ResidueSum | None:
+        """The finite sum of residues that is δ, if there is a short one."""
+        return residues_of(self.steps)
+
+    def ball(self) -> arb:
+        """Return ε at the working precision."""
+        return fraction_ball(self.exact)
+
+    def is_met(self, ball: arb, digits: int) -> bool:
+        """Whether a ball is one number, narrower than 10^(−digits) of itself, or below enough."""
+        if ball.is_zero() or (self.below is not None and ball < self.below):
+            return True
+        return bool(ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits)
+
+
+class _Way(NamedTuple):
+    """A row: when it applies, its enclosure of δ, and whether it gets to any number of digits."""
+
+    name: str
+    serves: Callable[[_Question, int], bool]
+    enclose: Callable[[_Question, int], arb]
+    is_sharp: bool = True
+
+
+def _sharpened(finite: Callable[[_Question, float], arb]) -> Callable[[_Question, int], arb]:
+    """Return the enclosure that carries more digits while the ball is too wide."""
+
+    def enclose(question: _Question, digits: int) -> arb:
+        spare = _SPARE
+        for _ in range(_TRIES):
+            with ctx.workprec(int(3.33 * (digits + spare)) + 128):
+                ball = finite(question, digits + spare)
+                if question.is_met(ball, digits):
+                    return ball
+                width = 2 * ball.rad() / ball.lower() if ball.lower() > 0 else arb.pos_inf()
+                lost = float(width.log()) / LN10 + digits if width.is_finite() else digits
+            spare += max(lost, 0.0) + _SPARE
+        raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
+
+    return enclose
+
+
+def _is_beyond(question: _Question, digits: int) -> bool:
+    """Whether ε is proved to be at least every finite loss; a look in numbers comes first."""
+    top, at = min(sum_law(question.kinds).loss_bounds[1], 1e300), question.exact
+    if top - float(at) > 1e-9 * abs(top):
+        return False
+    return is_beyond(question.steps, sp.Rational(at.numerator, at.denominator))
+
+
+def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> bool:
+    """Whether ε is proved to be at least the largest finite loss.
+
+    The largest loss of a monotone stretch is its limit at an end; the sign of the sum less ε is
+    exact.  That of one of t steps is no larger than one step's: no mean exceeds all that it is of.
+    """
+    total = sp.S.Zero
+    for pair, count in steps:
+        kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
+        tops = kind.largest_losses()
+        if tops is None or any(not top.is_finite for top in tops):
+            return False
+        largest = max(tops, key=lambda top: float(constant_ball(top, 128).real.mid()))
+        if any(sign_of(top - largest) not in (-1, 0) for top in tops):
+            return False
+        total += count * largest
+    return sign_of(total - epsilon) in (-1, 0)
+
+
+def masses_of(kinds: Kinds, log_error: float) -> Masses:
+    """Return the masses of all kinds on panels that miss little of them."""
+    each = log_error - math.log(4 * sum(n for _, n in kinds))
+    return masses(kinds, [panels_of(kind, 0.0, 0.0, each) for kind, _ in kinds], log_error)
+
+
+def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> arb:
+    """Enclose 1 − Π(1 − δ∞ᵢ)^{nᵢ}, the probability of an infinite loss.
+
+    One of t steps: Q is 0 in the step that has the record, or P is 0 in every step.
+    """
+    log_kept = arb(0)
+    for pair, count in steps:
+        own = masses_of(
+            ((kind_of(pair.own if isinstance(pair, AllocatedPair) else pair), 1),),
+            log_error - math.log(2.0 * count),
+        )
+        mass = own.infinity + arb(0).union(own.outside) if own.infinity > 0 else arb(0)
+        if isinstance(pair, AllocatedPair) and pair.direction != "remove":
+            mass = mass**pair.steps
+        log_kept += count * (-mass).log1p()
+    return -log_kept.expm1()
+
+
+def _only_infinite(question: _Question, digits: float) -> arb:
+    """Enclose δ where no finite loss exceeds ε."""
+    with ctx.workprec(int(8 * digits) + 128):
+        return mass_at_infinity(question.steps, -(2 * digits + 8) * LN10)
+
+
+def _has_line(question: _Question, digits: int) -> bool:
+    """Whether |φ|ⁿ falls as far as asked, soon if the steps are few: a look in numbers."""
+    kinds = question.kinds
+    if all(kind.is_discrete for kind, _ in kinds):
+        return False
+    if question.count >= _MANY:
+        return True
+    law = sum_law(kinds)
+    saddle = find_saddle(law, float(question.exact))
+    if saddle is None:
+        return False
+    frequency = _SOON * math.sqrt(saddle.curvature)
+    places = np.linspace(frequency, 2 * frequency, _PLACES)
+    try:
+        size = float(law.cgf_line(saddle.tilt, places).real.max())
+    except AccuracyError:
+        return True
+    # Beside a value at the real axis it is divided by z(1 + z) as well.
+    size += math.log(saddle.tilt * (1 + saddle.tilt)) - 2 * math.log(frequency)
+    return size < -digits * LN10
+
+
+def _strip(question: _Question) -> tuple[Strip, float]:
+    """Return the strip whose integral is smaller, and an ε near by that close ones share."""
+    law, at = sum_law(question.kinds), float(question.exact)
+    for digits in _ROUNDED:
+        about = float(f"{at:.{digits}g}")
+        saddle = find_saddle(law, about)
+        if saddle is None or saddle.log_size > _HALF:
+            return Strip.MIDDLE, about if digits == _ROUNDED[-1] else float(f"{at:.6g}")
+        if saddle.tilt * abs(at - about) < _CLOSE:
+            break
+    assert saddle is not None
+    if -saddle.log_size > _MOST_SIZE:
+        raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
+    return Strip.RIGHT, about
+
+
+def _on_line(question: _Question, digits: float) -> arb:
+    """Enclose δ(ε) by the sum on a line."""
+    strip, about = _strip(question)
+    return _line(question.kinds, about, digits, strip).delta(question.ball())
+
+
+def _line(kinds: Kinds, epsilon: float, digits: float, strip: Strip) -> Line:
+    known = _kept_lines(kinds, epsilon, strip)
+    if not known or known[0].digits < digits:
+        known[:] = [Line(kinds, find_plan(kinds, epsilon, digits, strip), epsilon, digits)]
+    return known[0]
+
+
+@lru_cache(maxsize=32)
+def _kept_lines(kinds: Kinds, epsilon: float, strip: Strip) -> list[Line]:
+    """Return the line of most digits that was asked for, which serves fewer as well."""
+    return []
+
+
+def _on_lattice(question: _Question, digits: float) -> arb:
+    """Enclose δ(ε) by the sum over one period."""
+    assert question.lattice is not None
+    _, about = _strip(question)
+    return _lattice_line(question.kinds, question.lattice, about, digits).delta(question.ball())
+
+
+@lru_cache(maxsize=32)
+def _lattice_line(kinds: Kinds, lattice: Lattice, epsilon: float, digits: float) -> LatticeLine:
+    plan = find_plan(kinds, epsilon, digits, spacing=float(lattice.spacing))
+    return LatticeLine(kinds, plan, lattice, digits)
+
+
+def _single(question: _Question, digits: float) -> arb:
+    """Enclose δ(ε) of one step from its definition."""
+    return enclose_single(question.kinds[0][0], question.ball(), digits)
+
+
+def _by_residues(question: _Question, digits: float) -> arb:
+    """Enclose δ(ε) by the finite formula that it has."""
+    assert question.residues is not None
+    finite = question.residues.excess(question.exact, lambda b: question.is_met(b, int(digits)))
+    return finite + mass_at_infinity(question.steps, -(digits + 6) * LN10 * 2)
+
+
+def _is_nearly_one(question: _Question, digits: int) -> bool:
+    saddle = find_saddle(sum_law(question.kinds), float(question.exact), Strip.MIDDLE)
+    return saddle is not None and saddle.log_size < -(digits + 1) * LN10
+
+
+def _nearly_one(question: _Question, digits: int) -> arb:
+    """Enclose δ(ε) where 1 − δ is small beside it.
+
+    1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
+    """
+    kinds, log_error = question.kinds, -(digits + 2) * LN10
+    each = log_error - math.log(4 * question.count)
+    with ctx.workprec(_MESH_BITS + 4 * digits):
+        own = masses_of(kinds, log_error)
+        best = arb(1)
+        for quarters in _QUARTERS:
+            total = question.ball() * quarters / 4
+            for kind, count in kinds:
+                asked = Asked(arb(-quarters) / 4, 0.0, -3 * LN10)
+                found = measure(kind, panels_of(kind, 0.0, 0.0, each), [asked])
+                total += count * arb(found.total(asked, 0).upper()).log()
+            best = best.min(arb(total.exp().upper()))
+        return 1 - arb(0).union(arb((best + own.outside).upper()))
+
+
+def _on_mesh(question: _Question, digits: int) -> arb:
+    """Enclose δ(ε) between laws on a mesh."""
+    from symdp.certify.mesh.bracket import bracket_delta
+
+    few = min(digits, _MESH_DIGITS)
+    # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
+    tilt, log_size = _LITTLE, -LN10 * few
+    saddle = find_saddle(sum_law(question.kinds), float(question.exact))
+    if saddle is not None and saddle.tilt > _LEAST_TILT:
+        tilt, log_size = saddle.tilt, saddle.log_size
+    with ctx.workprec(_MESH_BITS):
+        ball = mass_at_infinity(question.steps, -_MESH_BITS * math.log(2))
+        return ball + bracket_delta(question.steps, question.ball(), tilt, log_size, few)
+
+
+WAYS = (  # the first row that serves answers
+    _Way("largest loss", _is_beyond, _sharpened(_only_infinite)),
+    _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
+    _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
+    _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
+    _Way("nearly one", _is_nearly_one, _nearly_one),
+    _Way("line", _has_line, _sharpened(_on_line)),
+    _Way("mesh", lambda *_: True, _on_mesh, is_sharp=False),
+)
+
+
+def estimate_log_delta(
+    pairs: Iterable[tuple[OneStep, int]], epsilon: float | Fraction
+) -> float | None:
+    """Return about log δ(ε) by the first term of its expansion, None where no saddle point serves.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> estimate = estimate_log_delta([(mechanisms.gaussian(sigma=2).pair(), 3)], 1.5)
+    >>> bool(abs(estimate - math.log(0.02888)) < 0.05)
+    True
+    """
+    steps = tuple(pairs)
+    if isinstance(steps[0][0], AllocatedPair) and len(steps) == 1 and steps[0][1] == 1:
+        from symdp.certify.allocation import estimate_log_epoch
+
+        return estimate_log_epoch(steps[0][0], float(epsilon))
+    with suppress(AccuracyError):
+        plain = [(pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
+        if len(plain) < len(steps):
+            return None
+        law = sum_law(tuple((kind_of(pair), n) for pair, n in plain))
+        saddle = find_saddle(law, float(epsilon)) if law.loss_bounds[1] > epsilon else None
+        return None if saddle is None else saddle.log_size
+    return None
