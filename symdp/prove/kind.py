@@ -68,9 +68,10 @@ class Stretch:
         return arb.pos_inf() if self.is_infinite else real_ball(self._exact.loss)
 
     def values(self, x: Any, *, analytic: bool = False) -> tuple[Any, Any]:
-        """Return balls around log P and ℓ over a real or complex ball."""
+        """Return balls around log P and ℓ over a real or complex ball, 0 for an infinite ℓ."""
         spend(1.0)
-        return self._both(x, analytic=analytic)
+        log_p, loss = self._both(x, analytic=analytic)
+        return log_p, arb(0) if self.is_infinite else loss
 
     def place(self, edge: float) -> arb:
         """Return an edge of a panel, which is the exact end where it is the double next to it."""
