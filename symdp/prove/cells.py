@@ -1,0 +1,333 @@
+"""One step's loss in cells no wider than a mesh, with the proved masses of P and Q in each.
+
+On a panel p, q and ℓ are polynomials but for a proved error (see `panel_polynomial`).  The
+antiderivatives of those of p and q give the mass of any part of it for the price of a polynomial,
+within that error times its width.
+
+Cells end where the polynomial of ℓ passes the levels g_k of a mesh, and where it is not known which
+sign its slope has: elsewhere it lies between its ends, and there it strays from them by less than
+its slope times so narrow a cell.  Levels are passed at places found in doubles; how far ℓ is from
+g_k there is then enclosed.  The largest such distance is the overshoot of the step: losses in a
+cell lie between g_k − overshoot and g_{k+1} + overshoot.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb, arb_poly, ctx
+from numpy.typing import NDArray
+
+from symdp.emit.enclose import between
+from symdp.errors import AccuracyError
+from symdp.prove.kind import Kind, Stretch
+from symdp.prove.measure import Asked, Panels, measure
+from symdp.prove.panel_polynomial import interpolant, interpolation_error, sampled
+from symdp.prove.work import COARSE_BITS
+
+Array = NDArray[np.float64]
+
+_POINTS = 48  # of a panel: 3^{−47} is below 2^{−74}
+_SHARP_BITS = 50  # to which p and q are known, relative to their least value on a panel
+_MOST_PANELS = 4_000  # of a stretch: about a second
+_FEWEST_GRID = 64  # places of a run between which a root in doubles begins
+_MOST_NEWTON = 16  # steps of a root in doubles, halvings included
+_ROUNDINGS = 64  # by which a height in doubles is off
+
+
+class Atom(NamedTuple):
+    """A value of the loss and its mass."""
+
+    mass: arb
+    loss: arb
+
+
+class Run(NamedTuple):
+    """A part of a panel, in u; ℓ rises, falls, or has a slope of unknown sign and strays."""
+
+    start: float
+    end: float
+    sign: int
+    stray: arb
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Polynomials in u of ℓ less a middle and of antiderivatives of p and q, and their errors.
+
+    The errors of masses are for each unit of u.
+    """
+
+    p: arb_poly
+    q: arb_poly
+    loss: arb_poly
+    p_error: arb
+    q_error: arb
+    loss_error: arb
+    middle: arb
+    values: Array  # ℓ less its middle at the Chebyshev points, in doubles
+    runs: tuple[Run, ...]
+
+    @cached_property
+    def mass(self) -> arb:
+        """Enclose P."""
+        return arb(self.p(arb(1)) - self.p(arb(-1)) + arb(0, 2 * self.p_error))
+
+    @cached_property
+    def top(self) -> arb:
+        """Bound the loss."""
+        top = arb(-math.inf)
+        for run in self.runs:
+            for end in run[:2]:
+                top = top.max(self.loss(arb(end)) + run.stray)
+        return arb((top + self.middle + self.loss_error).upper())
+
+    @cached_property
+    def places(self) -> Array:
+        """About the losses at the ends of runs."""
+        ends = np.asarray([run.start for run in self.runs] + [1.0])
+        return np.polynomial.chebyshev.chebval(ends, self.shape) + float(self.middle)
+
+    @cached_property
+    def shape(self) -> Array:
+        """The Chebyshev coefficients of ℓ less its middle, in doubles."""
+        return _fourier() @ self.values
+
+
+class Outcomes(NamedTuple):
+    """One step's finite losses: atoms, and panels."""
+
+    atoms: tuple[Atom, ...]
+    panels: tuple[Panel, ...]
+
+
+@lru_cache(maxsize=16)
+def outcomes_of(
+    kind: Kind, panels: Sequence[Panels], bits: int, stray_bits: int
+) -> tuple[Outcomes, tuple[Panels, ...]]:
+    """Return the outcomes of one step, and where they lie: panels of about 2^(−bits) are left out.
+
+    The loss is known to 2^(−stray_bits).
+    """
+    least, stray = arb(2) ** -bits, arb(2) ** -stray_bits
+    single, found, where = list[Panels](), list[Panel](), list[Panels]()
+    for one in panels:
+        stretch = kind.stretches[one.stretch]
+        if stretch.is_infinite:
+            where.append(one)
+        elif stretch.is_flat or stretch.is_integer:
+            single.append(one)
+        else:
+            edges: tuple[float, ...] = ()
+            for left, right, panel in _panels(stretch, one.edges, least, stray):
+                found.append(panel)
+                if edges and edges[-1] != left:
+                    where.append(Panels(one.stretch, edges))
+                    edges = ()
+                edges = (*edges, right) if edges else (left, right)
+            where.append(Panels(one.stretch, edges))
+    nodes = measure(kind, single, [Asked(arb(0), 0.0, -bits * math.log(2))])
+    atoms = [
+        Atom(mass + arb(0, nodes.errors[0]), loss)
+        for mass, loss in zip(nodes.weights, nodes.losses, strict=True)
+    ]
+    return Outcomes(tuple(atoms), tuple(found)), (*single, *where)
+
+
+def _panels(
+    stretch: Stretch, edges: Sequence[float], least: arb, stray: arb
+) -> Iterator[tuple[float, float, Panel]]:
+    """Yield panels of a stretch but for those that are too short or irregular to count."""
+    negligible = least / _MOST_PANELS
+    waiting = list(itertools.pairwise(edges))[::-1]
+    for _ in range(_MOST_PANELS):
+        if not waiting:
+            return
+        left, right = waiting.pop()
+        ends = stretch.place(left), stretch.place(right)
+        middle = (left + right) / 2
+        with ctx.workprec(COARSE_BITS):
+            # What is left out is no error, and so its middle may stand for it.
+            for place in (between(*ends), arb(middle)):
+                log_p, _ = stretch.values(place)
+                if log_p.is_finite():
+                    break
+            is_negligible = (ends[1] - ends[0]) * log_p.exp() < negligible
+        if is_negligible:
+            continue
+        found = _panel(stretch, *ends, stray)
+        if found is not None:
+            yield left, right, found
+        elif left < middle < right:
+            waiting += [(middle, right), (left, middle)]
+        else:
+            break
+    raise AccuracyError("a part of the loss needs too many panels")
+
+
+def _panel(stretch: Stretch, left: arb, right: arb, stray: arb) -> Panel | None:
+    """Return the panel between two places, None where one must be shorter."""
+    found = sampled(stretch, left, right, _POINTS)
+    if found is None:
+        return None
+    middle = found.values[_POINTS // 2][1].mid()
+    columns = list(zip(*(_terms(*pair, middle) for pair in found.values), strict=True))
+    errors = []
+    for sizes in zip(*(_terms(*pair, middle) for pair in found.around), strict=True):
+        bound = max((abs(size).upper() for size in sizes), key=float)
+        errors.append(interpolation_error(bound, _POINTS))
+    for error, column in zip(errors[:2], columns[:2], strict=True):
+        if not all(error <= value * arb(2) ** -_SHARP_BITS for value in column):
+            return None
+    if not errors[2] <= stray:
+        return None
+    p, q, loss = (_shortened(interpolant(c), e) for c, e in zip(columns, errors, strict=True))
+    values = np.asarray([float(value.mid()) for value in columns[2]])
+    half = found.half
+    runs = tuple(_runs(loss, stray))
+    return Panel(
+        half * p.integral(), half * q.integral(), loss,
+        2 * half * errors[0], 2 * half * errors[1], 2 * errors[2], middle, values, runs,
+    )  # fmt: skip
+
+
+def _shortened(shape: arb_poly, error: arb) -> arb_poly:
+    """Return a polynomial less its last terms, of no more than an error together."""
+    coefficients = shape.coeffs()
+    total = arb(0)
+    while coefficients and (total := total + abs(coefficients[-1])) < error:
+        coefficients.pop()
+    return arb_poly(coefficients)
+
+
+def _terms(log_p: Any, loss: Any, middle: arb) -> tuple[Any, Any, Any]:
+    """Return p, q and ℓ less its middle."""
+    return log_p.exp(), (log_p - loss).exp(), loss - middle
+
+
+def _runs(loss: arb_poly, stray: arb) -> Iterator[Run]:
+    """Yield parts of a panel on which a polynomial is monotone, and narrow ones between them."""
+    waiting, last = [(-1.0, 1.0)], None
+    slope = loss.derivative()
+    with ctx.workprec(COARSE_BITS):
+        while waiting:
+            left, right = waiting.pop()
+            centre, half = (left + right) / 2, (right - left) / 2
+            here, *others = slope(arb_poly([centre, half])).coeffs() or [arb(0)]
+            rest = sum((abs(c) for c in others), arb(0))
+            far = arb((2 * half * (abs(here) + rest)).upper())
+            if abs(here) > rest:
+                run = Run(left, right, 1 if here > 0 else -1, arb(0))
+            elif far < stray:
+                run = Run(left, right, 0, far)
+            else:
+                waiting += [(centre, right), (left, centre)]
+                continue
+            if last is not None and last.sign == run.sign != 0:
+                last = last._replace(end=right)
+                continue
+            if last is not None:
+                yield last
+            last = run
+    assert last is not None
+    yield last
+
+
+class Cells(NamedTuple):
+    """Neighbouring cells of a panel: between two of these places ℓ is between g_k and g_{k+1}.
+
+    `overshoot` bounds by how much it may miss any of them.
+    """
+
+    levels: list[int]
+    p: list[arb]
+    q: list[arb]
+    overshoot: arb
+
+
+def cells(panel: Panel, offset: arb, spacing: arb) -> Iterator[Cells]:
+    """Yield the cells of a panel's runs on the mesh g_k = offset + k·spacing, and P and Q there."""
+    away = panel.middle - offset
+    whole = (away / spacing).mid().floor().unique_fmpz()
+    if whole is None:
+        raise AccuracyError("a loss on the mesh is not enclosed")
+    heights = panel.shape / float(spacing)
+    heights[0] += float((away / spacing - whole).mid())
+    away += arb(0, panel.loss_error)
+    for run in panel.runs:
+        places, levels = _roots(heights, run)
+        levels = [int(whole) + level for level in levels]
+        ends = [arb(place) for place in places]
+        p, q, losses = (shape.evaluate(ends, "iter") for shape in (panel.p, panel.q, panel.loss))
+        # Inside a run a place has a level of its own; at its ends ℓ may lie between two.
+        overshoot = arb(0)
+        for one, two, loss in zip(levels, levels[1:], losses[1:], strict=False):
+            overshoot = overshoot.max(abs(loss + away - max(one, two) * spacing))
+        for level, loss in ((levels[0], losses[0]), (levels[-1], losses[-1])):
+            above = loss + away - level * spacing
+            overshoot = overshoot.max(run.stray - above).max(above - spacing + run.stray)
+        widths = [right - left for left, right in itertools.pairwise(places)]
+        yield Cells(
+            levels,
+            [
+                b - a + arb(0, panel.p_error * w)
+                for (a, b), w in zip(itertools.pairwise(p), widths, strict=True)
+            ],
+            [
+                b - a + arb(0, panel.q_error * w)
+                for (a, b), w in zip(itertools.pairwise(q), widths, strict=True)
+            ],
+            overshoot,
+        )
+
+
+def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
+    """Return the ends of cells in u, rising, and between two of them the level below the loss.
+
+    All are found in doubles, a root by Newton's method between places on both sides of it.
+    """
+    height = np.polynomial.chebyshev.chebval
+    sides = np.asarray([run.start, run.end])
+    first, last = height(sides, heights)
+    low, high = min(first, last), max(first, last)
+    bottom = math.floor(low)
+    wanted = np.arange(bottom + 1, max(math.ceil(high), bottom + 1), dtype=float)
+    if not run.sign or not wanted.size:
+        return sides.tolist(), [math.floor((low + high) / 2)]
+    targets = wanted if run.sign > 0 else -wanted[::-1]
+    rising = run.sign * heights
+    slope = np.polynomial.chebyshev.chebder(rising)
+    # Close at both ends, where ℓ may turn.
+    angles = np.linspace(0.0, math.pi, max(_FEWEST_GRID, len(wanted)))
+    grid = run.start + (run.end - run.start) * (1 - np.cos(angles)) / 2
+    known = np.maximum.accumulate(height(grid, rising))
+    after = np.clip(np.searchsorted(known, targets), 1, len(grid) - 1)
+    left, right = grid[after - 1], grid[after]
+    u = np.clip(np.interp(targets, known, grid), left, right)
+    small = _ROUNDINGS * np.finfo(float).eps * np.abs(heights).sum()
+    for _ in range(_MOST_NEWTON):
+        miss = height(u, rising) - targets
+        if np.all(np.abs(miss) <= small):
+            break
+        left, right = np.where(miss < 0, u, left), np.where(miss > 0, u, right)
+        with np.errstate(all="ignore"):
+            u = u - miss / height(u, slope)
+        u = np.where((u >= left) & (u <= right), u, (left + right) / 2)
+    ends = np.maximum.accumulate(np.concatenate((sides[:1], u, sides[1:])))
+    levels = list(range(bottom, bottom + len(wanted) + 1))
+    return ends.tolist(), levels if run.sign > 0 else levels[::-1]
+
+
+@lru_cache(maxsize=1)
+def _fourier() -> Array:
+    """Return what makes Chebyshev coefficients of values at the points, rising, in doubles."""
+    angles = (2 * np.arange(_POINTS)[::-1] + 1) * np.pi / (2 * _POINTS)
+    rows: Array = 2 * np.cos(np.outer(np.arange(_POINTS), angles)) / _POINTS
+    rows[0] /= 2
+    return rows

@@ -1,0 +1,544 @@
+"""δ(ε) from a law of the loss on a mesh that dominates the true one, and a bound of their distance.
+
+**Above.**  Each outcome x of a step, with a loss between the levels A < B, is split between A and B
+such that both its masses stay: p = p_A + p_B and q = e^{−A} p_A + e^{−B} p_B.  Let U be the sum of
+the levels and S the sum of the losses.  Under P, given what happened, the factors e^{−ξ} with
+ξ = (level) − ℓ(x) are independent and of mean 1, so that N = e^{−Ξ}, Ξ = U − S, has mean 1, and by
+Jensen's inequality
+
+    E(1 − e^{ε−U})⁺ = E E[(1 − e^{ε−S} N)⁺ | x] ≥ E(1 − e^{ε−S})⁺.
+
+**Below.**  Given x let w(S) be what this inequality lacks.  With d = |S − ε| it is at most
+E(Ξ − d)⁺ for S ≤ ε, as 1 − e^{−v} ≤ v.  For S > ε it is E(e^{−d}N − 1)⁺, which under dP′ = N dP is
+at most E′(−Ξ − d)⁺, and −Ξ under P′ is what Ξ is under P.  Each ξ spans at most h, so that by
+Hoeffding's lemma 0 ≤ EΞ ≤ nh²/8 = τ²/2, where τ = √n h/2, and Ξ − EΞ has a variance of at most τ²
+and the exponential moments of a Gaussian of that variance.  Hence, with z = d/τ − b and b = τ/2,
+
+    w ≤ τ min{(√(1 + z²) − z)/2, e^{−1−z²/2}/z}
+
+by Cauchy's inequality, and by v⁺ ≤ e^{λv−1}/λ with λ = z/τ.  Let V(u) = C e^{−(u−ε)²/4τ²}.  By
+Jensen's inequality E[V(U) | x] ≥ C e^{−((z + 2b)² + 1)/4}, which is at least w(S) at every z ≥ −b
+if it is at z = −b: both bounds fall faster than it does, the first one up to 1, for b ≤ 1/5.  So
+
+    C = τ (√(1 + b²) + b) e^{(1 + b²)/4}/2,    δ(ε) ≥ E(1 − e^{ε−U})⁺ − E V(U).
+
+Outcomes that lie on the mesh are not split; sums of such alone need no V(U).  The distance is
+about 0.6 n h² times the density of the loss at ε, so relative to δ about 0.6 n h² t(1 + t).
+
+**Sums.**  The masses of U are lower bounds, tilted by e^{tU} (see `mesh`).  The tilted mass that
+they lack counts with the largest weight that it can have, which is e^{−tε} t^t/(1 + t)^{1+t}.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, arb_poly, ctx, fmpz_poly
+
+from symdp.errors import AccuracyError
+from symdp.law.elementary import log_payoff as log_payoff_in_doubles
+from symdp.law.elementary import log_sum
+from symdp.prove.cells import Atom, Outcomes, Panel, cells, outcomes_of
+from symdp.prove.kind import Kinds
+from symdp.prove.line import log_payoff, masses
+from symdp.prove.plan import panels_of
+
+_BITS = 128  # of balls: cells lose what their width is relative to the loss
+_DISTANCE = 0.6  # of both bounds, in n h² t(1 + t) δ
+_TRIES = 5  # of a finer mesh or a smaller δ
+_FIRST = 0.5  # of the width, that the first mesh is made for
+_FINER, _FINEST_STEP = 0.8, 0.05  # of the mesh from one try to the next
+_FINER_AGAIN = 1.2  # times the finest mesh: nearer to it is not worth another try
+_WIDEST_SPREAD = 0.4  # τ, so that b ≤ 1/5
+_REACH = 16.0  # of V in units of τ: e^{−64} beyond
+_NEAR_POINTS = 4  # of a sum, next to ε, whose side may not be proved
+_TILT_BITS, _SPACINGS = 5, 4  # shared by close ε; the last, of an octave
+_MOST_CELLS = 150_000  # of all steps: about six seconds
+_MOST_POINTS = 1 << 22  # of a sum: a product of such polynomials takes ten seconds
+_MOST_STORED = 1 << 31  # bits of two factors: a product takes a gigabyte
+_MOST_SUMS = 20_000  # sums of atoms that lie on the mesh
+_SHARE = 2.0**-9  # of the width that is asked for, for each thing that is left out
+_COEFFICIENT_BITS = 28  # beyond what may be left out, as so many are rounded
+_STRAY_BITS = 16  # of a loss, beyond what moves δ by its width
+_DEVIATIONS = 16.0  # that a sum may be long
+_TOO_LARGE = "the sum of so many steps is too large for a proof on a mesh"
+
+
+def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digits: float) -> arb:
+    """Enclose δ(ε), infinite losses included, to so many digits if a mesh so fine can be had.
+
+    A tilt t > 0 near the saddle point and about log δ decide about width and cost alone.  One more
+    digit takes a mesh three times as fine.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> from symdp.prove.kind import kind_of
+    >>> kinds = ((kind_of(mechanisms.laplace(b=2).pair()), 3),)
+    >>> ball = bracket_delta(kinds, arb(0.5), tilt=3.0, log_size=-2.0, digits=5)
+    >>> bool(0.147066 < ball < 0.147067)
+    True
+    """
+    count, width = sum(n for _, n in kinds), 10.0**-digits
+    mantissa, exponent = math.frexp(tilt)
+    tilt = math.ldexp(math.floor(mantissa * 2**_TILT_BITS), exponent - _TILT_BITS)
+    # n times as far from ε as leaves e^{t(n·centre − ε)} near 1: close ε share it.
+    unit = 2.0 ** -math.ceil(math.log2(count * tilt))
+    centre = unit * round(float(epsilon.mid()) / count / unit)
+    aim = _Aim(tilt, centre, math.floor(log_size), width, count)
+    best: arb | None = None
+    with ctx.workprec(_BITS + max(0, exponent)):
+        spacing = math.sqrt(_FIRST * width / (_DISTANCE * count * tilt * (1.0 + tilt)))
+        for _ in range(_TRIES):
+            window = _window(kinds, aim, ctx.prec)
+            finest = _finest(window.kept, aim)
+            spacing = max(2.0 ** (math.floor(_SPACINGS * math.log2(spacing)) / _SPACINGS), finest)
+            ball, left_out = _bracket(kinds, window, epsilon, aim, spacing)
+            best = ball if best is None else best.intersection(ball)
+            have = float(2 * best.rad() / best.lower()) if best > 0 else math.inf
+            if have <= width:
+                break
+            if left_out > width / 2:  # δ is smaller than it was said to be
+                top = float(best.upper().log()) if best.upper() > 0 else aim.log_size
+                size = min(aim.log_size, top) - math.log(left_out / width)
+                aim = replace(aim, log_size=math.floor(size))
+            elif spacing <= finest * _FINER_AGAIN:
+                break
+            else:
+                spacing *= max(min(math.sqrt(width / have), 1.0) * _FINER, _FINEST_STEP)
+    assert best is not None
+    return best
+
+
+def _bracket(
+    kinds: Kinds, window: _Window, epsilon: arb, aim: _Aim, spacing: float
+) -> tuple[arb, float]:
+    """Return the ball from the lower to the upper end, and what was left out relative to δ."""
+    if not all(own.outcomes.atoms or own.outcomes.panels for own in window.kept):
+        return window.infinite + arb(0).union(window.missed), 0.0  # no sum is finite
+    found, tilt = _compose(kinds, aim, spacing, ctx.prec), arb(aim.tilt)
+    law = _Sum(found, tilt, tilt * (aim.count * arb(aim.centre)))
+    left_out = found.lacking * law.tilted(epsilon) * log_payoff(tilt).exp() + window.missed
+    above = law.excess(epsilon - found.slack) + left_out + window.infinite
+    below = (law.excess(epsilon + found.slack) - law.distance(epsilon)).max(arb(0))
+    below += window.infinite
+    share = float((left_out / above).upper()) if above > 0 else 0.0
+    return arb(below.lower()).max(arb(0)).union(arb(above.upper()).min(arb(1))), share
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """What decides about cost and width, and proves nothing.
+
+    Losses are tilted about a centre near ε/n; `width` is that of the ball relative to δ.
+    """
+
+    tilt: float
+    centre: float
+    log_size: float
+    width: float
+    count: int
+
+    @property
+    def log_share(self) -> float:
+        """Log of what may be left out at a time, relative to δ and for each step."""
+        return math.log(_SHARE * self.width / self.count)
+
+    @property
+    def cut_bits(self) -> int:
+        """−log₂ of the mass of P that may be cut off, a multiple of 32 that few aims share."""
+        return 32 * math.ceil((max(0.0, -self.log_size) - self.log_share) / math.log(2) / 32)
+
+    @property
+    def stray_bits(self) -> int:
+        """−log₂ of what the loss on a panel may be off by."""
+        return _STRAY_BITS + math.ceil(math.log2(self.count * (1.0 + self.tilt) / self.width))
+
+
+class _Sum(NamedTuple):
+    """A composition on the mesh without its tilt, which was e^{t·level − back}."""
+
+    found: _Composed
+    tilt: arb
+    back: arb
+
+    def tilted(self, epsilon: arb) -> arb:
+        """Bound e^{back − tu}e^{t(u − ε)} for every sum u within the slack of its level."""
+        return (self.back - self.tilt * (epsilon - self.found.slack)).exp()
+
+    def mass(self, level: int) -> arb:
+        """Bound the mass of P at a level from below."""
+        own = self.found
+        index = level - own.first
+        if not 0 <= index < own.masses.length():
+            return arb(0)
+        place = own.origin + level * own.step
+        return own.unit * (self.back - self.tilt * place).exp() * arb(own.masses[index])
+
+    def excess(self, epsilon: arb) -> arb:
+        """Enclose Σ (1 − e^{ε−u})⁺ over these masses."""
+        own = self.found
+        start = math.floor(float(((epsilon - own.origin) / own.step).mid())) - 1
+        start = max(start, own.first)
+        total = arb(0)
+        for level in range(start, start + _NEAR_POINTS):
+            place = own.origin + level * own.step
+            total += self.mass(level) * (-(epsilon - place).expm1()).max(arb(0))
+        start += _NEAR_POINTS
+        if start < own.first + own.masses.length():
+            rest = arb_poly(own.masses.right_shift(start - own.first))
+            place = own.origin + start * own.step
+            first, second = (rest((-t * own.step).exp()) for t in (self.tilt, 1 + self.tilt))
+            front = own.unit * (self.back - self.tilt * place).exp()
+            total += front * (first - (epsilon - place).exp() * second)
+        return total
+
+    def distance(self, epsilon: arb) -> arb:
+        """Bound E V(U) over sums of which an outcome was split, ∞ where the mesh is too wide."""
+        own, spread = self.found, self.found.spread
+        if spread.is_zero():
+            return arb(0)
+        reach = _REACH * spread
+        if not (spread <= _WIDEST_SPREAD and reach >= 2 * self.tilt * spread**2):
+            return arb.pos_inf()
+        b = spread / 2
+        front = spread * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
+        # Of V(u) e^{−tu} the largest value is for what the coefficients lack, and that beyond the
+        # reach for all the rest.
+        total = own.lacking * ((self.tilt * spread) ** 2).exp()
+        whole = own.unit * arb(own.masses(1)) + own.lacking
+        total += whole * (self.tilt * reach - (_REACH / 2) ** 2).exp()
+        total *= front * self.tilted(epsilon)
+        half = math.ceil(float(((reach + own.slack) / own.step).upper())) + 1
+        centre = math.floor(float(((epsilon - own.origin) / own.step).mid()))
+        for level in range(centre - half, centre + half + 2):
+            mass = self.mass(level) - own.on_mesh.get(level, arb(0))
+            away = (abs(own.origin + level * own.step - epsilon) - own.slack).max(arb(0))
+            total += mass * front * (-((away / (2 * spread)) ** 2)).exp()
+        return arb(total.upper())
+
+
+# Sums on the mesh.
+
+
+@dataclass(frozen=True)
+class _Composed:
+    """The sum of all steps: origin + (first + j)·step has a tilted mass ≥ unit·(coefficient j).
+
+    A sum differs from the level that it is counted at by the slack at most.  `on_mesh` has lower
+    bounds of P of sums of which no outcome was split, `spread` is τ over all others' steps.
+    """
+
+    masses: fmpz_poly
+    first: int
+    origin: arb
+    step: arb
+    unit: arb
+    lacking: arb
+    slack: arb
+    spread: arb
+    on_mesh: dict[int, arb]
+
+
+@lru_cache(maxsize=4)
+def _compose(kinds: Kinds, aim: _Aim, spacing: float, precision: int) -> _Composed:
+    """Return the sum of all steps on a mesh about so wide, kept for close ε."""
+    kept, _, _, surplus = _window(kinds, aim, precision)
+    dropped = math.ceil((surplus - aim.log_share) / math.log(2))
+    bits = dropped + _COEFFICIENT_BITS
+    step = _step(kept, aim, spacing)
+    product, first = fmpz_poly([1 << bits]), 0
+    origin, slack, log_total = arb(0), arb(0), arb(0)
+    on_mesh: dict[int, arb] = {0: arb(1)}
+    split, widest = 0, arb(0)
+    for own in kept:
+        law = _law(own, step, aim, bits)
+        power, low = _power(law.masses, own.steps, bits, dropped)
+        product, shift = _product(product, power, bits, dropped)
+        first += low + own.steps * law.first + shift
+        origin += own.steps * law.offset
+        slack += own.steps * law.overshoot
+        log_total += own.steps * law.total.log()
+        split += own.steps if law.is_split else 0
+        widest = widest.max(law.overshoot)
+        on_mesh = _sums_of_levels(on_mesh, law.on_mesh, own.steps)
+    total = log_total.exp()
+    return _Composed(
+        product, first, origin, step,
+        unit=total / arb(2) ** bits,
+        lacking=total * (1 - arb(product(1)) / arb(2) ** bits).upper(),
+        slack=arb(slack.upper()),
+        spread=arb((arb(split).sqrt() * (step + 2 * widest) / 2).upper()),
+        on_mesh=on_mesh,
+    )  # fmt: skip
+
+
+class _Kept(NamedTuple):
+    """The outcomes of one step that count, n, and a bound of the tilted mass of all others."""
+
+    outcomes: Outcomes
+    steps: int
+    below: arb
+
+
+class _Window(NamedTuple):
+    """What counts of each step, what does not, and about log (Π Mⁿ ω/δ).
+
+    `missed` bounds the probability of what is left out on top of tilted masses.  These, of M in
+    all, count with the largest weight ω.
+    """
+
+    kept: list[_Kept]
+    missed: arb
+    infinite: arb
+    surplus: float
+
+
+@lru_cache(maxsize=4)
+def _window(kinds: Kinds, aim: _Aim, precision: int) -> _Window:
+    log_mass = -aim.cut_bits * math.log(2)
+    panels = [panels_of(kind, aim.tilt, 0.0, log_mass) for kind, _ in kinds]
+    outcomes = [
+        outcomes_of(kind, own, aim.cut_bits, aim.stray_bits)
+        for (kind, _), own in zip(kinds, panels, strict=True)
+    ]
+    whole = masses(kinds, [where for _, where in outcomes], log_mass)
+    found = [_Found(own, aim) for own, _ in outcomes]
+    surplus = float(log_payoff_in_doubles(aim.tilt)) - aim.log_size
+    surplus += sum(n * own.log_tilted for own, (_, n) in zip(found, kinds, strict=True))
+    kept, missed = [], whole.outside
+    for own, (_, count) in zip(found, kinds, strict=True):
+        # Above, where hardly any loss lies but much tilted mass, the mass of P is what to count.
+        above = own.cut(own.masses, aim.log_size + aim.log_share)
+        below = own.cut(own.tilted, own.log_tilted - surplus + aim.log_share)
+        kept.append(_Kept(own.kept, count, below))
+        missed += count * above
+    return _Window(kept, arb(missed.upper()), whole.infinity, max(surplus, 0.0))
+
+
+class _Found:
+    """Outcomes of one step, with their masses and bounds of their tilted masses."""
+
+    def __init__(self, outcomes: Outcomes, aim: _Aim) -> None:
+        self.items: list[Atom | Panel] = [*outcomes.atoms, *outcomes.panels]
+        tilt, centre = arb(aim.tilt), arb(aim.centre)
+        self.masses = [arb(item.mass.upper()) for item in self.items]
+        tops = [item.loss if isinstance(item, Atom) else item.top for item in self.items]
+        self.tilted = [
+            mass * (tilt * (top - centre)).exp()
+            for mass, top in zip(self.masses, tops, strict=True)
+        ]
+        self.log_tilted = log_sum([_log(mass) for mass in self.tilted])
+        self._left = set(range(len(self.items)))
+
+    def cut(self, sizes: Sequence[arb], log_most: float) -> arb:
+        """Leave out the smallest, all but one at most, and return what they are together."""
+        total = arb(0)
+        for index in sorted(self._left, key=lambda i: _log(sizes[i]))[:-1]:
+            more = arb((total + sizes[index]).upper())
+            if not _log(more) < log_most:
+                break
+            total = more
+            self._left.remove(index)
+        return total
+
+    @property
+    def kept(self) -> Outcomes:
+        """What is left."""
+        left = [self.items[index] for index in sorted(self._left)]
+        return Outcomes(
+            tuple(item for item in left if isinstance(item, Atom)),
+            tuple(item for item in left if isinstance(item, Panel)),
+        )
+
+
+def _log(mass: arb) -> float:
+    top = mass.upper()
+    return float(top.log().mid()) if top > 0 else -math.inf
+
+
+def _finest(kept: Sequence[_Kept], aim: _Aim) -> float:
+    """Return the finest mesh that can be had in seconds."""
+    length, variance, full = 0.0, 0.0, 0.0
+    for own in kept:
+        places, weights = list[float](), list[float]()
+        for panel in own.outcomes.panels:
+            length += float(np.abs(np.diff(panel.places)).sum())
+            ends = panel.places.min(), panel.places.max()
+            places += ends
+            weights += [_log(panel.mass) + aim.tilt * (sum(ends) / 2 - aim.centre)] * 2
+        for atom in own.outcomes.atoms:
+            places.append(float(atom.loss.mid()))
+            weights.append(_log(atom.mass) + aim.tilt * (places[-1] - aim.centre))
+        if not places:
+            continue
+        shares, losses = np.exp(np.asarray(weights) - log_sum(weights)), np.asarray(places)
+        mean = float(shares @ losses)
+        variance += own.steps * float(shares @ (losses - mean) ** 2)
+        full += own.steps * float(np.ptp(losses))
+    span = min(full, _DEVIATIONS * math.sqrt(variance))
+    return max(length / _MOST_CELLS, span / _MOST_POINTS)
+
+
+# One step on the mesh.
+
+
+class _Law(NamedTuple):
+    """One step, tilted and scaled to a total of at most 1, as lower bounds times 2^bits.
+
+    `first` is the level of the first one, `total` bounds all tilted mass, and `on_mesh` has lower
+    bounds of the masses of P that are not split.
+    """
+
+    masses: fmpz_poly
+    first: int
+    offset: arb
+    total: arb
+    on_mesh: dict[int, arb]
+    overshoot: arb
+    is_split: bool
+
+
+def _heaviest(own: _Kept, aim: _Aim) -> list[Atom]:
+    """Return atoms by tilted mass."""
+
+    def size(atom: Atom) -> float:
+        return _log(atom.mass) + aim.tilt * float(atom.loss.mid())
+
+    return sorted(own.outcomes.atoms, key=size, reverse=True)
+
+
+def _step(kept: Sequence[_Kept], aim: _Aim, spacing: float) -> arb:
+    """Return a step near a spacing, which divides the first distance of two heavy atoms."""
+    for own in kept:
+        atoms = _heaviest(own, aim)[:2]
+        if len(atoms) == 2:
+            gap = abs(atoms[0].loss - atoms[1].loss).mid()
+            if gap > spacing:
+                return (gap / math.ceil(float(gap) / spacing)).mid()
+    return arb(spacing)
+
+
+def _law(own: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
+    """Split every outcome of one step between two levels, but for atoms that lie on the mesh."""
+    atoms, offset = _heaviest(own, aim), arb(0)
+    if atoms:
+        offset = atoms[0].loss.mid()
+    on_mesh: dict[int, arb] = {}
+    split: dict[int, tuple[arb, arb]] = {}
+    overshoot = arb(0)
+
+    def add(level: int, p: arb, q: arb) -> None:
+        known = split.get(level)
+        split[level] = (p, q) if known is None else (known[0] + p, known[1] + q)
+
+    for mass, loss in atoms:
+        away = loss - offset
+        level = round(float((away / step).mid()))
+        miss = abs(away - level * step)
+        if miss < 2.0**-aim.stray_bits:
+            on_mesh[level] = on_mesh.get(level, arb(0)) + mass
+            overshoot = overshoot.max(miss)
+            continue
+        level = math.floor(float((away / step).mid()))
+        overshoot = overshoot.max(level * step - away).max(away - (level + 1) * step)
+        add(level, mass, mass * (-loss).exp())
+    for panel in own.outcomes.panels:
+        for row in cells(panel, offset, step):
+            overshoot = overshoot.max(row.overshoot)
+            for level, p, q in zip(row.levels, row.p, row.q, strict=True):
+                add(level, p, q)
+    overshoot = arb(overshoot.upper())
+    levels = sorted({*split, *(level + 1 for level in split), *on_mesh})
+    if levels[-1] - levels[0] >= _MOST_POINTS:
+        raise AccuracyError(_TOO_LARGE)
+    tilt, masses = arb(aim.tilt), dict[int, arb]()
+    weights = {k: (tilt * (offset + k * step - arb(aim.centre))).exp() for k in levels}
+    for level, mass in on_mesh.items():
+        masses[level] = mass * weights[level]
+    whole = -(-(step + 2 * overshoot)).expm1()
+    for level, (p, q) in split.items():
+        upper = (p - (offset + level * step - overshoot).exp() * q) / whole
+        for k, part in ((level, p - upper), (level + 1, upper)):
+            tilted = part * weights[k]
+            masses[k] = masses[k] + tilted if k in masses else tilted
+    total = own.below
+    for mass in masses.values():
+        total += mass.upper().max(arb(0))
+    total = arb(total.upper())
+    scale = arb(2) ** bits / total
+    coefficients = [0] * (levels[-1] - levels[0] + 1)
+    for level, mass in masses.items():
+        whole_units = (mass * scale).lower().max(arb(0)).floor().unique_fmpz()
+        if whole_units is None:
+            raise AccuracyError("a mass on the mesh is not enclosed")
+        coefficients[level - levels[0]] = int(whole_units)
+    return _Law(
+        fmpz_poly(coefficients), levels[0], offset, total,
+        {k: arb(m.lower()).max(arb(0)) for k, m in list(on_mesh.items())[:2]},
+        overshoot, bool(split),
+    )  # fmt: skip
+
+
+# Products of polynomials whose coefficients are masses in units of 2^(−bits), rounded down, so
+# that every one is a lower bound of the mass that it stands for.  What is lost, the ends that are
+# cut off included, shows in the sum of all coefficients, which was 2^bits or less before.
+
+
+def _power(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
+    """Return a power, and the index of its first coefficient."""
+    result, first, low = fmpz_poly([1 << bits]), 0, 0
+    while True:
+        if count & 1:
+            result, shift = _product(result, base, bits, dropped)
+            first += low + shift
+        count >>= 1
+        if not count:
+            return result, first
+        base, shift = _product(base, base, bits, dropped)
+        low = 2 * low + shift
+
+
+def _product(one: fmpz_poly, other: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
+    """Return a product, and the first index left as ends of less than 2^(−dropped) are cut off."""
+    length = len(one) + len(other)
+    if length > 2 * _MOST_POINTS or length * bits > _MOST_STORED:
+        raise AccuracyError(_TOO_LARGE)
+    product = (one * other) // (1 << bits)
+    least, ends = 1 << (bits - dropped), []
+    for indices in (range(len(product)), reversed(range(len(product)))):
+        total = 0
+        for index in indices:
+            total += int(product[index])
+            if total >= least:
+                ends.append(index)
+                break
+    if not ends:
+        return fmpz_poly([0]), 0
+    return product.truncate(ends[1] + 1).right_shift(ends[0]), ends[0]
+
+
+def _sums_of_levels(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
+    """Return lower bounds of the masses of sums of levels, none where there are too many."""
+    powers: dict[int, arb] = {}
+    if len(own) == 1:
+        ((level, mass),) = own.items()
+        powers = {count * level: mass**count}
+    elif len(own) == 2 and count <= _MOST_SUMS:
+        (one, p), (other, q) = own.items()
+        ways = arb(1)
+        for k in range(count + 1):
+            powers[k * one + (count - k) * other] = ways * p**k * q ** (count - k)
+            ways = ways * (count - k) / (k + 1)
+    if len(powers) * len(known) > _MOST_SUMS:
+        return {}
+    found: dict[int, arb] = {}
+    for first, mass in known.items():
+        for level, other_mass in powers.items():
+            found[first + level] = found.get(first + level, arb(0)) + mass * other_mass
+    return found
