@@ -7,7 +7,7 @@ import math
 from flint import arb, ctx
 
 from symdp import compose
-from symdp.certify import enclose_delta
+from symdp.prove.enclosure import enclose_delta
 
 
 def epsilon_at(steps, deviations, direction):

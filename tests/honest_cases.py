@@ -11,8 +11,8 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.certify.larger_direction import larger_delta
 from symdp.errors import AccuracyError, InputError
+from symdp.prove.larger_direction import larger_delta
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

@@ -39,6 +39,7 @@ from symdp.prove.kind import Kinds, kind_of, sum_law
 from symdp.prove.lattice import Lattice, LatticeLine, lattice_of
 from symdp.prove.line import Line, Masses, masses
 from symdp.prove.measure import Asked, measure
+from symdp.prove.mesh import bracket_delta
 from symdp.prove.plan import find_plan, find_saddle, panels_of
 from symdp.prove.single import enclose_single
 from symdp.prove.work import limited
@@ -46,6 +47,7 @@ from symdp.prove.work import limited
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
+_SPARE_OF_ONE = 6  # digits of 1 − δ beyond those of δ
 _SPARE = 1.0  # digits beyond those asked, at first
 _TRIES = 3  # with more digits carried, as many as were lost
 MOST_DIGITS = 1000  # asked for
@@ -347,7 +349,7 @@ def _nearly_one(question: _Question, digits: int) -> arb:
 
     1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
     """
-    kinds, log_error = question.kinds, -(digits + 2) * LN10
+    kinds, log_error = question.kinds, -(digits + _SPARE_OF_ONE) * LN10
     each = log_error - math.log(4 * question.count)
     with ctx.workprec(_MESH_BITS + 4 * digits):
         own = masses_of(kinds, log_error)
@@ -364,8 +366,6 @@ def _nearly_one(question: _Question, digits: int) -> arb:
 
 def _on_mesh(question: _Question, digits: int) -> arb:
     """Enclose δ(ε) between laws on a mesh."""
-    from symdp.certify.mesh.bracket import bracket_delta
-
     few = min(digits, _MESH_DIGITS)
     # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
     tilt, log_size = _LITTLE, -LN10 * few
@@ -373,8 +373,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
     if saddle is not None and saddle.tilt > _LEAST_TILT:
         tilt, log_size = saddle.tilt, saddle.log_size
     with ctx.workprec(_MESH_BITS):
-        ball = mass_at_infinity(question.steps, -_MESH_BITS * math.log(2))
-        return ball + bracket_delta(question.steps, question.ball(), tilt, log_size, few)
+        return bracket_delta(question.kinds, question.ball(), tilt, log_size, few)
 
 
 WAYS = (  # the first row that serves answers

@@ -34,6 +34,7 @@ _BITS = 6  # of a tilt: enough to be near the saddle point
 _SIXTEENTHS = 16  # of the tilt, at which K is looked at on both sides
 _FARTHEST = 5  # times the tilt, up to which
 _SPARE = 1.0  # e-folds of a period
+_NEAR = 1e-3  # of the stretch: up to there the panels of doubles go to a singular end
 _LONGEST = 700  # panels marched on one side of a stretch
 _BESIDE = np.asarray([0.0, 0.19, 0.53])  # widths further, so that a zero of a density is none
 _INTEGERS_AGAIN = 4  # tries at integers with ever more mass
@@ -232,10 +233,42 @@ def _edges(
         own = [] if panels is None else [np.append(panels.lower, panels.upper[-1:])]
     if not own:
         return ()
-    edges = np.unique(np.concatenate(own))
-    left = _march(stretch, float(edges[0]), float(edges[1]), log_mass)
-    right = _march(stretch, float(edges[-1]), float(edges[-2]), log_mass)
-    return (*left[::-1], *edges.tolist(), *right)
+    edges = np.unique(np.concatenate(own)).tolist()
+    for _ in range(2):  # from both ends
+        edges = _ended(stretch, edges[::-1], log_mass)
+    return tuple(edges)
+
+
+def _ended(stretch: Stretch, edges: list[float], log_mass: float) -> list[float]:
+    """Return edges with more behind the last one, or up to a singular end instead of it."""
+    piece = stretch.piece
+    assert piece is not None
+    *others, inner, last = edges
+    if last in (piece.lower, piece.upper):
+        if stretch.is_regular(last, abs(last - inner)):
+            return edges
+        while len(others) > 1 and abs(inner - last) < _NEAR * abs(others[0] - last):
+            *others, inner = others  # so near it is looked at anew, up to the mass
+        return [*others, inner, *_approach(stretch, inner, last, log_mass)]
+    return [*edges, *_march(stretch, last, inner, log_mass)]
+
+
+def _approach(stretch: Stretch, edge: float, end: float, log_mass: float) -> list[float]:
+    """Return edges ever nearer to a singular end, until hardly any mass is left beside it."""
+    piece = stretch.piece
+    assert piece is not None
+    found: list[float] = []
+    while len(found) < _LONGEST:
+        distance = edge - end
+        with np.errstate(all="ignore"):
+            log_p = float(piece.log_p(np.asarray([edge]))[0])
+        if log_p + math.log(abs(distance)) < log_mass - 2.0 or math.isnan(log_p):
+            break
+        edge = end + distance / 4
+        if edge in (end, end + distance):
+            break
+        found.append(edge)
+    return found
 
 
 def _march(stretch: Stretch, edge: float, inner: float, log_mass: float) -> list[float]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 from flint import arb, ctx
 
 from symdp.balls.masses import with_mass_one
-from symdp.certify.larger_direction import larger_delta, larger_epsilon
 from symdp.decimal_text import nearest_scientific, scientific
 from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError, InputError
@@ -24,6 +23,7 @@ from symdp.model.allocation import (
     allocated_steps,
     outcomes,
 )
+from symdp.prove.larger_direction import larger_delta, larger_epsilon
 from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
 

@@ -142,7 +142,7 @@ def certified(
     pairs: Mapping[str, Sequence[tuple[Pair, int]]], epsilon: float, digits: int
 ) -> Truth:
     """Return the middle of a proved enclosure of the largest δ(ε), in place of the truth."""
-    from symdp.certify import enclose_delta
+    from symdp.prove.enclosure import enclose_delta
 
     try:
         balls = {side: enclose_delta(steps, epsilon, digits) for side, steps in pairs.items()}

@@ -11,9 +11,9 @@ from flint import arb
 from symdp import compose
 from symdp.balls.bessel import without_bessel
 from symdp.balls.cuts import cut_tails
-from symdp.certify import enclose_delta
 from symdp.derive.pieces import pieces
 from symdp.emit.arb import compile_arb
+from symdp.prove.enclosure import enclose_delta
 
 k = sp.Symbol("k", integer=True)
 y = sp.Symbol("y", positive=True)

@@ -14,12 +14,12 @@ import pytest
 from flint import arb, ctx
 from proved_bounds import COUNTS, MECHANISMS, assert_contains, assert_meets, composition, rounding
 
-from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError
 from symdp.exact.base import outside_range
 from symdp.exact.prv.prv import Prv
 from symdp.exact.route import Contour
 from symdp.methods import accountant
+from symdp.prove.enclosure import enclose_delta
 
 QUICK = ("moments", "moments-plain", "moments-variance", "renyi", "spa-bounds", "eeai")
 # The mesh of a PRV interval may be coarse: it is wider then, and no less a bound.

@@ -7,9 +7,9 @@ import pytest
 from catalogue import ALL
 
 from symdp import compose
-from symdp.certify import enclose_delta
 from symdp.exact.finite_sum import atoms_of
 from symdp.law.elementary import log_sum
+from symdp.prove.enclosure import enclose_delta
 
 # Losses whose sums are all different.
 LOSSES = np.asarray([-1.0, math.sqrt(2.0) - 1.0, math.e - 2.0, math.pi])

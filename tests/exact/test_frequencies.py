@@ -11,10 +11,10 @@ import sympy as sp
 from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
-from symdp.certify import enclose_delta
 from symdp.exact.lattice import find_lattice
 from symdp.exact.mesh.frequencies import mesh_value
 from symdp.model.mechanism import Mechanism
+from symdp.prove.enclosure import enclose_delta
 
 HALF = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/2")
 RARE = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/100")

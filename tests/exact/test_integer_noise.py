@@ -13,7 +13,6 @@ from catalogue import ALL
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.certify import enclose_delta
 from symdp.certify.parts import parts_of
 from symdp.derive.limits import limit_at
 from symdp.derive.pieces import pieces
@@ -23,6 +22,7 @@ from symdp.exact.mesh.mesh import best_tilt
 from symdp.law.compile import loss_law
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip
+from symdp.prove.enclosure import enclose_delta
 
 k = sp.Symbol("k", integer=True)
 SKELLAM = ALL["skellam"].mechanism("skellam")()

@@ -7,9 +7,9 @@ import pytest
 from catalogue import ALL
 
 from symdp import compose, mechanisms
-from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError
 from symdp.exact.upper_tail import is_near_top, topmost_sum
+from symdp.prove.enclosure import enclose_delta
 
 BELOW = (9.7e-4, 1e-8, 1e-12, 4e-16)
 RESPONSE = mechanisms.randomized_response(epsilon_0="1/2")

@@ -10,10 +10,10 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.certify import enclose_delta
 from symdp.errors import AccuracyError, InputError
 from symdp.model.pair import Pair, Support
 from symdp.oracle.evaluation import privacy_profile, profile
+from symdp.prove.enclosure import enclose_delta
 
 x = sp.Symbol("x", real=True)
 k = sp.Symbol("k", integer=True)

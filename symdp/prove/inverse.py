@@ -1,0 +1,355 @@
+"""ε(δ) = min {ε ≥ 0 : δ(ε) ≤ δ} between two decimals, a proved sign at each.
+
+As δ(ε) falls, a number a with δ(a) > δ lies below ε(δ), and a number b with δ(b) ≤ δ at or above
+it.  Two enclosures of δ are the whole proof; how a and b were found does not matter.
+
+They are found by secants of
+
+    h(ε) = log((δ(ε) − δ∞)/(δ − δ∞)),
+
+δ∞ the mass at infinity, which is nearly linear in ε and has its zero at ε(δ).  The first slope is
+that of an estimate in doubles.  From the largest finite loss on h is −∞: such a place is an upper
+end as any other, and only its h is of no use.  Where a secant leaves the interval between the
+ends that are proved so far, the middle of that interval is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from flint import arb, ctx
+
+from symdp.arguments import counted_pairs, real
+from symdp.emit.exact import LN10, fraction_ball, middle_of
+from symdp.errors import AccuracyError, InputError
+from symdp.prove.enclosure import (
+    LEAST_DIGITS,
+    MOST_DIGITS,
+    enclose_delta,
+    estimate_log_delta,
+    mass_at_infinity,
+)
+
+if TYPE_CHECKING:
+    from symdp.model.allocation import OneStep
+
+_SPARE = 2  # digits of δ beyond those that tell two ends apart
+_MOST_LOOKS = 100  # enclosures of δ: halving an interval to 30 digits takes as many
+_MOST_DOUBLINGS = 40  # of ε = 1 until δ(ε) is below δ
+_HALVINGS = 40  # that bring about ε within 1e-12 of the largest loss
+_HALF = Fraction(2, 5)  # of the width that is asked for: half, and room for rounded ends
+_GALLOP = 8  # times as far back from beyond the largest loss as the last time
+_END_DIGITS = 3  # of the ends, beyond those that are asked for
+_BLUR = 3  # times the radius of h that an end lies from the zero where δ has too few digits
+_SLOPE_STEP = 1e-3  # of ε, relative: for a slope in doubles
+_SLOPE_ERROR = Fraction(1, 10)  # relative, of that slope
+_SLOPE_DIGITS = 6  # kept of a slope
+_NOISE = Fraction(1, 100)  # relative error of a difference of two h that makes a slope
+_APPROACH = Fraction(1, 1000)  # of the distance to the zero: so finely h is known on the way
+_START_ERROR = Fraction(1, 10**12)  # relative, of an ε that is given to begin with
+
+
+def enclose_epsilon(
+    pairs: Sequence[tuple[OneStep, int]],
+    delta: float | Fraction,
+    digits: int = 15,
+    start: float | None = None,
+) -> tuple[Fraction, Fraction]:
+    """Return ends a ≤ ε(δ) ≤ b, with δ(a) > δ ≥ δ(b) proved unless a is 0.
+
+    Parameters
+    ----------
+    pairs : sequence of (Pair, count)
+        All parameters bound.
+    delta : float or Fraction
+        0 < δ < 1, taken exactly.
+    digits : int
+        1 to 1000: b − a is below 10^(−digits) of either, or what fewer proved digits of δ allow.
+    start : float, optional
+        About where ε lies, in nats; how near costs time only.
+
+    Returns
+    -------
+    tuple of Fraction
+        a and b in nats; both are 0 where δ(0) ≤ δ is proved.
+
+    Raises
+    ------
+    InputError
+        For a δ or digits out of range, or a δ that the mass at infinity reaches.
+    AccuracyError
+        If a sign is not proved.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> low, high = enclose_epsilon([(mechanisms.gaussian(sigma=2).pair(), 30)], 1e-5, 8)
+    >>> f"{float(low):.6f} {float(high):.6f}", high - low < low / 10**8
+    ('14.829941 14.829942', True)
+    """
+    if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
+        raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
+    real(delta, "delta")
+    steps, target = counted_pairs(pairs, "pair"), Fraction(delta)
+    if not 0 < target < 1:
+        raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
+    with ctx.workprec(_bits(digits)):
+        infinite = mass_at_infinity(steps, _log10(target) * LN10 - (digits + _SPARE) * LN10)
+        if not infinite < fraction_ball(target):
+            raise InputError(
+                f"delta = {float(target):.6g} is not above the probability {float(infinite):.6g} "
+                "of an output that only one of the two distributions can give: no finite epsilon "
+                "exists"
+            )
+    profile = _Profile(steps, target, infinite)
+    if start is not None and start > 0:
+        place = Fraction(start)
+        slope = profile.slope(place)
+        return _Search(profile, digits, place, place * _START_ERROR, slope).ends()
+    if profile.look(Fraction(0), LEAST_DIGITS).sign < 0:
+        return Fraction(0), Fraction(0)
+    place = Fraction(profile.estimate())
+    slope = profile.slope(place)
+    return _Search(profile, digits, place, -1 / slope, slope).ends()
+
+
+def is_above(
+    pairs: Sequence[tuple[OneStep, int]],
+    delta: float | Fraction,
+    epsilon: Fraction,
+    digits: int,
+) -> bool:
+    """Whether so many digits prove that δ(ε) ≤ δ, so that ε(δ) is at most the ε given.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 3)]
+    >>> is_above(steps, 1e-5, Fraction(4), 2), is_above(steps, 1e-5, Fraction(3), 2)
+    (True, False)
+    """
+    return bool(enclose_delta(pairs, epsilon, digits) <= fraction_ball(Fraction(delta)))
+
+
+class _Look(NamedTuple):
+    """What an enclosure of δ at one ε says.
+
+    Attributes
+    ----------
+    sign
+        1 where δ(ε) > δ is proved, −1 where δ(ε) ≤ δ is, 0 where neither is.
+    height, radius
+        h(ε) within the radius; None where δ(ε) may be δ∞.
+    """
+
+    place: Fraction
+    sign: int
+    height: Fraction | None
+    radius: Fraction
+
+
+@dataclass
+class _Profile:
+    """δ(ε) beside the δ that is asked for."""
+
+    pairs: Sequence[tuple[OneStep, int]]
+    target: Fraction
+    infinite: arb
+
+    def look(self, epsilon: Fraction, digits: int) -> _Look:
+        """Enclose h(ε), about to an absolute error of 10^(−digits)."""
+        with ctx.workprec(_bits(digits)):
+            finite = fraction_ball(self.target) - self.infinite
+            lost = math.ceil(float((fraction_ball(self.target) / finite).log()) / math.log(10))
+        ball = enclose_delta(self.pairs, epsilon, min(digits + lost, MOST_DIGITS))
+        with ctx.workprec(_bits(digits + lost)):
+            above = ball - fraction_ball(self.target)
+            sign = 1 if above > 0 else -1 if above <= 0 else 0
+            height = (1 + above / finite).log()
+            if not height.is_finite():
+                return _Look(epsilon, sign, None, Fraction(0))
+            return _Look(epsilon, sign, middle_of(height), middle_of(height.rad()))
+
+    def estimate(self) -> float:
+        """Return about ε(δ), by doubling and halving of what is estimated in doubles."""
+        low, high = 0.0, 1.0
+        for _ in range(_MOST_DOUBLINGS):
+            if self.seems_below(high):
+                break
+            low, high = high, 2 * high
+        else:
+            raise AccuracyError("δ(ε) was not found to fall to the δ asked for at any ε")
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.seems_below(middle) else (middle, high)
+        return low or high
+
+    def seems_below(self, epsilon: float) -> bool:
+        """Whether δ(ε) seems to be at most δ."""
+        log_delta = estimate_log_delta(self.pairs, epsilon)
+        if log_delta is None:
+            return self.look(Fraction(epsilon), LEAST_DIGITS).sign < 0
+        return log_delta < self.log_finite()
+
+    def log_finite(self) -> float:
+        """Return about log(δ − δ∞)."""
+        with ctx.workprec(_bits(LEAST_DIGITS)):
+            return float((fraction_ball(self.target) - self.infinite).log())
+
+    def slope(self, place: Fraction) -> Fraction:
+        """Return about h′(ε) < 0 from estimates in doubles."""
+        about, step = float(place), _SLOPE_STEP * float(place)
+        for beside in (about + step, about - step):
+            here, there = (estimate_log_delta(self.pairs, e) for e in (about, beside))
+            if here is not None and there is not None and (here - there) * (beside - about) > 0:
+                return Fraction((there - here) / (beside - about))
+        return -1 / place
+
+
+@dataclass
+class _Search:
+    """The ends that are proved so far, and where the zero of h seems to lie.
+
+    Attributes
+    ----------
+    low, high
+        h > 0 at the one, or it is 0; h ≤ 0 at the other, None where no such place is known.
+    place, away
+        About the zero, and about how far from it the zero may lie.
+    slope, slope_error
+        About h′ there, and its relative error.
+    last
+        The last look of which h is known.
+    """
+
+    profile: _Profile
+    digits: int
+    place: Fraction
+    away: Fraction
+    slope: Fraction
+    low: Fraction = Fraction(0)
+    high: Fraction | None = None
+    slope_error: Fraction = _SLOPE_ERROR
+    last: _Look | None = None
+    least: Fraction = Fraction(0)  # of the distance of an end, where δ has few digits
+    blur: int = _BLUR
+    has_zero: bool = False  # whether δ(0) was looked at
+
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """Look at δ until both ends are proved."""
+        for _ in range(_MOST_LOOKS):
+            radius = max(_HALF * self.place / 10**self.digits, self.least)
+            if self.high is not None and self.high - self.low <= 2 * radius:
+                return self.rounded()
+            if 4 * self.away > radius:
+                self.move(self.look(self.place, max(radius, self.away * _APPROACH)))
+                continue
+            for end, sign in ((self.place + radius, -1), (self.place - radius, 1)):
+                if self.is_known(end, sign):
+                    continue
+                found = self.look(_decimal(end, self.digits + _END_DIGITS, up=sign < 0), radius)
+                if found.sign != sign:
+                    self.move(found)
+                    break
+            else:
+                return self.rounded()
+        raise AccuracyError("the sign of δ(ε) − δ stays unproved beside its root")
+
+    def rounded(self) -> tuple[Fraction, Fraction]:
+        """Return the ends as decimals, rounded outwards: δ falls, so that the signs stay."""
+        assert self.high is not None
+        digits = self.digits + _END_DIGITS
+        return (
+            _decimal(self.low, digits, up=False) if self.low else self.low,
+            _decimal(self.high, digits, up=True) if self.high else self.high,
+        )
+
+    def is_known(self, end: Fraction, sign: int) -> bool:
+        """Whether the sign is proved at a place as close to the root as an end."""
+        return end <= self.low if sign > 0 else self.high is not None and end >= self.high
+
+    def look(self, epsilon: Fraction, fine: Fraction) -> _Look:
+        """Enclose h, to digits that tell apart places so close."""
+        wanted = math.ceil(-_log10(abs(self.slope) * fine)) + _SPARE
+        found = self.profile.look(epsilon, max(wanted, LEAST_DIGITS))
+        if found.sign > 0:
+            self.low = max(self.low, epsilon)
+        elif found.sign < 0:
+            self.high = epsilon if self.high is None else min(self.high, epsilon)
+        return found
+
+    def move(self, found: _Look) -> None:
+        """Go where the secant has its zero, or to the middle of the ends where that lies outside.
+
+        Raises
+        ------
+        AccuracyError
+            If neither sign nor h is known.
+        """
+        if found.height is None:
+            if found.sign == 0:
+                raise AccuracyError(
+                    "δ is too close to the probability of an infinite loss for the digits that "
+                    "are proved of it"
+                )
+            # Beyond the largest loss: ε may be only a rounding of what lies below it.
+            back = max(_GALLOP * self.away, self.place / 10**self.digits)
+            self.confine(found.place - back, back)
+            return
+        self.take_slope(found)
+        step = -found.height / self.slope
+        place, away = found.place + step, abs(step) * self.slope_error
+        if found.sign == 0:  # δ has too few digits, or the place lies next to the zero
+            self.least = max(self.least, self.blur * found.radius / abs(self.slope))
+            self.blur *= 2
+        if found.place == 0 and found.sign == 0:
+            self.place, self.away = max(place, self.least), Fraction(0)
+        elif place <= 0 and self.low == 0 and not self.has_zero:
+            self.has_zero = True
+            self.move(self.look(Fraction(0), self.least + self.place * _APPROACH))
+        else:
+            self.confine(place, away)
+
+    def confine(self, place: Fraction, away: Fraction) -> None:
+        """Go to a place between the ends, or to their middle."""
+        if self.low < place and (self.high is None or place < self.high):
+            self.place, self.away = place, away
+        elif self.high is None:
+            self.place, self.away = 2 * self.low, self.low
+        else:
+            self.place, self.away = (self.low + self.high) / 2, (self.high - self.low) / 2
+
+    def take_slope(self, found: _Look) -> None:
+        """Let the slope be that of the last two looks, if their difference is known."""
+        last, self.last = self.last, found
+        if last is None or last.place == found.place:
+            return
+        assert found.height is not None
+        assert last.height is not None
+        rise = found.height - last.height
+        slope = rise / (found.place - last.place)
+        error = (found.radius + last.radius) / abs(rise) if rise else Fraction(1)
+        if slope < 0 and error < _NOISE:
+            self.slope = -_decimal(-slope, _SLOPE_DIGITS, up=False)
+            # By Taylor's theorem, as h″ is about h′² or less.
+            self.slope_error = min(_SLOPE_ERROR, max(error, abs(last.height)))
+
+
+def _bits(digits: int) -> int:
+    return 4 * digits + 128
+
+
+def _log10(value: Fraction) -> float:
+    return math.log10(value.numerator) - math.log10(value.denominator)
+
+
+def _decimal(value: Fraction, digits: int, *, up: bool) -> Fraction:
+    """Return a number > 0 to some significant digits, rounded up or down."""
+    power = math.floor(_log10(value))
+    scale = Fraction(10) ** (digits - 1 - power)
+    scaled = value * scale
+    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / scale
