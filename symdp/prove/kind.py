@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
-from flint import arb
+from flint import acb, arb, ctx
 
 from symdp.balls.normalizer import with_seen_masses
 from symdp.derive.pieces import points
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 Kinds = tuple[tuple["Kind", int], ...]  # of all steps, with counts
+_BITS = 128
+_AROUND = 1 << 10  # parts of a panel, of which one around an end tells whether it is singular
 
 
 class Stretch:
@@ -95,6 +97,13 @@ class Stretch:
             None if math.isinf(lower) else self.place(lower),
             None if math.isinf(upper) else self.place(upper),
         )
+
+    def is_regular(self, edge: float, room: float) -> bool:
+        """Whether log P and ℓ are seen to be holomorphic around an end, so far at least."""
+        with ctx.workprec(_BITS):
+            around = arb(0, room) / _AROUND
+            values = self.values(self.place(edge) + acb(around, around), analytic=True)
+            return all(value.is_finite() for value in values)
 
     @cached_property
     def outline(self) -> Outline | None:
