@@ -53,6 +53,7 @@ _TRIES = 3  # with more digits carried, as many as were lost
 MOST_DIGITS = 1000  # asked for
 LEAST_DIGITS = 4  # that make a proof worth while where more were asked
 _MOST_SIZE = 3000.0  # −log δ, as so many e-folds of mass are integrated
+_MOST_OF_LISTS = 1e6  # the same of lists, of which nothing is left out
 _MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may fall too late
 _SOON = 300.0  # deviations of the tilted loss: by then |φ|ⁿ should have fallen
 _PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
@@ -290,7 +291,8 @@ def _strip(question: _Question) -> tuple[Strip, float]:
         if saddle.tilt * abs(at - about) < _CLOSE:
             break
     assert saddle is not None
-    if -saddle.log_size > _MOST_SIZE:
+    most = _MOST_SIZE if any(kind.stretches for kind, _ in question.kinds) else _MOST_OF_LISTS
+    if -saddle.log_size > most:
         raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
     return Strip.RIGHT, about
 

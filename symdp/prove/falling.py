@@ -133,8 +133,8 @@ class Falling:
         for removed, edges, variation in self._parts:
             rest = variation / y ** len(edges)
             rest += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
-            best = min(best, removed + rest)
-        return float(max(best * (1 + _SAFE), 1e-300))
+            best = min(best, (removed + rest) * (1 + _SAFE))
+        return float(max(math.nextafter(best, math.inf), 1e-300))
 
 
 def _layers(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:

@@ -51,19 +51,12 @@ TOO_SLOW = (
 
 @dataclass(frozen=True)
 class Masses:
-    """P of the panels and of infinite losses, for each kind."""
+    """P of the panels and of infinite losses, for each kind, and of neither, for all steps."""
 
     finite: tuple[arb, ...]
     infinite: tuple[arb, ...]
     counts: tuple[int, ...]
-
-    @property
-    def outside(self) -> arb:
-        """Bound the probability that some step is outside the panels."""
-        total = arb(0)
-        for finite, infinite, count in zip(self.finite, self.infinite, self.counts, strict=True):
-            total += count * (1 - finite - infinite).upper().max(arb(0))
-        return arb(total.upper())
+    outside: arb
 
     @property
     def infinity(self) -> arb:
@@ -85,16 +78,19 @@ def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -
     count = sum(n for _, n in kinds)
     each = log_error - math.log(4.0 * count)
     bits = int(-each / math.log(2)) + SPARE_BITS
-    if bits > _MOST_BITS:
+    if bits > _MOST_BITS and any(kind.stretches for kind, _ in kinds):
         raise AccuracyError(_TOO_SMALL.format(log_error))
-    finite, infinite = [], []
+    finite, infinite, outside = [], [], arb(0)
     with ctx.workprec(bits):
         plain = Asked(arb(0), 0.0, each)
-        for (kind, _), own in zip(kinds, panels, strict=True):
-            nodes = measure(kind, own, [plain])
-            finite.append(nodes.total(plain, 0))
+        for (kind, n), own in zip(kinds, panels, strict=True):
             infinite.append(infinite_mass(kind, own, each))
-    return Masses(tuple(finite), tuple(infinite), tuple(n for _, n in kinds))
+            if not kind.stretches:  # a list is the whole law
+                finite.append(1 - infinite[-1])
+                continue
+            finite.append(measure(kind, own, [plain]).total(plain, 0))
+            outside += n * (1 - finite[-1] - infinite[-1]).upper().max(arb(0))
+    return Masses(tuple(finite), tuple(infinite), tuple(n for _, n in kinds), arb(outside.upper()))
 
 
 class Line:
@@ -143,9 +139,9 @@ class Line:
         )
         each = math.exp(max(self._log_goal / count, -40.0))
         self.falls: list[Falling] = []
-        with ctx.workprec(80):
+        with ctx.workprec(80 + count.bit_length()):
             for (kind, _), own, scale in zip(self.kinds, plan.panels, plan.scales, strict=True):
-                asked = [Asked(arb(plan.tilt), scale, -8 * LN10)]
+                asked = [Asked(arb(plan.tilt), scale, -8 * LN10 - math.log(count))]
                 nodes = measure(kind, own, asked)
                 atoms = _atoms(kind, nodes, asked[0])
                 share = 0.02 * (1 - each) if count >= _FEW else 0.1 * each

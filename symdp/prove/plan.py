@@ -233,10 +233,22 @@ def _edges(
         own = [] if panels is None else [np.append(panels.lower, panels.upper[-1:])]
     if not own:
         return ()
-    edges = np.unique(np.concatenate(own)).tolist()
+    edges = np.unique(np.concatenate([*own, _modes(stretch, log_mass)])).tolist()
     for _ in range(2):  # from both ends
         edges = _ended(stretch, edges[::-1], log_mass)
     return tuple(edges)
+
+
+def _modes(stretch: Stretch, log_mass: float) -> np.ndarray:
+    """Return the modes around which there may be so much mass, however far from the others."""
+    piece, outline = stretch.piece, stretch.outline
+    assert piece is not None
+    assert outline is not None
+    places = np.asarray(outline.anchors)
+    places = places[(places > piece.lower) & (places < piece.upper)]
+    with np.errstate(all="ignore"):
+        sizes = piece.log_p(places) + np.log1p(np.abs(places))
+    return np.asarray(places[sizes > log_mass])
 
 
 def _ended(stretch: Stretch, edges: list[float], log_mass: float) -> list[float]:
