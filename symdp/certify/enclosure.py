@@ -29,7 +29,6 @@ from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
 from symdp.balls.enclosure import cgf_ball
-from symdp.balls.residues import ResidueSum, residues_of
 from symdp.certify.allocation import enclose_epochs, estimate_log_epoch
 from symdp.certify.estimate import (
     find_saddle,
@@ -48,6 +47,7 @@ from symdp.certify.parts import parts_of
 from symdp.certify.single import enclose_single
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
+from symdp.law.residues import ResidueSum, residues_of
 from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.prove.work import limited

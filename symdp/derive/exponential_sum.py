@@ -72,15 +72,16 @@ class _NotOneError(Exception):
 
 
 @lru_cache(maxsize=128)
-def exponential_sum(pair: Pair) -> ExponentialSum | None:
+def exponential_sum(pair: Pair, below_one: tuple[str, ...] = ()) -> ExponentialSum | None:
     """Return M as a sum of rational functions times exponentials, None where it is none.
 
-    What was read is compared with proved integrals at tilts off and on the real axis.
+    What was read is compared with proved integrals at tilts off and on the real axis, at random
+    values of parameters that are free.
 
     Parameters
     ----------
     pair : Pair
-        All parameters bound.
+    below_one : names of parameters that are probabilities, so that the check respects it
 
     Examples
     --------
@@ -94,12 +95,12 @@ def exponential_sum(pair: Pair) -> ExponentialSum | None:
     instance(pair, Pair, "it is no pair: give mechanism.pair()")
     with suppress(NoClosedForm, *REFUSALS):
         found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
-        if found is None or found[1].free_symbols - {found[0]} or found[1].has(sp.Float):
+        if found is None or found[1].has(sp.Float):
             return None
         tilt, moment = found
         read = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
         if read is not None and attempt(
-            lambda: checked(sp.log(moment), pair, tilt, None, ()), None, _FOR_CHECK
+            lambda: checked(sp.log(moment), pair, tilt, None, below_one), None, _FOR_CHECK
         ):
             return read
     return None
@@ -190,12 +191,17 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
             continue
         leading *= slope**order
         zeros.append((-start / slope, int(order)))
-    if any(order < 0 or not place.is_real for place, order in zeros):
+    if any(order < 0 or not _may_be_real(place) for place, order in zeros):
         raise _NotOneError
     over: Polynomial = (1 / leading,)
     for place, order in poles:
         over = _times(over, _power(place, order))
     return _Part(over, -terms[0].rate, tuple(zeros))
+
+
+def _may_be_real(place: sp.Expr) -> bool:
+    """Return whether a pole is real, or may be at values of its parameters, where these tell."""
+    return bool(place.is_real) if place.is_number else place.is_real is not False
 
 
 def _common(parts: Iterable[_Part]) -> _Factors:
@@ -268,7 +274,8 @@ def _by_rate(term: Term) -> tuple[float, object]:
 
 
 def _without_zeros(polynomial: Polynomial) -> Polynomial:
-    exact = [sp.S.Zero if c == 0 or _is_zero(c) else c for c in polynomial]
+    # One that cannot be told from zero counts as one that is not.
+    exact = [sp.S.Zero if c == 0 or sign_of(c) == 0 else c for c in polynomial]
     while exact and exact[-1] == 0:
         exact.pop()
     return tuple(exact)

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import math
 
+from flint import arb
+
 from symdp.exact.accuracy import EXACT, ROUNDED, ROUNDING, SAFETY, SETTLED
 from symdp.exact.answer import Answer
+
+BALL_BITS = 64  # at least, of balls that become doubles
+_TIGHT = arb(2) ** -56  # relative radius of a ball that is no wider than a double's rounding
 
 
 def exact_answer(
@@ -57,6 +62,47 @@ def exact_answer(
         "the bounds say so, the digits do not"
     )
     return Answer(log_delta, lower, upper, "estimate", advice, None, known)
+
+
+def is_narrow(finite: arb, log_infinite: float) -> bool:
+    """Return whether δ − δ∞ is known to a double's rounding of δ and of 1 − δ."""
+    total = finite + arb(log_infinite).exp().mid()
+    return bool(finite.rad() < _TIGHT * total.lower()) and bool(
+        finite.rad() < _TIGHT * (1 - total).lower()
+    )
+
+
+def answer_in_balls(finite: arb, log_infinite: float) -> Answer:
+    """Return δ = δ∞ + what a ball encloses: its ends are those of the ball, rounded outwards.
+
+    Examples
+    --------
+    >>> answer = answer_in_balls(arb(0.25), -math.inf)
+    >>> answer.log_lower < math.log(0.25) < answer.log_upper, answer.kind
+    (True, 'exact')
+    """
+    infinite = arb(log_infinite).exp().mid()
+    total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
+    if not total.upper() > 0:
+        return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
+    rest = 1 - total
+    log_delta, log_complement = _log(total.mid()), _log(rest.mid())
+    # The logarithm is rounded, and δ when it is raised from it.
+    slack = 2.0 * ROUNDING * (1.0 + abs(log_delta))
+    error = float((rest.rad() / rest.mid()).upper()) if rest.mid() > 0 else 0.0
+    return Answer(
+        log_delta,
+        _log(total.lower()) - slack,
+        min(_log(total.upper()) + slack, 0.0),
+        "exact",
+        log_complement=log_complement,
+        complement_error=error + 2.0 * ROUNDING * (1.0 + min(-log_complement, 1e300)),
+    )
+
+
+def _log(end: arb) -> float:
+    """Return the logarithm of an exact number, −∞ of none above 0."""
+    return float(end.log().mid()) if end > 0 else -math.inf
 
 
 def unclosed(log_delta: float, log_complement: float, error: float) -> float:

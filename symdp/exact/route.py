@@ -86,6 +86,12 @@ def _listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return listed_answer(law, epsilon)
 
 
+def _residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    from symdp.exact.residues import residue_answer
+
+    return residue_answer(law, epsilon)
+
+
 def _single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
     from symdp.exact.single_step import single_step_answer
 
@@ -201,6 +207,15 @@ ROUTES = (
         _is_discrete,
     ),
     Route(
+        "residues",
+        "densities with M a short sum of rational functions times exponentials, n ≤ 1000",
+        "the residues of each term, in balls",
+        "1e-14",
+        "the number of terms, on n²",
+        _residue_answer,
+        _is_spread,
+    ),
+    Route(
         "single_step",
         "n = 1",
         "P(L > ε) − e^ε Q(L > ε) at the roots of ℓ = ε",
@@ -282,8 +297,11 @@ class Contour(FloatAccountant):
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
-        if len(epsilons) > 1:
-            prepare(law, epsilons)
+        if len(epsilons) > 1 and law.is_spread:
+            from symdp.exact.residues import residues
+
+            if residues(law) is None:
+                prepare(law, epsilons)
         return super().log_deltas(law, epsilons)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:

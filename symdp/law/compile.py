@@ -35,6 +35,7 @@ from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
+    from symdp.law.residues import Moment
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
@@ -85,7 +86,7 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     variable = pair.variable
     if pair.support.kind == "points":
         step, bounds = _finite_step(name, points(pair))
-        return LossLaw(step, bounds)
+        return LossLaw(step, bounds, read_moment=lambda: _moment(pair))
     seen = with_seen_masses(pair)
     derived, integer = pieces(seen), pair.is_discrete
     made = compiled_pieces(seen)
@@ -102,7 +103,16 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     is_reversible = not integer and bool(charged)
     swapped = [_exchanged(p) for p in derived if p.log_p is None] if is_reversible else []
     only_q = [_smooth_piece(piece, variable, integer) for piece in swapped]
-    return LossLaw(step, bounds, is_reversible, only_q=only_q)
+    return LossLaw(step, bounds, is_reversible, only_q=only_q, read_moment=lambda: _moment(pair))
+
+
+def _moment(pair: Pair) -> Moment | None:
+    """Return M of a pair as a sum of rational functions times exponentials, if it is one."""
+    from symdp.derive.exponential_sum import exponential_sum
+    from symdp.law.residues import moment_of
+
+    found = exponential_sum(pair)
+    return None if found is None else moment_of(found)
 
 
 @lru_cache(maxsize=256)

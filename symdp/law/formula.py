@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb, arb_poly, ctx, fmpq
 
 from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
@@ -22,15 +23,18 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate, extended_number
 from symdp.law.loss import LossLaw
+from symdp.law.residues import Moment, Numbers
 from symdp.law.step import Array, SmoothPiece, Step
 
 if TYPE_CHECKING:
     import sympy as sp
 
+    from symdp.derive.exponential_sum import ExponentialSum
     from symdp.derive.records import Piece
     from symdp.emit.arb import ArbFunction
     from symdp.emit.steps import Program
     from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
 
 _BITS = 200  # carried where parameters enter
 _LEAST_BITS = 120  # of a constant that is to be rounded to 64 or to 53
@@ -100,7 +104,8 @@ def _formula(
             made = made.subsample(sampling.scheme, RATE, sampling.batch, **held)
         made = replace(made, relation=relation)
         pair = made.pair(direction)
-        return Formula(pieces(pair), pair.variable, made.parameters)
+        below_one = tuple(p.name for p in made.declared if p.domain.endswith("probability"))
+        return Formula(pieces(pair), made.parameters, pair, (*below_one, RATE))
     except (InputError, NotImplementedError, TypeError):
         return None  # values may decide what symbols do not
 
@@ -115,10 +120,16 @@ class Formula:
     """
 
     def __init__(
-        self, derived: Sequence[Piece], x: sp.Symbol, parameters: dict[str, sp.Symbol]
+        self,
+        derived: Sequence[Piece],
+        parameters: dict[str, sp.Symbol],
+        pair: Pair,
+        below_one: tuple[str, ...],
     ) -> None:
         from symdp.derive.limits import loss_range
 
+        x = pair.variable
+        self.source = pair, below_one
         found = loss_range([p for p in derived if p.log_p is not None], x)
         if found is None or any(p.log_p is None or p.log_q is None for p in derived):
             raise InputError("the pieces of the loss depend on values")
@@ -148,7 +159,20 @@ class Formula:
                 return None
             smooth.append(made)
         bounds = tuple(_outward(e, known, s) for e, s in zip(self._range, (-1, 1), strict=True))
-        return LossLaw(Step(name, tuple(smooth)), (bounds[0], bounds[1]), is_reversible=True)
+        return LossLaw(
+            Step(name, tuple(smooth)),
+            (bounds[0], bounds[1]),
+            is_reversible=True,
+            read_moment=lambda: None if self.moment is None else self.moment.at(exact),
+        )
+
+    @cached_property
+    def moment(self) -> MomentFormula | None:
+        """M as a sum of rational functions times exponentials, read once for all values."""
+        from symdp.derive.exponential_sum import exponential_sum
+
+        found = exponential_sum(*self.source)
+        return None if found is None else MomentFormula(found, self._symbols)
 
     def entries(self, vectors: Sequence[Sequence[Fraction]], laws: Sequence[LossLaw]) -> Array:
         """Return all that depends on the parameters, a row for each of many values of them.
@@ -261,6 +285,34 @@ class PieceFormula:
         whole = self._programs[0]
         numbers = [known[c][:, None] for c in whole.constants]
         return list(NumpyFunctions(whole, numbers=numbers)(x))
+
+
+class MomentFormula:
+    """M = Σ N(z) e^{bz}/Π (z − p)^d with parameters, whose numbers are one program of them."""
+
+    def __init__(self, found: ExponentialSum, parameters: list[sp.Symbol]) -> None:
+        listed = [c for term in found.terms for c in term.polynomial]
+        listed += [term.rate for term in found.terms] + [pole for pole, _ in found.poles]
+        self._lengths = tuple(len(term.polynomial) for term in found.terms)
+        self._orders = tuple(order for _, order in found.poles)
+        self._exact = tuple(
+            (int(pole.p), int(pole.q)) if pole.is_Rational else None for pole, _ in found.poles
+        )
+        self._balls = compile_arb_together(listed, parameters)
+
+    def at(self, values: Sequence[fmpq]) -> Moment:
+        """Return M at some values."""
+
+        def numbers() -> Numbers:
+            found = iter(self._balls(*map(arb, values)))
+            return Numbers(
+                tuple(arb_poly(list(islice(found, length))) for length in self._lengths),
+                tuple(islice(found, len(self._lengths))),
+                tuple(found),
+            )
+
+        exact = tuple(None if ratio is None else Fraction(*ratio) for ratio in self._exact)
+        return Moment(numbers, self._orders, (None,) * len(self._lengths), exact)
 
 
 class _Bound:

@@ -13,10 +13,11 @@ from typing import Any
 from symdp.emit.arb import ArbFunction, ArbFunctions
 from symdp.emit.steps import Program, Step
 from symdp.errors import InputError
-from symdp.law.formula import Formula, PieceFormula
+from symdp.law.formula import Formula, MomentFormula, PieceFormula
 
 _FUNCTIONS = {one.__name__: one for one in (ArbFunction, ArbFunctions)}
-_RECORDS = {one.__name__: one for one in (Formula, PieceFormula)}
+_RECORDS = {one.__name__: one for one in (Formula, MomentFormula, PieceFormula)}
+_DERIVED_FROM = {"source"}  # what a formula was derived from, which no one who reads it needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ def encode(formula: Formula) -> Any:
     InputError
         If a part of it, such as a sum or an integral, is no plain data.
     """
+    assert formula.moment is None or formula.moment  # looked for before it is written down
     return _Encoder().any(formula)
 
 
@@ -77,7 +79,8 @@ class _Encoder:
             constants = [self._closed(c) for c in program.constants]
             return {name: self._program(program, constants)}
         if name in _RECORDS:
-            return {name: {key: self.any(part) for key, part in vars(value).items()}}
+            parts = {key: part for key, part in vars(value).items() if key not in _DERIVED_FROM}
+            return {name: {key: self.any(part) for key, part in parts.items()}}
         if getattr(value, "is_infinite", False):
             return {"constant": [-1, 1 if value.is_extended_positive else -1]}
         if hasattr(value, "free_symbols"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from symdp.law.outline import SEEN_BEYOND, Outline, rough_means, widened
 from symdp.law.panels import build_rule
 from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
+
+if TYPE_CHECKING:
+    from symdp.law.residues import Moment
 
 _LEVELS = 60  # of windows of tilts, each twice as wide as the last
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
@@ -51,7 +55,9 @@ class LossLaw:
         is_reversible: bool = False,
         other: LossLaw | None = None,
         only_q: Sequence[SmoothPiece] = (),
+        read_moment: Callable[[], Moment | None] | None = None,
     ) -> None:
+        self._read_moment = read_moment
         self._only_q = tuple(only_q)  # where P vanishes, with the density of Q
         self.step, self.is_reversible, self._other = step, is_reversible, other
         if other is None:
@@ -102,6 +108,22 @@ class LossLaw:
         None where they are to be integrated.
         """
         return None
+
+    @cached_property
+    def moment(self) -> Moment | None:
+        """M as a sum of rational functions times exponentials, None where it is none.
+
+        Such an M is infinite from some tilt on, or grows like e^{bt}, b the end of the losses.
+        """
+        if self._other is not None:
+            found = self._other.moment
+            return None if found is None else found.reversed()
+        if self._read_moment is None or any(
+            math.isinf(loss) and math.isinf(tilt)
+            for loss, tilt in zip(self.loss_bounds, self.domain, strict=True)
+        ):
+            return None
+        return self._read_moment()
 
     @cached_property
     def precise_mean(self) -> Fraction:

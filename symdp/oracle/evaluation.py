@@ -22,9 +22,9 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
-from symdp.balls.residues import ResidueSum, residues_of
 from symdp.emit.exact import LN10, real_ball
 from symdp.errors import AccuracyError, InputError
+from symdp.law.residues import ResidueSum, residues_of
 from symdp.oracle.contour import (
     MOST_WORK,
     LineIntegral,

@@ -28,7 +28,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
-from symdp.balls.residues import ResidueSum, residues_of
+from symdp.law.residues import ResidueSum, residues_of
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import LN10, fraction_ball

@@ -11,8 +11,8 @@ from flint import arb, ctx
 from mpmath import mp
 
 from symdp import mechanisms
-from symdp.balls.residues import residues_of
 from symdp.certify.infinity import mass_at_infinity
+from symdp.law.residues import residues_of
 from symdp.model.mechanism import Mechanism
 from symdp.questions.composition import compose
 

@@ -1,0 +1,443 @@
+"""δ(ε) of composed steps as a finite sum of residues, in balls.
+
+Where M(z) of each step is a sum of rational functions times exponentials, Mⁿ is one too, and
+
+    δ(ε) = δ∞ + (1/2πi) ∫ M(z)ⁿ e^{−εz}/(z(z+1)) dz        on a line Re z = c > 0   [SPA (28)]
+
+is a sum over its terms R(z) e^{(b−ε)z}/(z(z+1)).  For b ≥ ε an arc to the left closes the line:
+the term counts its residues at all poles p < c.  For b ≤ ε an arc to the right does: minus the
+residues at p > c.  At b = ε both do, so that a ball of b − ε around 0 may be closed on either side.
+A pole of M with p > 0 lies beyond the line, as M is finite from 0 up to the first of them.
+
+At a pole p of order N a residue is the coefficient of wᴺ⁻¹ in a power series in w = z − p times
+e^{s(p + w)}, s = b − ε.  The series has no ε: it is made once a precision, for every ε.  Terms
+cancel: about one bit is lost a step and more where δ is small, so that the precision is doubled
+until the ball is narrow enough.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from flint import acb, acb_poly, arb, arb_poly, ctx
+
+from symdp.arguments import counted_pairs
+from symdp.emit.exact import fraction_ball
+from symdp.errors import AccuracyError
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from symdp.derive.exponential_sum import ExponentialSum
+    from symdp.model.pair import Pair
+
+_MOST_TERMS = 50_000  # of Mⁿ
+_MOST_STEPS, _MOST_PRODUCTS = 1_000, 5e5  # terms times orders of poles: a few seconds
+_MOST_BITS = 2**15  # carried
+_APART_BITS = 256  # that tell two poles apart
+
+Exact: TypeAlias = Any  # a Fraction, or an expression of SymPy without symbols
+
+
+class Numbers(NamedTuple):
+    """The N of M, its b and its p at the working precision."""
+
+    polynomials: tuple[arb_poly, ...]
+    rates: tuple[arb, ...]
+    poles: tuple[arb, ...]
+
+    def at(self, z: acb, orders: Sequence[int]) -> acb:
+        """Return M(z), not finite at a pole that M need not have."""
+        total = acb(0)
+        for polynomial, rate in zip(self.polynomials, self.rates, strict=True):
+            total += acb_poly(polynomial)(z) * (rate * z).exp()
+        for pole, order in zip(self.poles, orders, strict=True):
+            total /= (z - pole) ** order
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """M(z) = Σ Nᵢ(z) e^{bᵢz}/Π (z − p)^d of one step's finite loss, at any precision.
+
+    Attributes
+    ----------
+    numbers
+        Encloses its numbers.
+    orders
+        d of each pole.
+    rates, exact
+        The b and the p as exact numbers, None for those that are known as balls alone.
+    """
+
+    numbers: Callable[[], Numbers]
+    orders: tuple[int, ...]
+    rates: tuple[Exact | None, ...]
+    exact: tuple[Exact | None, ...]
+
+    @property
+    def terms(self) -> int:
+        """How many terms there are."""
+        return len(self.rates)
+
+    def reversed(self) -> Moment:
+        """Return M(−1 − z), that of −ℓ under Q."""
+
+        def numbers() -> Numbers:
+            found, mirror = self.numbers(), arb_poly([-1, -1])
+            sign = (-1) ** sum(self.orders)
+            return Numbers(
+                tuple(
+                    polynomial(mirror) * (sign * (-rate).exp())
+                    for polynomial, rate in zip(found.polynomials, found.rates, strict=True)
+                ),
+                tuple(-rate for rate in found.rates),
+                tuple(-1 - pole for pole in found.poles),
+            )
+
+        rates = tuple(None if rate is None else -rate for rate in self.rates)
+        exact = tuple(None if place is None else -1 - place for place in self.exact)
+        return Moment(numbers, self.orders, rates, exact)
+
+
+@lru_cache(maxsize=128)
+def moment_of(found: ExponentialSum) -> Moment:
+    """Return a sum that was read, its numbers at any precision."""
+    from symdp.emit.exact import real_ball
+
+    def numbers() -> Numbers:
+        return Numbers(
+            tuple(arb_poly([real_ball(c) for c in term.polynomial]) for term in found.terms),
+            tuple(real_ball(term.rate) for term in found.terms),
+            tuple(real_ball(pole) for pole, _ in found.poles),
+        )
+
+    return Moment(
+        numbers,
+        tuple(order for _, order in found.poles),
+        tuple(_exact(term.rate) for term in found.terms),
+        tuple(_exact(pole) for pole, _ in found.poles),
+    )
+
+
+def _exact(number: sp.Expr) -> Exact:
+    return Fraction(int(number.p), int(number.q)) if number.is_Rational else number
+
+
+def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
+    """Return the finite sum that is δ(ε), None where a step has none or the terms are too many.
+
+    Parameters
+    ----------
+    steps : sequence of (Pair, count)
+        All parameters bound.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> total = residues_of([(mechanisms.laplace(b=5).pair(), 100)])
+    >>> total.excess(Fraction(3), lambda ball: ball.rel_accuracy_bits() > 99).str(25, radius=False)
+    '0.1613379859761353997257292'
+    """
+    from symdp.derive.exponential_sum import exponential_sum
+
+    if sum(count for _, count in counted_pairs(steps, "pair")) > _MOST_STEPS:
+        return None
+    moments = []
+    for pair, count in steps:
+        found = exponential_sum(pair)
+        if found is None:
+            return None
+        moments.append((moment_of(found), count))
+    total = residue_sum(moments)
+    return None if total is None or total.products > _MOST_PRODUCTS else total
+
+
+def residue_sum(moments: Sequence[tuple[Moment, int]]) -> ResidueSum | None:
+    """Return the finite sum of the powers of some M.
+
+    None where the steps or the terms are too many, or two poles cannot be told apart.
+    """
+    counts: dict[Moment, int] = {}
+    for moment, count in moments:
+        counts[moment] = counts.get(moment, 0) + count
+    if sum(counts.values()) > _MOST_STEPS:
+        return None
+    if math.prod(math.comb(n + m.terms - 1, n) for m, n in counts.items()) > _MOST_TERMS:
+        return None
+    places = [_Pole(Fraction(0), None, 0, 1), _Pole(Fraction(-1), None, 0, 1)]
+    for moment, count in counts.items():
+        for number, (exact, order) in enumerate(zip(moment.exact, moment.orders, strict=True)):
+            found = _Pole(exact, moment, number, count * order)
+            same = [found.is_same(other) for other in places]
+            if None in same:
+                return None
+            if True in same:
+                at = same.index(True)
+                places[at] = places[at]._replace(order=places[at].order + found.order)
+            else:
+                places.append(found)
+    return ResidueSum(tuple(counts.items()), tuple(places))
+
+
+class _Pole(NamedTuple):
+    """A pole of the integrand: an exact number, or the n-th pole of an M, and its order at most."""
+
+    exact: Exact | None
+    moment: Moment | None
+    number: int
+    order: int
+
+    def ball(self) -> arb:
+        """Enclose its place."""
+        if self.moment is not None:
+            return self.moment.numbers().poles[self.number]
+        assert isinstance(self.exact, Fraction)
+        return fraction_ball(self.exact)
+
+    def is_same(self, other: _Pole) -> bool | None:
+        """Return whether two poles are one, None where that cannot be told."""
+        if isinstance(self.exact, Fraction) and isinstance(other.exact, Fraction):
+            return self.exact == other.exact
+        with ctx.workprec(_APART_BITS):
+            if not self.ball().overlaps(other.ball()):
+                return False
+        if self.exact is None or other.exact is None:
+            return None
+        from symdp.derive.exponential_sum import same_number
+
+        two = _expression(other.exact)
+        known = same_number(_expression(self.exact), [two])
+        return None if known is None else known == two
+
+
+def _ball(number: Exact) -> arb:
+    """Enclose an exact number at the working precision."""
+    if isinstance(number, Fraction | int):
+        return fraction_ball(Fraction(number))
+    from symdp.emit.exact import real_ball
+
+    return real_ball(number)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidueSum:
+    """The product of powers of some M, each a sum of rational functions times exponentials.
+
+    Attributes
+    ----------
+    steps
+        The M, and how often each stands in the product.
+    places
+        The poles of the integrand, and their orders at most.
+    """
+
+    steps: tuple[tuple[Moment, int], ...]
+    places: tuple[_Pole, ...]
+    _expansions: dict[int, _Expansion] = field(default_factory=dict)
+
+    @property
+    def order(self) -> int:
+        """The sum of the orders of all poles."""
+        return sum(place.order for place in self.places)
+
+    @property
+    def products(self) -> int:
+        """Terms times orders: the work."""
+        return self.order * math.prod(math.comb(n + m.terms - 1, n) for m, n in self.steps)
+
+    def products_above(self, epsilon: Fraction) -> int:
+        """Return the work of one ε: of the terms that count, those with b > ε unless M has poles
+        on the right.
+        """
+        with ctx.workprec(_APART_BITS):
+            expansion = self._at(ctx.prec)
+            count = len(expansion.leaves)
+            if all(expansion.sides):
+                at = fraction_ball(epsilon)
+                count = sum(1 for leaf in expansion.leaves if not leaf.rate < at)
+        return count * self.order
+
+    def excess(self, epsilon: Exact, is_tight: Callable[[arb], bool]) -> arb:
+        """Enclose δ(ε) − δ∞, with as many bits as make the ball narrow enough.
+
+        Parameters
+        ----------
+        epsilon
+            Any real number, taken exactly.
+        is_tight
+            Whether a ball is as narrow as is wanted.
+
+        Raises
+        ------
+        AccuracyError
+            If that takes too many bits.
+        """
+        bits = ctx.prec + 2 * sum(count for _, count in self.steps)
+        while bits <= _MOST_BITS:
+            with ctx.workprec(bits):
+                ball = self._at(bits).sum(epsilon)
+                if ball.is_zero() or (ball.is_finite() and is_tight(ball)):
+                    return ball
+            bits *= 2
+        raise AccuracyError("the residues cancel in too many digits; ask for fewer digits")
+
+    def _at(self, bits: int) -> _Expansion:
+        if bits not in self._expansions:
+            self._expansions[bits] = _Expansion(self.steps, self.places)
+        return self._expansions[bits]
+
+
+def _expression(number: Exact) -> sp.Expr:
+    import sympy as sp
+
+    if isinstance(number, Fraction):
+        return sp.Rational(number.numerator, number.denominator)
+    return number
+
+
+class _Leaf(NamedTuple):
+    """A term of the product: the powers of each N, how often it stands, and b."""
+
+    powers: tuple[int, ...]
+    weight: int
+    rate: arb
+
+    def sign_beyond(self, epsilon: Exact, rates: Sequence[Exact | None]) -> int | None:
+        """Return the sign of b − ε from exact numbers, None where they do not tell."""
+        exact = -epsilon
+        for power, rate in zip(self.powers, rates, strict=True):
+            if power:
+                if rate is None:
+                    return None
+                exact += power * rate
+        if isinstance(exact, Fraction):
+            return (exact > 0) - (exact < 0)
+        from symdp.derive.signs import sign_of
+
+        return sign_of(exact)
+
+
+class _Expansion:
+    """The terms of the product at one precision; the power series of those that were asked for."""
+
+    def __init__(self, steps: Sequence[tuple[Moment, int]], places: Sequence[_Pole]) -> None:
+        numbers = [moment.numbers() for moment, _ in steps]
+        self._polynomials = [p for own in numbers for p in own.polynomials]
+        rates = [rate for own in numbers for rate in own.rates]
+        self._rates = [rate for moment, _ in steps for rate in moment.rates]
+        self._places, self._orders = [p.ball() for p in places], [p.order for p in places]
+        self.sides = [not place > 0 for place in self._places]
+        self.leaves: list[_Leaf] = []
+        for shares in itertools.product(*(_shares(n, m.terms) for m, n in steps)):
+            powers = tuple(itertools.chain(*shares))
+            rate = sum((k * b for k, b in zip(powers, rates, strict=True)), arb(0))
+            self.leaves.append(_Leaf(powers, math.prod(map(_multinomial, shares)), rate))
+        self._powers: dict[tuple[int, int, int], arb_poly] = {}
+        self._residues: dict[tuple[int, int], arb_poly] = {}
+
+    def sum(self, epsilon: Exact) -> arb:
+        """Enclose δ(ε) − δ∞."""
+        total, at = arb(0), _ball(epsilon)
+        for number, leaf in enumerate(self.leaves):
+            apart = leaf.rate - at
+            sign = 1 if apart > 0 else -1 if apart < 0 else leaf.sign_beyond(epsilon, self._rates)
+            if sign is None:  # continuous in b − ε, and closed on its own side at each
+                right = -self._closed(number, apart, False)
+                total += self._closed(number, apart, True).union(right)
+            elif sign > 0:
+                total += self._closed(number, apart, True)
+            else:
+                total -= self._closed(number, apart if sign else arb(0), False)
+        return total
+
+    def _closed(self, number: int, apart: arb, on_left: bool) -> arb:
+        """Enclose the residues of a term on one side of the line."""
+        total = arb(0)
+        for at, place in enumerate(self._places):
+            if self.sides[at] is on_left:
+                total += self._residue(number, at)(apart) * (apart * place).exp()
+        return total
+
+    def _residue(self, number: int, at: int) -> arb_poly:
+        """Return a residue but for e^{sp}, a polynomial in s = b − ε of degree N − 1."""
+        found = self._residues.get((number, at))
+        if found is None:
+            leaf, order = self.leaves[number], self._orders[at]
+            series = self._others[at] * leaf.weight
+            for term, power in enumerate(leaf.powers):
+                if power:
+                    series = (series * self._power(at, term, power)).truncate(order)
+            own = series.coeffs()
+            own += [arb(0)] * (order - len(own))
+            found = arb_poly([own[order - 1 - k] * f for k, f in enumerate(self._inverses[:order])])
+            self._residues[number, at] = found
+        return found
+
+    def _power(self, at: int, term: int, power: int) -> arb_poly:
+        """Return a power of an N around a place."""
+        found = self._powers.get((at, term, power))
+        if found is None:
+            order = self._orders[at]
+            shifted = self._polynomials[term](arb_poly([self._places[at], 1]))
+            found = (shifted.truncate(order) ** power).truncate(order)
+            self._powers[at, term, power] = found
+        return found
+
+    @cached_property
+    def _inverses(self) -> list[arb]:
+        """1/k! for every k that is needed."""
+        found = [arb(1)]
+        for k in range(1, max(self._orders)):
+            found.append(found[-1] / k)
+        return found
+
+    @cached_property
+    def _others(self) -> list[arb_poly]:
+        """For each place the power series of what all other poles divide by."""
+        found = []
+        for at, order in zip(self._places, self._orders, strict=True):
+            series = arb_poly([1])
+            for other, times in zip(self._places, self._orders, strict=True):
+                if other is not at:
+                    factor = _inverse_power(at - other, times, order)
+                    series = (series * factor).truncate(order)
+            found.append(series)
+        return found
+
+
+def _shares(count: int, terms: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way to deal a count out to terms, neighbours alike in front.
+
+    >>> list(_shares(2, 2))
+    [(0, 2), (1, 1), (2, 0)]
+    """
+    if terms == 1:
+        yield (count,)
+        return
+    for first in range(count + 1):
+        for rest in _shares(count - first, terms - 1):
+            yield first, *rest
+
+
+def _multinomial(powers: Sequence[int]) -> int:
+    """Return (Σk)!/Πk!."""
+    ways, total = 1, 0
+    for k in powers:
+        total += k
+        ways *= math.comb(total, k)
+    return ways
+
+
+def _inverse_power(distance: arb, times: int, length: int) -> arb_poly:
+    """Return (d + w)^(−k) to so many coefficients."""
+    coefficients = [distance**-times]
+    for j in range(1, length):
+        coefficients.append(-coefficients[-1] * (times + j - 1) / (j * distance))
+    return arb_poly(coefficients)
