@@ -28,11 +28,11 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
-from symdp.law.residues import ResidueSum, residues_of
 from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
+from symdp.law.residues import ResidueSum, residues_of
 from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.prove.kind import Kinds, kind_of, sum_law

@@ -127,3 +127,45 @@ def test_at_a_largest_loss_that_no_output_has(off):
     assert answer.kind == "exact"
     assert answer.lower == 0.0
     assert abs(off) <= answer.upper <= 2e-14
+
+
+def half_powers(count, below, terms=24):
+    """Return δ of sech noise, f(x) = 1/(2π cosh(x/2)), where ε lies `below` count/2.
+
+    With c = e, u = e^{−x} and e^y = (1 + cu)/(1 + u) the loss falls short of 1/2 by y, and
+    P(Y ≤ y) = (2/π) arctan √(cu): a power series in √y, whose transform has Γ(k/2 + 1) s^{−k/2}.
+    """
+
+    def shares(root):
+        over = mpmath.expm1(root**2) / root**2 if root else mpmath.mpf(1)
+        tangent = mpmath.sqrt(mpmath.e * over / (mpmath.e - mpmath.exp(root**2))) * root
+        return 2 / mpmath.pi * mpmath.atan(tangent)
+
+    def gamma(k):
+        return mpmath.gamma(k / mpmath.mpf(2) + 1)
+
+    series = [a * gamma(k) for k, a in enumerate(mpmath.taylor(shares, 0, terms))][1:]
+    power = [mpmath.mpf(1)] + [mpmath.mpf(0)] * (terms - 1)
+    for _ in range(count):
+        power = [mpmath.fsum(power[i] * series[k - i] for i in range(k + 1)) for k in range(terms)]
+    return mpmath.fsum(
+        g * (-1) ** (j + 1) * below ** (j + mpmath.mpf(count + k) / 2) / gamma(2 * j + count + k)
+        for k, g in enumerate(power)
+        for j in range(1, 24)
+    )
+
+
+@pytest.mark.slow_cases("5", "20")
+@pytest.mark.parametrize("count", [2, 5, 20])
+def test_next_to_the_largest_loss_of_what_is_no_residue_sum(count):
+    """How narrow it is hangs on how far doubles tell losses from the largest one; never wrong."""
+    x = sp.Symbol("x", real=True)
+    steps = compose(Mechanism.additive(1 / (2 * sp.pi * sp.cosh(x / 2)), x, name="sech"), count)
+    for distance, width in ((2.0**-7, 1e-11), (2.0**-20, 1e-6), (3e-10, 1e-4), (3e-13, math.inf)):
+        epsilon = count / 2 - distance
+        answer = steps.delta(epsilon, direction="remove")
+        with mpmath.workdps(50):
+            below = mpmath.mpf(count) / 2 - mpmath.mpf(epsilon)
+            truth = mpmath.log(half_powers(count, below))
+            assert answer.log_lower <= truth <= answer.log_upper, distance
+        assert answer.log_upper - answer.log_lower <= width, distance
