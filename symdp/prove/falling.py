@@ -36,9 +36,8 @@ from symdp.prove.work import spend
 
 Array = NDArray[np.float64]
 
-_POINTS = 40  # of the polynomials on a panel
+_POINTS, _MORE_POINTS = 40, 4  # of the polynomials on a panel, and for each order above three
 _BITS = 128
-_ORDERS = (1, 2, 3)  # of integration by parts
 _MOST_CELLS = 3000  # of a step
 _MOST_HALVINGS = 40  # of a panel, and of a cell
 _FINE = 0.15  # e-folds that the density of the loss may change by on a cell
@@ -96,8 +95,8 @@ class Falling:
         What of it has single losses.
     share : float
         Of the tilted mass, that no cell need cover.
-    few : bool
-        Whether integrations by parts are worth their time.
+    orders : int
+        The most integrations by parts, 0 where they are not worth their time.
     """
 
     def __init__(
@@ -109,18 +108,17 @@ class Falling:
         total: arb,
         atoms: arb,
         share: float,
-        *,
-        few: bool,
+        orders: int = 0,
     ) -> None:
         self._total = up(total)
-        cover = _Cover(tilt, scale, share, _ORDERS if few else ())
+        cover = _Cover(tilt, scale, share, orders)
         for one in panels:
             stretch = kind.stretches[one.stretch]
-            if not (stretch.is_flat or stretch.is_integer):
+            if stretch.has_density:
                 cover.add(stretch, one.edges)
         self.cells = sum(map(len, cover.runs))
         self._layers = _layers(cover.runs)
-        self._parts = _by_parts(cover.runs, up(atoms) + cover.dropped) if few else []
+        self._parts = _by_parts(cover.runs, up(atoms) + cover.dropped, orders) if orders else []
 
     def at(self, y: float) -> float:
         """Return a bound for all frequencies from y on."""
@@ -157,7 +155,7 @@ def _layers(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
 
 
 def _by_parts(
-    runs: Sequence[Sequence[Cell]], dropped: float
+    runs: Sequence[Sequence[Cell]], dropped: float, orders: int
 ) -> list[tuple[float, tuple[float, ...], float]]:
     """Return the mass left out, Σ|D^j f| at ends and the variation, for levels of density."""
     cells = [cell for run in runs for cell in run]
@@ -168,8 +166,8 @@ def _by_parts(
     for level in np.unique(np.quantile(densest, np.linspace(0.2, 1.0, _LEVELS))) * (1 + _SAFE):
         removed = dropped + sum(cell.mass for cell in cells if cell.most > level)
         parts = [part for run in runs for part in _split(run, float(level))]
-        for k, order in enumerate(_ORDERS):
-            variation = sum(cell.variations[k] for part in parts for cell in part)
+        for order in range(1, orders + 1):
+            variation = sum(cell.variations[order - 1] for part in parts for cell in part)
             edges = tuple(
                 sum(part[0].edges[0][j] + part[-1].edges[1][j] for part in parts)
                 for j in range(order)
@@ -188,10 +186,11 @@ def _split(run: Sequence[Cell], level: float) -> list[list[Cell]]:
 class _Cover:
     """Cells that cover a stretch but for a share of the tilted mass, in rows without a gap."""
 
-    def __init__(self, tilt: float, scale: float, share: float, orders: Sequence[int]) -> None:
+    def __init__(self, tilt: float, scale: float, share: float, orders: int) -> None:
         self._tilt, self._scale = arb(tilt), arb(scale)
         self._least, self._orders = share / _MOST_CELLS, orders
-        self._count = max(orders, default=0) + 1  # derivatives of ℓ and of u
+        self._count = orders + 1  # derivatives of ℓ and of u
+        self._points = _POINTS + _MORE_POINTS * max(orders - 3, 0)
         self.runs: list[list[Cell]] = [[]]
         self.dropped = 0.0
         self._made = 0
@@ -207,7 +206,7 @@ class _Cover:
                 if size < self._least or self._made > _MOST_CELLS:
                     self._drop(size)
                     continue
-                model = _model(stretch, left, right, self._count + 2)
+                model = _model(stretch, left, right, self._points, self._count + 2)
                 middle = ((left + right) / 2).mid()
                 if model is not None:
                     self._cells(model)
@@ -258,20 +257,18 @@ class _Cover:
             arb(0, float(e))
             for e in (model.errors[0][0], model.errors[1][0], half * model.errors[1][1])
         ]
-        at_middle = (
-            logs[0] + error[0] + self._tilt * (losses[0] + error[1] + model.middle) - self._scale,
-            losses[1] + error[2],
-        )
+        width = half * model.half  # of t's unit in x
+        middle = logs[0] + error[0] + self._tilt * (losses[0] + error[1] + model.middle)
+        at_middle = middle - self._scale + width.log(), losses[1] + error[2]
         exponent = [p + self._tilt * x for p, x in zip(log_p, loss, strict=False)]
         exponent[0] += self._tilt * model.middle - self._scale
-        width = half * model.half  # of t's unit in x
         weight = exponent[0].exp()
         mass = up(2 * width * weight)
         slope = loss[1]
         if not abs(slope) > 0:
             return Cell(0.0, 0.0, 0.0, math.inf, mass), True
         # log f moves by its slope, which is far less than u and log|ℓ′| do where they move alike.
-        here = at_middle[0].exp() * width / abs(at_middle[1])
+        here = at_middle[0].exp() / abs(at_middle[1])
         moved = (exponent[1] - 2 * loss[2] / slope) * arb(0, 1)
         density = here * moved.exp()
         least, most = down(density), up(density)
@@ -284,21 +281,26 @@ class _Cover:
         if is_rough or not self._orders:
             return Cell(low, high, least, most, mass), is_rough
         return self._with_derivatives(
-            Cell(low, high, least, most, mass), exponent, loss, width
+            Cell(low, high, least, most, mass), exponent, loss, at_middle
         ), False
 
     def _with_derivatives(
-        self, cell: Cell, exponent: list[arb], loss: list[arb], width: arb
+        self, cell: Cell, exponent: list[arb], loss: list[arb], at_middle: tuple[arb, arb]
     ) -> Cell:
+        """Add |D^j f| = e^{u − (j+1)b} |ρ_j|, b = log|ℓ′|, ρ_{j+1} = ρ_j′ + (u′ − (j+1)b′) ρ_j."""
         length = self._count
-        slope = arb_series([(k + 1) * c for k, c in enumerate(loss[1:])], prec=length)
-        density = arb_series(exponent, prec=length).exp() * width / slope
+        sign = 1 if loss[1] > 0 else -1
+        steepness = arb_series([sign * (k + 1) * c for k, c in enumerate(loss[1:])], prec=length)
+        growth = arb_series(exponent, prec=length).derivative()
+        rise = steepness.log().derivative()
+        factor = arb_series([1], prec=length)
         variations, edges = [], []
-        for _ in self._orders:
-            edges.append(up(abs(density[0])))
-            change = density.derivative()
-            variations.append(up(2 * abs(change[0])))
-            density = change / slope
+        for j in range(1, self._orders + 1):
+            rate = growth - j * rise
+            height = (at_middle[0] - j * abs(at_middle[1]).log() + rate[0] * arb(0, 1)).exp()
+            edges.append(up(height * abs(factor[0])))
+            factor = factor.derivative() + rate * factor
+            variations.append(up(2 * height * abs(factor[0])))
         return cell._replace(variations=tuple(variations), edges=(tuple(edges), tuple(edges)))
 
 
@@ -325,9 +327,9 @@ def _binomials(size: int) -> Array:
     )
 
 
-def _model(stretch: Stretch, left: arb, right: arb, count: int) -> _Model | None:
+def _model(stretch: Stretch, left: arb, right: arb, points: int, count: int) -> _Model | None:
     """Return polynomials on a panel with `count` derivatives, None where it must be shorter."""
-    found = sampled(stretch, left, right, _POINTS)
+    found = sampled(stretch, left, right, points)
     if found is None:
         return None
     values = found.values
@@ -336,28 +338,28 @@ def _model(stretch: Stretch, left: arb, right: arb, count: int) -> _Model | None
     bounds = [
         max(up(abs(ball[side] - here[side].mid())) for ball in found.around) for side in (0, 1)
     ]
-    errors = tuple(bound * _errors() for bound in bounds)
+    errors = tuple(bound * _errors(points, count) for bound in bounds)
     losses = [x - middle for _, x in values]
     spread = max(up(abs(x)) for x in losses)
-    if not (errors[1][:count] <= _LOSS_ERROR * spread).all():
+    if not (errors[1] <= _LOSS_ERROR * spread).all():
         return None
-    if not (errors[0][:count] <= _LOG_ERROR).all():
+    if not (errors[0] <= _LOG_ERROR).all():
         return None
     log_p = interpolant([p for p, _ in values])
     return _Model(log_p, interpolant(losses), middle, (errors[0], errors[1]), found.half)
 
 
-@lru_cache(maxsize=1)
-def _errors() -> Array:
+@lru_cache(maxsize=8)
+def _errors(points: int, count: int) -> Array:
     """Bound the k-th derivative over k! of what an interpolant lacks, for a bound of 1.
 
     With |a_j| ≤ 2ρ^{−j} what lacks is Σ_{j≥N} a_j(T_j − T_i), i < N, and derivatives of T_j are
     largest at 1, where they rise with j.
     """
     found = []
-    for k in range(_ORDERS[-1] + 3):
+    for k in range(count):
         total = 0.0
-        for j in range(_POINTS, _POINTS + 200):
+        for j in range(points, points + 200):
             top = math.prod((j * j - i * i) / (2 * i + 1) for i in range(k)) / math.factorial(k)
             total += 4.0 * top * float(RADIUS) ** -j
         found.append(total * (1 + 1e-6))  # from there on terms fall by more than a half

@@ -65,6 +65,11 @@ class Stretch:
         return compile_arb_together([own.log_p, own.loss], [self._x])
 
     @property
+    def has_density(self) -> bool:
+        """Whether the loss has a density here, not atoms."""
+        return not (self.is_flat or self.is_integer)
+
+    @property
     def loss(self) -> Any:
         """The loss of a flat stretch."""
         return arb.pos_inf() if self.is_infinite else real_ball(self._exact.loss)
@@ -159,6 +164,8 @@ class Kind:
     Its law in doubles finds; balls of its stretches and atoms prove.
     """
 
+    stretch_type = Stretch
+
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.law = pair_law(pair)
@@ -169,7 +176,7 @@ class Kind:
             ()
             if is_list
             else tuple(
-                Stretch(piece, smooth, pair.variable)
+                self.stretch_type(piece, smooth, pair.variable)
                 for piece, smooth in compiled_pieces(own)
                 if piece.log_p is not None
             )
@@ -178,7 +185,7 @@ class Kind:
     @cached_property
     def is_discrete(self) -> bool:
         """Whether the finite loss has atoms only."""
-        return all(s.is_flat or s.is_integer for s in self.stretches)
+        return not any(stretch.has_density for stretch in self.stretches)
 
     def largest_losses(self) -> list[sp.Expr] | None:
         """Return the largest loss of each part, exactly; None where one may turn."""

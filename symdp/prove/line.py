@@ -33,15 +33,15 @@ from flint import acb, arb, ctx
 from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
 from symdp.prove.falling import Falling
-from symdp.prove.kind import Kind, Kinds
-from symdp.prove.measure import Asked, Nodes, Panels, infinite_mass, measure, walk
+from symdp.prove.kind import Kinds
+from symdp.prove.measure import Asked, Panels, infinite_mass, measure, single_losses, walk
 from symdp.prove.plan import Plan
 
 SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
 SPARE_BITS = 40
 _MOST_TERMS = 40_000
 _MOST_BITS = 5_000  # of a mass: 1e-1400 is left out
-_FEW = 12  # steps: of fewer, integrations by parts show how |M| falls
+_FEW, _ORDERS = 12, 3  # steps: of fewer, so many integrations by parts show how |M| falls
 _TOO_SMALL = "log δ is about {:.3g}: too small a δ to certify"
 TOO_SLOW = (
     "the characteristic function of the loss falls too slowly to certify so many digits; ask for "
@@ -143,12 +143,12 @@ class Line:
             for (kind, _), own, scale in zip(self.kinds, plan.panels, plan.scales, strict=True):
                 asked = [Asked(arb(plan.tilt), scale, -8 * LN10 - math.log(count))]
                 nodes = measure(kind, own, asked)
-                atoms = _atoms(kind, nodes, asked[0])
+                atoms = single_losses(kind, own, asked[0])
                 share = 0.02 * (1 - each) if count >= _FEW else 0.1 * each
                 self.falls.append(
                     Falling(
                         kind, own, plan.tilt, scale, nodes.total(asked[0], 0), atoms, share,
-                        few=count < _FEW,
+                        _ORDERS if count < _FEW else 0,
                     )
                 )  # fmt: skip
 
@@ -241,20 +241,3 @@ def log_payoff(b: arb) -> arb:
     if not b > 0:
         return arb(0)
     return b * b.log() - (1 + b) * (1 + b).log()
-
-
-def _atoms(kind: Kind, nodes: Nodes, asked: Asked) -> arb:
-    """Enclose from above the tilted mass of single losses."""
-    if kind.is_discrete:
-        return arb(nodes.total(asked, 0).upper())
-    total = arb(0)
-    tilt, scale = asked.tilt, arb(asked.scale)
-    singles = [(m, x) for m, x in kind.atoms()]
-    for stretch in kind.stretches:
-        if stretch.is_infinite or not stretch.is_flat:
-            continue
-        whole = stretch.whole_mass()
-        singles.append((arb(1) if whole is None else whole, stretch.loss))
-    for mass, loss in singles:
-        total += mass * (tilt * loss - scale).exp()
-    return arb(total.upper())

@@ -111,6 +111,12 @@ def measure(kind: Kind, panels: Sequence[Panels], asked: Sequence[Asked]) -> Nod
     return rule.nodes()
 
 
+def single_losses(kind: Kind, panels: Sequence[Panels], asked: Asked) -> arb:
+    """Bound what atoms of the finite loss add to the integral at y = 0."""
+    flat = [one for one in panels if not kind.stretches[one.stretch].has_density]
+    return arb(measure(kind, flat, [asked]).total(asked, 0).upper())
+
+
 def infinite_mass(kind: Kind, panels: Sequence[Panels], log_error: float) -> arb:
     """Enclose the probability of an infinite loss on panels."""
     rule = _Rule([Asked(arb(0), 0.0, log_error)])
@@ -184,7 +190,7 @@ class _Rule:
             elif logs is not None and order <= most:
                 self._gauss(stretch, centre, half, int(order), logs)
             else:
-                sizes = self._sizes(stretch, left, right) if logs is None else None
+                sizes = self._sizes(stretch, left, right)
                 middle = centre.mid()
                 if sizes is not None and all(s < w for s, w in zip(sizes, wanted, strict=True)):
                     self._err(sizes)

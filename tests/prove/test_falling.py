@@ -15,7 +15,7 @@ from symdp.model.mechanism import Mechanism
 from symdp.prove.falling import Falling
 from symdp.prove.kind import kind_of
 from symdp.prove.lattice import _modulus
-from symdp.prove.measure import Asked, measure, walk
+from symdp.prove.measure import Asked, measure, single_losses, walk
 from symdp.prove.plan import panels_of
 
 x = sp.Symbol("x", real=True)
@@ -47,14 +47,14 @@ LAWS = {
 
 SLOW = ("heavy", "two modes", "waves")
 CASES = [
-    pytest.param(name, few, marks=pytest.mark.slow if name in SLOW else ())
+    pytest.param(name, orders, marks=pytest.mark.slow if name in SLOW or orders > 3 else ())
     for name in LAWS
-    for few in (False, True)
+    for orders in (0, 3, 8)
 ]
 
 
-@pytest.mark.parametrize(("name", "few"), CASES)
-def test_no_value_beyond_a_frequency_exceeds_its_bound(name, few):
+@pytest.mark.parametrize(("name", "orders"), CASES)
+def test_no_value_beyond_a_frequency_exceeds_its_bound(name, orders):
     kind, tilt = kind_of(LAWS[name].pair()), 1.5
     scale = float(kind.law.transform(np.asarray([tilt]))[0]) + tilt * kind.law.base.mean
     reach = 60.0
@@ -62,16 +62,10 @@ def test_no_value_beyond_a_frequency_exceeds_its_bound(name, few):
     asked = Asked(arb(tilt), scale, -25.0, reach)
     with ctx.workprec(100):
         nodes = measure(kind, panels, [asked])
-        single = nodes.total(asked, 0) if kind.is_discrete else arb(0)
-        for stretch in kind.stretches:
-            if stretch.is_flat and not stretch.is_infinite:
-                whole = stretch.whole_mass()
-                single += (arb(1) if whole is None else whole) * (
-                    arb(tilt) * stretch.loss - scale
-                ).exp()
-        fall = Falling(
-            kind, panels, tilt, scale, nodes.total(asked, 0), single, 1e-4 if few else 0.02, few=few
-        )
+        single = single_losses(kind, panels, asked)
+        share = 1e-4 if orders else 0.02
+        total = nodes.total(asked, 0)
+        fall = Falling(kind, panels, tilt, scale, total, single, share, orders)
         values = walk(nodes.weighted(asked), nodes.losses, nodes.errors[0], arb(1) / 8)
         sizes = [float(abs(v).lower()) for v in itertools.islice(values, int(8 * reach))]
     assert fall.at(1e-9) == pytest.approx(sizes[0], rel=1e-6)
@@ -96,7 +90,7 @@ def test_without_the_slope_of_the_loss_a_bound_is_broken(monkeypatch):
 
     monkeypatch.setattr(Falling, "at", bold)
     with pytest.raises(AssertionError):
-        test_no_value_beyond_a_frequency_exceeds_its_bound("gaussian", False)
+        test_no_value_beyond_a_frequency_exceeds_its_bound("gaussian", 0)
 
 
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 9, 40, 1001])
