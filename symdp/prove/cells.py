@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,11 +41,38 @@ _MOST_NEWTON = 16  # steps of a root in doubles, halvings included
 _ROUNDINGS = 64  # by which a height in doubles is off
 
 
-class Atom(NamedTuple):
+class Cells(NamedTuple):
+    """Cells in a row: P and Q where ℓ is between g_k and g_{k+1}, up to an overshoot."""
+
+    levels: list[int]
+    p: list[arb]
+    q: list[arb]
+    overshoot: arb
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
     """A value of the loss and its mass."""
 
     mass: arb
     loss: arb
+
+    @property
+    def top(self) -> arb:
+        """Bound the loss."""
+        return arb(self.loss.upper())
+
+    @property
+    def places(self) -> Array:
+        """About the loss."""
+        return np.asarray([float(self.loss.mid())])
+
+    def cells(self, offset: arb, spacing: arb) -> Iterator[Cells]:
+        """Yield the cell on the mesh g_k = offset + k·spacing."""
+        away = self.loss - offset
+        level = math.floor(float((away / spacing).mid()))
+        overshoot = (level * spacing - away).max(away - (level + 1) * spacing).max(arb(0))
+        yield Cells([level], [self.mass], [self.mass * (-self.loss).exp()], overshoot)
 
 
 class Run(NamedTuple):
@@ -71,7 +98,6 @@ class Panel:
     q_error: arb
     loss_error: arb
     middle: arb
-    values: Array  # ℓ less its middle at the Chebyshev points, in doubles
     runs: tuple[Run, ...]
 
     @cached_property
@@ -97,25 +123,51 @@ class Panel:
     @cached_property
     def shape(self) -> Array:
         """The Chebyshev coefficients of ℓ less its middle, in doubles."""
-        return _fourier() @ self.values
+        powers = [float(c.mid()) for c in self.loss.coeffs()] or [0.0]
+        return np.asarray(np.polynomial.chebyshev.poly2cheb(powers))
 
-
-class Outcomes(NamedTuple):
-    """One step's finite losses: atoms, and panels."""
-
-    atoms: tuple[Atom, ...]
-    panels: tuple[Panel, ...]
+    def cells(self, offset: arb, spacing: arb) -> Iterator[Cells]:
+        """Yield the cells of all runs on the mesh g_k = offset + k·spacing."""
+        away = self.middle - offset
+        whole = (away / spacing).mid().floor().unique_fmpz()
+        if whole is None:
+            raise AccuracyError("a loss on the mesh is not enclosed")
+        heights = self.shape / float(spacing)
+        heights[0] += float((away / spacing - whole).mid())
+        away += arb(0, self.loss_error)
+        for run in self.runs:
+            places, levels = _roots(heights, run)
+            levels = [int(whole) + level for level in levels]
+            ends = [arb(place) for place in places]
+            # Inside a run a place has a level of its own; at its ends ℓ may lie between two.
+            losses, overshoot = self.loss.evaluate(ends, "iter"), arb(0)
+            for one, two, loss in zip(levels, levels[1:], losses[1:], strict=False):
+                overshoot = overshoot.max(abs(loss + away - max(one, two) * spacing))
+            for level, loss in ((levels[0], losses[0]), (levels[-1], losses[-1])):
+                above = loss + away - level * spacing
+                overshoot = overshoot.max(run.stray - above).max(above - spacing + run.stray)
+            p, q = (
+                [
+                    after - before + arb(0, error * (right - left))
+                    for (before, after), (left, right) in zip(
+                        itertools.pairwise(shape.evaluate(ends, "iter")),
+                        itertools.pairwise(places),
+                        strict=True,
+                    )
+                ]
+                for shape, error in ((self.p, self.p_error), (self.q, self.q_error))
+            )
+            yield Cells(levels, p, q, overshoot)
 
 
 @lru_cache(maxsize=16)
 def outcomes_of(
     kind: Kind, panels: Sequence[Panels], bits: int, stray_bits: int
-) -> tuple[Outcomes, tuple[Panels, ...]]:
+) -> tuple[tuple[Atom | Panel, ...], tuple[Panels, ...]]:
     """Return the outcomes of one step, and where they lie: panels of about 2^(−bits) are left out.
 
     The loss is known to 2^(−stray_bits).
     """
-    least, stray = arb(2) ** -bits, arb(2) ** -stray_bits
     single, found, where = list[Panels](), list[Panel](), list[Panels]()
     for one in panels:
         stretch = kind.stretches[one.stretch]
@@ -124,27 +176,22 @@ def outcomes_of(
         elif stretch.is_flat or stretch.is_integer:
             single.append(one)
         else:
-            edges: tuple[float, ...] = ()
-            for left, right, panel in _panels(stretch, one.edges, least, stray):
+            for *edges, panel in _panels(stretch, one.edges, bits, arb(2) ** -stray_bits):
                 found.append(panel)
-                if edges and edges[-1] != left:
-                    where.append(Panels(one.stretch, edges))
-                    edges = ()
-                edges = (*edges, right) if edges else (left, right)
-            where.append(Panels(one.stretch, edges))
+                where.append(Panels(one.stretch, tuple(edges)))
     nodes = measure(kind, single, [Asked(arb(0), 0.0, -bits * math.log(2))])
     atoms = [
         Atom(mass + arb(0, nodes.errors[0]), loss)
         for mass, loss in zip(nodes.weights, nodes.losses, strict=True)
     ]
-    return Outcomes(tuple(atoms), tuple(found)), (*single, *where)
+    return (*atoms, *found), (*single, *where)
 
 
 def _panels(
-    stretch: Stretch, edges: Sequence[float], least: arb, stray: arb
+    stretch: Stretch, edges: Sequence[float], bits: int, stray: arb
 ) -> Iterator[tuple[float, float, Panel]]:
     """Yield panels of a stretch but for those that are too short or irregular to count."""
-    negligible = least / _MOST_PANELS
+    negligible = arb(2) ** -bits / _MOST_PANELS
     waiting = list(itertools.pairwise(edges))[::-1]
     for _ in range(_MOST_PANELS):
         if not waiting:
@@ -180,7 +227,7 @@ def _panel(stretch: Stretch, left: arb, right: arb, stray: arb) -> Panel | None:
     columns = list(zip(*(_terms(*pair, middle) for pair in found.values), strict=True))
     errors = []
     for sizes in zip(*(_terms(*pair, middle) for pair in found.around), strict=True):
-        bound = max((abs(size).upper() for size in sizes), key=float)
+        bound = reduce(arb.max, (abs(size).upper() for size in sizes))
         errors.append(interpolation_error(bound, _POINTS))
     for error, column in zip(errors[:2], columns[:2], strict=True):
         if not all(error <= value * arb(2) ** -_SHARP_BITS for value in column):
@@ -188,12 +235,10 @@ def _panel(stretch: Stretch, left: arb, right: arb, stray: arb) -> Panel | None:
     if not errors[2] <= stray:
         return None
     p, q, loss = (_shortened(interpolant(c), e) for c, e in zip(columns, errors, strict=True))
-    values = np.asarray([float(value.mid()) for value in columns[2]])
-    half = found.half
-    runs = tuple(_runs(loss, stray))
+    half, runs = found.half, tuple(_runs(loss, stray))
     return Panel(
         half * p.integral(), half * q.integral(), loss,
-        2 * half * errors[0], 2 * half * errors[1], 2 * errors[2], middle, values, runs,
+        2 * half * errors[0], 2 * half * errors[1], 2 * errors[2], middle, runs,
     )  # fmt: skip
 
 
@@ -239,54 +284,6 @@ def _runs(loss: arb_poly, stray: arb) -> Iterator[Run]:
     yield last
 
 
-class Cells(NamedTuple):
-    """Neighbouring cells of a panel: between two of these places ℓ is between g_k and g_{k+1}.
-
-    `overshoot` bounds by how much it may miss any of them.
-    """
-
-    levels: list[int]
-    p: list[arb]
-    q: list[arb]
-    overshoot: arb
-
-
-def cells(panel: Panel, offset: arb, spacing: arb) -> Iterator[Cells]:
-    """Yield the cells of a panel's runs on the mesh g_k = offset + k·spacing, and P and Q there."""
-    away = panel.middle - offset
-    whole = (away / spacing).mid().floor().unique_fmpz()
-    if whole is None:
-        raise AccuracyError("a loss on the mesh is not enclosed")
-    heights = panel.shape / float(spacing)
-    heights[0] += float((away / spacing - whole).mid())
-    away += arb(0, panel.loss_error)
-    for run in panel.runs:
-        places, levels = _roots(heights, run)
-        levels = [int(whole) + level for level in levels]
-        ends = [arb(place) for place in places]
-        p, q, losses = (shape.evaluate(ends, "iter") for shape in (panel.p, panel.q, panel.loss))
-        # Inside a run a place has a level of its own; at its ends ℓ may lie between two.
-        overshoot = arb(0)
-        for one, two, loss in zip(levels, levels[1:], losses[1:], strict=False):
-            overshoot = overshoot.max(abs(loss + away - max(one, two) * spacing))
-        for level, loss in ((levels[0], losses[0]), (levels[-1], losses[-1])):
-            above = loss + away - level * spacing
-            overshoot = overshoot.max(run.stray - above).max(above - spacing + run.stray)
-        widths = [right - left for left, right in itertools.pairwise(places)]
-        yield Cells(
-            levels,
-            [
-                b - a + arb(0, panel.p_error * w)
-                for (a, b), w in zip(itertools.pairwise(p), widths, strict=True)
-            ],
-            [
-                b - a + arb(0, panel.q_error * w)
-                for (a, b), w in zip(itertools.pairwise(q), widths, strict=True)
-            ],
-            overshoot,
-        )
-
-
 def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
     """Return the ends of cells in u, rising, and between two of them the level below the loss.
 
@@ -322,12 +319,3 @@ def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
     ends = np.maximum.accumulate(np.concatenate((sides[:1], u, sides[1:])))
     levels = list(range(bottom, bottom + len(wanted) + 1))
     return ends.tolist(), levels if run.sign > 0 else levels[::-1]
-
-
-@lru_cache(maxsize=1)
-def _fourier() -> Array:
-    """Return what makes Chebyshev coefficients of values at the points, rising, in doubles."""
-    angles = (2 * np.arange(_POINTS)[::-1] + 1) * np.pi / (2 * _POINTS)
-    rows: Array = 2 * np.cos(np.outer(np.arange(_POINTS), angles)) / _POINTS
-    rows[0] /= 2
-    return rows

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -43,8 +44,8 @@ from flint import arb, arb_poly, ctx, fmpz_poly
 from symdp.errors import AccuracyError
 from symdp.law.elementary import log_payoff as log_payoff_in_doubles
 from symdp.law.elementary import log_sum
-from symdp.prove.cells import Atom, Outcomes, Panel, cells, outcomes_of
-from symdp.prove.kind import Kinds
+from symdp.prove.cells import Atom, Panel, outcomes_of
+from symdp.prove.kind import Kinds, sum_law
 from symdp.prove.line import log_payoff, masses
 from symdp.prove.plan import panels_of
 
@@ -96,7 +97,7 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
         spacing = math.sqrt(_FIRST * width / (_DISTANCE * count * tilt * (1.0 + tilt)))
         for _ in range(_TRIES):
             window = _window(kinds, aim, ctx.prec)
-            finest = _finest(window.kept, aim)
+            finest = _finest(kinds, window.kept, aim)
             spacing = max(2.0 ** (math.floor(_SPACINGS * math.log2(spacing)) / _SPACINGS), finest)
             ball, left_out = _bracket(kinds, window, epsilon, aim, spacing)
             best = ball if best is None else best.intersection(ball)
@@ -119,14 +120,13 @@ def _bracket(
     kinds: Kinds, window: _Window, epsilon: arb, aim: _Aim, spacing: float
 ) -> tuple[arb, float]:
     """Return the ball from the lower to the upper end, and what was left out relative to δ."""
-    if not all(own.outcomes.atoms or own.outcomes.panels for own in window.kept):
+    if not all(own.outcomes for own in window.kept):
         return window.infinite + arb(0).union(window.missed), 0.0  # no sum is finite
-    found, tilt = _compose(kinds, aim, spacing, ctx.prec), arb(aim.tilt)
-    law = _Sum(found, tilt, tilt * (aim.count * arb(aim.centre)))
-    left_out = found.lacking * law.tilted(epsilon) * log_payoff(tilt).exp() + window.missed
-    above = law.excess(epsilon - found.slack) + left_out + window.infinite
-    below = (law.excess(epsilon + found.slack) - law.distance(epsilon)).max(arb(0))
-    below += window.infinite
+    law = _compose(kinds, aim, spacing, ctx.prec)
+    left_out = law.lacking * law.tilted(epsilon) * log_payoff(law.tilt).exp() + window.missed
+    above = window.infinite + law.excess(epsilon - law.slack) + left_out
+    below = window.infinite
+    below += (law.excess(epsilon + law.slack) - law.distance(epsilon)).max(arb(0))
     share = float((left_out / above).upper()) if above > 0 else 0.0
     return arb(below.lower()).max(arb(0)).union(arb(above.upper()).min(arb(1))), share
 
@@ -161,77 +161,11 @@ class _Aim:
 
 
 class _Sum(NamedTuple):
-    """A composition on the mesh without its tilt, which was e^{t·level − back}."""
+    """The sum of all steps on the mesh, its masses times e^{t·level − back} in units, from below.
 
-    found: _Composed
-    tilt: arb
-    back: arb
-
-    def tilted(self, epsilon: arb) -> arb:
-        """Bound e^{back − tu}e^{t(u − ε)} for every sum u within the slack of its level."""
-        return (self.back - self.tilt * (epsilon - self.found.slack)).exp()
-
-    def mass(self, level: int) -> arb:
-        """Bound the mass of P at a level from below."""
-        own = self.found
-        index = level - own.first
-        if not 0 <= index < own.masses.length():
-            return arb(0)
-        place = own.origin + level * own.step
-        return own.unit * (self.back - self.tilt * place).exp() * arb(own.masses[index])
-
-    def excess(self, epsilon: arb) -> arb:
-        """Enclose Σ (1 − e^{ε−u})⁺ over these masses."""
-        own = self.found
-        start = math.floor(float(((epsilon - own.origin) / own.step).mid())) - 1
-        start = max(start, own.first)
-        total = arb(0)
-        for level in range(start, start + _NEAR_POINTS):
-            place = own.origin + level * own.step
-            total += self.mass(level) * (-(epsilon - place).expm1()).max(arb(0))
-        start += _NEAR_POINTS
-        if start < own.first + own.masses.length():
-            rest = arb_poly(own.masses.right_shift(start - own.first))
-            place = own.origin + start * own.step
-            first, second = (rest((-t * own.step).exp()) for t in (self.tilt, 1 + self.tilt))
-            front = own.unit * (self.back - self.tilt * place).exp()
-            total += front * (first - (epsilon - place).exp() * second)
-        return total
-
-    def distance(self, epsilon: arb) -> arb:
-        """Bound E V(U) over sums of which an outcome was split, ∞ where the mesh is too wide."""
-        own, spread = self.found, self.found.spread
-        if spread.is_zero():
-            return arb(0)
-        reach = _REACH * spread
-        if not (spread <= _WIDEST_SPREAD and reach >= 2 * self.tilt * spread**2):
-            return arb.pos_inf()
-        b = spread / 2
-        front = spread * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
-        # Of V(u) e^{−tu} the largest value is for what the coefficients lack, and that beyond the
-        # reach for all the rest.
-        total = own.lacking * ((self.tilt * spread) ** 2).exp()
-        whole = own.unit * arb(own.masses(1)) + own.lacking
-        total += whole * (self.tilt * reach - (_REACH / 2) ** 2).exp()
-        total *= front * self.tilted(epsilon)
-        half = math.ceil(float(((reach + own.slack) / own.step).upper())) + 1
-        centre = math.floor(float(((epsilon - own.origin) / own.step).mid()))
-        for level in range(centre - half, centre + half + 2):
-            mass = self.mass(level) - own.on_mesh.get(level, arb(0))
-            away = (abs(own.origin + level * own.step - epsilon) - own.slack).max(arb(0))
-            total += mass * front * (-((away / (2 * spread)) ** 2)).exp()
-        return arb(total.upper())
-
-
-# Sums on the mesh.
-
-
-@dataclass(frozen=True)
-class _Composed:
-    """The sum of all steps: origin + (first + j)·step has a tilted mass ≥ unit·(coefficient j).
-
-    A sum differs from the level that it is counted at by the slack at most.  `on_mesh` has lower
-    bounds of P of sums of which no outcome was split, `spread` is τ over all others' steps.
+    Coefficient j is that of the level first + j, which lies at origin + (first + j)·step, up to a
+    slack.  `spread` is τ over the steps of which outcomes are split, `unsplit` has lower bounds of
+    P of sums of which none was, and `lacking` bounds what tilted mass the coefficients lack.
     """
 
     masses: fmpz_poly
@@ -239,23 +173,80 @@ class _Composed:
     origin: arb
     step: arb
     unit: arb
+    tilt: arb
+    back: arb
     lacking: arb
     slack: arb
     spread: arb
-    on_mesh: dict[int, arb]
+    unsplit: dict[int, arb]
+
+    def place(self, level: int) -> arb:
+        return self.origin + level * self.step
+
+    def below(self, epsilon: arb) -> int:
+        """About the last level below ε."""
+        return math.floor(float(((epsilon - self.origin) / self.step).mid()))
+
+    def tilted(self, epsilon: arb) -> arb:
+        """Bound e^{back − tu}e^{t(u − ε)} for every sum u within the slack of its level."""
+        return (self.back - self.tilt * (epsilon - self.slack)).exp()
+
+    def front(self, level: int) -> arb:
+        """Enclose the mass of P of a unit at a level."""
+        return self.unit * (self.back - self.tilt * self.place(level)).exp()
+
+    def mass(self, level: int) -> arb:
+        """Bound the mass of P at a level from below."""
+        index = level - self.first
+        if not 0 <= index < self.masses.length():
+            return arb(0)
+        return self.front(level) * arb(self.masses[index])
+
+    def excess(self, epsilon: arb) -> arb:
+        """Enclose Σ (1 − e^{ε−u})⁺ over these masses."""
+        start, total = max(self.below(epsilon) - 1, self.first), arb(0)
+        for level in range(start, start + _NEAR_POINTS):
+            total += self.mass(level) * (-(epsilon - self.place(level)).expm1()).max(arb(0))
+        start += _NEAR_POINTS
+        if start < self.first + self.masses.length():
+            rest = arb_poly(self.masses.right_shift(start - self.first))
+            first, second = (rest((-t * self.step).exp()) for t in (self.tilt, 1 + self.tilt))
+            total += self.front(start) * (first - (epsilon - self.place(start)).exp() * second)
+        return total
+
+    def distance(self, epsilon: arb) -> arb:
+        """Bound E V(U) over sums of which an outcome was split, ∞ where the mesh is too wide."""
+        spread, reach = self.spread, _REACH * self.spread
+        if spread.is_zero():
+            return arb(0)
+        if not (spread <= _WIDEST_SPREAD and reach >= 2 * self.tilt * spread**2):
+            return arb.pos_inf()
+        b = spread / 2
+        front = spread * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
+        # Of V(u) e^{−tu} the largest value is for what the coefficients lack, and that beyond the
+        # reach for all the rest.
+        total = self.lacking * ((self.tilt * spread) ** 2).exp()
+        whole = self.unit * arb(self.masses(1)) + self.lacking
+        total += whole * (self.tilt * reach - (_REACH / 2) ** 2).exp()
+        total *= front * self.tilted(epsilon)
+        half = math.ceil(float(((reach + self.slack) / self.step).upper())) + 1
+        for level in range(self.below(epsilon) - half, self.below(epsilon) + half + 2):
+            mass = self.mass(level) - self.unsplit.get(level, arb(0))
+            away = (abs(self.place(level) - epsilon) - self.slack).max(arb(0))
+            total += mass * front * (-((away / (2 * spread)) ** 2)).exp()
+        return arb(total.upper())
 
 
 @lru_cache(maxsize=4)
-def _compose(kinds: Kinds, aim: _Aim, spacing: float, precision: int) -> _Composed:
+def _compose(kinds: Kinds, aim: _Aim, spacing: float, precision: int) -> _Sum:
     """Return the sum of all steps on a mesh about so wide, kept for close ε."""
     kept, _, _, surplus = _window(kinds, aim, precision)
     dropped = math.ceil((surplus - aim.log_share) / math.log(2))
     bits = dropped + _COEFFICIENT_BITS
-    step = _step(kept, aim, spacing)
-    product, first = fmpz_poly([1 << bits]), 0
-    origin, slack, log_total = arb(0), arb(0), arb(0)
-    on_mesh: dict[int, arb] = {0: arb(1)}
-    split, widest = 0, arb(0)
+    step = _step(kept, spacing)
+    product, first, split = fmpz_poly([1 << bits]), 0, 0
+    origin, slack, widest, log_total = arb(0), arb(0), arb(0), arb(0)
+    unsplit: dict[int, arb] = {0: arb(1)}
     for own in kept:
         law = _law(own, step, aim, bits)
         power, low = _power(law.masses, own.steps, bits, dropped)
@@ -266,31 +257,33 @@ def _compose(kinds: Kinds, aim: _Aim, spacing: float, precision: int) -> _Compos
         log_total += own.steps * law.total.log()
         split += own.steps if law.is_split else 0
         widest = widest.max(law.overshoot)
-        on_mesh = _sums_of_levels(on_mesh, law.on_mesh, own.steps)
-    total = log_total.exp()
-    return _Composed(
-        product, first, origin, step,
-        unit=total / arb(2) ** bits,
+        unsplit = _sums_of_levels(unsplit, law.unsplit, own.steps)
+    total, tilt = log_total.exp(), arb(aim.tilt)
+    return _Sum(
+        product, first, origin, step, total / arb(2) ** bits, tilt,
+        back=tilt * (aim.count * arb(aim.centre)),
         lacking=total * (1 - arb(product(1)) / arb(2) ** bits).upper(),
         slack=arb(slack.upper()),
         spread=arb((arb(split).sqrt() * (step + 2 * widest) / 2).upper()),
-        on_mesh=on_mesh,
+        unsplit=unsplit,
     )  # fmt: skip
 
 
-class _Kept(NamedTuple):
-    """The outcomes of one step that count, n, and a bound of the tilted mass of all others."""
+# What counts of each step.
 
-    outcomes: Outcomes
+
+class _Kept(NamedTuple):
+    """What counts of a kind, by size, n, and a bound of the tilted mass of what does not."""
+
+    outcomes: tuple[Atom | Panel, ...]
     steps: int
     below: arb
 
 
 class _Window(NamedTuple):
-    """What counts of each step, what does not, and about log (Π Mⁿ ω/δ).
+    """What counts of all kinds, a bound of P of what does not, and about log (Π Mⁿ ω/δ).
 
-    `missed` bounds the probability of what is left out on top of tilted masses.  These, of M in
-    all, count with the largest weight ω.
+    The tilted masses of what is left out below, of M in all, count with the largest weight ω.
     """
 
     kept: list[_Kept]
@@ -302,59 +295,43 @@ class _Window(NamedTuple):
 @lru_cache(maxsize=4)
 def _window(kinds: Kinds, aim: _Aim, precision: int) -> _Window:
     log_mass = -aim.cut_bits * math.log(2)
-    panels = [panels_of(kind, aim.tilt, 0.0, log_mass) for kind, _ in kinds]
-    outcomes = [
-        outcomes_of(kind, own, aim.cut_bits, aim.stray_bits)
-        for (kind, _), own in zip(kinds, panels, strict=True)
-    ]
-    whole = masses(kinds, [where for _, where in outcomes], log_mass)
-    found = [_Found(own, aim) for own, _ in outcomes]
+    found, where = [], []
     surplus = float(log_payoff_in_doubles(aim.tilt)) - aim.log_size
-    surplus += sum(n * own.log_tilted for own, (_, n) in zip(found, kinds, strict=True))
+    for kind, count in kinds:
+        panels = panels_of(kind, aim.tilt, 0.0, log_mass)
+        outcomes, own = outcomes_of(kind, panels, aim.cut_bits, aim.stray_bits)
+        where.append(own)
+        found.append({item: _tilted(item, aim) for item in outcomes})
+        surplus += count * log_sum([_log(size) for size in found[-1].values()])
+    whole = masses(kinds, where, log_mass - math.log(max(map(len, where), default=1) + 1))
     kept, missed = [], whole.outside
-    for own, (_, count) in zip(found, kinds, strict=True):
+    for tilted, (_, count) in zip(found, kinds, strict=True):
         # Above, where hardly any loss lies but much tilted mass, the mass of P is what to count.
-        above = own.cut(own.masses, aim.log_size + aim.log_share)
-        below = own.cut(own.tilted, own.log_tilted - surplus + aim.log_share)
-        kept.append(_Kept(own.kept, count, below))
+        plain = {item: arb(item.mass.upper()) for item in tilted}
+        left, above = _cut(plain, aim.log_size + aim.log_share)
+        most = log_sum([_log(size) for size in tilted.values()]) - surplus + aim.log_share
+        left, below = _cut({item: tilted[item] for item in left}, most)
+        kept.append(_Kept(tuple(left), count, below))
         missed += count * above
     return _Window(kept, arb(missed.upper()), whole.infinity, max(surplus, 0.0))
 
 
-class _Found:
-    """Outcomes of one step, with their masses and bounds of their tilted masses."""
+def _tilted(item: Atom | Panel, aim: _Aim) -> arb:
+    """Bound the tilted mass of an outcome by that at its largest loss."""
+    return item.mass.upper() * (arb(aim.tilt) * (item.top - arb(aim.centre))).exp()
 
-    def __init__(self, outcomes: Outcomes, aim: _Aim) -> None:
-        self.items: list[Atom | Panel] = [*outcomes.atoms, *outcomes.panels]
-        tilt, centre = arb(aim.tilt), arb(aim.centre)
-        self.masses = [arb(item.mass.upper()) for item in self.items]
-        tops = [item.loss if isinstance(item, Atom) else item.top for item in self.items]
-        self.tilted = [
-            mass * (tilt * (top - centre)).exp()
-            for mass, top in zip(self.masses, tops, strict=True)
-        ]
-        self.log_tilted = log_sum([_log(mass) for mass in self.tilted])
-        self._left = set(range(len(self.items)))
 
-    def cut(self, sizes: Sequence[arb], log_most: float) -> arb:
-        """Leave out the smallest, all but one at most, and return what they are together."""
-        total = arb(0)
-        for index in sorted(self._left, key=lambda i: _log(sizes[i]))[:-1]:
-            more = arb((total + sizes[index]).upper())
-            if not _log(more) < log_most:
-                break
-            total = more
-            self._left.remove(index)
-        return total
-
-    @property
-    def kept(self) -> Outcomes:
-        """What is left."""
-        left = [self.items[index] for index in sorted(self._left)]
-        return Outcomes(
-            tuple(item for item in left if isinstance(item, Atom)),
-            tuple(item for item in left if isinstance(item, Panel)),
-        )
+def _cut(sizes: dict[Atom | Panel, arb], log_most: float) -> tuple[list[Atom | Panel], arb]:
+    """Leave out the smallest outcomes, but not all; return the others, the largest first."""
+    left = sorted(sizes, key=lambda item: _log(sizes[item]), reverse=True)
+    total = arb(0)
+    while len(left) > 1:
+        more = arb((total + sizes[left[-1]]).upper())
+        if not _log(more) < log_most:
+            break
+        total = more
+        left.pop()
+    return left, total
 
 
 def _log(mass: arb) -> float:
@@ -362,27 +339,17 @@ def _log(mass: arb) -> float:
     return float(top.log().mid()) if top > 0 else -math.inf
 
 
-def _finest(kept: Sequence[_Kept], aim: _Aim) -> float:
+def _finest(kinds: Kinds, kept: Sequence[_Kept], aim: _Aim) -> float:
     """Return the finest mesh that can be had in seconds."""
-    length, variance, full = 0.0, 0.0, 0.0
+    length, full = 0.0, 0.0
     for own in kept:
-        places, weights = list[float](), list[float]()
-        for panel in own.outcomes.panels:
-            length += float(np.abs(np.diff(panel.places)).sum())
-            ends = panel.places.min(), panel.places.max()
-            places += ends
-            weights += [_log(panel.mass) + aim.tilt * (sum(ends) / 2 - aim.centre)] * 2
-        for atom in own.outcomes.atoms:
-            places.append(float(atom.loss.mid()))
-            weights.append(_log(atom.mass) + aim.tilt * (places[-1] - aim.centre))
-        if not places:
-            continue
-        shares, losses = np.exp(np.asarray(weights) - log_sum(weights)), np.asarray(places)
-        mean = float(shares @ losses)
-        variance += own.steps * float(shares @ (losses - mean) ** 2)
-        full += own.steps * float(np.ptp(losses))
-    span = min(full, _DEVIATIONS * math.sqrt(variance))
-    return max(length / _MOST_CELLS, span / _MOST_POINTS)
+        places = np.concatenate([item.places for item in own.outcomes])
+        length += sum(float(np.abs(np.diff(item.places)).sum()) for item in own.outcomes)
+        full += own.steps * float(np.ptp(places))
+    with suppress(AccuracyError):  # K may be infinite there
+        variance = float(sum_law(kinds).cumulants(aim.tilt, 2)[1])
+        full = min(full, _DEVIATIONS * math.sqrt(variance))
+    return max(length / _MOST_CELLS, full / _MOST_POINTS)
 
 
 # One step on the mesh.
@@ -391,7 +358,7 @@ def _finest(kept: Sequence[_Kept], aim: _Aim) -> float:
 class _Law(NamedTuple):
     """One step, tilted and scaled to a total of at most 1, as lower bounds times 2^bits.
 
-    `first` is the level of the first one, `total` bounds all tilted mass, and `on_mesh` has lower
+    `first` is the level of the first one, `total` bounds all tilted mass, and `unsplit` has lower
     bounds of the masses of P that are not split.
     """
 
@@ -399,85 +366,62 @@ class _Law(NamedTuple):
     first: int
     offset: arb
     total: arb
-    on_mesh: dict[int, arb]
+    unsplit: dict[int, arb]
     overshoot: arb
     is_split: bool
 
 
-def _heaviest(own: _Kept, aim: _Aim) -> list[Atom]:
-    """Return atoms by tilted mass."""
-
-    def size(atom: Atom) -> float:
-        return _log(atom.mass) + aim.tilt * float(atom.loss.mid())
-
-    return sorted(own.outcomes.atoms, key=size, reverse=True)
-
-
-def _step(kept: Sequence[_Kept], aim: _Aim, spacing: float) -> arb:
+def _step(kept: Sequence[_Kept], spacing: float) -> arb:
     """Return a step near a spacing, which divides the first distance of two heavy atoms."""
     for own in kept:
-        atoms = _heaviest(own, aim)[:2]
-        if len(atoms) == 2:
-            gap = abs(atoms[0].loss - atoms[1].loss).mid()
-            if gap > spacing:
-                return (gap / math.ceil(float(gap) / spacing)).mid()
+        losses = [item.loss for item in own.outcomes if isinstance(item, Atom)]
+        gap = abs(losses[0] - losses[1]).mid() if len(losses) > 1 else arb(0)
+        if gap > spacing:
+            return (gap / math.ceil(float(gap) / spacing)).mid()
     return arb(spacing)
 
 
 def _law(own: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
     """Split every outcome of one step between two levels, but for atoms that lie on the mesh."""
-    atoms, offset = _heaviest(own, aim), arb(0)
-    if atoms:
-        offset = atoms[0].loss.mid()
+    atoms = [item for item in own.outcomes if isinstance(item, Atom)]
+    offset = atoms[0].loss.mid() if atoms else arb(0)
     on_mesh: dict[int, arb] = {}
     split: dict[int, tuple[arb, arb]] = {}
     overshoot = arb(0)
-
-    def add(level: int, p: arb, q: arb) -> None:
-        known = split.get(level)
-        split[level] = (p, q) if known is None else (known[0] + p, known[1] + q)
-
-    for mass, loss in atoms:
-        away = loss - offset
-        level = round(float((away / step).mid()))
-        miss = abs(away - level * step)
-        if miss < 2.0**-aim.stray_bits:
-            on_mesh[level] = on_mesh.get(level, arb(0)) + mass
-            overshoot = overshoot.max(miss)
-            continue
-        level = math.floor(float((away / step).mid()))
-        overshoot = overshoot.max(level * step - away).max(away - (level + 1) * step)
-        add(level, mass, mass * (-loss).exp())
-    for panel in own.outcomes.panels:
-        for row in cells(panel, offset, step):
+    for item in own.outcomes:
+        if isinstance(item, Atom):
+            level = round(float(((item.loss - offset) / step).mid()))
+            miss = abs(item.loss - offset - level * step)
+            if miss < 2.0**-aim.stray_bits:
+                on_mesh[level] = on_mesh.get(level, arb(0)) + item.mass
+                overshoot = overshoot.max(miss)
+                continue
+        for row in item.cells(offset, step):
             overshoot = overshoot.max(row.overshoot)
             for level, p, q in zip(row.levels, row.p, row.q, strict=True):
-                add(level, p, q)
+                known = split.get(level)
+                split[level] = (p, q) if known is None else (known[0] + p, known[1] + q)
     overshoot = arb(overshoot.upper())
     levels = sorted({*split, *(level + 1 for level in split), *on_mesh})
     if levels[-1] - levels[0] >= _MOST_POINTS:
         raise AccuracyError(_TOO_LARGE)
-    tilt, masses = arb(aim.tilt), dict[int, arb]()
-    weights = {k: (tilt * (offset + k * step - arb(aim.centre))).exp() for k in levels}
-    for level, mass in on_mesh.items():
-        masses[level] = mass * weights[level]
+    tilt, back = arb(aim.tilt), offset - arb(aim.centre)
+    weights = {level: (tilt * (level * step + back)).exp() for level in levels}
+    masses = {level: mass * weights[level] for level, mass in on_mesh.items()}
     whole = -(-(step + 2 * overshoot)).expm1()
     for level, (p, q) in split.items():
         upper = (p - (offset + level * step - overshoot).exp() * q) / whole
         for k, part in ((level, p - upper), (level + 1, upper)):
-            tilted = part * weights[k]
-            masses[k] = masses[k] + tilted if k in masses else tilted
-    total = own.below
-    for mass in masses.values():
-        total += mass.upper().max(arb(0))
-    total = arb(total.upper())
+            masses[k] = masses.get(k, arb(0)) + part * weights[k]
+    total = arb(sum((m.upper().max(arb(0)) for m in masses.values()), own.below).upper())
     scale = arb(2) ** bits / total
     coefficients = [0] * (levels[-1] - levels[0] + 1)
-    for level, mass in masses.items():
-        whole_units = (mass * scale).lower().max(arb(0)).floor().unique_fmpz()
-        if whole_units is None:
-            raise AccuracyError("a mass on the mesh is not enclosed")
-        coefficients[level - levels[0]] = int(whole_units)
+    with ctx.workprec(ctx.prec + bits):
+        for level, mass in masses.items():
+            units = (mass * scale).lower().max(arb(0)).floor().unique_fmpz()
+            if units is None:
+                raise AccuracyError("a mass on the mesh is not enclosed")
+            coefficients[level - levels[0]] = int(units)
     return _Law(
         fmpz_poly(coefficients), levels[0], offset, total,
         {k: arb(m.lower()).max(arb(0)) for k, m in list(on_mesh.items())[:2]},
@@ -524,21 +468,17 @@ def _product(one: fmpz_poly, other: fmpz_poly, bits: int, dropped: int) -> tuple
 
 
 def _sums_of_levels(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
-    """Return lower bounds of the masses of sums of levels, none where there are too many."""
-    powers: dict[int, arb] = {}
-    if len(own) == 1:
-        ((level, mass),) = own.items()
-        powers = {count * level: mass**count}
-    elif len(own) == 2 and count <= _MOST_SUMS:
-        (one, p), (other, q) = own.items()
-        ways = arb(1)
-        for k in range(count + 1):
-            powers[k * one + (count - k) * other] = ways * p**k * q ** (count - k)
-            ways = ways * (count - k) / (k + 1)
-    if len(powers) * len(known) > _MOST_SUMS:
-        return {}
+    """Return lower bounds of the masses of sums of two levels, none where there are too many."""
+    fewest = count if len(own) == 1 else 0
     found: dict[int, arb] = {}
-    for first, mass in known.items():
-        for level, other_mass in powers.items():
-            found[first + level] = found.get(first + level, arb(0)) + mass * other_mass
+    if not own or (count - fewest + 1) * len(known) > _MOST_SUMS:
+        return found
+    (one, p), (other, q), *_ = *own.items(), (0, arb(0))
+    ways = arb(1)
+    for k in range(fewest, count + 1):
+        power = ways * p**k * q ** (count - k)
+        for first, mass in known.items():
+            level = first + k * one + (count - k) * other
+            found[level] = found.get(level, arb(0)) + mass * power
+        ways = ways * (count - k) / (k + 1)
     return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from dataclasses import replace
 from fractions import Fraction
 
 import mpmath as mp
@@ -267,7 +266,7 @@ def test_an_oscillating_density_turns_inside_its_piece():
     (stretch,) = kind.stretches
     assert stretch._exact.slope == "unknown"
     found, _ = cells.outcomes_of(kind, panels_of(kind, 1.0, 0.0, -20.0), 32, 32)
-    assert any({1, -1} <= {run.sign for run in panel.runs} for panel in found.panels)
+    assert any({1, -1} <= {run.sign for run in panel.runs} for panel in found)
 
     def one(level):
         angle = np.arccos(np.clip(2 * np.expm1(level), -1, 1))
@@ -490,8 +489,8 @@ def test_masses_of_cells_are_integrals():
     found, where = cells.outcomes_of(kind, panels, 96, 60)
     offset, step = arb("0.01"), arb("0.03")
     total_p, total_q = arb(0), arb(0)
-    for panel in found.panels:
-        for row in cells.cells(panel, offset, step):
+    for panel in found:
+        for row in panel.cells(offset, step):
             assert row.overshoot < 1e-12
             for level, p, q in zip(row.levels, row.p, row.q, strict=True):
                 low, high = (offset + (level + k) * step for k in (0, 1))
@@ -536,21 +535,21 @@ def test_without_what_is_left_out_the_truth_is_lost(monkeypatch):
     """A coarse share, on a mesh so fine that the distance would not hide it."""
     monkeypatch.setattr(mesh, "_SHARE", 2.0**12)
     real, window = mesh._compose, mesh._window
-    monkeypatch.setattr(mesh, "_compose", lambda *a: replace(real(*a), lacking=arb(0)))
+    monkeypatch.setattr(mesh, "_compose", lambda *a: real(*a)._replace(lacking=arb(0)))
     monkeypatch.setattr(mesh, "_window", lambda *a: window(*a)._replace(missed=arb(0)))
     ball, truth = broken(6)
     assert ball < truth
 
 
 def test_a_mass_slightly_wrong_loses_the_truth(monkeypatch):
-    real = mesh.cells
+    real = cells.Panel.cells
 
     def wrong(*arguments):
         for row in real(*arguments):
             p, q = ([m * arb("0.9999") for m in side] for side in (row.p, row.q))
             yield row._replace(p=p, q=q)
 
-    monkeypatch.setattr(mesh, "cells", wrong)
+    monkeypatch.setattr(cells.Panel, "cells", wrong)
     ball, truth = broken(4)
     assert not ball.overlaps(truth)
 
