@@ -231,7 +231,8 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         return None
     if not all(end.is_sound(width) for end in singular):
         return None
-    stretch = Stretch((lambda: real_ball(length)) if length.is_finite else None, two_sided)
+    kept = lru_cache(maxsize=8)(lambda _precision: real_ball(length))
+    stretch = Stretch((lambda: kept(ctx.prec)) if length.is_finite else None, two_sided)
     log_p, *others = zip(*(end.functions() for end in singular), strict=True)
     loss = stretch.in_doubles(others[1], False) if others else None
     fast_log_p = stretch.in_doubles(log_p, True)

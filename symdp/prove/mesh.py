@@ -59,7 +59,7 @@ _WIDEST_SPREAD = 0.4  # τ, so that b ≤ 1/5
 _REACH = 16.0  # of V in units of τ: e^{−64} beyond
 _NEAR_POINTS = 4  # of a sum, next to ε, whose side may not be proved
 _TILT_BITS, _SPACINGS = 5, 4  # shared by close ε; the last, of an octave
-_MOST_CELLS = 150_000  # of all steps: about six seconds
+_MOST_CELLS = 200_000  # of all steps: about six seconds
 _MOST_POINTS = 1 << 22  # of a sum: a product of such polynomials takes ten seconds
 _MOST_STORED = 1 << 31  # bits of two factors: a product takes a gigabyte
 _MOST_SUMS = 20_000  # sums of atoms that lie on the mesh
@@ -99,7 +99,12 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
             window = _window(kinds, aim, ctx.prec)
             finest = _finest(kinds, window.kept, aim)
             spacing = max(2.0 ** (math.floor(_SPACINGS * math.log2(spacing)) / _SPACINGS), finest)
-            ball, left_out = _bracket(kinds, window, epsilon, aim, spacing)
+            try:
+                ball, left_out = _bracket(kinds, window, epsilon, aim, spacing)
+            except AccuracyError:  # as of a sum that is too large
+                if best is None:
+                    raise
+                break
             best = ball if best is None else best.intersection(ball)
             have = float(2 * best.rad() / best.lower()) if best > 0 else math.inf
             if have <= width:
