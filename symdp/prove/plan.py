@@ -223,7 +223,7 @@ def _edges(
         return ()
     if stretch.is_integer:
         return _integers(stretch, log_mass)
-    own = [edges for other, edges in known if other is piece]
+    own = [edges for other, edges in known if other is piece and edges.size]
     if not own:
         from symdp.law.panels import build_panels
 
