@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from symdp.decimal_text import SMALLEST_LOG
@@ -114,12 +115,6 @@ def _as_bound(log_upper: float) -> Answer:
     return Answer(log_upper, -math.inf, log_upper, "bound", _ADVICE)
 
 
-def _measure_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.measure.answer import measure_answer
-
-    return measure_answer(law, epsilon)
-
-
 def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return what the mesh gives, or lines that end where values were seen to be small.
 
@@ -127,9 +122,13 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     What lies beyond a line is not bounded then: its answer is an estimate, and not believed where
     the mesh excludes it. None where nothing bounds δ from below.
     """
-    from symdp.exact.mesh.mesh import mesh_answer
+    from symdp.exact.mesh.mesh import given_large_losses, mesh_answer
 
     law, mesh = law.singly(), None
+    with suppress(AccuracyError):  # nor may a part of the losses have a line
+        given = given_large_losses(law, epsilon)
+        if given is not None and margin(given) <= EXACT:
+            return given
     try:
         mesh = mesh_answer(law, epsilon)
     except AccuracyError:  # the nodes do not reach far beyond the tilt
@@ -243,15 +242,6 @@ ROUTES = (
         _is_spread,
     ),
     Route(
-        "measure",
-        "losses with a density and its atoms, few steps or a rare large loss",
-        "atoms and density, step by step",
-        "1e-12",
-        "on log n",
-        _measure_answer,
-        _is_spread,
-    ),
-    Route(
         "moments",
         "no such line, and δ below every double",
         "Chernoff's bound at the best tilt",
@@ -262,8 +252,8 @@ ROUTES = (
     ),
     Route(
         "mesh",
-        "atoms off any lattice, mixed losses",
-        "the trapezoid, cut off smoothly with a bound",
+        "atoms off any lattice, mixed losses, a rare large loss",
+        "the trapezoid, cut off smoothly with a bound, or the sum over the number of large losses",
         "mostly 1e-8",
         "one FFT, not on n",
         _mesh_answer,

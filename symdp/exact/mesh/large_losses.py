@@ -6,22 +6,29 @@ step's loss given that it is below or above a threshold, and p the probability o
     δ(ε) = Σ_j C(n, j) p^j (1 − p)^{n−j} δ_{A·(n−j) + B·j}(ε),
 
 terms of one sign, each with a tilt of its own. The threshold is where the tilted masses of the
-step's values are lowest between two hills.
+step's values, or its tilted density, are lowest between two hills; pieces are cut there. Any two
+parts of the outcomes would do: where exactly they are cut changes the work alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from flint import arb
 
+from symdp.exact.accuracy import SETTLED
 from symdp.exact.finite_sum import Atoms, atoms_of, united
 from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
-from symdp.law.step import Array, Step
-from symdp.law.total import SumLaw
+from symdp.law.nodes import escapes
+from symdp.law.outline import Outline
+from symdp.law.panels import build_rule
+from symdp.law.step import Accurate, Array, Extended, RealFunction, SmoothPiece, Step
+from symdp.law.total import SumLaw, kept_with_law
 
 _SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
 _FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
@@ -33,15 +40,17 @@ def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
     Parameters
     ----------
     law
-        All of whose losses are atoms.
+        The total loss.
     tilt
-        At which the masses of the values have two hills, > 0.
+        At which the masses of the values, or the density, have two hills, > 0.
 
     Returns
     -------
     list or None
         One pair for each number of large losses, None where no step has two hills.
     """
+    if law.is_spread:
+        return _conditioned_densities(law, tilt)
     best: tuple[float, int, int, Atoms] | None = None
     for index, (part, _) in enumerate(law.parts):
         values = _values(part, tilt)
@@ -51,7 +60,7 @@ def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
     if best is None:
         return None
     _, index, first, (loss, log_mass) = best
-    part, count = law.parts[index]
+    part = law.parts[index][0]
     whole = log_sum(log_mass)
     sides = [
         _law_of(part, loss[:first], log_mass[:first]),
@@ -59,10 +68,133 @@ def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
     ]
     logs = [log_sum(log_mass[:first]) - whole, log_sum(log_mass[first:]) - whole]
     logs[0] = math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0]
+    return _listed(law, index, sides, logs)
+
+
+def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
+    """Return the same where a step with a density has two hills and no atom."""
+    best: tuple[float, int, float] | None = None
+    for index, (part, _) in enumerate(law.parts):
+        if part.has_atoms or not part.is_spread:
+            continue
+        nodes = part.tilted(tilt).nodes
+        depth, first = _valley(nodes.log_weight - nodes.log_spread + tilt * nodes.centred)
+        if depth > _SHALLOWEST and (best is None or depth > best[0]):
+            between = 0.5 * (nodes.loss[first - 1] + nodes.loss[first])
+            best = depth, index, float(between) + (nodes.origin or 0.0)
+    if best is None:
+        return None
+    _, index, threshold = best
+    found = _kept_halves(law).get((index, threshold)) or _halves(law.parts[index][0], threshold)
+    if found is None:
+        return None
+    _kept_halves(law)[index, threshold] = found
+    sides, logs = found
+    logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
+    return _listed(law, index, sides, logs)
+
+
+@kept_with_law
+def _kept_halves(law: SumLaw) -> dict[tuple[int, float], tuple[list[LossLaw], list[float]]]:
+    """Laws of steps below and above a threshold, whose nodes many ε share."""
+    return {}
+
+
+def _listed(
+    law: SumLaw, index: int, sides: list[LossLaw], logs: list[float]
+) -> list[tuple[float, SumLaw]]:
+    """Return the terms of a law one of whose steps has two sides of such log probabilities."""
     others = [pair for k, pair in enumerate(law.parts) if k != index]
-    finite = math.log1p(-part.mass_at_infinity) * count
-    finite += math.fsum(n * math.log1p(-other.mass_at_infinity) for other, n in others)
-    return list(_terms(sides, logs, count, others, finite))
+    return list(_terms(sides, logs, law.parts[index][1], others, law.log_finite_mass))
+
+
+def _halves(part: LossLaw, threshold: float) -> tuple[list[LossLaw], list[float]] | None:
+    """Return the laws of a step given that its loss is below or above, and their log probabilities.
+
+    None where the loss crosses a threshold more than once on a piece, or mass was not seen.
+    """
+    cut: tuple[list[SmoothPiece], list[SmoothPiece]] = [], []
+    for outline in part.outlines:
+        if escapes(outline.piece):
+            continue
+        found = _cut_at(outline, threshold)
+        if found is None:
+            return None
+        for is_above, piece in found:
+            cut[is_above].append(piece)
+    if not all(cut):
+        return None
+    low, high = part.loss_bounds
+    sides, logs = [], []
+    for pieces, bounds in zip(cut, ((low, threshold), (threshold, high)), strict=True):
+        log_mass = log_sum([_log_mass(piece) for piece in pieces])
+        step = Step(part.step.name, tuple(_scaled(piece, log_mass) for piece in pieces))
+        sides.append(LossLaw(step, bounds))
+        logs.append(log_mass)
+    whole = log_sum(logs)
+    if not abs(whole - math.log1p(-part.mass_at_infinity)) < SETTLED:
+        return None
+    return sides, [log - whole for log in logs]
+
+
+def _cut_at(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]] | None:
+    """Return the parts of a piece, and whether the loss is above there; None of more than two."""
+    piece, seen = outline.piece, np.isfinite(outline.loss)
+    x, above = outline.x[seen], outline.loss[seen] > threshold
+    change = np.flatnonzero(above[:-1] != above[1:])
+    if change.size == 0:
+        return [(bool(above[0]), piece)]
+    if change.size > 1:
+        return None
+    low, high = float(x[change[0]]), float(x[change[0] + 1])
+    while low < (middle := 0.5 * (low + high)) < high:
+        is_same = bool(piece.loss(np.asarray([middle]))[0] > threshold) is bool(above[0])
+        low, high = (middle, high) if is_same else (low, middle)
+    ends = [tuple(e for e in piece.ends if (float(e) < low) is left) for left in (True, False)]
+    return [
+        (bool(above[0]), replace(piece, upper=low, ends=(*ends[0], arb(low)))),
+        (not above[0], replace(piece, lower=low, ends=(arb(low), *ends[1]))),
+    ]
+
+
+def _log_mass(piece: SmoothPiece) -> float:
+    outline = Outline(piece, tilts=(0.0,))
+    rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
+    return log_sum(piece.accurate(rule.x)[0] + rule.log_weight)
+
+
+def _scaled(piece: SmoothPiece, log_mass: float) -> SmoothPiece:
+    """Return a piece with both densities divided by a mass."""
+
+    def less(density: RealFunction) -> RealFunction:
+        return lambda x: np.asarray(density(x) - log_mass)
+
+    return replace(
+        piece,
+        log_p=less(piece.log_p),
+        log_q=less(piece.log_q),
+        accurate=_Scaled(piece.accurate, log_mass),
+        joint=None,
+    )
+
+
+class _Scaled:
+    """log P less a constant, and ℓ, beyond double precision."""
+
+    def __init__(self, accurate: Accurate, log_mass: float) -> None:
+        self._accurate, self._log_mass = accurate, log_mass
+
+    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
+        log_p, loss = self._accurate(x, origin)
+        return log_p - self._log_mass, loss
+
+    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
+        log_p, loss = self._accurate.ball(x, **analytic)
+        return log_p - arb(self._log_mass), loss
+
+    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
+        found = self._accurate.extended(x)
+        return None if found is None else (found[0] - self._log_mass, found[1])
 
 
 def _terms(

@@ -16,6 +16,7 @@ import numpy as np
 from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, SAFETY, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.base import outside_range
+from symdp.exact.contour import contour_answer
 from symdp.exact.error_bars import exact_answer, margin
 from symdp.exact.line import StripValue
 from symdp.exact.mesh.frequencies import mesh_line, mesh_value, predicted_error
@@ -49,7 +50,25 @@ def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
     return _answer(law, epsilon, _DEEPEST)
 
 
+def given_large_losses(law: SumLaw, epsilon: float, depth: int = _DEEPEST) -> Answer | None:
+    """Return δ(ε) of losses with a density as a sum over the number of large ones.
+
+    None where no line is short for want of it: no step has a density with two hills at the tilt
+    that makes ε typical.
+    """
+    if not (law.is_spread and law.domain[1] > 0):
+        return None
+    terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+    return None if terms is None else _summed(terms, epsilon, depth - 1)
+
+
 def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = TOLERABLE) -> Answer:
+    if law.is_spread and depth < _DEEPEST:  # a term of such a sum
+        found = contour_answer(law, epsilon)
+        if found is None and depth:
+            found = given_large_losses(law, epsilon, depth)
+        if found is not None:
+            return found
     if not law.is_spread and law.domain[1] > 0:
         tilt = line_tilt(law, epsilon, Strip.RIGHT)
         error = best_tilt(law, epsilon, tilt)[1]
