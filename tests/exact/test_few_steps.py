@@ -106,6 +106,7 @@ def test_nothing_is_lost_at_the_largest_loss(b):
     assert found.log_upper < math.log(1e-20)
 
 
+@pytest.mark.slow
 def test_two_heavy_steps_against_an_integral_over_one():
     """Noise of two scales: the loss has no upper end, and its density a step at the lower one."""
     rate, wide, narrow, epsilon = (mpmath.mpf(v) for v in ("0.01", "5", "2", "1.39616"))
@@ -194,6 +195,7 @@ def test_nothing_is_rounded_at_a_largest_loss_of_zero():
     assert answer.log_upper - answer.log_lower < 1e-13
 
 
+@pytest.mark.slow_cases("1000-0.8", "100-0.4", "12-2.0")
 @pytest.mark.parametrize(
     ("rate", "sigma", "count", "epsilon"),
     [
