@@ -41,6 +41,7 @@ class Stretch:
 
     def __init__(self, piece: Piece, smooth: SmoothPiece | None, x: sp.Symbol) -> None:
         self._exact, self._x, self.piece = piece, x, smooth
+        self.lower, self.upper = piece.lower, piece.upper  # exact ends, of x itself
         self.is_integer = bool(x.is_integer)
         self.is_infinite = piece.loss == sp.oo
         self.is_flat = self.is_infinite or piece.slope == "constant"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from symdp.arguments import Direction, a_path, real, sides
-from symdp.certify import check_certificate, witness
 from symdp.errors import AccuracyError, InputError
 from symdp.exact_number import exact_number
 from symdp.model.allocation import OneStep
+from symdp.prove import check_certificate, witness
 from symdp.questions.composition import Composition
 
 CHECKER = Path(check_certificate.__file__)
@@ -99,7 +99,7 @@ def certificate(
 
 def told_steps(composition: Composition) -> list[dict[str, Any]]:
     """Return the steps as a certificate of both directions tells them."""
-    return witness.tell(_pairs(composition, sides("both"))).steps
+    return witness.tell(_pairs(composition, sides("both")))
 
 
 def _pairs(composition: Composition, directions: tuple[str, ...]) -> list[tuple[OneStep, int]]:

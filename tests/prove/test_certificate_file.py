@@ -13,8 +13,8 @@ import pytest
 
 import symdp
 from symdp import mechanisms
-from symdp.certify import check_certificate as checker
 from symdp.errors import AccuracyError, InputError
+from symdp.prove import check_certificate as checker
 from symdp.questions.certificate_file import CHECKER, certificate, check
 
 MIXTURE = """
@@ -190,7 +190,7 @@ def test_no_float_and_nothing_of_ours_decides():
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
-    assert imported == {"ast", "json", "re", "sys", "fractions", "functools", "math"}
+    assert imported == {"ast", "json", "re", "sys", "fractions", "functools", "itertools", "math"}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_bad_questions_are_told():
         "",
         "[1, 2]",
         "{}",
-        '{"format": "symdp certificate 2"}',
+        '{"format": "symdp certificate 1"}',
         '{"format": "symdp privacy card", "version": 1}',
         "[" * 100_000,
         '{"format": ' + "9" * 100_000 + "}",

@@ -12,8 +12,8 @@ import pytest
 
 import symdp
 from symdp import mechanisms
-from symdp.certify import check_certificate as checker
 from symdp.errors import InputError, SymdpError
+from symdp.prove import check_certificate as checker
 from symdp.questions.certificate_file import certificate, check
 
 MADE = {
@@ -230,7 +230,12 @@ def certified():
         (("witness", "remove", "tilt"), "1/100"),
         (("witness", "remove", "period"), "1"),
         (("witness", "bits"), "63"),
-        (("witness", "reach"), "2"),
+        (("witness", "rule", 3, 0), "1/2"),
+        (("witness", "rule", 3, 1), "1/20"),
+        (("witness", "remove", "steps", 0, "panels", 0, 1), "1000"),
+        (("witness", "remove", "steps", 0, "panels", 0, 0), "-1e9"),
+        (("witness", "remove", "steps", 0, "cells", 1), "-1"),
+        (("witness", "remove", "steps", 0, "cells", 1), "0"),
         (("claim", "direction"), "both"),
         (("steps", 0, "laws", 0), "exp(-x**2/50)/(5*(2*pi)**(1/2))*11/10"),
         (("steps", 0, "laws", 0), "exp(-x**2/49)/(7*pi**(1/2))"),
@@ -246,7 +251,7 @@ def certified():
         (("steps", 0, "support", 0), "0"),
         (("steps", 0, "p", 0), "1/2"),
     ],
-    ids=range(20),
+    ids=range(25),
 )
 def test_a_changed_field_is_refused(place, text, certified):
     if place[1:] == ("direction",):
@@ -254,25 +259,65 @@ def test_a_changed_field_is_refused(place, text, certified):
     assert not accepted(put(certified, place, lambda _: text))
 
 
-def test_a_box_outside_of_the_panels_is_refused(certified):
-    """|M| is that of the panels' law: a layer elsewhere would take away what is not there."""
+def test_a_panel_that_is_left_out_is_mass_outside(certified):
+    """Its mass counts as an infinite loss, and |M| is that of the other panels."""
     other = copy.deepcopy(certified)
     hint = other["witness"]["remove"]["steps"][0]
-    middle = len(hint["panels"][0]) // 2
-    hint["panels"] = [hint["panels"][0][:middle], hint["panels"][0][middle + 1 :]]
-    with pytest.raises(checker.Refused, match="cells outside"):
+    row, cut = hint["panels"][1], hint["cells"][1]
+    middle = len(row) // 2
+    hint["panels"][1:2] = [row[:middle], row[middle:]]
+    hint["cells"][1:2] = [cut, cut]
+    with pytest.raises(checker.Refused, match="upper end"):
         checker.check(other)
 
 
-@pytest.mark.slow_cases("layers")
-@pytest.mark.parametrize("key", ["panels", "cells", "layers", "rule"])
-def test_very_long_lists_are_refused_at_once(key, certified):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows[1].insert(1, rows[1][1]),
+        lambda rows: rows[1].reverse(),
+        lambda rows: rows.append(rows[0]),
+        lambda rows: rows[0].insert(0, rows[1][0]),
+    ],
+    ids=["twice", "falling", "again", "overlap"],
+)
+def test_panels_rise_and_do_not_overlap(change, certified):
     other = copy.deepcopy(certified)
     hint = other["witness"]["remove"]["steps"][0]
+    change(hint["panels"])
+    hint["cells"] = (hint["cells"] * 2)[: len(hint["panels"])]
+    with pytest.raises(checker.Refused, match=r"overlap|empty"):
+        checker.check(other)
+
+
+def test_panels_outside_of_the_support_are_refused():
+    other = made("range")
+    hint = other["witness"]["remove"]["steps"][0]
+    hint["panels"][0][0] = "-1000000"
+    with pytest.raises(checker.Refused, match="outside of the support"):
+        checker.check(other)
+
+
+@pytest.mark.slow_cases("cells")
+@pytest.mark.parametrize("key", ["panels", "cells", "rule"])
+def test_very_long_lists_are_refused_at_once(key, certified):
+    other = copy.deepcopy(certified)
+    hint = other["witness"] if key == "rule" else other["witness"]["remove"]["steps"][0]
     hint[key] = hint[key] * (200_000 // len(json.dumps(hint[key])) + 1)
     start = time.process_time()
     assert not accepted(other)
     assert time.process_time() - start < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", ["100000", "1000000000"])
+def test_many_cells_are_too_much_work(cut, certified):
+    other = copy.deepcopy(certified)
+    other["witness"]["remove"]["steps"][0]["cells"][1] = cut
+    start = time.process_time()
+    with pytest.raises(checker.Refused, match="too much work"):
+        checker.check(other)
+    assert time.process_time() - start < 60
 
 
 @pytest.mark.slow
@@ -283,6 +328,7 @@ def test_work_is_counted_whatever_a_file_asks(certified):
     other["witness"]["bits"] = "2048"
     hint = other["witness"]["remove"]["steps"][0]
     hint["panels"] = [[str(Fraction(k, 10)) for k in range(-500, 500)]]
+    hint["cells"] = ["4"]
     start = time.process_time()
     with pytest.raises(checker.Refused, match="too much work"):
         checker.check(other)
@@ -309,14 +355,6 @@ def test_no_point_counts_twice():
     assert accepted(other)
     other["steps"][0]["laws"] = ["01", "10"]
     assert not accepted(other)
-
-
-def test_a_layer_above_the_density_is_refused(certified):
-    other = copy.deepcopy(certified)
-    layer = other["witness"]["remove"]["steps"][0]["layers"][0]
-    layer[2] = str(Fraction(layer[2]) * 2)
-    with pytest.raises(checker.Refused, match="higher than the density"):
-        checker.check(other)
 
 
 def test_swapped_laws_are_another_claim(certified):
