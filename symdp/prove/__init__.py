@@ -1,6 +1,7 @@
-"""Claims that are proved: δ or ε between two ends, from plans in balls, every error bounded.
+"""Proofs: δ or ε between two ends, floating point included.
 
-What goes in are pairs with counts; what comes out are balls of Arb.  `kind` is one step in balls,
-`plan` what doubles find, `measure` its integrals, `falling` how |M| falls, `line` the theorem;
-`enclosure` is the table that answers.  Begin with `line`.
+In come pairs with counts; out come balls of Arb.  `kind` is one step in balls, `plan` what doubles
+find of a question, `measure` the integrals on its panels, `falling` how |M| falls, and `line` the
+theorem that puts them together; `lattice`, `single`, `mesh` and `allocation` are its sisters.
+`enclosure` is the table that answers. Read `line` first.
 """
