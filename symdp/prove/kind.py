@@ -206,6 +206,11 @@ class Kind:
             (real_ball(point.p), real_ball(point.loss)) for point in self.points if point.q != 0
         ]
 
+    @property
+    def may_be_infinite(self) -> bool:
+        """Whether Q is 0 somewhere where P is not."""
+        return any(s.is_infinite for s in self.stretches) or any(p.q == 0 for p in self.points)
+
     def infinite_atoms(self) -> arb:
         """Return the mass of the points of a list that Q never gives."""
         return sum((real_ball(point.p) for point in self.points if point.q == 0), arb(0))

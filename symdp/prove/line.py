@@ -35,7 +35,7 @@ from symdp.errors import AccuracyError
 from symdp.prove.falling import Falling
 from symdp.prove.kind import Kinds
 from symdp.prove.measure import Asked, Panels, infinite_mass, measure, single_losses, walk
-from symdp.prove.plan import Plan
+from symdp.prove.plan import Plan, Scales
 
 SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
 SPARE_BITS = 40
@@ -119,12 +119,12 @@ class Line:
         """h = 2π/Λ."""
         return 2 * arb.pi() / arb(self.plan.period)
 
-    def _asked(self, scale: float, reach: float) -> list[Asked]:
+    def _asked(self, scales: Scales, reach: float) -> list[Asked]:
         plan = self.plan
         return [
-            Asked(arb(plan.tilt), scale, self._log_each, reach),
-            Asked(arb(plan.below), scale, -3 * LN10),
-            Asked(arb(plan.above), scale, -3 * LN10),
+            Asked(arb(plan.tilt), scales.tilt, self._log_each, reach),
+            Asked(arb(plan.below), scales.below, -3 * LN10),
+            Asked(arb(plan.above), scales.above, -3 * LN10),
         ]
 
     def _find_terms(self) -> int:
@@ -141,13 +141,13 @@ class Line:
         self.falls: list[Falling] = []
         with ctx.workprec(80 + count.bit_length()):
             for (kind, _), own, scale in zip(self.kinds, plan.panels, plan.scales, strict=True):
-                asked = [Asked(arb(plan.tilt), scale, -8 * LN10 - math.log(count))]
+                asked = [Asked(arb(plan.tilt), scale.tilt, -8 * LN10 - math.log(count))]
                 nodes = measure(kind, own, asked)
                 atoms = single_losses(kind, own, asked[0])
                 share = 0.02 * (1 - each) if count >= _FEW else 0.1 * each
                 self.falls.append(
                     Falling(
-                        kind, own, plan.tilt, scale, nodes.total(asked[0], 0), atoms, share,
+                        kind, own, plan.tilt, scale.tilt, nodes.total(asked[0], 0), atoms, share,
                         _ORDERS if count < _FEW else 0,
                     )
                 )  # fmt: skip
@@ -160,7 +160,7 @@ class Line:
             )
             return size + math.log(2 / (h * h * terms))
 
-        wanted = self._log_goal + top
+        wanted = self._log_goal + top + max(plan.log_size - plan.log_finite, 0.0)
         low, high = 0, 8
         while log_beyond(high) > wanted:
             low, high = high, 2 * high
@@ -179,10 +179,10 @@ class Line:
         reach = float(self.spacing.upper()) * self.terms * (1 + 1e-9)
         values = [acb(1)] * (self.terms + 1)
         sides = [arb(0), arb(0)]
-        for (kind, count), own, scale in zip(
+        for (kind, count), own, scales in zip(
             self.kinds, self.plan.panels, self.plan.scales, strict=True
         ):
-            asked = self._asked(scale, reach)
+            asked = self._asked(scales, reach)
             nodes = measure(kind, own, asked)
             weights = nodes.weighted(asked[0])
             line = walk(weights, nodes.losses, nodes.errors[0], self.spacing)
@@ -190,13 +190,13 @@ class Line:
                 values[k] *= value**count
             for side in (0, 1):
                 total = arb(nodes.total(asked[side + 1], side + 1).upper())
-                sides[side] += count * (total.log() + scale)
+                sides[side] += count * (total.log() + scales[side + 1])
         return values, (arb(sides[0].upper()), arb(sides[1].upper()))
 
     @cached_property
     def _scale(self) -> arb:
         pairs = zip(self.plan.scales, self.kinds, strict=True)
-        return sum((arb(scale) * n for scale, (_, n) in pairs), arb(0))
+        return sum((arb(scales.tilt) * n for scales, (_, n) in pairs), arb(0))
 
     def delta(self, epsilon: arb) -> arb:
         """Enclose δ(ε)."""

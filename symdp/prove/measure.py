@@ -7,10 +7,10 @@ most M there is at most 2M/ρᵏ, so that the rule errs by at most
     h Σ_{k ≥ 2N, even} (2M/ρᵏ)(2 + 2/3) ≤ (16/3) h M ρ^{−2N}/(1 − ρ^{−2}).
 
 M is enclosed on the ellipse for every y up to the reach at once, since |e^{iyℓ}| = e^{−y Im ℓ} is
-largest at one end.  A panel whose order would be too high is halved.  Where that does not help, as
-beside an end where the density is not analytic, a ball around the integrand is an error.  All
-integrals of a plan are of the law on its panels and nothing else; what the mass there lacks of 1 is
-counted where δ is.
+largest at one end.  A panel whose order would be too high is halved, unless a ball around the
+integrand is small enough to be an error, as where a tilt leaves nothing or beside an end that is
+singular.  All integrals of a plan are of the law on its panels and nothing else; what the mass there
+lacks of 1 is counted where δ is.
 """
 
 from __future__ import annotations
@@ -180,34 +180,40 @@ class _Rule:
             left, right = waiting.pop()
             centre, half = (left + right) / 2, (right - left) / 2
             logs = self._on_ellipse(stretch, centre, half)
-            order = (
-                math.inf
-                if logs is None
-                else max(order_of(b - w) for b, w in zip(logs, wanted, strict=True))
-            )
+            orders = [math.inf] * len(wanted)
+            if logs is not None:
+                orders = [order_of(b - w) for b, w in zip(logs, wanted, strict=True)]
+            sizes = None if max(orders) <= most else self._sizes(stretch, left, right)
+            hardly = [
+                sizes is not None and s + _LOG2 < w
+                for s, w in zip(sizes or wanted, wanted, strict=True)
+            ]
+            needed = [o for o, is_little in zip(orders, hardly, strict=True) if not is_little]
             if logs is not None and all(b + _LOG2 < w for b, w in zip(logs, wanted, strict=True)):
                 self._err([b + _LOG2 for b in logs])
-            elif logs is not None and order <= most:
-                self._gauss(stretch, centre, half, int(order), logs)
+            elif sizes is not None and not needed:
+                self._err(sizes)
+            elif max(needed) <= most:
+                assert logs is not None
+                order = int(max(needed))
+                for number, is_little in enumerate(hardly):
+                    if is_little:  # the integral, and what the nodes make of it
+                        assert sizes is not None
+                        self._errors[number] += 2 * arb(sizes[number]).exp().upper()
+                    else:
+                        self._errors[number] += rule_error(logs[number], order)
+                self._gauss(stretch, centre, half, order)
             else:
-                sizes = self._sizes(stretch, left, right)
                 middle = centre.mid()
-                if sizes is not None and all(s < w for s, w in zip(sizes, wanted, strict=True)):
-                    self._err(sizes)
-                elif left < middle < right:
-                    waiting += [(middle, right), (left, middle)]
-                else:
+                if not left < middle < right:
                     raise AccuracyError(TOO_MANY)
+                waiting += [(middle, right), (left, middle)]
 
     def _err(self, logs: Sequence[float]) -> None:
         for number, log_size in enumerate(logs):
             self._errors[number] += arb(log_size).exp().upper()
 
-    def _gauss(
-        self, stretch: Stretch, centre: arb, half: arb, order: int, logs: Sequence[float]
-    ) -> None:
-        for number, log_bound in enumerate(logs):
-            self._errors[number] += rule_error(log_bound, order)
+    def _gauss(self, stretch: Stretch, centre: arb, half: arb, order: int) -> None:
         for root, weight in gauss(order, ctx.prec):
             log_p, loss = stretch.values(centre + half * root)
             self.atom(half * weight * log_p.exp(), loss)

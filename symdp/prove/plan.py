@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,14 @@ _BESIDE = np.asarray([0.0, 0.19, 0.53])  # widths further, so that a zero of a d
 _INTEGERS_AGAIN = 4  # tries at integers with ever more mass
 
 
+class Scales(NamedTuple):
+    """About K of one step at the three tilts of a plan."""
+
+    tilt: float
+    below: float
+    above: float
+
+
 @dataclass(frozen=True)
 class Plan:
     """A line, its step and how far it has to be summed, and panels of each kind of step.
@@ -51,11 +60,13 @@ class Plan:
     period : float
         Λ; of a lattice, a multiple of its spacing.
     log_size : float
-        About log δ, or log(1 − δ) between the poles.
+        About log δ, infinite losses included; 0 between the poles.
+    log_finite : float
+        About the log of the sum itself.
     curvature : float
         F″ at the saddle point.
-    scales : tuple of float
-        About K of one step at the tilt, for each kind.
+    scales : tuple of (float, float, float)
+        About K of one step at the three tilts, for each kind.
     panels : tuple of tuple of Panels
     """
 
@@ -64,8 +75,9 @@ class Plan:
     above: float
     period: float
     log_size: float
+    log_finite: float
     curvature: float
-    scales: tuple[float, ...]
+    scales: tuple[Scales, ...]
     panels: tuple[tuple[Panels, ...], ...]
 
     @property
@@ -124,7 +136,9 @@ def find_plan(
     saddle = find_saddle(law, epsilon, strip)
     if saddle is None:
         raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
-    log_size = saddle.log_size if strip is Strip.RIGHT else 0.0
+    log_size = 0.0
+    if strip is Strip.RIGHT:
+        log_size = max(saddle.log_size, law.log_mass_at_infinity)
     tilt = _short(saddle.tilt, saddle.curvature)
     log_goal = log_size - digits * LN10
     below, above, period = _period(law, epsilon, tilt, log_goal)
@@ -135,10 +149,18 @@ def find_plan(
     scales, panels = [], []
     for kind, _ in kinds:
         one = SumLaw([(kind.law, 1)])
-        scales.append(float(f"{one.cgf(tilt):.12g}"))
+        scales.append(Scales(*(float(f"{one.cgf(s):.12g}") for s in (tilt, below, above))))
         panels.append(panels_of(kind, tilt, frequency, log_mass))
     return Plan(
-        tilt, below, above, period, log_size, saddle.curvature, tuple(scales), tuple(panels)
+        tilt,
+        below,
+        above,
+        period,
+        log_size,
+        saddle.log_size,
+        saddle.curvature,
+        tuple(scales),
+        tuple(panels),
     )
 
 
