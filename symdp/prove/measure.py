@@ -9,8 +9,8 @@ most M there is at most 2M/ρᵏ, so that the rule errs by at most
 M is enclosed on the ellipse for every y up to the reach at once, since |e^{iyℓ}| = e^{−y Im ℓ} is
 largest at one end.  A panel whose order would be too high is halved, unless a ball around the
 integrand is small enough to be an error, as where a tilt leaves nothing or beside an end that is
-singular.  All integrals of a plan are of the law on its panels and nothing else; what the mass there
-lacks of 1 is counted where δ is.
+singular.  All integrals of a plan are of the law on its panels and nothing else; what the mass
+there lacks of 1 is counted where δ is.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class _Side:
         spacing = None if self.lattice is None else float(self.lattice.spacing)
         self.plan = find_plan(self.kinds, float(epsilon), digits + 2, spacing=spacing)
         self.tilts = [Fraction(t) for t in (self.plan.tilt, self.plan.below, self.plan.above)]
-        self.scales = [Fraction(round(scale * 256), 256) for scale in self.plan.scales]
+        self.scales = [Fraction(round(scale.tilt * 256), 256) for scale in self.plan.scales]
         self.count = sum(n for _, n in self.kinds)
         # An error of one integral counts n times; that of a mass beside δ.
         self.log_each = -(digits + _SPARE) * LN10 - math.log(self.count)
@@ -279,7 +279,11 @@ class _Layout:
 
     def __init__(self, side: _Side, number: int, told: Told, rule: Any) -> None:
         self._side, self._told, self._rule, self._tries = side, told, rule, 0
-        kind, own, scale = side.kinds[number][0], side.plan.panels[number], side.plan.scales[number]
+        kind, own, scale = (
+            side.kinds[number][0],
+            side.plan.panels[number],
+            side.plan.scales[number].tilt,
+        )
         self._scale = side.scales[number]
         self._total = math.exp(scale - float(self._scale))  # of e^−scale M at the tilt
         self.hint: Told = {"scale": str(self._scale)}
