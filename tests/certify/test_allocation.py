@@ -10,8 +10,8 @@ import pytest
 from flint import arb, ctx
 
 from symdp import AccuracyError, compose, mechanisms
-from symdp.certify import enclose_delta
 from symdp.model.allocation import AllocatedPair
+from symdp.prove.enclosure import enclose_delta
 
 SCHEME = "random_allocation"
 

@@ -11,9 +11,9 @@ from flint import arb, ctx
 from mpmath import mp
 
 from symdp import mechanisms
-from symdp.certify.infinity import mass_at_infinity
 from symdp.law.residues import residues_of
 from symdp.model.mechanism import Mechanism
+from symdp.prove.enclosure import mass_at_infinity
 from symdp.questions.composition import compose
 
 x = sp.Symbol("x", real=True)
@@ -49,7 +49,7 @@ def delta(steps, epsilon, digits=DIGITS):
         excess = total.excess(
             Fraction(epsilon), lambda ball: 2 * ball.rad() < arb(10) ** -digits * abs(ball)
         )
-        return mass_at_infinity(steps, arb(10) ** -(digits + 20)) + excess
+        return mass_at_infinity(steps, -2.4 * (digits + 20)) + excess
 
 
 def assert_near(ball, truth, digits=DIGITS - 2):

@@ -1,1 +1,0 @@
-"""Proofs by the trapezoidal rule, on a line or over one period of a lattice of losses."""
