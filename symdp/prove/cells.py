@@ -229,13 +229,12 @@ def _panel(stretch: Stretch, left: arb, right: arb, stray: arb) -> Panel | None:
     for sizes in zip(*(_terms(*pair, middle) for pair in found.around), strict=True):
         bound = reduce(arb.max, (abs(size).upper() for size in sizes))
         errors.append(interpolation_error(bound, _POINTS))
-    for error, column in zip(errors[:2], columns[:2], strict=True):
-        if not all(error <= value * arb(2) ** -_SHARP_BITS for value in column):
-            return None
-    if not errors[2] <= stray:
+    sharp = arb(2) ** -_SHARP_BITS
+    least = [*(sharp * reduce(arb.min, column) for column in columns[:2]), stray]
+    if not all(error <= most for error, most in zip(errors, least, strict=True)):
         return None
     p, q, loss = (_shortened(interpolant(c), e) for c, e in zip(columns, errors, strict=True))
-    half, runs = found.half, tuple(_runs(loss, stray))
+    half, runs = found.half, _runs(loss, stray)
     return Panel(
         half * p.integral(), half * q.integral(), loss,
         2 * half * errors[0], 2 * half * errors[1], 2 * errors[2], middle, runs,
@@ -256,10 +255,9 @@ def _terms(log_p: Any, loss: Any, middle: arb) -> tuple[Any, Any, Any]:
     return log_p.exp(), (log_p - loss).exp(), loss - middle
 
 
-def _runs(loss: arb_poly, stray: arb) -> Iterator[Run]:
-    """Yield parts of a panel on which a polynomial is monotone, and narrow ones between them."""
-    waiting, last = [(-1.0, 1.0)], None
-    slope = loss.derivative()
+def _runs(loss: arb_poly, stray: arb) -> tuple[Run, ...]:
+    """Return parts of a panel on which a polynomial is monotone, and narrow ones between them."""
+    waiting, found, slope = [(-1.0, 1.0)], list[Run](), loss.derivative()
     with ctx.workprec(COARSE_BITS):
         while waiting:
             left, right = waiting.pop()
@@ -267,21 +265,14 @@ def _runs(loss: arb_poly, stray: arb) -> Iterator[Run]:
             here, *others = slope(arb_poly([centre, half])).coeffs() or [arb(0)]
             rest = sum((abs(c) for c in others), arb(0))
             far = arb((2 * half * (abs(here) + rest)).upper())
-            if abs(here) > rest:
-                run = Run(left, right, 1 if here > 0 else -1, arb(0))
-            elif far < stray:
-                run = Run(left, right, 0, far)
+            sign = 0 if not abs(here) > rest else 1 if here > 0 else -1
+            if found and found[-1].sign == sign != 0:
+                found[-1] = found[-1]._replace(end=right)
+            elif sign or far < stray:
+                found.append(Run(left, right, sign, arb(0) if sign else far))
             else:
                 waiting += [(centre, right), (left, centre)]
-                continue
-            if last is not None and last.sign == run.sign != 0:
-                last = last._replace(end=right)
-                continue
-            if last is not None:
-                yield last
-            last = run
-    assert last is not None
-    yield last
+    return tuple(found)
 
 
 def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:

@@ -240,23 +240,60 @@ MIXTURES = {
 }
 
 
-@pytest.mark.parametrize("name", MIXTURES)
-def test_losses_of_several_modes_against_roots_and_an_integral(name):
-    (p, p_at, p_below), (q, q_at, q_below) = MIXTURES[name]
+def two_of_mixtures(p, q, epsilon):
+    """∫ P(x) δ₁(ε − ℓ(x)) dx where both densities are more than 0 in doubles."""
+    (_, p_at, p_below), (_, q_at, q_below) = p, q
 
     def loss(x):
         return np.log(p_at(x)) - np.log(q_at(x))
 
-    grid = np.linspace(-13, 13, 200_001)
+    grid = np.linspace(-26, 26, 260_001)
+    grid = grid[(p_at(grid) > 1e-300) & (q_at(grid) > 1e-300)]
     signs = np.sign(np.diff(loss(grid)))
-    turns = [-13.0, *grid[1:-1][signs[1:] != signs[:-1]].tolist(), 13.0]
-    one = between_roots(loss, p_below, q_below, turns)
-    x, weights = gauss_points(-13, 13)
-    epsilon = 0.5
-    truth = float(weights @ (p_at(x) * one(epsilon - loss(x))))
-    ball = brackets([(pair_of(p, q), 2)], epsilon, 4)
-    # Turns are known to 1e-4, where δ₁ changes by the square of that; P beyond is 1e-18.
-    assert ball.overlaps(near(truth, 2e-8))
+    turns = [grid[0], *grid[1:-1][signs[1:] != signs[:-1]], grid[-1]]
+    x, weights = gauss_points(grid[0], grid[-1])
+    return float(
+        weights @ (p_at(x) * between_roots(loss, p_below, q_below, turns)(epsilon - loss(x)))
+    )
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_losses_of_several_modes_against_roots_and_an_integral(name):
+    p, q = MIXTURES[name]
+    ball = brackets([(pair_of(p[0], q[0]), 2)], 0.5, 4)
+    # Turns are known to 2e-4, where δ₁ changes by the square of that.
+    assert ball.overlaps(near(two_of_mixtures(p, q, 0.5), 4e-8))
+    assert width(ball) < 1e-4
+
+
+@pytest.mark.slow_cases(*map(str, range(2, 12)))
+@pytest.mark.parametrize("seed", range(12))
+def test_random_mixtures_against_roots_and_an_integral(seed):
+    """Of one to three normal laws each, so that losses turn up to five times."""
+    draw = random.Random(seed)
+
+    def number(low, high):
+        return sp.Rational(draw.randint(20 * low, 20 * high), 20)
+
+    def law():
+        shares = [draw.randint(1, 9) for _ in range(draw.randint(1, 3))]
+        return mixture(
+            *((sp.Rational(s, sum(shares)), number(-3, 3), number(1, 2)) for s in shares)
+        )
+
+    p, q = law(), law()
+    epsilon = draw.randint(-4, 8) / 8
+    ball = brackets([(pair_of(p[0], q[0]), 2)], epsilon, 3)
+    # What lies beyond the grid is far less than 1e-12.
+    assert ball.overlaps(near(two_of_mixtures(p, q, epsilon), 1e-6) + arb(0, 1e-12))
+    assert width(ball) < 1e-3
+
+
+def test_a_stretch_without_mass_in_doubles():
+    """Q's tail is the wider one from x = 15 on, where P has e^{−430} left."""
+    p, q = mixture((1, sp.Rational(3, 10), HALF)), mixture((1, -3, sp.Rational(11, 20)))
+    ball = brackets([(pair_of(p[0], q[0]), 2)], 3.5, 4)
+    assert ball.overlaps(near(two_of_mixtures(p, q, 3.5), 1e-7))
     assert width(ball) < 1e-4
 
 
