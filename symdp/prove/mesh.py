@@ -130,10 +130,10 @@ def _bracket(
     law = _compose(kinds, aim, spacing, ctx.prec)
     left_out = law.lacking * law.tilted(epsilon) * log_payoff(law.tilt).exp() + window.missed
     above = window.infinite + law.excess(epsilon - law.slack) + left_out
-    below = window.infinite
-    below += (law.excess(epsilon + law.slack) - law.distance(epsilon)).max(arb(0))
+    below = (law.excess(epsilon + law.slack) - law.distance(epsilon)).max(arb(0))
     share = float((left_out / above).upper()) if above > 0 else 0.0
-    return arb(below.lower()).max(arb(0)).union(arb(above.upper()).min(arb(1))), share
+    low = arb((window.infinite + below).lower()).max(arb(0))
+    return low.union(arb(above.upper()).min(arb(1))), share
 
 
 @dataclass(frozen=True)
@@ -467,9 +467,8 @@ def _product(one: fmpz_poly, other: fmpz_poly, bits: int, dropped: int) -> tuple
             if total >= least:
                 ends.append(index)
                 break
-    if not ends:
-        return fmpz_poly([0]), 0
-    return product.truncate(ends[1] + 1).right_shift(ends[0]), ends[0]
+    first, last = ends or (0, -1)
+    return product.truncate(last + 1).right_shift(first), first
 
 
 def _sums_of_levels(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
