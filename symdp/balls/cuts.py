@@ -1,26 +1,48 @@
-"""Where to cut an unbounded integral, with a proved bound of what lies beyond."""
+"""Where to cut an unbounded integral of e^g, with a proved bound of what lies beyond.
+
+One bound of a slope is enough.  With y the distance from 0 and s > 1,
+
+    y g′(y) ≤ −s for y ≥ Y,  so  ∫_Y^∞ e^g dy ≤ e^{g(Y)} ∫_Y^∞ (y/Y)^{−s} dy = e^{g(Y)} Y/(s − 1).
+
+Where g is a sum of c e^{ky} y^p and of b log y, so is y g′.  Beside the term that grows fastest
+every other one shrinks from some y on, so its positive part is at most what it is there: that shows
+s as far as infinity.  What has another form is bounded on shells that reach the end of the double
+range, each by what ball arithmetic finds on it (see `emit.enclose`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import sympy as sp
 from flint import arb
 
-from symdp.balls.bessel import without_bessel
-from symdp.balls.gammas import without_gammas
-from symdp.balls.leading import outward_slope
-from symdp.balls.majorants import majorants
-from symdp.emit.arb import ArbFunction, compile_arb
+from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import find_cut
-from symdp.errors import AccuracyError
+from symdp.emit.exact import real_ball
 
-Magnitude = Callable[[arb], arb]
+DISTANCE = sp.Symbol("y", positive=True)  # of a place from 0
+_FARTHEST = 1024  # doublings of a place, up to the largest double
+_MOST_TERMS = 40  # of an exponent: longer ones are no sums that people write
+_MOST_PARTS = 16  # of an exponential taken apart
+_FAR = 1000  # a place that orders summands by size
+
+
+class _Term(NamedTuple):
+    """c e^{ky} y^p, and exactly what k and p are."""
+
+    coefficient: arb
+    rate: arb
+    power: arb
+    exact: tuple[sp.Expr, sp.Expr]
 
 
 def cut_tails(
     exponent: sp.Expr,
-    magnitude: Magnitude,
+    magnitude: Callable[[arb], arb],
     x: sp.Symbol,
     ends: list[arb | None],
     tolerance: arb,
@@ -29,22 +51,8 @@ def cut_tails(
 ) -> tuple[list[arb], arb]:
     """Return finite ends and an upper bound of the mass of e^g beyond them.
 
-    The leading term of the slope of g bounds a tail as far as infinity (see `leading`).  Other
-    exponents are bounded by shells that reach the end of the double range, and where their balls
-    are too wide sums are taken apart (see `majorants`).
-
-    Parameters
-    ----------
-    exponent, x
-        g and its variable.
-    magnitude : callable
-        e^g on balls.
-    ends
-        None where infinite.
-    tolerance : arb
-        What the bound of each tail may be at most.
-    whole : bool
-        Sum over the integers instead of integrating; finite ends must be integers.
+    `magnitude` is e^g on balls; an end that is None is infinite; each tail may have the tolerance
+    at most.  Of a sum over the integers, finite ends must be integers.
 
     Raises
     ------
@@ -62,117 +70,185 @@ def cut_tails(
     total = arb(0)
     for side, direction in ((0, -1), (1, 1)):
         if ends[side] is None:
-            tail = _TailCut(x, ends[1 - side], direction, tolerance, whole=whole)
-            place, mass = tail.cut(exponent, magnitude)
-            finite[side] = place.mid()
+            finite[side], mass = cut_tail(
+                [exponent.xreplace({x: direction * DISTANCE})],
+                magnitude,
+                direction,
+                ends[1 - side],
+                tolerance,
+                whole=whole,
+            )
             total += mass
     return finite, arb(total.upper())
 
 
-def cut_by_parts(
-    exponents: list[sp.Expr],
-    x: sp.Symbol,
+def cut_tail(
+    exponents: Sequence[sp.Expr],
+    magnitude: Callable[[arb], arb],
     direction: int,
-    begin: arb,
+    other: arb | None,
     tolerance: arb,
-    whole: bool,
-    check: Callable[[], None],
+    *,
+    whole: bool = False,
 ) -> tuple[arb, arb]:
-    """Return a place and an upper bound of what Σ e^{gᵢ} has beyond it.
+    """Return a place on one side, and a bound of what f has beyond it.
 
-    Parameters
-    ----------
-    exponents, x
-        The gᵢ and their variable.
-    direction : {1, -1}
-        The side.
-    begin, tolerance : arb
-        The least distance of the place from 0, and what each exponential may have beyond it.
-    whole : bool
-        Sum over the integers instead of integrating; `begin` must be one.
-    check : callable
-        Is called again and again; raises when the time is over.
+    |f| ≤ Σ e^{gᵢ} there, where any gᵢ of `DISTANCE` are given; `magnitude` is f on balls, and the
+    other end is None where it is infinite.
     """
-    tail = _TailCut(x, None, direction, tolerance, whole=whole)
-    tail.start(begin, check)
-    return tail.by_parts(exponents)
+    begin = arb((arb(1) if other is None else abs(other).upper() + 1).upper())
+    parts = [part for exponent in exponents for part in _far_out(exponent)]
+    place, mass = arb(0), arb(0)
+    for far, slope, least in parts:
+        found = None if slope is None else slope.cut(far, begin.max(arb(least)), tolerance, whole)
+        if found is None:
+            break
+        place, mass = place.max(found[0]), mass + found[1]
+    else:
+        if parts:
+            return direction * place.mid(), mass
+    place, mass = find_cut(magnitude, begin, direction, tolerance, per_integer=whole)
+    return direction * place.mid(), mass
 
 
-class _TailCut:
-    """One side of a support that is not bounded there."""
+class Slope:
+    """y g′(y), y the distance from 0, its fastest term first."""
 
-    def __init__(
-        self, x: sp.Symbol, origin: arb | None, direction: int, tolerance: arb, *, whole: bool
-    ) -> None:
-        self._x, self._direction = x, direction
-        self._tolerance, self._whole = tolerance, whole
-        self._begin = arb(1) if origin is None else abs(origin).upper() + 1
-        self._check: Callable[[], None] = _no_check
+    def __init__(self, terms: list[_Term]) -> None:
+        self._lead, *self._others = terms
 
-    def start(self, begin: arb, check: Callable[[], None]) -> None:
-        """Set the least distance of a place, and what is called at every value."""
-        self._begin, self._check = begin, check
-
-    def cut(self, exponent: sp.Expr, magnitude: Magnitude) -> tuple[arb, arb]:
-        """Return a place and a bound of what lies beyond, by whichever way shows one."""
-        slope = outward_slope(exponent, self._x, self._direction)
-        if slope is not None:
-            if slope.diverges:
-                raise AccuracyError("the mass of a tail is infinite")
-            found = slope.cut(
-                lambda y: magnitude(self._direction * y),
-                self._begin,
-                self._tolerance,
-                whole=self._whole,
-            )
-            if found is not None:
-                return self._direction * found[0], found[1]
-        bounds = self._without_special(exponent)
-        if bounds is not None:
-            return self.by_parts(bounds)
-        try:
-            place, mass = find_cut(
-                magnitude, self._begin, self._direction, self._tolerance, per_integer=self._whole
-            )
-        except AccuracyError:
-            parts = majorants(exponent, self._x, self._direction)
-            if parts is None:
-                raise
-            return self.by_parts(parts)
-        return self._direction * place, mass
-
-    def _without_special(self, exponent: sp.Expr) -> list[sp.Expr] | None:
-        """Return exponents of which balls are narrow, None where that is not needed or known."""
-        if not self._whole or not exponent.has(sp.besseli, sp.gamma, sp.factorial, sp.binomial):
+    def steepness(self, y: arb) -> arb | None:
+        """Return s > 0 with zg′(z) ≤ −s for all z ≥ y, None where that is not shown."""
+        lead = self._lead
+        if not _rises(lead.rate, lead.power, lead.exact, y):
             return None
-        without = without_bessel if exponent.has(sp.besseli) else without_gammas
-        found: list[sp.Expr] = []
-        for part in majorants(exponent, self._x, self._direction) or [exponent]:
-            bound = without(part, self._x, self._direction)
-            if bound is None:
+        total = lead.coefficient
+        for term in self._others:
+            if term.coefficient < 0:
+                continue
+            rate, power = lead.rate - term.rate, lead.power - term.power
+            exact = lead.exact[0] - term.exact[0], lead.exact[1] - term.exact[1]
+            if not _rises(rate, power, exact, y):
                 return None
-            found.append(bound.exponent)
-            self._begin = self._begin.max(arb(bound.least))
-        return found
+            total += term.coefficient * (-rate * y).exp() * y ** (-power)
+        steepness = -total * (lead.rate * y).exp() * y**lead.power
+        return steepness if steepness > 0 else None
 
-    def by_parts(self, exponents: list[sp.Expr]) -> tuple[arb, arb]:
-        """Return the farthest of the places that bound each exponential, and the sum of bounds."""
-        magnitudes = [_exponential(compile_arb(g, [self._x]), self._check) for g in exponents]
-        cuts = [
-            self.cut(exponent, magnitude)
-            for exponent, magnitude in zip(exponents, magnitudes, strict=True)
-        ]
-        farthest = max((place for place, _ in cuts), key=lambda at: float(self._direction * at))
-        return farthest, sum((mass for _, mass in cuts), arb(0))
+    def cut(
+        self, exponent: sp.Expr, begin: arb, tolerance: arb, whole: bool
+    ) -> tuple[arb, arb] | None:
+        """Return Y and a bound of what e^g has beyond it below a tolerance, None if none is found.
+
+        Of a sum over the integers from Y on, which `begin` must be one of, the first is added.
+        """
+        height = compile_arb(exponent, [DISTANCE])
+        for doublings in range(_FARTHEST):
+            place = (begin * 2**doublings).upper()
+            steepness = self.steepness(place)
+            if steepness is None or not steepness > 1:
+                continue
+            length = place / (steepness - 1) + (1 if whole else 0)
+            bound = arb((height(place).exp() * length).upper())
+            if bound < tolerance:
+                return place, bound
+        return None
 
 
-def _no_check() -> None:
-    """Let the work take its time."""
+def _rises(rate: arb, power: arb, exact: tuple[sp.Expr, sp.Expr], y: arb) -> bool:
+    """Whether e^{kz} z^p is known not to fall from z = y on."""
+    if exact[0] == 0:
+        return exact[1] == 0 or bool(power >= 0)
+    return bool(rate > 0) and bool(rate * y + power >= 0)
 
 
-def _exponential(exponent: ArbFunction, check: Callable[[], None]) -> Magnitude:
-    def magnitude(place: arb) -> arb:
-        check()
-        return arb(exponent(place).exp())
+@lru_cache(maxsize=512)
+def _far_out(exponent: sp.Expr) -> tuple[tuple[sp.Expr, Slope | None, int], ...]:
+    """Return gᵢ with e^g ≤ Σ e^{gᵢ}, their slopes, and from where on that holds.
 
-    return magnitude
+    Of N sums that are not negative, (Σ sᵢ)^c ≤ N^{max(c − 1, 0)} Σ sᵢ^c where c > 0, and
+    (Σ sᵢ)^c ≤ sⱼ^c for any j where c < 0; erfc(z) ≤ e^{−z²} where z ≥ 0 [DLMF 7.8.3, at its end].
+    """
+    waiting, least = [sp.expand_log(exponent, force=True)], 1
+    found: list[sp.Expr] = []
+    while waiting:
+        whole = waiting.pop()
+        for term in sp.Add.make_args(whole):
+            constant, moving = term.as_independent(DISTANCE, as_Add=False)
+            inside = moving.args[0] if isinstance(moving, sp.log) else sp.S.Zero
+            inside = inside.args[0] if isinstance(inside, sp.Abs) else inside
+            summands = sp.Add.make_args(inside)
+            bounds: list[sp.Expr] = []
+            if len(summands) > 1 and all(s.is_nonnegative for s in summands):
+                if constant.is_negative:
+                    bounds = [constant * sp.log(max(summands, key=_log_size))]
+                elif constant.is_positive and len(waiting) + len(found) < _MOST_PARTS:
+                    front = sp.Max(constant - 1, 0) * sp.log(len(summands))
+                    bounds = [front + constant * sp.log(summand) for summand in summands]
+            elif isinstance(inside, sp.erfc) and constant.is_positive:
+                z = sp.expand(inside.args[0])
+                rate, start = z.coeff(DISTANCE, 1), z.coeff(DISTANCE, 0)
+                if rate.is_positive and z == rate * DISTANCE + start:
+                    bounds = [-constant * z**2]
+                    least = max(least, int(sp.ceiling(-start / rate)))
+            if bounds:
+                waiting += [sp.expand_log(whole - term + own, force=True) for own in bounds]
+                break
+        else:
+            found.append(whole)
+    return tuple((far, outward_slope(far), least) for far in found)
+
+
+def _log_size(summand: sp.Expr) -> float:
+    """Return about the logarithm of a summand far out, which decides about sharpness alone."""
+    value = sp.expand_log(sp.log(summand), force=True).subs(DISTANCE, _FAR).evalf(15)
+    return float(value) if value.is_real and value.is_finite else -1e300
+
+
+def outward_slope(exponent: sp.Expr) -> Slope | None:
+    """Return the slope of g towards infinity, None where g is no sum of such terms.
+
+    >>> float(outward_slope(3 * DISTANCE - DISTANCE**2 / 2).steepness(arb(8)))
+    40.0
+    """
+    y = DISTANCE
+    if any(node.has(y) and not _is_simple(node, y) for node in exponent.atoms(sp.Function)):
+        return None
+    far = sp.expand(exponent.rewrite(sp.exp) if exponent.has(sp.cosh, sp.sinh) else exponent)
+    found: defaultdict[tuple[sp.Expr, sp.Expr], sp.Expr] = defaultdict(lambda: sp.S.Zero)
+    for term in sp.Add.make_args(sp.expand(y * sp.diff(far, y))):
+        constant, moving = term.as_independent(y, as_Add=False)
+        rate, power = sp.S.Zero, sp.S.Zero
+        for factor in sp.Mul.make_args(moving):
+            base, raised = factor.as_base_exp()
+            if base == y and not raised.has(y):
+                power += raised
+            elif isinstance(factor, sp.exp) and not sp.expand(raised / y).has(y):
+                rate += sp.expand(raised / y)
+            elif factor != 1:
+                return None
+        found[rate, power] += constant
+        if len(found) > _MOST_TERMS:
+            return None
+    terms = []
+    for exact, coefficient in found.items():
+        if coefficient != 0:
+            size, rate, power = (real_ball(part) for part in (coefficient, *exact))
+            terms.append(_Term(size, rate, power, exact))
+            if terms[-1].coefficient.contains(0):
+                return None  # whether it is there at all decides about the rest
+    leads = [one for one in terms if all(o is one or _is_faster(one, o) for o in terms)]
+    return Slope([*leads, *(one for one in terms if one is not leads[0])]) if leads else None
+
+
+def _is_simple(node: sp.Expr, y: sp.Symbol) -> bool:
+    """Whether a function of y may be part of such terms."""
+    argument = node.args[0]
+    if isinstance(node, sp.log):
+        return not isinstance(argument, sp.Add)
+    return isinstance(node, (sp.exp, sp.cosh, sp.sinh)) and bool(argument.is_polynomial(y))
+
+
+def _is_faster(one: _Term, other: _Term) -> bool:
+    if one.exact[0] == other.exact[0]:
+        return bool(one.power > other.power)
+    return bool(one.rate > other.rate)

@@ -1,21 +1,27 @@
-"""The check that every density passes when its values are known: non-negative, and of mass one."""
+"""The check that every density passes: non-negative, and of mass one, made one if rounded."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.balls.normalizer import enclose_normalizer, is_proved, mass_by_logarithm, with_numbers
-from symdp.balls.numeric_mass import AGREEMENT, two_masses
-from symdp.balls.terms import SECONDS, enclose_mass
+from symdp.balls.mass import (
+    AGREEMENT,
+    SECONDS,
+    enclose_mass,
+    enclose_normalizer,
+    is_proved,
+    two_masses,
+    with_numbers,
+)
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.derive.gammas import COUNTING, are_positive
 from symdp.emit import compile_arb, compile_numpy
@@ -25,6 +31,7 @@ from symdp.emit.exact import BITS
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
+from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
@@ -35,6 +42,9 @@ TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density miss
 _MOST_CELLS = 1_000  # on which a sign is looked at: some ten milliseconds
 _PLAIN = 1e-4  # what six digits show of a distance from one
 _ACCURACY = arb(2) ** -90  # to which a mass must be 1; formulas that are off are off by far more
+_MOST_CHECKED = 48  # densities of one formula
+_ENOUGH = 3  # values at which a formula was seen to have mass 1, for a quadrature to check others
+_PROPER: dict[str, set[tuple[tuple[str, object], ...]]] = {}  # those values, by the formula
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,67 @@ class MassCheck:
 
     is_one: bool
     is_proved: bool
+
+
+def with_mass_one(steps: Mapping[Mechanism, int], for_proof: bool = False) -> dict[Mechanism, int]:
+    """Return the steps, those whose densities carry a rounded constant divided by their masses.
+
+    A mass that is off by 1e-12 makes δ wrong by n times as much, or by more: what P and Q mean
+    then depends on who reads them. What is for a proof leaves no mass to a quadrature.
+
+    Raises
+    ------
+    InputError
+        If a density is negative or its mass is further from one than rounding explains.
+    """
+    return checked_steps(steps, for_proof)[0]
+
+
+def checked_steps(
+    steps: Mapping[Mechanism, int], for_proof: bool = False
+) -> tuple[dict[Mechanism, int], Literal["proved", "seen"]]:
+    """Return the same steps, and whether their masses were proved or found by two quadratures."""
+    groups: dict[object, list[Mechanism]] = {}
+    for mechanism in steps:
+        if isinstance(mechanism.source, RenyiCurve):
+            continue  # it has no densities
+        template = mechanism.template
+        groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)
+    rounded: set[Mechanism] = set()
+    is_proved = True
+    for members in groups.values():
+        for member in _spread(members):
+            known = _PROPER.get("" if member.template is None else member.template.key, ())
+            if not for_proof and len(known) >= _ENOUGH:
+                break
+            check = _checked(replace(member, sampling=None, relation=None), for_proof)
+            if not check.is_one:
+                rounded.update(members)
+            is_proved &= check.is_proved
+    kept = {m.normalized() if m in rounded else m: count for m, count in steps.items()}
+    return kept, "proved" if is_proved else "seen"
+
+
+def _spread(members: list[Mechanism]) -> list[Mechanism]:
+    """Return mechanisms of one formula, of many some spread over their values, the ends first.
+
+    The mass of a density depends smoothly on its parameters, and the quadrature that every law is
+    built with finds one that is not 1: of a formula that was seen to have mass 1 at some values,
+    that is the check at others.
+    """
+    members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
+    most = min(len(members), _MOST_CHECKED)
+    share = (len(members) - 1) / max(most - 1, 1)
+    places = [round(k * share) for k in range(most)]
+    return [members[k] for k in dict.fromkeys((0, len(members) - 1, places[most // 2], *places))]
+
+
+@lru_cache(maxsize=256)
+def _checked(mechanism: Mechanism, for_proof: bool) -> MassCheck:
+    check = checked_masses(mechanism, for_proof)
+    if check.is_one and check.is_proved and mechanism.template is not None:
+        _PROPER.setdefault(mechanism.template.key, set()).add(mechanism.bound)
+    return check
 
 
 def check_densities(mechanism: Mechanism) -> bool:
@@ -86,17 +157,7 @@ def check_densities(mechanism: Mechanism) -> bool:
 def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
     """Check densities as `check_densities` does; two quadratures that agree stand for a proof.
 
-    Parameters
-    ----------
-    mechanism
-        As there.
-    for_proof
-        Whether nothing but a proof will do.
-
-    Raises
-    ------
-    InputError
-        As there, and where the quadratures do not agree to 1e-12 with each other and with 1.
+    They must agree to 1e-12 with each other and with 1; nothing but a proof will do for a proof.
     """
     pair = replace(mechanism, sampling=None, relation=None).pair()
     named = [("Q", 0), ("P", 1)] if hasattr(mechanism.source, "Q") else [("", 0)]
@@ -158,7 +219,7 @@ def _agree(of: str, first: float, second: float) -> None:
 
 
 def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
-    """Enclose the mass of a density, from its terms or from the log density of its pieces."""
+    """Enclose the mass of a density."""
     ends = pair.support.lower, pair.support.upper
     normaliser = _normaliser(density, pair.variable, *ends)
     if normaliser is not None:
@@ -170,13 +231,7 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
     found = bessels.match(sp.besseli(sp.Abs(k), bessel)) if k.is_integer else None
     if found and ends == (-sp.oo, sp.oo):  # the generating function: their sum is e^z
         return constant_ball(rest * sp.exp(found[bessel]), BITS).real
-    with suppress(AccuracyError, InputError):
-        found = enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(SECONDS, worked))
-        if found.rad() < TOLERANCE:
-            return found
-    return mass_by_logarithm(
-        density, pair.variable, pair.support, _ACCURACY, Deadline(seconds, worked)
-    )
+    return enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(seconds, worked))
 
 
 def _normaliser(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> arb | None:
@@ -226,25 +281,15 @@ def _total(of: str, masses: object) -> arb:
 
 
 def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> None:
-    """Look for a negative value where the form of the density does not exclude one.
-
-    At places of a grid, then by balls: what is positive on one is done, what is not is halved.
-    """
+    """Look for a negative value where the form of the density does not exclude one."""
     for stretch in smooth_stretches((density,), x, *ends):
         (expression,) = stretch.expressions
-        if _is_plainly_positive(expression, x, stretch.lower, stretch.upper):
+        low, high = stretch.lower, stretch.upper
+        if _is_plainly_positive(expression, x, low, high):
             continue
-        values = compile_numpy(expression, [x])
-        places = list(_places(stretch.lower, stretch.upper, bool(x.is_integer)))
-        heights = values(places)
-        for place, height in zip(places, heights.tolist(), strict=True):
-            if height < 0 and _is_negative(expression, x, place):
-                raise InputError(f"{of} is negative at {x} = {place:.6g}: no density is")
-        found = (
-            None if x.is_integer else _negative_place(expression, x, stretch.lower, stretch.upper)
-        )
-        if found is not None:
-            raise InputError(f"{of} is negative at {x} = {found:.6g}: no density is")
+        place = _negative_place(expression, x, float(low), float(high))
+        if place is not None:
+            raise InputError(f"{of} is negative at {x} = {place:.6g}: no density is")
 
 
 def _is_plainly_positive(expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
@@ -261,12 +306,25 @@ def _is_plainly_positive(expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, uppe
     return bool(expression.is_nonnegative)
 
 
-def _negative_place(
-    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
-) -> float | None:
-    """Return a place at which a density is negative, None where few balls show none."""
+def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) -> float | None:
+    """Return a place at which a density is negative, None where none is found.
+
+    Places of a grid are looked at in doubles; then balls: what is positive on one is done, what is
+    not is halved.
+    """
     function = compile_arb(expression, [x])
-    low, high = float(lower), float(upper)
+
+    def is_negative(place: float) -> bool:
+        with ctx.workprec(200):
+            return bool(function(arb(place)) < 0)
+
+    places = list(_places(low, high, bool(x.is_integer)))
+    heights = compile_numpy(expression, [x])(places).tolist()
+    for place, height in zip(places, heights, strict=True):
+        if height < 0 and is_negative(place):
+            return place
+    if x.is_integer:
+        return None
     edges = {e for e in (low, high) if math.isfinite(e)}
     edges |= {s * 2.0**k for s in (-1, 1) for k in range(-10, 11) if low < s * 2.0**k < high}
     waiting = deque(pairwise(sorted(edges)))
@@ -275,25 +333,17 @@ def _negative_place(
             if not waiting:
                 break
             left, right = waiting.popleft()
-            if function(arb(left).union(arb(right))) >= 0:
-                continue
             middle = 0.5 * (left + right)
-            if not left < middle < right:
+            if function(arb(left).union(arb(right))) >= 0 or not left < middle < right:
                 continue
-            if function(arb(middle)) < 0 and _is_negative(expression, x, middle):
+            if function(arb(middle)) < 0 and is_negative(middle):
                 return middle
             waiting += [(left, middle), (middle, right)]
     return None
 
 
-def _is_negative(expression: sp.Expr, x: sp.Symbol, place: float) -> bool:
-    with ctx.workprec(200):
-        return bool(compile_arb(expression, [x])(arb(place)) < 0)
-
-
-def _places(lower: sp.Expr, upper: sp.Expr, whole: bool) -> Iterator[float]:
+def _places(low: float, high: float, whole: bool) -> Iterator[float]:
     """Yield places spread over a stretch evenly and geometrically from its ends and from zero."""
-    low, high = float(lower), float(upper)
     offsets = [2.0 ** (k / 4) for k in range(-80, 121)]
     centres = [c for c in (low, high, 0.0) if math.isfinite(c)]
     if math.isfinite(low) and math.isfinite(high):

@@ -10,15 +10,17 @@ from flint import acb, arb, ctx
 
 from symdp.arguments import instance
 from symdp.balls.cuts import cut_tails
-from symdp.balls.terms import EVALUATIONS, halves, integral, partial_sum
 from symdp.derive import pieces, points
 from symdp.emit import compile_arb
-from symdp.emit.enclose import between
+from symdp.emit.arb_operations import UNKNOWN
+from symdp.emit.enclose import between, enclose_sum
 from symdp.interrupt import Deadline
 from symdp.model.pair import Pair
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
+
+EVALUATIONS = 60_000  # of an integrand: more than the seconds of one proof allow
 
 _Density = Callable[..., Any]
 
@@ -191,3 +193,67 @@ def _sum(
 
     parts = (partial_sum(part, left, right, deadline) for part in (real, imaginary))
     return acb(*parts)
+
+
+def integral(
+    function: Callable[..., Any],
+    lower: arb,
+    upper: arb,
+    tolerance: arb,
+    evaluations: int,
+    deadline: Deadline | None,
+) -> acb:
+    """Return Arb's integral of a function of a ball and of `analytic` between finite ends.
+
+    Raises
+    ------
+    AccuracyError
+        When the time is over.
+    """
+    is_over = False
+
+    def values(place: acb, analytic: bool = False) -> Any:
+        nonlocal is_over
+        if is_over or (deadline is not None and deadline.is_past):
+            is_over = True  # an error raised here would not stop Arb
+            return UNKNOWN
+        return function(place, analytic=analytic)
+
+    found = acb.integral(
+        values,
+        acb(lower),
+        acb(upper),
+        abs_tol=tolerance,
+        rel_tol=arb(2) ** (4 - ctx.prec),
+        eval_limit=evaluations,
+    )
+    if is_over and deadline is not None:
+        deadline.check()
+    return found
+
+
+def halves(
+    x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]]:
+    """Return x in each half with its variable and ends: end ± e^{−s} beside a finite end.
+
+    >>> halves(sp.Symbol("x"), sp.S.Zero, sp.oo)
+    [(exp(-_s), _s, 0, oo), (x, x, 1, oo)]
+    """
+    length = upper - lower if lower.is_finite and upper.is_finite else sp.Integer(2)
+    s = sp.Dummy("s", real=True)
+    near = -sp.log(length / 2), sp.oo
+    first = (lower + sp.exp(-s), s, *near) if lower.is_finite else (x, x, lower, upper - 1)
+    second = (upper - sp.exp(-s), s, *near) if upper.is_finite else (x, x, lower + 1, upper)
+    return [first, second]
+
+
+def partial_sum(term: Callable[..., Any], lower: arb, upper: arb, deadline: Deadline | None) -> arb:
+    """Enclose a sum over the integers between two; AccuracyError when the time is over."""
+
+    def checked(k: Any, analytic: bool = False) -> Any:
+        if deadline is not None:
+            deadline.check()
+        return term(k, analytic=analytic)
+
+    return enclose_sum(checked, lower, upper)

@@ -11,7 +11,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.cuts import cut_tails
-from symdp.balls.terms import EVALUATIONS
+from symdp.balls.enclosure import EVALUATIONS
 from symdp.derive.pieces import pieces, points
 from symdp.derive.signs import interior_point
 from symdp.emit.arb import compile_arb

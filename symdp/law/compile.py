@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.balls.normalizer import with_seen_masses
+from symdp.balls.mass import with_seen_masses
 from symdp.derive import pieces, points
 from symdp.derive.finite_end import DISTANCE, near_end
 from symdp.derive.limits import limit_at, loss_range

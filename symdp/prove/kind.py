@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.balls.normalizer import with_seen_masses
+from symdp.balls.mass import with_seen_masses
 from symdp.derive.pieces import points
 from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.enclose import enclose_sum

@@ -167,7 +167,7 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     >>> [one.protection.shift for one in both], [one.sides("remove") for one in both]
     (['at most, one sign', 'at most, one sign'], [('remove',), ('remove', 'remove lowered')])
     """
-    from symdp.balls.masses import checked_steps
+    from symdp.balls.density import checked_steps
     from symdp.model.protection import protection_of
     from symdp.questions.steps import merged_steps, of_independent_steps
 

@@ -131,7 +131,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
 
 
 def _has_mass_one_elsewhere(mechanism: Mechanism) -> bool:
-    from symdp.balls.masses import with_mass_one
+    from symdp.balls.density import with_mass_one
 
     template = mechanism.template
     if template is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flint import arb, ctx
 
-from symdp.balls.masses import with_mass_one
+from symdp.balls.density import with_mass_one
 from symdp.decimal_text import nearest_scientific, scientific
 from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError, InputError

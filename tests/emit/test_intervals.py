@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import pytest
 import sympy as sp
 from flint import acb, arb, ctx
@@ -117,3 +118,13 @@ def test_tails_that_fall_fast_take_few_shells(power):
     exact = math.gamma(1 / power) / power  # of the whole half-line
     assert arb(0) <= bound < exact
     assert len(calls) < 600
+
+
+@pytest.mark.parametrize("radius", [0.1, 3.0, 17.5])
+def test_balls_of_log_gamma_are_no_wider_than_its_values(radius):
+    y = sp.Symbol("y", positive=True)
+    ball = compile_arb(sp.loggamma(y), [y])(arb(20, radius))
+    ends = [mpmath.loggamma(20 + side * radius) for side in (-1, 1)]
+    assert float(ball.lower()) <= ends[0]
+    assert ends[1] <= float(ball.upper())
+    assert float(ball.rad()) < (ends[1] - ends[0]) * (0.51 if radius > 1 else 5)

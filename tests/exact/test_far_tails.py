@@ -7,7 +7,7 @@ import math
 import pytest
 
 from symdp import compose, loads, mechanisms
-from symdp.balls.normalizer import enclose_normalizer
+from symdp.balls.mass import enclose_normalizer
 from symdp.emit.mass import MassIntegral
 from symdp.exact.answer import Answer
 from symdp.exact.contour import on_own_lines

@@ -1,0 +1,404 @@
+"""The mass of a density: proved where its tails are bounded, else seen by two quadratures.
+
+**Proved.**  Each smooth part is integrated by Arb between two places, its tails are bounded beyond
+them (see `cuts`).  Next to a finite end at which the density has no value, x = end ± e^{−s} puts
+that end at infinity.  The logarithm is tried, too: no factor overflows in it.
+
+**Seen.**  Where no tail is bounded the integral is enclosed on shells that grow geometrically away
+from the ends, the kinks or 0, and the partial sums are extrapolated by Wynn's ε-algorithm, which is
+exact for tails that are sums of powers.  Two quadratures, over other shells each, must agree.
+
+Emitted formulas hold what a density is divided by as a constant; `emit` alone integrates less than
+this room, and loading this file hands it the ways of here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.balls.cuts import DISTANCE, cut_tail
+from symdp.balls.enclosure import EVALUATIONS, halves, integral, partial_sum
+from symdp.derive.breakpoints import smooth_stretches
+from symdp.derive.gammas import with_fewer_gammas
+from symdp.derive.log_form import log_form
+from symdp.derive.signs import interior_point
+from symdp.emit import compile_arb
+from symdp.emit.arb import ENCLOSERS
+from symdp.emit.enclose import between
+from symdp.emit.exact import BITS, end_ball, real_ball
+from symdp.emit.mass import MassIntegral
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Deadline, worked
+from symdp.model.pair import Pair
+
+SECONDS = 2.0  # of work for one proof of mass
+AGREEMENT = 1e-12  # to which two masses must agree with each other and with 1
+_MOST_TERMS = 64  # of a density multiplied out
+_ENOUGH = arb(2) ** -90  # absolute accuracy, where no more can be had: 27 digits
+_NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
+_UNIT = sp.Symbol("u", real=True)  # between −1 and 1
+_SEEN_SECONDS = 4.0  # of work for a quadrature
+_REACH = 2.0**44  # how far the shells go
+_BITS = 80  # carried by the balls of a quadrature
+_CUT = 2.0**-52  # of a shell
+_NOTHING = 1e-20  # a mass of a shell that is none
+_EVALUATIONS = 300_000  # of an integrand: more than those seconds allow
+_TOO_MUCH = 1e3  # of a mass: more will not come down to 1
+_FEWEST, _SUMMED = 12, 14  # partial sums that are extrapolated
+_MOST_INTEGERS = 2**17  # of a shell that is summed
+
+_Part = tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]  # a density, its variable and its ends
+
+
+def enclose_mass(
+    density: sp.Expr,
+    x: sp.Symbol,
+    lower: sp.Expr,
+    upper: sp.Expr,
+    tolerance: arb,
+    deadline: Deadline,
+) -> arb:
+    """Enclose the integral of a density, or its sum over integers, to an absolute accuracy.
+
+    Raises
+    ------
+    AccuracyError
+        If a tail is not bounded, or the time is over.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> skewed = sp.exp(-(x**2) / 2) * (1 + sp.erf(2 * x)) / sp.sqrt(2 * sp.pi)
+    >>> mass = enclose_mass(skewed, x, -sp.oo, sp.oo, arb(2) ** -40, Deadline(9))
+    >>> bool(mass.contains(1)), bool(mass.rad() < 1e-9)
+    (True, True)
+    """
+    constant, moving = density.as_independent(x, as_Add=False)
+    if constant == 0:
+        return arb(0)
+    factor = real_ball(constant)  # a normaliser, perhaps, that SymPy would work on without end
+    parts = _parts(moving, x, lower, upper)
+    return factor * sum((_part_mass(p, tolerance / abs(factor), deadline) for p in parts), arb(0))
+
+
+def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> Iterator[_Part]:
+    """Yield smooth parts, those next to an end at which there is no value in another variable."""
+    half = sp.S.Half if x.is_integer else sp.S.Zero  # kinks at the ends lie inside
+    for stretch in smooth_stretches((density,), x, lower - half, upper + half):
+        (own,) = stretch.expressions
+        low, high = stretch.lower, stretch.upper
+        if own == 0:
+            continue
+        if x.is_integer:
+            if not stretch.is_point:
+                low = low if low.is_infinite else sp.floor(low) + 1
+                high = high if high.is_infinite else sp.ceiling(high) - 1
+            yield with_fewer_gammas(own, x), x, low, high
+        elif all(end.is_infinite or _is_finite_at(own, x, end) for end in (low, high)):
+            yield own, x, low, high
+        else:
+            for place, v, first, last in halves(x, low, high):
+                moved = own if v is x else sp.powsimp(own.subs(x, place) * sp.exp(-v))
+                yield moved, v, first, last
+
+
+def _is_finite_at(density: sp.Expr, x: sp.Symbol, end: sp.Expr) -> bool:
+    return bool(compile_arb(density, [x])(real_ball(end)).is_finite())
+
+
+def _part_mass(part: _Part, tolerance: arb, deadline: Deadline) -> arb:
+    density, x, *ends = part
+    if not all(end.is_infinite or x.is_integer or _is_finite_at(density, x, end) for end in ends):
+        raise AccuracyError("a density has no value inside its support")
+    balls, found = [end_ball(end) for end in ends], arb.nan()
+    for inside, exponents in _readings(*part):
+        with suppress(AccuracyError):
+            found = _between_cuts(inside, exponents, x, balls, tolerance, deadline)
+            if found.rad() < 1e3 * tolerance:
+                break
+        deadline.check()
+    return found
+
+
+def _between_cuts(
+    inside: Callable[..., Any],
+    exponents: Callable[[int], list[sp.Expr]],
+    x: sp.Symbol,
+    ends: list[arb | None],
+    tolerance: arb,
+    deadline: Deadline,
+) -> arb:
+    def height(place: arb) -> Any:
+        deadline.check()
+        return inside(place)
+
+    places, tails = [arb(0) if end is None else end for end in ends], arb(0)
+    for side, direction in ((0, -1), (1, 1)):
+        if ends[side] is None:
+            places[side], mass = cut_tail(
+                exponents(direction), height, direction, ends[1 - side], tolerance,
+                whole=x.is_integer,
+            )  # fmt: skip
+            tails += mass
+    spread = between(-tails, tails)
+    if x.is_integer:
+        return partial_sum(inside, places[0].floor(), places[1].ceil(), deadline) + spread
+    found = integral(inside, places[0], places[1], tolerance, EVALUATIONS, deadline)
+    return found.real + spread
+
+
+def _readings(
+    density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> Iterator[tuple[Callable[..., Any], Callable[[int], list[sp.Expr]]]]:
+    """Yield a density as it stands and by its logarithm, with what bounds it on either side."""
+    yield compile_arb(density, [x]), lambda side: _exponents(density.xreplace({x: side * DISTANCE}))
+    place = lower if lower == upper else interior_point(lower, upper)
+    log = log_form(density, x, place).to_expression()
+    height = compile_arb(log, [x])
+    yield (
+        lambda at, analytic=False: height(at, analytic=analytic).exp(),
+        lambda side: [log.xreplace({x: side * DISTANCE})],
+    )
+
+
+def _exponents(far: sp.Expr) -> list[sp.Expr]:
+    """Return gᵢ with |f| ≤ Σ e^{gᵢ}, the logarithms of its terms; none if they are too many."""
+    if far.has(sp.Sum):
+        return []
+    if far.has(sp.functions.elementary.hyperbolic.HyperbolicFunction):
+        far = far.rewrite(sp.exp)
+    if far.has(sp.erf):  # 1 − erf(z) is no difference then
+        far = far.rewrite(sp.erfc)
+    spread = sp.expand(far, power_base=False, power_exp=False, log=False, basic=False)
+    forms = [form for form in (spread, far) if len(sp.Add.make_args(form)) <= _MOST_TERMS]
+    found = []
+    for term in sp.Add.make_args(forms[0]) if forms else ():
+        exponent = sp.S.Zero
+        for factor in sp.Mul.make_args(term):
+            base, power = factor.as_base_exp()
+            is_exponential = isinstance(factor, sp.exp)
+            exponent += factor.args[0] if is_exponential else power * sp.log(sp.Abs(base))
+        found.append(exponent)
+    return found
+
+
+def enclose_normalizer(mass: MassIntegral) -> arb | None:
+    """Return a ball around what a density is divided by, None where nothing gives one.
+
+    Two quadratures that agree are believed where nothing proves one; `is_proved` tells their ball,
+    which is wider, from a proof.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> enclose_normalizer(MassIntegral(sp.exp(-x) / sp.sqrt(x), (x, 0, sp.oo))).overlaps(
+    ...     arb.pi().sqrt()
+    ... )
+    True
+    """
+    density, (x, lower, upper) = mass.parts
+    scale = sp.S.One
+    if not (x.is_integer or lower.is_infinite or upper.is_infinite):
+        # Quadratures look for masses of about 1, and a density of any width is looked at once.
+        middle, scale = (lower + upper) / 2, (upper - lower) / 2
+        if middle != 0 or scale != 1:
+            moved = density.subs(x, middle + scale * _UNIT)
+            mass = MassIntegral(moved, sp.Tuple(_UNIT, sp.Integer(-1), sp.Integer(1)))
+    bits = max(ctx.prec, BITS)
+    found = _proved(mass, BITS)
+    if found is not None and bits > BITS:
+        found = _proved(mass, bits) or found
+    if found is None:
+        found = _seen(mass)
+    if found is None or scale == 1:
+        return found
+    with ctx.workprec(bits):
+        return found * real_ball(scale)
+
+
+@lru_cache(maxsize=64)
+def _proved(mass: MassIntegral, bits: int) -> arb | None:
+    density, (x, lower, upper) = mass.parts
+    for tolerance in (arb(2) ** (20 - bits), _ENOUGH):
+        # SymPy's TypeError: it asks in the middle of a question about a sign, and gets NaN.
+        with suppress(AccuracyError, InputError, TypeError), ctx.workprec(bits):
+            deadline = Deadline(SECONDS, worked)
+            found = enclose_mass(density, x, lower, upper, tolerance, deadline)
+            if found.is_finite() and is_proved(found):
+                return found
+    return None
+
+
+@lru_cache(maxsize=64)
+def _seen(mass: MassIntegral) -> arb | None:
+    first, second = two_masses(mass.function, *mass.limits[0])
+    apart = AGREEMENT * min(first, second)
+    return arb(first, apart) if abs(first - second) <= apart else None
+
+
+def is_proved(mass: arb) -> bool:
+    """Return whether the ball around a mass was proved."""
+    return bool(mass.rad() < _NARROW * abs(mass))
+
+
+def with_seen_masses(pair: Pair) -> Pair:
+    """Return a pair in which masses that two quadratures found are the numbers they found."""
+    components = tuple(c if isinstance(c, tuple) else with_numbers(c) for c in pair.components)
+    others = tuple((weight, with_seen_masses(other)) for weight, other in pair.alternatives)
+    atoms = tuple(
+        (place, tuple(with_numbers(mass) for mass in masses)) for place, masses in pair.atoms
+    )
+    return replace(pair, components=components, alternatives=others, atoms=atoms)
+
+
+def with_numbers(density: sp.Expr) -> sp.Expr:
+    """Return a density in which masses that two quadratures found are the numbers they found."""
+    balls = {mass: enclose_normalizer(mass) for mass in density.atoms(MassIntegral)}
+    seen = {
+        mass: sp.Rational(*float(ball.mid()).as_integer_ratio())
+        for mass, ball in balls.items()
+        if ball is not None and not is_proved(ball)
+    }
+    return density.xreplace(seen) if seen else density
+
+
+def two_masses(
+    density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> tuple[float, float]:
+    """Return the integral of a density, or its sum over integers, as two quadratures find it.
+
+    NaN stands for one that did not settle.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> first, second = two_masses(1 / (sp.pi * (1 + x**2)), x, -sp.oo, sp.oo)
+    >>> abs(first - 1) < 1e-12, abs(second - 1) < 1e-12
+    (True, True)
+    """
+    found = []
+    for start in (1.0, 3.0):
+        deadline = Deadline(_SEEN_SECONDS, worked)
+        with suppress(AccuracyError, OverflowError, ZeroDivisionError):
+            parts = _parts(density, x, lower, upper)
+            sides = [_sides(part, start, part[1] is not x, deadline) for part in parts]
+            found.append(math.fsum(mass for pair in sides for mass in pair))
+            continue
+        found.append(math.nan)
+    return found[0], found[1]
+
+
+def _sides(part: _Part, start: float, is_near_end: bool, deadline: Deadline) -> Iterator[float]:
+    """Yield what a part has on both sides of a place in it, and of integers at that place."""
+    density, x, *ends = part
+    low, high = map(float, ends)
+    cell, whole = _cell(density, x, deadline), bool(x.is_integer)
+    if math.isfinite(low) and math.isfinite(high):
+        middle = math.floor(0.5 * (low + high)) if whole else 0.5 * (low + high)
+    else:
+        middle = 0.0 if low < 0.0 < high else low + 1.0 if math.isfinite(low) else high - 1.0
+    if whole:
+        yield cell(middle, middle)
+    for end in {low, high}:
+        edges, step = [middle], start
+        while step < min(_REACH, abs(end - middle)):
+            edges.append(middle + math.copysign(step, end - middle))
+            step *= 2.0
+        yield _side(cell, edges if math.isinf(end) else [*edges, end], end, whole, is_near_end)
+
+
+def _side(
+    cell: Callable[[float, float], float],
+    edges: list[float],
+    end: float,
+    whole: bool,
+    is_near_end: bool,
+) -> float:
+    """Add up shells and what is beyond the last one; of integers, the middle is left out."""
+    sums, total, is_endless = [0.0], 0.0, math.isinf(end)
+    step = math.copysign(1.0, edges[-1] - edges[0]) if whole else 0.0
+
+    def has_ended(share: float, shells: int) -> bool:
+        """Whether the last shells had next to nothing."""
+        return len(sums) > shells and abs(sums[-1] - sums[-shells]) <= share * AGREEMENT
+
+    for inner, outer in pairwise(edges):
+        is_long = abs(outer - inner) > _MOST_INTEGERS or (
+            len(sums) > _SUMMED and has_ended(1e-6, 4)
+        )
+        if inner == outer or (whole and is_endless and is_long):
+            break
+        if is_near_end and has_ended(1e-3, 2):  # nothing is far out there
+            break
+        try:
+            total += cell(*sorted((inner + step, outer)))
+        except AccuracyError:
+            if len(sums) < _FEWEST and not has_ended(1e-3, 2):
+                raise
+            break  # waves far out: what came before them tells the rest, or does not settle
+        if not abs(total) < _TOO_MUCH:
+            raise AccuracyError("the mass of a density is far above 1")
+        sums.append(total)
+    if len(sums) == 1 and is_endless:
+        raise AccuracyError("next to an end so far out doubles have no room for shells")
+    return total if not is_endless or has_ended(1e-3, 2) else _limit(sums[1:])
+
+
+def _limit(sums: list[float]) -> float:
+    """Extrapolate partial sums, NaN where the last values differ.
+
+    NaN, too, where shells hold ever more, or did so before the last one: the algorithm gives
+    2, 4, 8, … a value as well.
+    """
+    steps = [abs(after - before) for before, after in pairwise(sums[-4:])]
+    if len(steps) < 3 or max(steps[1], steps[2]) > steps[0]:
+        return math.nan
+    last, before = (_wynn(part) for part in (sums[-_SUMMED:], sums[-_SUMMED - 1 : -1]))
+    return last if abs(last - before) < 0.1 * AGREEMENT else math.nan
+
+
+def _wynn(sums: list[float]) -> float:
+    with mpmath.workdps(40):
+        previous, row = [mpmath.mpf(0)] * (len(sums) + 1), [mpmath.mpf(s) for s in sums]
+        best, level = row[-1], 0
+        while len(row) > 1:
+            gaps = [b - a for a, b in pairwise(row)]
+            if any(abs(gap) < 1e-17 * abs(best) for gap in gaps) and level % 2 == 0:
+                return float(row[-1])
+            previous, row = row, [p + 1 / gap for p, gap in zip(previous[1:], gaps, strict=False)]
+            level += 1
+            if level % 2 == 0:
+                best = row[-1]
+        return float(best)
+
+
+def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float, float], float]:
+    """Return what integrates a density between two places with proved error, or sums it."""
+    compiled = compile_arb(density, [x])
+
+    def cell(low: float, high: float) -> float:
+        with ctx.workprec(_BITS):
+            if abs(compiled(between(arb(low), arb(high)))) * (high - low + 1) < _NOTHING:
+                return 0.0
+            if x.is_integer:
+                total = partial_sum(compiled, arb(low), arb(high), deadline)
+            else:
+                close, ends = arb(AGREEMENT) / 4096, (arb(low), arb(high))
+                if not all(compiled(end).is_finite() for end in ends):  # as of (1 − cos x)/x² at 0
+                    ctx.prec, cut = 4 * _BITS, (ends[1] - ends[0]) * _CUT
+                    ends = ends[0] + cut, ends[1] - cut
+                total = integral(compiled, *ends, close, _EVALUATIONS, deadline).real
+            if not total.rad() < AGREEMENT / 256:
+                raise AccuracyError("a shell of the mass could not be enclosed")
+            return float(total.mid())
+
+    return cell
+
+
+ENCLOSERS[MassIntegral] = enclose_normalizer
