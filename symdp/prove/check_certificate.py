@@ -135,7 +135,6 @@ class Series:
     hi = property(lambda self: self.parts[0] + self.radius)
     def size(self): return self.norm + self.radius
     def rise(self): return self.norm - abs(self.parts[0]) + self.radius
-    def without_first(self): return Series([0, *self.parts[1:]], self.radius, self.tail)
     def spread(self, weigh=lambda k: 1):
         """Bound |f - c_0| on the panel; with k as a weight, |t df/dt| at its ends."""
         sizes = [*map(abs, self.parts), self.tail]
@@ -162,35 +161,37 @@ class Series:
         return Series([s >> P for s in sums[:length]], (radius >> P) + length + 1, -(-tail >> P))
     __radd__, __rmul__ = __add__, __mul__
 
-    def expanded(self, first, last, growth=False):
-        """Return a_0 + a_1 v + ... of a series v without c_0, the first four a_k being given.
+    def expanded(self, near, first, last, growth=False):
+        """Return a_0 + a_1 v + ..., v = near (f - c_0), the first four a_k being given.
 
         For a size s of v, terms beyond are at most s^4 g/last, their slope 4 s^3 g^2/last, and
         terms from a_1 on at most 2 s g, where g is 1/(1 - s), or with `growth` exp(s).
         """
-        size, result = self.size(), series(first[3])
+        v, result = near * Series([0, *self.parts[1:]], self.radius, self.tail), series(first[3])
+        size = v.norm + v.radius
         need(growth or size < ONE, "a panel is too wide, or a number not known to be positive")
         g = exp_of(size).hi if growth else ONE**2 // (ONE - size) + 1
-        if not self.norm: return first[0] + Series([0] * len(self.parts), (2 * size * g >> P) + 1)
-        for a in first[2::-1]: result = result * self + a
-        tail = -(-(self.norm**4) * g // (last << 4 * P))
-        radius = 4 * self.radius * size**3 * g**2 // (last << 5 * P) + 1
+        if not v.norm: return first[0] + Series([0] * len(v.parts), (2 * size * g >> P) + 1)
+        for a in first[2::-1]: result = result * v + a
+        tail = -(-(v.norm**4) * g // (last << 4 * P))
+        radius = 4 * v.radius * size**3 * g**2 // (last << 5 * P) + 1
         return Series(result.parts, result.radius + radius, result.tail + tail)
+    def reciprocal(self):
+        need(self.parts[0], "a division by what may be 0")
+        return Series([ONE**2 // self.parts[0]], 1)  # of c_0
+    def inverse(self):
+        return self.reciprocal() * self.expanded(-self.reciprocal(), [1] * 4, 1)
     def exp(self):
         near = 1, 1, Fraction(1, 2), Fraction(1, 6)
-        return exp_of(self.parts[0]) * self.without_first().expanded(near, 24, True)
-    def inverse(self):
-        need(self.parts[0], "a division by what may be 0")
-        first = Series([ONE**2 // self.parts[0]], 1)
-        return first * (self.without_first() * -first).expanded([1] * 4, 1)
+        return exp_of(self.parts[0]) * self.expanded(point(ONE), near, 24, True)
     def log(self):
         near = log_of(self.parts[0]), 1, Fraction(-1, 2), Fraction(1, 3)
-        return (self.without_first() * Series([ONE**2 // self.parts[0]], 1)).expanded(near, 4)
+        return self.expanded(self.reciprocal(), near, 4)
     def erf(self):  # |a_k| <= 5/4 2^((k - 1)/2) sqrt((k - 1)!)/k! (Cramer), below 1/2 for k > 3
         x = point(self.parts[0])
         slope = slope_of_erf(x)
         near = erf_of(self.parts[0]), slope, -slope * x, (x * x * 2 - 1) * slope * Fraction(1, 3)
-        return self.without_first().expanded(near, 2)
+        return self.expanded(point(ONE), near, 2)
     def abs(self):
         fine = len(self.parts) == 1 or abs(self.parts[0]) >= self.spread()
         need(fine, "a kink lies inside a panel")

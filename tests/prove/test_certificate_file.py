@@ -112,6 +112,10 @@ COVERED = {
 
 
 @pytest.mark.slow_cases(
+    "sampled normal",
+    "negative",
+    "normal whole numbers",
+    "whole numbers, small",
     "sampled normal, a million",
     "sampled normal, other direction",
     "two kinds",
@@ -193,6 +197,7 @@ def test_no_float_and_nothing_of_ours_decides():
     assert imported == {"ast", "json", "re", "sys", "fractions", "functools", "itertools", "math"}
 
 
+@pytest.mark.slow_cases("<lambda>-no certificate0")
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
@@ -205,6 +210,7 @@ def test_what_is_not_covered_gets_a_sentence(steps, message):
         certificate(steps(), epsilon="1/2", digits=6, direction="remove")
 
 
+@pytest.mark.slow_cases("discrete_gaussian-30-digits of a law's constant factor")
 @pytest.mark.parametrize(
     ("noise", "epsilon", "told"),
     [("gaussian", 45, "too small"), ("discrete_gaussian", 30, "digits of a law's constant factor")],

@@ -90,6 +90,7 @@ def test_a_number_with_an_error_encloses_what_arb_does(name):
                 assert true.lower() <= exact(found.hi)
 
 
+@pytest.mark.slow_cases("1 + erf(x/3)/2")
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_a_series_encloses_its_function(formula):
     """Within the parts, the radius and the tail, on a panel and as far as its series is used."""
