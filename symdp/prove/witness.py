@@ -320,7 +320,8 @@ class _Layout:
     def refine(self) -> None:
         """Halve panels further, as a larger frequency asks."""
         if self.step.panels:
-            self._lay([(own, cut) for row, cut in self._rows() for own in self._halved(row)])
+            self._lay([(own, 0) for row, _ in self._rows() for own in self._halved(row)])
+            self._cut()
 
     def log_modulus(self, y: float) -> float:
         """Return the log of a bound of |e^−scale M(tilt + iy′)| for all y′ from y on."""
