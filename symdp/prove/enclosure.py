@@ -3,7 +3,6 @@
 | row | which compositions | relative width | work |
 | --- | --- | --- | --- |
 | largest loss | ε proved to be at least every finite loss | as asked | none |
-| below | where it is enough to be below a number | a bound | one moment a step |
 | single step | n = 1 | as asked | one integral |
 | lattice | all losses on one lattice | as asked | O(1) in n |
 | residues | M a short sum of rational times exponential | as asked | one power series a term |
@@ -38,7 +37,7 @@ from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.prove.kind import Kinds, kind_of, sum_law
 from symdp.prove.lattice import Lattice, LatticeLine, lattice_of
-from symdp.prove.line import Line, Masses, log_payoff, masses
+from symdp.prove.line import Line, Masses, masses
 from symdp.prove.measure import Asked, measure
 from symdp.prove.mesh import bracket_delta
 from symdp.prove.plan import find_plan, find_saddle, panels_of
@@ -108,6 +107,17 @@ def enclose_delta(
     >>> bool(0.0288822 < ball < 0.0288823)
     True
     """
+    return enclose_by(WAYS, pairs, epsilon, digits, below)[1]
+
+
+def enclose_by(
+    ways: Iterable[_Way],
+    pairs: Iterable[tuple[OneStep, int]],
+    epsilon: float | Fraction,
+    digits: int,
+    below: arb | None = None,
+) -> tuple[str, arb]:
+    """Return the row of the table that answers, and its ball."""
     if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     real(epsilon, "epsilon")
@@ -116,10 +126,10 @@ def enclose_delta(
     if len(plain) < len(steps):
         from symdp.certify.allocation import enclose_epochs
 
-        return enclose_epochs(steps, Fraction(epsilon), digits)
+        return "epochs", enclose_epochs(steps, Fraction(epsilon), digits)
     question = _Question(plain, Fraction(epsilon), below)
     refusals: list[AccuracyError] = []
-    for way in WAYS:
+    for way in ways:
         try:
             with limited(digits):
                 if not way.serves(question, digits):
@@ -129,7 +139,7 @@ def enclose_delta(
             refusals.append(refusal)
             continue
         if question.is_met(ball, digits if way.is_sharp else min(digits, LEAST_DIGITS)):
-            return ball
+            return way.name, ball
     raise AccuracyError(
         "; ".join(dict.fromkeys(map(str, refusals)))
         or "the enclosure stays too wide; ask for fewer digits"
@@ -242,11 +252,11 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
     """
     log_kept = arb(0)
     for pair, count in steps:
-        kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
-        if not kind.may_be_infinite:
-            continue
-        own = masses_of(((kind, 1),), log_error - math.log(2.0 * count))
-        mass = own.infinity + arb(0).union(own.outside)
+        own = masses_of(
+            ((kind_of(pair.own if isinstance(pair, AllocatedPair) else pair), 1),),
+            log_error - math.log(2.0 * count),
+        )
+        mass = own.infinity + arb(0).union(own.outside) if own.infinity > 0 else arb(0)
         if isinstance(pair, AllocatedPair) and pair.direction != "remove":
             mass = mass**pair.steps
         log_kept += count * (-mass).log1p()
@@ -293,9 +303,8 @@ def _strip(question: _Question) -> tuple[Strip, float]:
             break
     assert saddle is not None
     most = _MOST_SIZE if any(kind.stretches for kind, _ in question.kinds) else _MOST_OF_LISTS
-    log_size = max(saddle.log_size, law.log_mass_at_infinity)
-    if -log_size > most:
-        raise AccuracyError(f"log δ is about {log_size:.3g}: too small a δ to certify")
+    if -saddle.log_size > most:
+        raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
     return Strip.RIGHT, about
 
 
@@ -343,25 +352,6 @@ def _by_residues(question: _Question, digits: float) -> arb:
     return finite + mass_at_infinity(question.steps, -(digits + 6) * LN10 * 2)
 
 
-def _by_moment(question: _Question, digits: int) -> arb:
-    """Bound δ(ε) ≤ e^{K(t)−tε} t^t/(1+t)^{1+t}, where it is enough to be below a number."""
-    assert question.below is not None
-    kinds, law = question.kinds, sum_law(question.kinds)
-    saddle = find_saddle(law, float(question.exact))
-    tilt = _LITTLE if saddle is None else max(saddle.tilt, _LEAST_TILT)
-    with ctx.workprec(_MESH_BITS):
-        log_error = float(question.below.lower().log()) - 3 * LN10
-        own = masses_of(kinds, log_error)
-        each = log_error - math.log(4 * question.count)
-        total = log_payoff(arb(tilt)) - arb(tilt) * question.ball()
-        for kind, count in kinds:
-            scale = sum_law(((kind, 1),)).cgf(tilt)
-            asked = Asked(arb(tilt), scale, -3 * LN10)
-            found = measure(kind, panels_of(kind, tilt, 0.0, each), [asked])
-            total += count * (arb(found.total(asked, 0).upper()).log() + scale)
-        return arb(0).union(arb((total.exp() + own.outside + own.infinity).upper()))
-
-
 def _is_nearly_one(question: _Question, digits: int) -> bool:
     saddle = find_saddle(sum_law(question.kinds), float(question.exact), Strip.MIDDLE)
     return saddle is not None and saddle.log_size < -(digits + 1) * LN10
@@ -401,7 +391,6 @@ def _on_mesh(question: _Question, digits: int) -> arb:
 
 WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_only_infinite)),
-    _Way("below", lambda question, _: question.below is not None, _by_moment),
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
