@@ -72,8 +72,10 @@ def is_narrow(finite: arb, log_infinite: float) -> bool:
     )
 
 
-def answer_in_balls(finite: arb, log_infinite: float) -> Answer:
+def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -> Answer:
     """Return δ = δ∞ + what a ball encloses: its ends are those of the ball, rounded outwards.
+
+    A ball of 1 − δ that is an integral of its own may be narrower than what δ lacks.
 
     Examples
     --------
@@ -85,16 +87,20 @@ def answer_in_balls(finite: arb, log_infinite: float) -> Answer:
     total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
     if not total.upper() > 0:
         return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
-    rest = 1 - total
+    if rest is None or rest.rad() > total.rad():
+        rest = 1 - total
     log_delta, log_complement = _log(total.mid()), _log(rest.mid())
     # The logarithm is rounded, and δ when it is raised from it.
     slack = 2.0 * ROUNDING * (1.0 + abs(log_delta))
     error = float((rest.rad() / rest.mid()).upper()) if rest.mid() > 0 else 0.0
+    low, high = _log(total.lower()) - slack, min(_log(total.upper()) + slack, 0.0)
+    is_exact = max(high - log_delta, log_delta - low) <= EXACT
     return Answer(
         log_delta,
-        _log(total.lower()) - slack,
-        min(_log(total.upper()) + slack, 0.0),
-        "exact",
+        low,
+        high,
+        "exact" if is_exact else "estimate",
+        "" if is_exact else "a part of the mass of the loss was not resolved; the bounds say so",
         log_complement=log_complement,
         complement_error=error + 2.0 * ROUNDING * (1.0 + min(-log_complement, 1e300)),
     )

@@ -93,10 +93,10 @@ def _residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return residue_answer(law, epsilon)
 
 
-def _single_step_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.single_step import single_step_answer
+def _single_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    from symdp.exact.single import single_answer
 
-    return single_step_answer(law, epsilon)
+    return single_answer(law, epsilon)
 
 
 def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -215,12 +215,12 @@ ROUTES = (
         _is_spread,
     ),
     Route(
-        "single_step",
+        "single",
         "n = 1",
-        "P(L > ε) − e^ε Q(L > ε) at the roots of ℓ = ε",
-        "1e-13",
+        "∫ (P − e^ε Q)⁺ between the roots of ℓ = ε, in balls",
+        "1e-14",
         "one quadrature",
-        _single_step_answer,
+        _single_answer,
         _is_single,
     ),
     Route(
@@ -287,7 +287,7 @@ class Contour(FloatAccountant):
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
-        if len(epsilons) > 1 and law.is_spread:
+        if len(epsilons) > 1 and law.is_spread and law.count > 1:
             from symdp.exact.residues import residues
 
             if residues(law) is None:
@@ -359,13 +359,13 @@ def _log_leading(law: SumLaw, epsilon: float) -> float:
 
 def _log_single(law: SumLaw, epsilon: float) -> float:
     """Return about log δ(ε) where one step's large loss makes it and the others are usual."""
-    from symdp.exact.single_step import log_profile
+    from symdp.exact.single import log_single
 
     found = -math.inf
     for part, count in law.parts:
         rest = epsilon - (law.mean - part.base.mean)
         if not part.domain[1] > 0 and part.loss_bounds[0] < rest:
-            found = max(found, math.log(count) + log_profile(part, rest).log_delta)
+            found = max(found, math.log(count) + log_single(part, rest))
     return found
 
 

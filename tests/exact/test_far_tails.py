@@ -12,7 +12,7 @@ from symdp.emit.mass import MassIntegral
 from symdp.exact.answer import Answer
 from symdp.exact.contour import on_own_lines
 from symdp.exact.route import Contour
-from symdp.exact.single_step import log_profile
+from symdp.exact.single import log_single
 from symdp.law.cut import cut_law
 
 LINE = '["-oo", "oo"]'
@@ -71,8 +71,8 @@ def test_a_law_that_is_cut_exceeds_the_whole_by_no_more_than_it_says(pair):
         assert cut is not None
         assert cut.law.domain[1] > 0
         for epsilon in (1.0, 10.0):
-            whole = math.exp(log_profile(part, epsilon).log_delta)
-            own = log_profile(cut.law.parts[0][0], epsilon).log_delta
+            whole = math.exp(log_single(part, epsilon))
+            own = log_single(cut.law.parts[0][0], epsilon)
             more = math.exp(own) + cut.law.mass_at_infinity - whole
             rounding = 1e-12 * whole  # of two quadratures
             assert -rounding <= more <= math.exp(cut.log_excess(epsilon)) + rounding

@@ -101,7 +101,7 @@ def test_a_step_whose_finite_loss_is_one_value_moves_the_others() -> None:
     for epsilon in (0.5, 1.5):
         alone = compose(cosine, 1).delta(epsilon)  # one step, from the definition
         answer = mixed.delta(epsilon)
-        assert alone.route == "single_step"
+        assert alone.route == "single"
         assert answer.route == "contour"
         truth = 1 - (7.5 / 8) ** 2 * (1 - alone.delta)
         assert answer.delta == pytest.approx(truth, rel=1e-12)

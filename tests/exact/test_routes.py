@@ -17,7 +17,7 @@ INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")
     ("route", "steps", "epsilon"),
     [
         ("outside_range", compose(COIN, 3), 100.0),
-        ("single_step", compose(GAUSSIAN(sigma=1)), 1.0),
+        ("single", compose(GAUSSIAN(sigma=1)), 1.0),
         ("finite_sum", compose(COIN, 10), 1.0),
         ("lattice", compose(COIN, 10**6), 1.0),
         ("finite_sum", compose(INTEGERS, 2), 1.0),
@@ -51,5 +51,5 @@ def test_explain_marks_the_row(capsys: pytest.CaptureFixture[str]) -> None:
     ran = Shell(capsys)("delta gaussian sigma=2 -n 1 --epsilon 1 --explain")
     marked = [line for line in ran.out.splitlines() if "→" in line]
     assert len(marked) == 1
-    assert "single_step" in marked[0]
+    assert "single" in marked[0]
     assert all(route.name in ran.out for route in ROUTES)

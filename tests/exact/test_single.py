@@ -54,7 +54,7 @@ def test_every_stretch_above_epsilon_counts(name):
     asked = {}
     for epsilon in (0.5, 1.0, 2.0, -1.0, 0.5):
         answer = step.delta(epsilon, direction="remove")
-        assert answer.route == "single_step"
+        assert answer.route == "single"
         assert answer.kind == "exact"
         assert answer.delta == pytest.approx(summed(density, shift, epsilon), abs=1e-8)
         assert asked.setdefault(epsilon, answer.log_delta) == answer.log_delta
