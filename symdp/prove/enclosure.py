@@ -10,6 +10,8 @@
 | line | \\|M\\|ⁿ falls, right of 0 or between the poles | as asked | O(1) in n |
 | mesh | everything else: few steps, atoms off lattices, heavy atoms | 10^(−6) | seconds |
 
+One epoch of random allocation is a sum of its own (see `allocation`).
+
 A row that refuses, as where a bound would take too much work, leaves the question to those below.
 """
 
@@ -35,6 +37,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.law.residues import ResidueSum, residues_of
 from symdp.law.tilts import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
+from symdp.prove.allocation import enclose_epochs, estimate_log_epoch
 from symdp.prove.kind import Kinds, kind_of, sum_law
 from symdp.prove.lattice import Lattice, LatticeLine, lattice_of
 from symdp.prove.line import Line, Masses, masses
@@ -124,9 +127,7 @@ def enclose_by(
     steps = tuple(counted_pairs(pairs, "pair"))
     plain = tuple((pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair))
     if len(plain) < len(steps):
-        from symdp.certify.allocation import enclose_epochs
-
-        return "epochs", enclose_epochs(steps, Fraction(epsilon), digits)
+        return "epochs", _of_epochs(steps, Fraction(epsilon), digits)
     question = _Question(plain, Fraction(epsilon), below)
     refusals: list[AccuracyError] = []
     for way in ways:
@@ -261,6 +262,14 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
             mass = mass**pair.steps
         log_kept += count * (-mass).log1p()
     return -log_kept.expm1()
+
+
+def _of_epochs(steps: tuple[tuple[OneStep, int], ...], exact: Fraction, digits: int) -> arb:
+    """Enclose δ(ε) where a step is an epoch of random allocation."""
+    if is_beyond(steps, sp.Rational(exact.numerator, exact.denominator)):
+        with ctx.workprec(int(8 * digits) + 128):
+            return mass_at_infinity(steps, -(2 * digits + 8) * LN10)
+    return enclose_epochs(steps, exact, digits)
 
 
 def _only_infinite(question: _Question, digits: float) -> arb:
@@ -414,8 +423,6 @@ def estimate_log_delta(
     """
     steps = tuple(pairs)
     if isinstance(steps[0][0], AllocatedPair) and len(steps) == 1 and steps[0][1] == 1:
-        from symdp.certify.allocation import estimate_log_epoch
-
         return estimate_log_epoch(steps[0][0], float(epsilon))
     with suppress(AccuracyError):
         plain = [(pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair)]

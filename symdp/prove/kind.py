@@ -165,7 +165,7 @@ class Kind:
     Its law in doubles finds; balls of its stretches and atoms prove.
     """
 
-    stretch_type = Stretch
+    stretch_type: type[Stretch] = Stretch
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair

@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import mpmath
 import pytest
+import sympy as sp
 from flint import arb, ctx
 
 from symdp import AccuracyError, compose, mechanisms
 from symdp.model.allocation import AllocatedPair
+from symdp.model.mechanism import Mechanism
 from symdp.prove.enclosure import enclose_delta
 
 SCHEME = "random_allocation"
@@ -97,6 +99,28 @@ def test_beyond_every_ratio_nothing_is_left():
     noise = mechanisms.laplace(b=1)
     assert ball_of(noise, 5, "remove", 1, 8).is_zero()
     assert ball_of(noise, 5, "add", Fraction(3, 2), 8).is_zero()
+
+
+def hit_or_miss():
+    """An output on [0, 1] that is uniform without the record, and 2/3 + 2x/3 with it."""
+    x = sp.Symbol("x", real=True)
+    return Mechanism.from_pair(sp.Rational(2, 3) * (1 + x), sp.Integer(1) + 0 * x, x, (0, 1))
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_three_uniform_ratios_are_a_spline(direction):
+    """W = 2/3 + 2X/3, so that E (K − Y)⁺ is Σ_j (−1)^j C(3, j) (s − j)₊⁴/4! · 2/3, s = 3K/2 − 3."""
+    steps, epsilon = 3, Fraction(1, 10)
+    noise = hit_or_miss()
+    ball = enclose_delta([(AllocatedPair(noise.pair("remove"), steps, direction), 1)], epsilon, 6)
+    with mpmath.workdps(40):
+        e = mpmath.exp(mpmath.mpf(1) / 10 * (1 if direction == "remove" else -1))
+        s = (steps * e - 2) * 3 / 2
+        places = [max(s - j, 0) ** 4 * (-1) ** j * math.comb(3, j) for j in range(4)]
+        shortfall = sum(places) / 24 * mpmath.mpf(2) / 3
+        truth = shortfall / 3 + 1 - e if direction == "remove" else shortfall / (3 * e)
+        assert contains(ball, truth)
+    assert 2 * ball.rad() < 1e-6 * ball
 
 
 @pytest.mark.slow
