@@ -272,4 +272,4 @@ def test_a_line_without_its_atoms_starts_at_nothing():
     case = Case("truncated", step, 20, 0.999 * top, "add")
     answer = answered(case)
     assert is_honest(answer, proved(case)), str(case)
-    assert answer.log_upper - answer.log_lower < 1e-11
+    assert answer.log_upper - answer.log_lower < 1e-10  # few steps beside atoms: cut off smoothly
