@@ -118,7 +118,7 @@ def privacy_profile(
     >>> from symdp import mechanisms
     >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 20)]
     >>> print(mpmath.nstr(privacy_profile(steps, Fraction(3, 2), digits=30), 30))
-    0.493519213036614143903117232094
+    0.507627661812330236985484988637
     """
     return _profile(pairs, epsilon, (digits,), None).value
 
