@@ -1,1 +1,0 @@
-"""What the proof of an epoch of random allocation stands on."""
