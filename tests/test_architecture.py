@@ -34,7 +34,7 @@ ROWS = (
     ("emit", "model"),
     ("expansion",),
 )
-APART = {("oracle", "certify"), ("certify", "oracle"), ("emit", "model"), ("report", "cli")}
+APART = {("emit", "model"), ("report", "cli")}
 WITHOUT_NUMPY = ("derive", "expansion", "balls", "oracle", "model")
 TYPES_ARE_ARROWS = ("derive",)  # rooms whose imports for type checkers count everywhere
 STREET = {"__init__", "__main__"}  # they open the house
