@@ -43,6 +43,26 @@ MOST_CONSTANTS = {
     "exact": 90,
     "certify": 186,
 }  # of a room: thresholds and tables; lower it with the count
+# Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
+MOST_ROOM_LINES = {
+    "": 2510,
+    "adapters": 1120,
+    "balls": 2580,
+    "cli": 4650,
+    "derive": 12630,
+    "emit": 6410,
+    "exact": 4720,
+    "expansion": 520,
+    "individual": 5060,
+    "law": 8480,
+    "mechanisms": 180,
+    "methods": 3370,
+    "model": 5320,
+    "oracle": 1950,
+    "prove": 5840,
+    "questions": 6600,
+    "report": 3220,
+}
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 
 
@@ -130,6 +150,16 @@ def imported_files(path: Path, *, for_types: bool = False) -> set[Path]:
 def room_of(path: Path) -> str | None:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else None
+
+
+def test_no_room_outgrows_its_budget():
+    found: dict[str, int] = {}
+    for path in FILES:
+        room = room_of(path) or ""
+        found[room] = found.get(room, 0) + len(path.read_text(encoding="utf-8").splitlines())
+    assert found.keys() <= MOST_ROOM_LINES.keys()
+    for room, lines in found.items():
+        assert lines <= MOST_ROOM_LINES[room], f"{room or 'the root'} has {lines} lines"
 
 
 def test_no_arrow_climbs():

@@ -311,6 +311,8 @@ def walk(weights: Sequence[arb], losses: Sequence[arb], error: arb, spacing: arb
     A product of complex balls may be √2 times as wide as its factors, so chains are short.
     """
     ball = acb(arb(0, error), arb(0, error))
+    if not losses:  # nothing but an error
+        yield from itertools.repeat(ball)
     turns = [(acb(0, spacing) * loss).exp() for loss in losses]
     rows = [[acb(1)] * len(turns), turns]
     for k in range(2, _BLOCK + 1):
