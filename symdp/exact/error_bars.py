@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 
-from flint import arb
+from flint import arb, ctx
 
 from symdp.exact.accuracy import EXACT, ROUNDED, ROUNDING, SAFETY, SETTLED
 from symdp.exact.answer import Answer
 
+_COMPLEMENT_BITS = 1 << 15  # of 1 − δ, as a δ may carry
 BALL_BITS = 64  # at least, of balls that become doubles
 _TIGHT = arb(2) ** -56  # relative radius of a ball that is no wider than a double's rounding
 
@@ -84,11 +85,13 @@ def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -
     (True, 'exact')
     """
     infinite = arb(log_infinite).exp().mid()
-    total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
+    with ctx.workprec(_COMPLEMENT_BITS):  # 1 − δ may be far below the rounding of δ
+        total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
+        complement = 1 - total
     if not total.upper() > 0:
         return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
     if rest is None or rest.rad() > total.rad():
-        rest = 1 - total
+        rest = complement
     log_delta, log_complement = _log(total.mid()), _log(rest.mid())
     # The logarithm is rounded, and δ when it is raised from it.
     slack = 2.0 * ROUNDING * (1.0 + abs(log_delta))

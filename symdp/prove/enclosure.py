@@ -62,6 +62,7 @@ _SOON = 300.0  # deviations of the tilted loss: by then |φ|ⁿ should have fall
 _PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
 _MESH_BITS = 192  # carried beside a mesh, whose error is far larger
+_TILTS = (1.0, 2.0**-5, 2.0**-10)  # of the saddle point, tried on a mesh
 _HALF = math.log(0.5)  # log δ, up to which a line right of 0 is the shorter one
 _QUARTERS = (2, 1, 3)  # of s in a bound of 1 − δ
 _LITTLE, _LEAST_TILT = 1 / 16, 1e-9  # a tilt where none is known, and the least of use
@@ -395,7 +396,13 @@ def _on_mesh(question: _Question, digits: int) -> arb:
     if saddle is not None and saddle.tilt > _LEAST_TILT:
         tilt, log_size = saddle.tilt, saddle.log_size
     with ctx.workprec(_MESH_BITS):
-        return bracket_delta(question.kinds, question.ball(), tilt, log_size, few)
+        ball = arb(0).union(arb(1))
+        for share in _TILTS:  # next to the largest loss the saddle point asks for too fine a mesh
+            if tilt * share > _LEAST_TILT and not question.is_met(ball, LEAST_DIGITS):
+                at = question.ball()
+                other = bracket_delta(question.kinds, at, tilt * share, log_size, few)
+                ball = ball.intersection(other)
+        return ball
 
 
 WAYS = (  # the first row that serves answers

@@ -41,7 +41,8 @@ SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
 SPARE_BITS = 40
 _MOST_TERMS = 40_000
 _MOST_BITS = 5_000  # of a mass: 1e-1400 is left out
-_FEW, _ORDERS = 12, 3  # steps: of fewer, so many integrations by parts show how |M| falls
+# Of each step's |M|: where it must fall below, integrations by parts show it, more for many digits.
+_LOW, _ORDERS, _MORE_ORDERS, _MANY_DIGITS = 0.25, 3, 8, 12.0
 _TOO_SMALL = "log δ is about {:.3g}: too small a δ to certify"
 TOO_SLOW = (
     "the characteristic function of the loss falls too slowly to certify so many digits; ask for "
@@ -138,17 +139,20 @@ class Line:
             + math.log(plan.period)
         )
         each = math.exp(max(self._log_goal / count, -40.0))
+        orders = 0
+        if each < _LOW:
+            orders = _ORDERS if self.digits < _MANY_DIGITS else _MORE_ORDERS
         self.falls: list[Falling] = []
         with ctx.workprec(80 + count.bit_length()):
             for (kind, _), own, scale in zip(self.kinds, plan.panels, plan.scales, strict=True):
                 asked = [Asked(arb(plan.tilt), scale.tilt, -8 * LN10 - math.log(count))]
                 nodes = measure(kind, own, asked)
                 atoms = single_losses(kind, own, asked[0])
-                share = 0.02 * (1 - each) if count >= _FEW else 0.1 * each
+                share = 0.1 * each if orders else 0.02 * (1 - each)
                 self.falls.append(
                     Falling(
                         kind, own, plan.tilt, scale.tilt, nodes.total(asked[0], 0), atoms, share,
-                        _ORDERS if count < _FEW else 0,
+                        orders,
                     )
                 )  # fmt: skip
 

@@ -100,7 +100,7 @@ SHARP = {
 }
 
 
-@pytest.mark.slow_cases("sampled laplace")
+@pytest.mark.slow_cases("sampled laplace", "sampled laplace, add")
 @pytest.mark.parametrize("name", SHARP)
 def test_so_many_digits_are_proved(name):
     mechanism, count, delta, side = SHARP[name]
