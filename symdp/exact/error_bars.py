@@ -13,7 +13,6 @@ from flint import arb, ctx
 from symdp.exact.accuracy import EXACT, ROUNDED, ROUNDING, SAFETY, SETTLED
 from symdp.exact.answer import Answer
 
-_COMPLEMENT_BITS = 1 << 15  # of 1 − δ, as a δ may carry
 BALL_BITS = 64  # at least, of balls that become doubles
 _TIGHT = arb(2) ** -56  # relative radius of a ball that is no wider than a double's rounding
 
@@ -85,7 +84,7 @@ def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -
     (True, 'exact')
     """
     infinite = arb(log_infinite).exp().mid()
-    with ctx.workprec(_COMPLEMENT_BITS):  # 1 − δ may be far below the rounding of δ
+    with ctx.workprec(BALL_BITS << 9):  # 1 − δ may be far below the rounding of δ
         total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
         complement = 1 - total
     if not total.upper() > 0:

@@ -37,7 +37,7 @@ from symdp.prove.work import spend
 Array = NDArray[np.float64]
 
 _POINTS, _MORE_POINTS = 40, 4  # of the polynomials on a panel, and for each order above three
-_BITS = 128
+_BITS = 128  # of a panel's polynomials: far more than bounds show
 _MOST_CELLS = 3000  # of a step
 _MOST_HALVINGS = 40  # of a panel, and of a cell
 _FINE = 0.15  # e-folds that the density of the loss may change by on a cell

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 Kinds = tuple[tuple["Kind", int], ...]  # of all steps, with counts
-_BITS = 128
+_BITS = 128  # of a look around an end
 _AROUND = 1 << 10  # parts of a panel, of which one around an end tells whether it is singular
 
 

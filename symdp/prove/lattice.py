@@ -32,8 +32,9 @@ from symdp.prove.line import SPARE_BITS, SPARE_DIGITS, log_payoff, masses
 from symdp.prove.measure import Asked, Nodes, measure, up, walk
 from symdp.prove.plan import Plan
 
-_MOST_POINTS = 60_000
+_MOST_POINTS = 60_000  # that are summed: about a second
 _SAFE = 1e-9  # relative: sums in doubles are off by far less
+# What is said where more would be needed.
 _TOO_FINE = "the lattice of the losses is too fine to certify so many steps"
 
 

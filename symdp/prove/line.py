@@ -38,12 +38,14 @@ from symdp.prove.measure import Asked, Panels, infinite_mass, measure, single_lo
 from symdp.prove.plan import Plan, Scales
 
 SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
-SPARE_BITS = 40
-_MOST_TERMS = 40_000
+SPARE_BITS = 40  # beyond the digits of an integral
+_MOST_TERMS = 40_000  # of the sum: more cost as much as a mesh
 _MOST_BITS = 5_000  # of a mass: 1e-1400 is left out
 # Of each step's |M|: where it must fall below, integrations by parts show it, more for many digits.
 _LOW, _ORDERS, _MORE_ORDERS, _MANY_DIGITS = 0.25, 3, 8, 12.0
+# What is said where the law has too little mass above ε, or |M| too much far out.
 _TOO_SMALL = "log δ is about {:.3g}: too small a δ to certify"
+# The same of |M|.
 TOO_SLOW = (
     "the characteristic function of the loss falls too slowly to certify so many digits; ask for "
     "fewer digits, or compose more steps"

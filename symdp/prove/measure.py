@@ -35,9 +35,10 @@ _MOST_PANELS = 20_000  # tried on a stretch
 _MOST_NODES = 100_000  # of a step
 _ORDER_STEP = 4  # orders of rules come in steps, so that few are made
 MOST_INTEGERS = 100_000  # of a stretch
-_LOG2 = math.log(2.0)
+_LOG2 = math.log(2.0)  # e-folds of a factor of two
 _BLOCK = 32  # frequencies taken by one product of matrices
 CHAIN = 16  # products in a row, after which e^{iyℓ} is computed anew: each adds a rounding
+# What is said where there would be more of either.
 TOO_MANY = (
     "the loss needs too many nodes to certify so many digits; ask for fewer digits, or compose "
     "more steps"

@@ -67,6 +67,7 @@ _SHARE = 2.0**-9  # of the width that is asked for, for each thing that is left 
 _COEFFICIENT_BITS = 28  # beyond what may be left out, as so many are rounded
 _STRAY_BITS = 16  # of a loss, beyond what moves δ by its width
 _DEVIATIONS = 16.0  # that a sum may be long
+# What is said where there would be more.
 _TOO_LARGE = "the sum of so many steps is too large for a proof on a mesh"
 
 

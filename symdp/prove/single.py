@@ -22,8 +22,8 @@ from symdp.prove.measure import MOST_INTEGERS, TOO_MANY, ellipse, gauss, order_o
 from symdp.prove.plan import panels_of
 from symdp.prove.work import COARSE_BITS
 
-_SPARE_DIGITS = 3.0
-_SPARE_BITS = 40
+_SPARE_DIGITS = 3.0  # of what is left out, beyond those asked
+_SPARE_BITS = 40  # beyond those digits
 _MOST_PIECES = 20_000  # of a stretch
 _TRIES = 6  # of a smaller error
 _FIRST = 15.0  # digits of what is left out at first

@@ -42,6 +42,7 @@ _MOST_CELLS = 400  # of a row
 _MOST_TERMS = 20_000  # of the sum, half a minute of checking
 _FINE = 0.1  # of the tilted mass of a row, that its cells need not hold
 _DEEP = 10  # halvings, from which on a panel without mass may be left out
+# What is said where the checker would sum too long.
 _SLOW = "no certificate: |M| falls too slowly, as of few steps or where atoms weigh much"
 _GAP_BITS = 24  # above the last bit, between a panel and a finite end
 
