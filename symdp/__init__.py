@@ -110,7 +110,7 @@ _HOMES = {
 }
 
 
-_ROOMS = ("certify", "individual", "matrix", "mechanisms", "methods", "oracle")  # modules
+_ROOMS = ("individual", "matrix", "mechanisms", "methods", "oracle", "prove")  # modules
 
 
 class _Package(ModuleType):

@@ -8,10 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import acb, arb, ctx
 
+from symdp.emit.arb_operations import UNKNOWN
 from symdp.errors import AccuracyError
 from symdp.law.allocation_density import tabulate
 from symdp.law.allocation_lattice import LatticeAllocatedLaw, recurs
@@ -251,7 +253,9 @@ class _Tabulated:
     def extended(self, x: Extended) -> None:
         """There are no 64-bit mantissas of a table in doubles."""
 
-    def ball(self, x: arb, **_analytic: bool) -> tuple[arb, arb]:
+    def ball(self, x: Any, **_analytic: bool) -> tuple[Any, Any]:
+        if isinstance(x, acb):  # a table says nothing beside the line
+            return UNKNOWN, UNKNOWN
         place = float(x.mid())
         (log_p,), _ = self(np.asarray([place]))
         return arb(float(log_p)), int(self._sign) * x

@@ -389,7 +389,7 @@ def _nearly_one(question: _Question, digits: int) -> arb:
 
 def _on_mesh(question: _Question, digits: int) -> arb:
     """Enclose δ(ε) between laws on a mesh."""
-    few = min(digits, _MESH_DIGITS)
+    few, enough = min(digits, _MESH_DIGITS), min(digits, LEAST_DIGITS)
     # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
     tilt, log_size = _LITTLE, -LN10 * few
     saddle = find_saddle(sum_law(question.kinds), float(question.exact))
@@ -398,7 +398,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
     with ctx.workprec(_MESH_BITS):
         ball = arb(0).union(arb(1))
         for share in _TILTS:  # next to the largest loss the saddle point asks for too fine a mesh
-            if tilt * share > _LEAST_TILT and not question.is_met(ball, LEAST_DIGITS):
+            if tilt * share > _LEAST_TILT and not question.is_met(ball, enough):
                 at = question.ball()
                 other = bracket_delta(question.kinds, at, tilt * share, log_size, few)
                 ball = ball.intersection(other)

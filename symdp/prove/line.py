@@ -140,7 +140,8 @@ class Line:
             - 0.5 * math.log(2 * math.pi * plan.curvature)
             + math.log(plan.period)
         )
-        each = math.exp(max(self._log_goal / count, -40.0))
+        dense = sum(n for kind, n in self.kinds if not kind.is_discrete)
+        each = math.exp(max(self._log_goal / max(dense, 1), -40.0))
         orders = 0
         if each < _LOW:
             orders = _ORDERS if self.digits < _MANY_DIGITS else _MORE_ORDERS
