@@ -54,7 +54,7 @@ MOST_ROOM_LINES = {
     "exact": 4730,
     "expansion": 520,
     "individual": 5060,
-    "law": 8480,
+    "law": 8490,
     "mechanisms": 180,
     "methods": 3370,
     "model": 5320,
