@@ -3,6 +3,7 @@
 | row | which compositions | relative width | work |
 | --- | --- | --- | --- |
 | largest loss | ε proved to be at least every finite loss | as asked | none |
+| below | where it is enough to be below a number | a bound | one moment a step |
 | single step | n = 1 | as asked | one integral |
 | lattice | all losses on one lattice | as asked | O(1) in n |
 | residues | M a short sum of rational times exponential | as asked | one power series a term |
@@ -40,7 +41,7 @@ from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.prove.allocation import enclose_epochs, estimate_log_epoch
 from symdp.prove.kind import Kinds, kind_of, sum_law
 from symdp.prove.lattice import Lattice, LatticeLine, lattice_of
-from symdp.prove.line import Line, Masses, masses
+from symdp.prove.line import Line, Masses, log_payoff, masses
 from symdp.prove.measure import Asked, measure
 from symdp.prove.mesh import bracket_delta
 from symdp.prove.plan import find_plan, find_saddle, panels_of
@@ -254,11 +255,11 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
     """
     log_kept = arb(0)
     for pair, count in steps:
-        own = masses_of(
-            ((kind_of(pair.own if isinstance(pair, AllocatedPair) else pair), 1),),
-            log_error - math.log(2.0 * count),
-        )
-        mass = own.infinity + arb(0).union(own.outside) if own.infinity > 0 else arb(0)
+        kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
+        if not kind.may_be_infinite:
+            continue
+        own = masses_of(((kind, 1),), log_error - math.log(2.0 * count))
+        mass = own.infinity + arb(0).union(own.outside)
         if isinstance(pair, AllocatedPair) and pair.direction != "remove":
             mass = mass**pair.steps
         log_kept += count * (-mass).log1p()
@@ -313,8 +314,9 @@ def _strip(question: _Question) -> tuple[Strip, float]:
             break
     assert saddle is not None
     most = _MOST_SIZE if any(kind.stretches for kind, _ in question.kinds) else _MOST_OF_LISTS
-    if -saddle.log_size > most:
-        raise AccuracyError(f"log δ is about {saddle.log_size:.3g}: too small a δ to certify")
+    log_size = max(saddle.log_size, law.log_mass_at_infinity)
+    if -log_size > most:
+        raise AccuracyError(f"log δ is about {log_size:.3g}: too small a δ to certify")
     return Strip.RIGHT, about
 
 
@@ -362,6 +364,25 @@ def _by_residues(question: _Question, digits: float) -> arb:
     return finite + mass_at_infinity(question.steps, -(digits + 6) * LN10 * 2)
 
 
+def _by_moment(question: _Question, digits: int) -> arb:
+    """Bound δ(ε) ≤ e^{K(t)−tε} t^t/(1+t)^{1+t}, where it is enough to be below a number."""
+    assert question.below is not None
+    kinds, law = question.kinds, sum_law(question.kinds)
+    saddle = find_saddle(law, float(question.exact))
+    tilt = _LITTLE if saddle is None else max(saddle.tilt, _LEAST_TILT)
+    with ctx.workprec(_MESH_BITS):
+        log_error = float(question.below.lower().log()) - 3 * LN10
+        own = masses_of(kinds, log_error)
+        each = log_error - math.log(4 * question.count)
+        total = log_payoff(arb(tilt)) - arb(tilt) * question.ball()
+        for kind, count in kinds:
+            scale = sum_law(((kind, 1),)).cgf(tilt)
+            asked = Asked(arb(tilt), scale, -3 * LN10)
+            found = measure(kind, panels_of(kind, tilt, 0.0, each), [asked])
+            total += count * (arb(found.total(asked, 0).upper()).log() + scale)
+        return arb(0).union(arb((total.exp() + own.outside + own.infinity).upper()))
+
+
 def _is_nearly_one(question: _Question, digits: int) -> bool:
     saddle = find_saddle(sum_law(question.kinds), float(question.exact), Strip.MIDDLE)
     return saddle is not None and saddle.log_size < -(digits + 1) * LN10
@@ -407,6 +428,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
 
 WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_only_infinite)),
+    _Way("below", lambda question, _: question.below is not None, _by_moment),
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from symdp.errors import AccuracyError
 
@@ -63,13 +62,3 @@ def spend(units: float) -> None:
 def spend_products(count: float) -> None:
     """Take so many products of balls off what is left."""
     spend(count / _PRODUCTS)
-
-
-def metered(series: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
-    """Return a function of a place and a length, whose calls are counted by their length."""
-
-    def counted(place: Any, length: int) -> Any:
-        spend(2.0 + length * length / 16.0)
-        return series(place, length)
-
-    return counted

@@ -18,6 +18,7 @@ from flint import arb, ctx
 from symdp import mechanisms
 from symdp.decimal_text import scientific
 from symdp.errors import AccuracyError, InputError
+from symdp.model.mechanism import Mechanism
 from symdp.oracle import privacy_profile
 from symdp.prove import enclosure, line
 from symdp.prove.enclosure import enclose_delta
@@ -433,3 +434,18 @@ def test_certified_is_a_method(shell):
     assert steps.epsilon(1e-6, "certified").asked == "epsilon"
     line = "delta randomized_response epsilon_0=1/2 -n 1000 --epsilon 150 --method certified --json"
     assert json.loads(shell(line).out)["method"] == "certified"
+
+
+@pytest.mark.parametrize("power", [3, 20, 30])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_rare_infinite_loss_is_never_none(power, count):
+    """P gives what Q never gives with so small a probability: δ is 1 − (1 − m)ⁿ, and not 0."""
+    x, rare = sp.Symbol("x", real=True), sp.Rational(1, 10**power)
+    p = sp.Piecewise((1 - rare, x < 1), (rare, True))
+    q = sp.Piecewise((sp.Integer(1), x < 1), (sp.Integer(0), True))
+    pair = Mechanism.from_pair(p, q, x, (0, 2), name="rare").pair("remove")
+    truth = 1 - (1 - Fraction(1, 10**power)) ** count
+    ball = enclose_delta([(pair, count)], 1, 8)
+    with ctx.workprec(300):
+        assert ball.overlaps(arb(truth.numerator) / truth.denominator)
+        assert 2 * ball.rad() < ball.lower() * arb(10) ** -8
