@@ -428,7 +428,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
 
 WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_only_infinite)),
-    _Way("below", lambda question, _: question.below is not None, _by_moment),
+    _Way("below", lambda question, _: bool((question.below or 0) > 0), _by_moment),
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
