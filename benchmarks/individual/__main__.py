@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from symdp.exact.rows import solve_rows
 from symdp.individual import from_counts
 from symdp.individual.grid import NormGrid
 from symdp.individual.plancherel import loss_density
-from symdp.individual.shared import solve_records
 from symdp.individual.single import record_composition
 from symdp.individual.subsampled_gaussian import SubsampledGaussian
 
@@ -97,7 +97,7 @@ def measure_norms(records):
         counts = run.accountant("remove").counts
         table = SubsampledGaussian(run.grid.levels(1.0)[0], np.full(run.grid.count, RATE), "remove")
         with Clock() as two:
-            solution = solve_records(table, counts, np.log(DELTA))
+            solution = solve_rows(table, counts, np.log(DELTA))
     print(
         f"norms → ε: {records} × {STEPS} float32 counted in {spent:.1f} s CPU "
         f"({1e9 * spent / records / STEPS:.2f} ns a norm; made in {made:.0f} s), accounted in "

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from symdp.arguments import AT_MOST, flat, is_array, listed, real
 from symdp.errors import InputError, suggestion
+from symdp.exact.rows import Progress
 from symdp.individual.methods import METHODS, Asked, Parts, Work, run
 from symdp.individual.profiles import split_profiles, split_steps
 from symdp.individual.result import IndividualResult, check_delta
-from symdp.individual.shared import Progress
-from symdp.individual.single import gaussian_step
-from symdp.individual.subsampled_gaussian import Array
+from symdp.law.step import Array
 from symdp.model.protection import protection_of
 from symdp.model.relation import ADD_REMOVE, Protection
 from symdp.model.taken import a_mechanism
@@ -49,8 +48,8 @@ class IndividualAccountant:
     counts
         Steps of each kind, shape (records, kinds).
     noise, rate
-        σ_b in units of the contribution, and q, shape (kinds,) or (records, kinds); σ_b is nan for
-        a mechanism that is no sampled Gaussian.
+        σ_b in units of the contribution, and q, shape (kinds,) or (records, kinds); nan and 0 for
+        steps that were given as mechanisms.
     noise_above
         Noise levels that the steps' own do not exceed, for lower bounds; None: `noise` is exact.
     mechanisms
@@ -214,8 +213,10 @@ class IndividualAccountant:
         work = Work(counts, self.noise, self.rate, self.noise_above, self.mechanisms, method)
         if self.noise.ndim == 2 or self.rate.ndim == 2:
             parts: Parts = split_profiles(work, chosen)
-        else:
+        elif self.mechanisms is not None and method != "contour":
             parts = split_steps(work)
+        else:
+            parts = [(None, work)]
         log_delta = None if delta is None else check_delta(delta)
         found = run(parts, Asked(side, delta, log_delta, epsilon), executor, progress)
         ids = None if self.ids is None else (self.ids if chosen is None else self.ids[chosen])
@@ -302,9 +303,10 @@ def from_mechanisms(
 ) -> IndividualAccountant:
     """Return the accountant of records whose steps are mechanisms, each given by its density.
 
-    Records of sampled Gaussian steps, whatever their names, share the lines of `from_counts`. Every
-    other record is asked as a composition of its own, equal records once, and has all that
-    `Composition.epsilon` says: its cost is that of one answer for each distinct row of counts.
+    Records share lines as those of `from_counts` do, with steps of several densities, atoms and
+    infinite losses among them. A record that no line serves, as of few steps or of atoms alone, is
+    asked as a composition of its own, equal records once, and has all that `Composition.epsilon`
+    says: its cost is that of one answer for each distinct row of counts.
 
     Parameters
     ----------
@@ -327,15 +329,13 @@ def from_mechanisms(
         raise InputError(f"{len(kinds)} mechanisms for {table.shape[1]} columns of counts")
     taken = [kind.require_concrete() for kind in kinds if kind is not None]
     protection_of(taken)  # one neighbouring relation for all
-    steps = [(math.inf, 0.0) if k is None else gaussian_step(k) or (math.nan, 0.0) for k in kinds]
-    others = [k for k, (sigma, _) in zip(kinds, steps, strict=True) if math.isnan(sigma) and k]
-    answers = [answered(k) for k in others]
-    shifts = [one.shift for one in answers] + [AT_MOST] * (len(answers) < len(taken))
+    answers = [answered(kind) for kind in taken]
+    shifts = [one.shift for one in answers]
     whose = protection_of(taken, shifts, any(one.is_of_all_shifts for one in answers))
     if direction not in DIRECTIONS:
         raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
     names = None if ids is None else _names(ids, table.shape[0])
-    noise, rate = np.asarray(steps).T
+    noise, rate = np.full(len(kinds), math.nan), np.zeros(len(kinds))
     return IndividualAccountant(table, noise, rate, direction, None, kinds, adaptive, names, whose)
 
 

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
-from symdp.individual.subsampled_gaussian import Array
+from symdp.law.step import Array
 
 NAME = __name__.rpartition(".")[2]  # of the method: this file's, which no mechanism's file decides
 _NEWTON = 60  # iterations; quadratic from a bracket, so far fewer are needed
 _ROOT_HALF = math.sqrt(0.5)
+_MOST_SPREAD = 700.0  # e-folds: more would overflow
 
 
 def log_profile(mu: Array, epsilon: Array) -> Array:
@@ -80,19 +81,10 @@ def mu_of(epsilon: Array, log_delta: Array) -> Array:
     return np.where(np.isneginf(log_delta), 0.0, np.exp(high))
 
 
-def central_limit(table: Any, counts: NDArray[np.integer], asked: Any) -> Array:
-    """Return the estimate at μ_i² = Σ_b n_ib q²(e^{1/σ_b²} − 1) [IND 5]: ε, or log δ.
-
-    Parameters
-    ----------
-    table
-        CGFs of the kinds of steps; its `spread` is the sum's summand.
-    counts
-        Steps of each kind, shape (records, kinds).
-    asked
-        The question: `log_delta`, or `epsilon` of each record.
-    """
-    mu = np.sqrt(np.asarray(counts, dtype=np.float64) @ table.spread())
+def central_limit(noise: Array, rate: Array, counts: NDArray[np.integer], asked: Any) -> Array:
+    """Return the estimate at μ_i² = Σ_b n_ib q²(e^{1/σ_b²} − 1) [IND 5]: ε, or log δ of each."""
+    spread = rate**2 * np.expm1(np.minimum(noise**-2.0, _MOST_SPREAD))
+    mu = np.sqrt(np.asarray(counts, dtype=np.float64) @ spread)
     if asked.log_delta is not None:
         return epsilon_of(mu, asked.log_delta)
     value = np.full(mu.shape, -np.inf)

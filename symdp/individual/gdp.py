@@ -12,7 +12,7 @@ import numpy as np
 from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.individual.gaussian import mu_of
-from symdp.individual.subsampled_gaussian import Array
+from symdp.law.step import Array
 from symdp.model.average import SUM
 from symdp.model.taken import a_mechanism
 

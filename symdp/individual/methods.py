@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +13,22 @@ from numpy.typing import NDArray
 
 from symdp.errors import InputError
 from symdp.exact.accuracy import ROUNDING
-from symdp.individual import gaussian, renyi
-from symdp.individual.plancherel import plancherel
-from symdp.individual.result import IndividualResult, larger
-from symdp.individual.shared import (
+from symdp.exact.rows import (
     CONTOUR,
     UNRESOLVED,
     WITHOUT_LOSS,
     Progress,
     Solution,
-    solve_records,
+    solve_rows,
+    used_kinds,
 )
-from symdp.individual.single import BOUND, ESTIMATE, table_answers
-from symdp.individual.subsampled_gaussian import Array, SubsampledGaussian
+from symdp.individual import gaussian, renyi
+from symdp.individual.plancherel import plancherel
+from symdp.individual.result import IndividualResult, larger
+from symdp.individual.single import BOUND, ESTIMATE, StepKinds, table_answers
+from symdp.individual.subsampled_gaussian import SubsampledGaussian
+from symdp.law.kinds import Table
+from symdp.law.step import Array
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -42,11 +46,7 @@ _ULPS = 4.0 * ROUNDING  # relative: the rounding of ε itself
 
 @dataclass(frozen=True)
 class Work:
-    """What a method needs to know of some records.
-
-    `shared` says whether all steps are sampled Gaussians of those noise levels and rates: others
-    are asked one by one.
-    """
+    """What a method needs to know of some records."""
 
     counts: NDArray[np.integer]
     noise: Array
@@ -54,13 +54,37 @@ class Work:
     noise_above: Array | None
     mechanisms: tuple[Mechanism | None, ...] | None
     method: str
-    shared: bool = True
 
-    def table(self, direction: str, above: bool = False) -> SubsampledGaussian:
-        """Return the CGF table of a direction; `above`, that of the larger noise levels."""
+    @property
+    def has_table(self) -> bool:
+        """Whether the method asks a table, rather than one composition for each record."""
+        return self.mechanisms is None or self.method == "contour"
+
+    @cached_property
+    def _kinds(self) -> StepKinds:
+        assert self.mechanisms is not None
+        return StepKinds(self.mechanisms, used_kinds(self.counts, slice(None)))
+
+    @property
+    def unserved(self) -> NDArray[np.bool_]:
+        """Which records have a step that no table serves."""
+        if self.mechanisms is None:
+            return np.zeros(self.counts.shape[0], dtype=bool)
+        return np.asarray(self.counts[:, ~self._kinds.is_served].any(axis=1))
+
+    def sides(self, direction: str) -> Sequence[str]:
+        """Return the sides of a direction, of which the largest answers."""
+        if self.mechanisms is not None:
+            return self._kinds.sides(direction)
+        return ("remove", "add") if direction == "both" else (direction,)
+
+    def table(self, side: str, above: bool = False) -> Table:
+        """Return the table of a side; `above`, that of the larger noise levels."""
+        if self.mechanisms is not None:
+            return self._kinds.table(side)
         noise = self.noise_above if above else self.noise
         assert noise is not None
-        return SubsampledGaussian(noise, self.rate, direction)
+        return SubsampledGaussian(noise, self.rate, side)
 
 
 @dataclass(frozen=True)
@@ -100,7 +124,7 @@ def run(
     for rows, work in parts:
         records = work.counts.shape[0]
         places = np.arange(records) if rows is None else rows
-        least = _FEWEST_A_PART if work.shared else 1
+        least = _FEWEST_A_PART if work.has_table else 1
         size = records if executor is None else max(least, -(-records // _TASKS))
         for start in range(0, records, size):
             cut = slice(start, min(start + size, records))
@@ -129,44 +153,28 @@ def run(
 
 def answer(work: Work, asked: Asked, progress: Progress | None = None) -> IndividualResult:
     """Return the answers of some records: what an executor's worker does."""
-    if not work.shared:
-        return _by_table(work, asked, progress)
+    if not work.has_table:
+        return _one_by_one(work, asked, progress)
     found: IndividualResult | None = None
-    for side in ("remove", "add") if asked.direction == "both" else (asked.direction,):
+    left = work.unserved
+    for side in work.sides(asked.direction):
         floor = None
         if found is not None:
-            # whoever is proved to have less in this direction needs no number in it
+            # whoever is proved to have less on this side needs no number there
             floor = found.epsilon if asked.log_delta is not None else found.log_delta
         one = replace(asked, direction=side, floor=floor, with_lower=found is None)
-        answered = _on_shared_lines(work, one, progress)
+        if work.method == "contour":
+            answered, unresolved = _contour(work, one, progress)
+            left |= unresolved
+        else:
+            answered = _METHODS[work.method](work, one)
         found = answered if found is None else larger(found, answered)
     assert found is not None
-    return found
+    return _with_single_records(work, asked, replace(found, direction=asked.direction), left)
 
 
-def _on_shared_lines(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
-    """Return the answers to one direction's question for steps that are sampled Gaussians."""
-    if work.method == "contour":
-        return _contour(work, asked, progress)
-    if work.method == "renyi":
-        return _renyi(work, asked)
-    if work.method == "plancherel":
-        value = plancherel(work.counts, work.noise, work.rate, asked)
-        return _estimates(
-            work,
-            asked,
-            value,
-            "the grid's error is not bounded: it is large where a step's loss is narrower than the "
-            "spacing",
-        )
-    value = gaussian.central_limit(work.table(asked.direction), work.counts, asked)
-    return _estimates(
-        work, asked, value, "the central limit under-reports where single losses are large"
-    )
-
-
-def _by_table(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
-    """Return the answers of records whose steps are any mechanisms."""
+def _one_by_one(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
+    """Return the answers of records whose steps are any mechanisms, as compositions."""
     if work.method == "plancherel":
         raise InputError("method 'plancherel' knows Gaussian steps only; use 'contour'")
     found = table_answers(work, asked, np.arange(work.counts.shape[0]), progress)
@@ -176,7 +184,10 @@ def _by_table(work: Work, asked: Asked, progress: Progress | None) -> Individual
     return _result(work, asked, found.value, (found.lower, found.upper), found.kind, path, note)
 
 
-def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
+def _contour(
+    work: Work, asked: Asked, progress: Progress | None
+) -> tuple[IndividualResult, NDArray[np.bool_]]:
+    """Return the answers on one side, and which records have no more than a bound there."""
     solution = _solve(work.table(asked.direction), work, asked, progress)
     answered = solution.path == CONTOUR
     least = 0.0 if asked.log_delta is not None else -math.inf
@@ -209,20 +220,34 @@ def _contour(work: Work, asked: Asked, progress: Progress | None) -> IndividualR
     left = solution.path == UNRESOLVED
     path[left], kind[left] = 3, BOUND
     own[left], lower[left], upper[left] = solution.renyi[left], least, solution.renyi[left]
-    alone = _alone(work.counts, np.flatnonzero(left))
+    bounds = (np.fmin(lower, own), np.fmax(upper, own))
+    return _result(work, asked, own, bounds, kind, path, "", solution.error), left
+
+
+def _with_single_records(
+    work: Work, asked: Asked, found: IndividualResult, left: NDArray[np.bool_]
+) -> IndividualResult:
+    """Return the answers with records that no line served asked one by one, in both directions."""
+    alone = np.flatnonzero(left)
+    if work.mechanisms is None:
+        alone = _alone(work.counts, alone)
+    path, error = found.path_code, found.numerical_error
     if alone.size:
-        found = table_answers(work, asked, alone)
-        own[alone], upper[alone], kind[alone] = found.value, found.upper, found.kind
-        lower[alone] = found.lower if work.noise_above is None else least
-        path[alone] = np.where(found.fell_back, 3, 2)
-    error = np.where(path <= 1, solution.error, np.nan)
-    notes = []
+        own = found.epsilon if asked.log_delta is not None else found.log_delta
+        single = table_answers(work, asked, alone)
+        own[alone], found.upper[alone] = single.value, single.upper
+        found.kind_code[alone] = single.kind
+        least = 0.0 if asked.log_delta is not None else -math.inf
+        found.lower[alone] = single.lower if work.noise_above is None else least
+        path[alone] = np.where(single.fell_back, 3, 2)
+    if work.method == "contour":
+        error[path > 1] = np.nan
+    notes = [found.note] if found.note else []
     if (path == 2).any():
         notes.append(f"{int((path == 2).sum())} records were asked one by one")
-    if (path == 3).any():
+    if work.method == "contour" and (path == 3).any():
         notes.append(f"{int((path == 3).sum())} records have the Rényi bound only")
-    bounds = (np.fmin(lower, own), np.fmax(upper, own))
-    return _result(work, asked, own, bounds, kind, path, "; ".join(notes), error)
+    return replace(found, note="; ".join(notes))
 
 
 def _alone(counts: NDArray[np.integer], left: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -237,10 +262,8 @@ def _alone(counts: NDArray[np.integer], left: NDArray[np.int64]) -> NDArray[np.i
     return np.asarray(left[few[which.ravel()]])
 
 
-def _solve(
-    table: SubsampledGaussian, work: Work, asked: Asked, progress: Progress | None
-) -> Solution:
-    return solve_records(table, work.counts, asked.log_delta, asked.epsilon, progress, asked.floor)
+def _solve(table: Table, work: Work, asked: Asked, progress: Progress | None) -> Solution:
+    return solve_rows(table, work.counts, asked.log_delta, asked.epsilon, progress, asked.floor)
 
 
 def _renyi(work: Work, asked: Asked) -> IndividualResult:
@@ -250,6 +273,27 @@ def _renyi(work: Work, asked: Asked) -> IndividualResult:
     else:
         least, value = -math.inf, np.minimum(value, 0.0)
     return _result(work, asked, value, (np.full(value.size, least), value), BOUND, 3, "")
+
+
+def _plancherel(work: Work, asked: Asked) -> IndividualResult:
+    value = plancherel(work.counts, work.noise, work.rate, asked)
+    return _estimates(
+        work,
+        asked,
+        value,
+        "the grid's error is not bounded: it is large where a step's loss is narrower than the "
+        "spacing",
+    )
+
+
+def _central_limit(work: Work, asked: Asked) -> IndividualResult:
+    value = gaussian.central_limit(work.noise, work.rate, work.counts, asked)
+    return _estimates(
+        work, asked, value, "the central limit under-reports where single losses are large"
+    )
+
+
+_METHODS = {"renyi": _renyi, "plancherel": _plancherel, gaussian.NAME: _central_limit}
 
 
 def _estimates(work: Work, asked: Asked, value: Array, note: str) -> IndividualResult:

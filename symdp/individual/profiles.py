@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
+from symdp.individual.single import gaussian_step
 
 _MOST = 256  # distinct rows of noise and rate; each costs tables of its own
 
@@ -57,15 +59,22 @@ def split_profiles(
 
 
 def split_steps(work: Any) -> list[tuple[NDArray[np.int64] | None, Any]]:
-    """Return the records all of whose steps are sampled Gaussians apart from the others."""
-    others = np.isnan(work.noise)
-    if not others.any():
-        return [(None, work)]
+    """Return the records whose steps are sampled Gaussians alone, by numbers, and the others.
+
+    The methods of the papers know no other steps.
+    """
+    nothing, unknown = (math.inf, 0.0), (math.nan, 0.0)
+    steps = [nothing if m is None else gaussian_step(m) or unknown for m in work.mechanisms]
+    noise, rate = np.asarray(steps).T
+    others = np.isnan(noise)
     alone = np.asarray(work.counts[:, others].any(axis=1))
     parts: list[tuple[NDArray[np.int64] | None, Any]] = []
-    for rows, shared in ((np.flatnonzero(~alone), True), (np.flatnonzero(alone), False)):
+    for rows, numbers in (
+        (np.flatnonzero(~alone), {"noise": np.where(others, np.inf, noise), "rate": rate}),
+        (np.flatnonzero(alone), {}),
+    ):
         if rows.size:
-            noise = np.where(others, np.inf, work.noise)
-            own = replace(work, counts=work.counts[rows], noise=noise, shared=shared)
+            kinds = None if numbers else work.mechanisms
+            own = replace(work, counts=work.counts[rows], mechanisms=kinds, **numbers)
             parts.append((rows, own))
     return parts

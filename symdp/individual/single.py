@@ -1,4 +1,8 @@
-"""One record at a time, by the table of methods that answers any composition."""
+"""Steps of any mechanisms: the table of their losses, and records asked one at a time.
+
+A record whose losses no line serves, of few steps or atoms say, is asked as a composition, by the
+table of methods that answers any.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError, SymdpError
-from symdp.individual.subsampled_gaussian import Array
+from symdp.law.kinds import LawTable
+from symdp.law.loss import LossLaw
+from symdp.law.step import Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from symdp.model.mechanism import Mechanism
     from symdp.questions.composition import Composition
@@ -80,6 +86,57 @@ def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
     if other != square or moved == slope:
         return None
     return float(sp.sqrt(-2 * square) / abs(moved - slope)), float(pair.p_weights[1])
+
+
+class StepKinds:
+    """The laws of some mechanisms' steps on every side that a composition of them has."""
+
+    def __init__(self, mechanisms: Sequence[Mechanism | None], used: NDArray[np.bool_]) -> None:
+        from symdp.questions.accounted import accounted
+
+        self.is_served = np.ones(len(mechanisms), dtype=bool)
+        self._steps: dict[int, Mechanism] = {}
+        for b in np.flatnonzero(used).tolist():
+            mechanism = mechanisms[b]
+            if mechanism is None:
+                continue
+            try:
+                found = accounted({mechanism: 2}).steps
+                self.is_served[b] = len(found) == 1 and found[0][1] == 2
+                self._steps[b] = found[0][0]
+            except SymdpError:  # whoever has such a step is told why
+                self.is_served[b] = False
+        served = {m: 2 for b, m in enumerate(mechanisms) if b in self._steps and m is not None}
+        self._whole = accounted(served) if served else None
+        self._tables: dict[str, LawTable] = {}
+        for side in self.sides("both"):
+            self._tables[side] = LawTable([self._law(b, side) for b in range(used.size)])
+
+    def sides(self, direction: str) -> tuple[str, ...]:
+        """Return the sides of a direction, of which the largest answers."""
+        return ("remove",) if self._whole is None else self._whole.sides(direction)
+
+    def table(self, side: str) -> LawTable:
+        """Return the table of a side; what it does not serve has no loss there."""
+        return self._tables[side]
+
+    def _law(self, kind: int, side: str) -> LossLaw | None:
+        from symdp.law.compile import row_law
+        from symdp.questions.accounted import answered, direction_of
+
+        if not (self.is_served[kind] and kind in self._steps):
+            return None
+        step = self._steps[kind]
+        direction = direction_of(side)
+        if side != direction:
+            step = answered(step).lowered
+        try:
+            law = row_law(step, direction)
+            self.is_served[kind] = type(law) is LossLaw and law.domain[1] > 0.0
+            self.is_served[kind] &= law.mass_at_infinity < 1.0 and law.uncertain_mass == 0.0
+        except SymdpError:
+            self.is_served[kind] = False
+        return law if self.is_served[kind] else None
 
 
 def record_composition(work: Any, record: int) -> Composition | None:

@@ -67,6 +67,8 @@ class SubsampledGaussian:
         self.removes = direction == "remove"
         self.idle = ~np.isfinite(noise) | (rate == 0.0)
         self.plain = (rate == 1.0) & ~self.idle
+        self.has_loss = ~self.idle
+        self.log_finite = np.zeros(noise.size)
         self._rows: dict[float, Array] = {}
         self._kept: dict[tuple[int, float, int], tuple[Array, Array, Array]] = {}
 
@@ -81,16 +83,24 @@ class SubsampledGaussian:
             exponent = np.where(self.idle, 0.0, np.minimum(self.noise**-2.0, 700.0))
         return np.asarray(self.rate**2 * np.expm1(exponent))
 
-    def transform(self, tilts: Array) -> Array:
+    @property
+    def variance(self) -> Array:
+        """About the variance of the loss: no more than that of P/Q, nor than without sampling."""
+        return np.minimum(self.spread(), np.where(self.idle, 0.0, self.noise**-2.0))
+
+    def transform(self, tilts: Array, used: NDArray[np.bool_] | None = None) -> Array:
         """Return K_b(t) at real tilts t > 0, shape (tilts, buckets)."""
         result = np.zeros((tilts.size, self.count))
         half = 0.5 * tilts * (1.0 + tilts)
-        for b in range(self.count):
+        if used is None:
+            used = self.has_loss
+        for b in np.flatnonzero(used).tolist():
             if self.plain[b]:
                 result[:, b] = half / self.noise[b] / self.noise[b]
             elif not self.idle[b]:
                 result[:, b] = self._transform(b, tilts)
-        self._rows.update(zip(tilts.tolist(), result, strict=True))
+        if used.all() or (used == self.has_loss).all():
+            self._rows.update(zip(tilts.tolist(), result, strict=True))
         return result
 
     def _transform(self, bucket: int, tilts: Array) -> Array:
@@ -252,7 +262,7 @@ class SubsampledGaussian:
             self.transform(np.asarray([tilt]))
         return self._rows[tilt]
 
-    def rounding(self, tilt: float, used: NDArray[np.bool_]) -> Array:
+    def rounding(self, tilt: float, reach: float, used: NDArray[np.bool_]) -> Array:
         """Return the rounding error of every K_b(t), absolute; 0 for buckets not used.
 
         A sum of e^{tL} − 1 whose signs differ is rounded like E|tL| under the tilted law.

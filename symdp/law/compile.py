@@ -25,7 +25,7 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate
 from symdp.law.flat import flat_masses, with_atoms
-from symdp.law.formula import law_of_formula
+from symdp.law.formula import formula_of, law_of_formula
 from symdp.law.loss import LossLaw
 from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
@@ -56,6 +56,26 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     """
     side = "remove" if mechanism.is_mirrored else direction  # both have one law then
     return _loss_law(mechanism.require_concrete(), side, generation())
+
+
+@lru_cache(maxsize=256)
+def _rangeless_law(mechanism: Mechanism, _: int) -> LossLaw | None:
+    """Return the law from a formula whose range of the loss may be unknown, None without."""
+    found = formula_of(mechanism, "remove", is_range_needed=False)
+    return None if found is None else found[0].at(found[1], mechanism.name)
+
+
+def row_law(mechanism: Mechanism, direction: str) -> LossLaw:
+    """Return the law of one step for rows of counts, which do not ask how large its loss may be.
+
+    So one formula serves all values of its parameters where their signs do not tell where the loss
+    turns, as of sampled logistic noise.
+    """
+    if allocated_steps(mechanism) is None:
+        law = _rangeless_law(mechanism.require_concrete(), generation())
+        if law is not None:
+            return law if direction == "remove" or mechanism.is_mirrored else law.reversed()
+    return loss_law(mechanism, direction)
 
 
 def pair_law(pair: Pair) -> LossLaw:

@@ -58,8 +58,13 @@ def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
     return None if found is None else found[0].at(found[1], mechanism.name)
 
 
-def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Fraction]] | None:
-    """Return the formula of a concrete mechanism and the values of its symbols, None without."""
+def formula_of(
+    mechanism: Mechanism, direction: str, is_range_needed: bool = True
+) -> tuple[Formula, list[Fraction]] | None:
+    """Return the formula of a concrete mechanism and the values of its symbols, None without.
+
+    Where no range of the loss is needed, one that is not found may be all numbers.
+    """
     template = mechanism.template
     if template is None or template.support.kind != "interval":
         return None
@@ -78,7 +83,8 @@ def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Frac
     import sympy as sp
 
     scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(RATE))
-    formula = _formula(template, fixed, scheme, mechanism.relation, direction, generation())
+    relation = mechanism.relation
+    formula = _formula(template, fixed, scheme, relation, direction, is_range_needed, generation())
     if formula is None:
         return None
     exact = {name: Fraction(int(value.p), int(value.q)) for name, value in numbers.items()}
@@ -92,6 +98,7 @@ def _formula(
     sampling: Any,
     relation: str | None,
     direction: str,
+    is_range_needed: bool,
     _: int,
 ) -> Formula | None:
     from symdp.derive.pieces import pieces
@@ -105,7 +112,8 @@ def _formula(
         made = replace(made, relation=relation)
         pair = made.pair(direction)
         below_one = tuple(p.name for p in made.declared if p.domain.endswith("probability"))
-        return Formula(pieces(pair), made.parameters, pair, (*below_one, RATE))
+        names = (*below_one, RATE)
+        return Formula(pieces(pair), made.parameters, pair, names, is_range_needed)
     except (InputError, NotImplementedError, TypeError):
         return None  # values may decide what symbols do not
 
@@ -125,12 +133,17 @@ class Formula:
         parameters: dict[str, sp.Symbol],
         pair: Pair,
         below_one: tuple[str, ...],
+        is_range_needed: bool = True,
     ) -> None:
+        import sympy as sp
+
         from symdp.derive.limits import loss_range
 
         x = pair.variable
         self.source = pair, below_one
         found = loss_range([p for p in derived if p.log_p is not None], x)
+        if found is None and not is_range_needed:
+            found = -sp.oo, sp.oo
         if found is None or any(p.log_p is None or p.log_q is None for p in derived):
             raise InputError("the pieces of the loss depend on values")
         self.names = tuple(sorted(parameters))

@@ -166,15 +166,16 @@ def test_an_infinite_loss_counts_in_full():
 def test_laplace_beside_gaussian_holds_the_proof():
     kinds = [laplace(b=4), gaussian(sigma=4)]
     found = from_mechanisms(kinds, [[3, 20], [0, 20]]).epsilon(1e-4)
-    assert found.paths == {"shared line": 1, "single record": 1}
+    assert found.paths == {"shared line": 2}
     proved = symdp.compose([(kinds[0], 3), (kinds[1], 20)]).certify_epsilon(1e-4, digits=8)
     assert found.lower[0] <= proved.epsilon_upper
     assert proved.epsilon_lower <= found.upper[0]
     delta = from_mechanisms(kinds, [[3, 20], [3, 20]]).delta([1.0, 2.0])
     for i, epsilon in enumerate((1.0, 2.0)):
         alone = symdp.compose([(kinds[0], 3), (kinds[1], 20)]).delta(epsilon)
-        assert delta.log_delta[i] == alone.log_delta
-        assert (delta.lower[i], delta.upper[i]) == (alone.log_lower, alone.log_upper)
+        assert delta.lower[i] <= alone.log_upper
+        assert alone.log_lower <= delta.upper[i]
+        assert delta.upper[i] - delta.lower[i] < 1e-10  # a line as narrow as one of its own
 
 
 def gaussian_delta(sigma, q, n, epsilon, tilt, step, nodes, removes=True):
@@ -316,8 +317,8 @@ def test_a_named_and_a_counted_gaussian_are_one():
     kinds = [gaussian(sigma=s).subsample("poisson", "1/100") for s in (1, 2)]
     counts = [[100, 900], [500, 500], [0, 1000]]
     named = from_mechanisms(kinds, counts).epsilon(1e-6)
-    assert (
-        named.epsilon.tolist() == from_counts([1, 2], counts, 0.01).epsilon(1e-6).epsilon.tolist()
-    )
+    counted = from_counts([1, 2], counts, 0.01).epsilon(1e-6)
+    # 1/100 as a ratio and as a double, each with quadratures of its own
+    np.testing.assert_allclose(named.epsilon, counted.epsilon, rtol=1e-12)
     assert named.paths == {"shared line": 3}
     assert record_composition(from_mechanisms([None], [[3]]), 0) is None
