@@ -110,7 +110,7 @@ _HOMES = {
 }
 
 
-_ROOMS = ("individual", "matrix", "mechanisms", "methods", "oracle", "prove")  # modules
+_ROOMS = ("individual", "matrix", "mechanisms", "methods", "prove")  # modules
 
 
 class _Package(ModuleType):

@@ -116,12 +116,14 @@ def listed(value: Any, what: str) -> list[Any]:
 
 
 def counted_pairs(value: Any, what: str) -> list[tuple[Any, int]]:
-    """Return pairs of something and a whole count; InputError for anything else."""
+    """Return pairs of something and a count, at least one; InputError for anything else."""
     pairs = []
     for place, pair in enumerate(listed(value, f"give a list of ({what}, count)"), start=1):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InputError(f"step {place}: ({what}, count) is needed, not {pair!r:.60}")
-        pairs.append((pair[0], pair[1]))
+        pairs.append((pair[0], whole(pair[1], f"step {place}: the count", 1)))
+    if not pairs:
+        raise InputError("a composition needs at least one step")
     return pairs
 
 

@@ -25,7 +25,6 @@ ROWS = (
     ("questions",),
     ("mechanisms",),
     ("methods",),
-    ("oracle",),
     ("prove",),
     ("exact",),
     ("law",),
@@ -35,7 +34,7 @@ ROWS = (
     ("expansion",),
 )
 APART = {("emit", "model"), ("report", "cli")}
-WITHOUT_NUMPY = ("derive", "expansion", "balls", "oracle", "model")
+WITHOUT_NUMPY = ("derive", "expansion", "balls", "model")
 TYPES_ARE_ARROWS = ("derive",)  # rooms whose imports for type checkers count everywhere
 STREET = {"__init__", "__main__"}  # they open the house
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.report", "typer", "rich", "matplotlib")
@@ -48,7 +47,7 @@ MOST_ROOM_LINES = {
     "": 2510,
     "adapters": 1120,
     "balls": 2580,
-    "cli": 4650,
+    "cli": 4660,
     "derive": 12630,
     "emit": 6410,
     "exact": 5410,
@@ -58,10 +57,9 @@ MOST_ROOM_LINES = {
     "mechanisms": 180,
     "methods": 3370,
     "model": 5320,
-    "oracle": 1950,
-    "prove": 5870,
-    "questions": 6600,
-    "report": 3220,
+    "prove": 5830,
+    "questions": 6610,
+    "report": 3360,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

@@ -19,7 +19,7 @@ _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}  # as term
 _WIDE = 200  # characters of a table's line that no terminal wraps
 _GAP = 2  # spaces between two columns
 _EXACTLY = {
-    "truth": "arbitrary precision, computed in two ways",
+    "truth": "arbitrary precision, proved or computed in two ways",
     "certified": "proved, every rounding included",
 }
 _HAIR = 1e-6  # bounds that are closer than this, relatively, are shown as an error

@@ -34,7 +34,7 @@ def verify(
     time_limit: options.TimeLimit = "60",
     as_json: options.Json = False,
 ) -> None:
-    """Compare every accountant with an independent many-digit truth (100 steps unless -n says)."""
+    """Compare every accountant with a many-digit truth (100 steps unless -n says)."""
     side = words.direction(direction)
     wanted = words.whole(digits, "--digits", 15, 200)
     methods = None if method is None else [words.method(method)]
@@ -104,11 +104,12 @@ def _print_table(composition: Composition, checks: list[Check], broken: int) -> 
             head = f"ε = {epsilon:g}: no truth, {truth.reason}"
         else:
             delta = rounded_exponential(truth.log, side="up")
-            head = f"ε = {epsilon:g}: δ = {delta} to {truth.digits} digits"
+            head = f"ε = {epsilon:g}: δ = {delta} to {truth.behind or f'{truth.digits} digits'}"
         say()
         say(head)
         columns = ("method", "kind", "δ", "relative error", "seconds", "")
         print_table(columns, [_row(c, notes) for c in own], range(2, 5))
+    _print_independent(composition, checks)
     if notes:
         say()
     for name, advice in notes.items():
@@ -119,6 +120,20 @@ def _print_table(composition: Composition, checks: list[Check], broken: int) -> 
         say(f"{broken} bounds violated", "red")
     else:
         say("no bound violated", "green")
+
+
+def _print_independent(composition: Composition, checks: list[Check]) -> None:
+    """Print how well quadratures that share no code agree with one step of each kind."""
+    from symdp.report.independent import agreement
+
+    side = next((c.truth.direction for c in checks if c.truth.direction != "both"), "remove")
+    say()
+    for pair, _ in composition.accounted.pairs(side):
+        found = agreement(pair, 0.0)
+        said = "the densities are no formulas for it"
+        if found is not None:
+            said = f"δ(0) agrees to {found[0]} digits, K(−1/2) to {found[1]}"
+        say(f"independent: one step by mpmath's quadrature of P and Q: {said}")
 
 
 def _row(c: Check, notes: dict[str, str]) -> list[str]:

@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
         Contour,
     ),
     "truth": Method(
-        "exact", "quadrature to 30 digits, done twice, slow; or a finite sum of residues", "SPA",
+        "exact", "30 digits by a proof; of few steps what two evaluations agree on", "SPA",
         None,
     ),
     "certified": Method(

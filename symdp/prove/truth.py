@@ -24,30 +24,24 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mpmath
-import numpy as np
 import sympy as sp
 from flint import acb, arb, arb_poly, ctx
 
 from symdp.arguments import counted_pairs
 from symdp.emit.exact import LN10, fraction_ball
-from symdp.errors import AccuracyError
-from symdp.law.tilts import Strip
+from symdp.errors import AccuracyError, InputError
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.prove.enclosure import WAYS, enclose_by, mass_at_infinity
 from symdp.prove.kind import Kind, Stretch, kind_of, sum_law
-from symdp.prove.line import TOO_SLOW, Line
 from symdp.prove.measure import MOST_INTEGERS, gauss
-from symdp.prove.plan import find_plan, find_saddle, panels_of
+from symdp.prove.plan import find_saddle, panels_of
 from symdp.prove.work import limited, spend
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 FEWER_DIGITS = 15  # asked for where more are out of reach
-_MOST_STEPS = 20  # added one at a time
-_SEEN = 25.0  # e-folds that doubles see |M| fall by
-_MOST_SEEN = 4000  # terms until then
-_PLACES = 33  # at which that is looked at, so that no zero of M is all of them
+_MOST_STEPS = 4  # added one at a time
 _MOST_KINKS = 40  # of a law's density, between which it is smooth
 _MOST_SUMS = 200_000  # of atoms
 _FEW_SUMS = 40  # at which the last function is not interpolated
@@ -143,6 +137,8 @@ def _profile(
     pairs: Iterable[tuple[OneStep, int]], epsilon: Any, asked: Sequence[int], mesh: int | None
 ) -> Profile:
     steps = tuple(counted_pairs(pairs, "pair"))
+    if isinstance(epsilon, sp.Basic) and not epsilon.is_Rational:
+        raise InputError(f"epsilon = {epsilon}: give a rational number, or a double close by")
     exact = (
         Fraction(int(epsilon.p), int(epsilon.q)) if isinstance(epsilon, sp.Rational) else epsilon
     )
@@ -180,16 +176,11 @@ def _agreed(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int
     plain = [(pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
     if len(plain) < len(steps):
         raise AccuracyError("")
-    way, evaluated = "line", _on_seen_line
-    try:
+    found = []
+    for further in (0, 5):
         with limited(digits):
-            first = _on_seen_line(plain, epsilon, digits + _SPARE, 0)
-    except AccuracyError:
-        way, evaluated = "convolution", _convolved
-        with limited(digits):
-            first = _convolved(plain, epsilon, digits + _SPARE, 0)
-    with limited(digits):
-        second = evaluated(plain, epsilon, digits + _SPARE, 5)
+            found.append(_convolved(plain, epsilon, digits + _SPARE, further))
+    first, second = found
     apart = (abs(first - second) / second).upper()
     reached = digits if apart.is_zero() else min(int(-float(apart.log()) / LN10), digits)
     if reached < digits or not second > 0:
@@ -197,42 +188,7 @@ def _agreed(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int
             f"two evaluations of δ agree on {max(reached, 0)} of {digits} digits only "
             f"({first.str(10, radius=False)}, {second.str(10, radius=False)}); ask for fewer digits"
         )
-    return Profile(_to_mpf(second, digits), digits, False, way)
-
-
-class _SeenLine(Line):
-    """The line of the plan, summed until its terms are seen to stay small: that is not proved."""
-
-    def _find_terms(self) -> int:
-        law, h = sum_law(self.kinds), float(self.spacing)
-        terms, size = 8, 0.0
-        while size > -_SEEN:
-            if terms > _MOST_SEEN:
-                raise AccuracyError(TOO_SLOW)
-            terms *= 2
-            places = h * terms * np.linspace(0.9, 1.1, _PLACES)
-            size = float(law.cgf_line(self.plan.tilt, places).real.max())
-        self._log_beyond = -math.inf
-        return int(1.4 * terms * max(1.0, math.sqrt(-self._log_goal / _SEEN))) + 8
-
-    def is_settled(self) -> bool:
-        """Whether the last eighth of the values is negligible beside the first one."""
-        least = abs(self._values[0]) * arb(10) ** -int(self.digits) / self.terms
-        return all(abs(value).upper() < least for value in self._values[-self.terms // 8 :])
-
-
-def _on_seen_line(
-    steps: Sequence[tuple[Pair, int]], epsilon: Fraction, digits: float, further: int
-) -> arb:
-    kinds = tuple((kind_of(pair), count) for pair, count in steps)
-    saddle = find_saddle(sum_law(kinds), float(epsilon))
-    strip = Strip.MIDDLE if saddle is None or saddle.log_size > math.log(0.5) else Strip.RIGHT
-    plan = find_plan(kinds, float(epsilon), digits + further, strip)
-    with ctx.workprec(int(3.33 * digits) + 160):
-        line = _SeenLine(kinds, plan, float(epsilon), digits + further)
-        if not line.is_settled():
-            raise AccuracyError(TOO_SLOW)
-        return arb(line.delta(fraction_ball(epsilon)).mid())
+    return Profile(_to_mpf(second, digits), digits, False, "convolution")
 
 
 def _convolved(
@@ -240,9 +196,9 @@ def _convolved(
 ) -> arb:
     order = int(8 + 0.8 * digits) + further
     kinds = [(kind_of(pair), count) for pair, count in steps]
-    smooth = [kind for kind, count in kinds if not kind.is_discrete for _ in range(count)]
-    if len(smooth) > _MOST_STEPS:
+    if sum(count for kind, count in kinds if not kind.is_discrete) > _MOST_STEPS:
         raise AccuracyError("")
+    smooth = [kind for kind, count in kinds if not kind.is_discrete for _ in range(count)]
     law = sum_law(tuple(kinds))
     saddle = find_saddle(law, float(epsilon))
     # Without a moment a large loss is likely: δ is not small, and no tilt is needed.

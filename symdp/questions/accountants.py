@@ -25,7 +25,7 @@ _DIGITS = 30  # of the method truth
 
 @dataclass(frozen=True)
 class Truth:
-    """δ(ε) to 30 digits, agreed on by two evaluations, independent of all others but `certify`.
+    """δ(ε) to 30 digits, proved; of few steps those that can be had, and the advice says how many.
 
     Parameters
     ----------
@@ -40,28 +40,33 @@ class Truth:
     least_log_delta: float = -math.inf
 
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return log δ(ε), rounded from 30 digits.
+        """Return log δ(ε), rounded from 30 digits or from as many as can be had.
 
         Raises
         ------
         AccuracyError
-            If two evaluations differ or the work limit is reached.
+            If not even four digits are proved.
         """
         import mpmath
 
-        from symdp.oracle import privacy_profile
+        from symdp.prove.truth import profile
 
         own = self.composition
         side = next(side for side in own.sides("both") if own.law(side) is law)
         pairs = own.accounted.pairs(side)
-        delta = privacy_profile(pairs, epsilon, digits=_DIGITS)
+        found = profile(pairs, epsilon, digits=_DIGITS)
+        delta = found.value
         with mpmath.workdps(_DIGITS):
             log_delta = float(mpmath.log(delta)) if delta > 0 else -math.inf
             complement = 1 - delta
             log_complement = float(mpmath.log(complement)) if complement > 0 else -math.inf
         slack = ROUNDING * abs(log_delta) if log_delta > -math.inf else 0.0
+        slack += 10.0**-found.digits
         bounds = (log_delta - slack, min(log_delta + slack, 0.0))
-        return Answer(log_delta, *bounds, "exact", log_complement=log_complement)
+        advice = (
+            "" if found.digits >= _DIGITS and found.is_proved else f"δ is known to {found.said}"
+        )
+        return Answer(log_delta, *bounds, "exact", advice, log_complement=log_complement)
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""

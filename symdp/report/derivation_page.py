@@ -1,7 +1,7 @@
 """A derivation page of a new mechanism: MyST, executed with its asserts, as those of the built-ins.
 
 What is printed comes from the sections of the derivation, and every cell holds the package against
-something that it did not come from: numerical integrals, differences, the oracle.
+something that it did not come from: numerical integrals, differences, proofs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from scipy.integrate import quad
 
 import symdp
 from symdp.emit import compile_numpy
-from symdp.oracle import privacy_profile
+from symdp.prove.truth import privacy_profile
 
 mechanism = {source}
 found = symdp.derive(mechanism, direction="{direction}")
@@ -116,8 +116,8 @@ for t in tilts:
 _TRUTH = """
 ## Against truth
 
-One step from the definition; several from the default method and from the oracle, which share no
-code:
+One step from the definition; several from the default method and from a proof, or from two
+evaluations of the definition that agree:
 
 ```{{code-cell}} ipython3
 for epsilon in (0.05, 0.3):
@@ -129,7 +129,7 @@ answer = few.delta(0.5, direction="{direction}")
 try:
     truth = privacy_profile([(pair, {count})], 0.5, digits=12)
     low = high = float(truth)
-except symdp.AccuracyError:  # too much work for the oracle: a proof of some digits
+except symdp.AccuracyError:  # out of reach: a proof of some digits
     proved = few.certify(0.5, digits=4, direction="{direction}")
     low, high = proved.lower, proved.upper
 assert answer.lower <= high * (1 + 1e-10)
@@ -137,7 +137,7 @@ assert low <= answer.upper * (1 + 1e-10)
 print(few.delta(0.5))
 ```
 """
-_COUNT = 8  # steps beside the oracle, which takes few of them from a convolution in seconds
+_COUNT = 8  # steps: of so few truth may be out of reach
 
 
 def derivation_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 2) -> str:

@@ -86,8 +86,7 @@ def check_blocks(results: Results, name: str) -> list[Block]:
     what = f"{digits} digits{proved}" if digits else "not reached"
     first = ["truth", what, *map(_value, truths)]
     head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
-    judge = f"an independent quadrature{', or a proved enclosure' if proved else ''}"
-    caption = f"Relative error of δ against {judge}; {_MARKED}"
+    caption = f"Relative error of δ against a truth of many digits; {_MARKED}"
     table = Table(head, [first, *errors], caption, 2, strong=frozenset({0}), bad=bad)
     blocks: list[Block] = [*_figure(by_method, name), table]
     if bad:

@@ -1,4 +1,4 @@
-"""Every accountant against an independent truth, at places all over the privacy profile."""
+"""Every accountant against truth, at places all over the privacy profile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
 MOST_SECONDS = 4.0  # for one answer, where there is a limit at all
-_FEWER_DIGITS = 15
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
 
 
@@ -30,8 +29,8 @@ _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
 class Truth:
     """δ(ε) to many digits; `value` is None where it could not be reached, for a `reason`.
 
-    `certified` says that not the truth was reached in time but a proved enclosure, of which
-    `value` is the middle.
+    `behind` says how many digits are known and by what; `certified`, that not the truth was reached
+    in time but a proved enclosure of fewer digits, of which `value` is the middle.
     """
 
     epsilon: float
@@ -40,6 +39,7 @@ class Truth:
     direction: Direction = "both"
     reason: str = ""
     certified: bool = False
+    behind: str = ""
 
     @property
     def log(self) -> float:
@@ -76,6 +76,7 @@ class Check:
         return own | {
             "epsilon": truth.epsilon,
             "truth": exponential(truth.log) if known else None,
+            "truth_digits": truth.digits if known else None,
             "relative_error": self.error,
             "bound_violated": self.broken,
             "reason": self.reason or None,
@@ -112,7 +113,7 @@ def places(
 
 
 def truth_at(composition: Composition, epsilon: float, direction: Direction, digits: int) -> Truth:
-    """Return the true δ(ε), from code that shares only P, Q and ℓ with the accountants.
+    """Return the true δ(ε), proved in balls.
 
     Fewer digits are taken where the asked ones are out of reach; `Truth.digits` says how many.
     """
@@ -122,20 +123,15 @@ def truth_at(composition: Composition, epsilon: float, direction: Direction, dig
 
 def judge(pairs: Mapping[str, Sequence[tuple[Pair, int]]], epsilon: float, digits: int) -> Truth:
     """Return the largest of the true δ(ε) of several sides, each a list of (pair, count)."""
-    from symdp.oracle import privacy_profile
+    from symdp.prove.truth import profile
 
-    reason = ""
-    for attempt in dict.fromkeys((digits, min(digits, _FEWER_DIGITS))):
-        try:
-            values = {
-                side: privacy_profile(steps, epsilon, attempt) for side, steps in pairs.items()
-            }
-        except FAILURES as error:
-            reason = reason_of(error)
-            continue
-        side = max(values, key=values.__getitem__)
-        return Truth(epsilon, values[side], attempt, _direction(side))
-    return Truth(epsilon, None, digits, reason=reason)
+    try:
+        found = {side: profile(steps, epsilon, digits) for side, steps in pairs.items()}
+    except FAILURES as error:
+        return Truth(epsilon, None, digits, reason=reason_of(error))
+    side = max(found, key=lambda one: found[one].value)
+    own = found[side]
+    return Truth(epsilon, own.value, own.digits, _direction(side), behind=own.said)
 
 
 def certified(
@@ -187,7 +183,7 @@ def is_broken(answer: Guarantee, truth: Truth) -> bool:
     lower, upper = answer.log_lower, answer.log_upper
     if answer.kind == "bound" and upper is None:
         upper = answer.log_delta
-    unsure = 10.0**-truth.digits if truth.certified else 0.0
+    unsure = 10.0**-truth.digits
     above = lower is not None and lower - _slack(lower) - unsure > actual
     below = upper is not None and upper + _slack(upper) + unsure < actual
     return above or below

@@ -12,7 +12,7 @@ from atom_truths import FAILING, LAPLACE, LAWS, clamped, drawn, step
 import symdp
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.oracle import privacy_profile
+from symdp.prove.truth import privacy_profile
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -9,7 +9,7 @@ from catalogue import ALL
 
 from symdp import compose, mechanisms
 from symdp.model.mechanism import Mechanism
-from symdp.oracle import privacy_profile
+from symdp.prove.truth import privacy_profile
 
 x = sp.Symbol("x", real=True)
 

@@ -12,7 +12,7 @@ from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.methods import accountant
-from symdp.oracle.evaluation import privacy_profile
+from symdp.prove.truth import privacy_profile
 
 
 def rare(rate, sigma):

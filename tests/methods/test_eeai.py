@@ -26,7 +26,7 @@ from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail
 from symdp.methods.moments import Moments
 from symdp.methods.smoothing_error import KERNEL, log_largest, smoothing_error
 from symdp.methods.standard_moments import summands
-from symdp.oracle import privacy_profile
+from symdp.prove.truth import privacy_profile
 
 METHOD = EdgeworthInterval()
 SUBSAMPLED = MECHANISMS["subsampled normal"]

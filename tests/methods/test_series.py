@@ -5,7 +5,7 @@ import math
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.oracle import privacy_profile
+from symdp.prove.truth import privacy_profile
 
 MECHANISM = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
 STEPS = compose(MECHANISM, 10**4)

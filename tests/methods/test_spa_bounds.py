@@ -22,7 +22,7 @@ from symdp import compose, mechanisms
 from symdp.law.tilts import Strip
 from symdp.methods.spa_bounds import SpaBounds, log_interval
 from symdp.methods.standard_moments import summands
-from symdp.oracle import privacy_profile
+from symdp.prove.truth import privacy_profile
 
 METHOD = SpaBounds()
 SUBSAMPLED = MECHANISMS["subsampled normal"]

@@ -19,12 +19,12 @@ from symdp import mechanisms
 from symdp.decimal_text import scientific
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
-from symdp.oracle import privacy_profile
 from symdp.prove import enclosure, line
 from symdp.prove.enclosure import enclose_delta
 from symdp.prove.kind import kind_of
 from symdp.prove.measure import Asked, measure, walk
 from symdp.prove.plan import panels_of
+from symdp.prove.truth import privacy_profile
 from symdp.questions.composition import compose
 
 SUBSAMPLED = mechanisms.gaussian(sigma="1.5").subsample("poisson", "1/100")

@@ -11,10 +11,10 @@ from catalogue import ALL
 from flint import arb, fmpq
 
 from symdp import compose, mechanisms
-from symdp.oracle import privacy_profile
 from symdp.prove import inverse
 from symdp.prove.enclosure import enclose_delta, mass_at_infinity
 from symdp.prove.inverse import enclose_epsilon
+from symdp.prove.truth import privacy_profile
 
 LAPLACE = mechanisms.laplace(b=1)
 SAMPLED = LAPLACE.subsample("poisson", "1/10")

@@ -1,0 +1,153 @@
+"""One step by mpmath's quadrature of P and Q: a judge that shares no code with what it judges.
+
+δ(ε) = ∫ (p − e^ε q)⁺ between marks and roots, and M(t) = ∫ p^{1+t} q^{−t}, by the tanh-sinh rule;
+integers and lists are summed.  Nothing is proved.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import sympy as sp
+
+if TYPE_CHECKING:
+    from symdp.model.pair import Pair
+
+DIGITS = 20  # carried; about fifteen are to agree
+_OCTAVES = (*range(-6, 7, 2), *range(8, 64, 6))  # of distances from a kink that split integrals
+_NEAR = 6  # octave up to which they split in any case
+_NOTHING = 1e-40  # of a density beside its place: integrals end there
+_PARTS = 8  # of each stretch, at whose ends the sign of p − e^ε q is looked at
+_INSIDE = 2.0**-40  # of a stretch from its ends, as densities may be infinite there
+_FARTHEST = 3000  # integers summed on each side
+
+Function = Callable[[Any, Any], Any]
+
+
+def delta(pair: Pair, epsilon: Any) -> Any:
+    """Return δ(ε) of one step."""
+    with mpmath.workdps(DIGITS):
+        growth = mpmath.exp(mpmath.mpf(epsilon))
+        return _total(pair, lambda p, q: p - growth * q if p > growth * q else mpmath.mpf(0))
+
+
+def cgf(pair: Pair, tilt: Any) -> Any:
+    """Return K(t) = log Σ ∫ p^{1+t} q^{−t} of one step."""
+    with mpmath.workdps(DIGITS):
+        t = mpmath.mpf(tilt)
+        return mpmath.log(
+            _total(pair, lambda p, q: p ** (1 + t) * q**-t if p > 0 and q > 0 else mpmath.mpf(0))
+        )
+
+
+def _total(pair: Pair, value: Function) -> Any:
+    """Sum or integrate value(p, q) over the support."""
+    if pair.support.kind == "points":
+        return mpmath.fsum(
+            value(_number(p), _number(q)) for p, q in zip(pair.P, pair.Q, strict=True)
+        )
+    p, q = (sp.lambdify(pair.variable, law, "mpmath") for law in (pair.P, pair.Q))
+
+    def at(x: Any) -> tuple[Any, Any]:
+        return mpmath.re(p(x)), mpmath.re(q(x))
+
+    if pair.variable.is_integer:
+        low, high = (float(end) for end in (pair.support.lower, pair.support.upper))
+        terms = []
+        for side, start in ((1, 0), (-1, 1)):
+            for k in range(start, _FARTHEST):
+                if not low <= side * k <= high:
+                    break
+                own = at(mpmath.mpf(side * k))
+                if k > 2**_NEAR and sum(own) * k < _NOTHING:
+                    break
+                terms.append(value(*own))
+        return mpmath.fsum(terms)
+    weights = [dict(pair.atoms_under(own)) for own in (pair.p_weights, pair.q_weights)]
+    atoms = mpmath.fsum(
+        value(_number(weights[0][place]), _number(weights[1].get(place, 0))) for place in weights[0]
+    )
+    marks = sorted(set(_marks(pair, at)))
+    parts = [
+        mpmath.quad(lambda x: value(*at(x)), _split(lambda x: value(*at(x)), a, b))
+        for a, b in itertools.pairwise(marks)
+    ]
+    return mpmath.fsum([atoms, *parts])
+
+
+def _number(value: Any) -> Any:
+    if value in (sp.oo, -sp.oo):
+        return mpmath.inf if value == sp.oo else -mpmath.inf
+    return mpmath.mpmathify(sp.N(value, DIGITS + 5))
+
+
+def _marks(pair: Pair, at: Callable[[Any], tuple[Any, Any]]) -> Iterator[Any]:
+    """Yield the ends, what Abs, Max, Min and Piecewise turn at, and distances from these."""
+    lower, upper = (_number(end) for end in (pair.support.lower, pair.support.upper))
+    yield from (end for end in (lower, upper) if mpmath.isfinite(end))
+    kinks = {_number(place) for law in (pair.P, pair.Q) for place in _kinks(law, pair.variable)}
+    kinks |= {end for end in (lower, upper) if mpmath.isfinite(end)} or {mpmath.mpf(0)}
+    gone: dict[tuple[Any, int], bool] = {}  # sides on which both densities have vanished
+    for kink in kinks:
+        if lower < kink < upper:
+            yield kink
+        for side, octave in itertools.product((1, -1), _OCTAVES):
+            place = kink + side * mpmath.mpf(2) ** octave
+            if lower < place < upper and (octave <= _NEAR or not gone.get((kink, side))):
+                yield place
+                gone[kink, side] = octave >= _NEAR and sum(at(place)) * abs(place) < _NOTHING
+
+
+def _kinks(law: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
+    found = [one.args[0] for one in law.atoms(sp.Abs)]
+    for one in law.atoms(sp.Max, sp.Min):
+        found += [a - b for a, b in itertools.combinations(one.args, 2)]
+    for piece in law.atoms(sp.Piecewise):
+        found += [
+            r.lhs - r.rhs for _, own in piece.args for r in own.atoms(sp.core.relational.Relational)
+        ]
+    for zero in found:
+        if zero.is_polynomial(x):
+            yield from (root for root in sp.roots(zero, x) if root.is_real)
+
+
+def _split(value: Callable[[Any], Any], low: Any, high: Any) -> list[Any]:
+    """Return both ends, and the places between where a value becomes 0 or ceases to be."""
+    shares = (_INSIDE, *(mpmath.mpf(k) / _PARTS for k in range(1, _PARTS)), 1 - _INSIDE)
+    places = [low + (high - low) * share for share in shares]
+    found = [low]
+    for a, b in itertools.pairwise(places):
+        left, right = value(a) > 0, value(b) > 0
+        if left != right:
+            ends = [a, b]
+            for _ in range(4 * DIGITS):
+                middle = (ends[0] + ends[1]) / 2
+                ends[(value(middle) > 0) != left] = middle
+            found.append(ends[0])
+    return [*found, high]
+
+
+def agreement(pair: Pair, epsilon: float) -> tuple[int, int] | None:
+    """Return on how many digits this agrees with a proof of δ(ε), and with doubles of K(−1/2).
+
+    None where the densities are no formulas that mpmath evaluates.
+    """
+    from symdp.law.compile import pair_law
+    from symdp.law.total import SumLaw
+    from symdp.prove.truth import privacy_profile
+
+    try:
+        with mpmath.workdps(DIGITS):
+            proved = privacy_profile([(pair, 1)], epsilon, DIGITS)
+            in_doubles = SumLaw([(pair_law(pair), 1)]).cgf(-0.5)
+            return _digits(proved, delta(pair, epsilon)), _digits(in_doubles, cgf(pair, -0.5))
+    except (ArithmeticError, TypeError, ValueError, NameError, AttributeError):
+        return None
+
+
+def _digits(value: Any, judge: Any) -> int:
+    apart = abs(value - judge)
+    return DIGITS if apart == 0 else min(max(int(-mpmath.log10(apart / abs(judge))), 0), DIGITS)
