@@ -56,7 +56,7 @@ _MOST_BEYOND = 2e-11  # relative: what may lie beyond the end of a line whose su
 _NODE_EFOLDS = 80.0  # 2 × 40: nodes until a Gaussian |φ| is below e^-40, its bound below e^-29
 _DISTANCE_RATIO = 1.3  # of neighbouring alias distances
 _LADDER = np.asarray([int(m * 2**k) for k in range(3, 13) for m in (1.0, 1.5)])  # node counts
-_FEWEST = 400  # rows that are worth a line of their own
+_FEWEST = 64  # rows for each kind of step that are worth a line of their own
 _RETRIES = 7  # lines that a row may take
 _SLAB = 1 << 13  # rows of a group read at once
 _BLOCK = 1 << 18  # node values of one block: they stay in the cache
@@ -127,6 +127,7 @@ class _Rows:
             np.zeros(rows),
             np.full(rows, UNRESOLVED, dtype=np.uint8),
         )
+        self._fewest = _FEWEST * table.count
         self.grid = TiltGrid(table, counts, log_delta, epsilon)
         # log of what δ lacks of δ∞, the goal of a line; nan where the line would lack digits
         self.infinite = np.full(rows, -np.inf)
@@ -322,7 +323,7 @@ class _Rows:
             parts = np.split(of_tilt[order], np.flatnonzero(np.diff(key[order])) + 1)
             for number, part in enumerate(parts):
                 joined.append(part)
-                if sum(p.size for p in joined) < _FEWEST and number < len(parts) - 1:
+                if sum(p.size for p in joined) < self._fewest and number < len(parts) - 1:
                     continue
                 group = np.concatenate(joined)
                 level = int(self.distance[group].max())

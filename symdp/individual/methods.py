@@ -26,9 +26,9 @@ from symdp.individual import gaussian, renyi
 from symdp.individual.plancherel import plancherel
 from symdp.individual.result import IndividualResult, larger
 from symdp.individual.single import BOUND, ESTIMATE, StepKinds, table_answers
-from symdp.individual.subsampled_gaussian import SubsampledGaussian
 from symdp.law.kinds import Table
 from symdp.law.step import Array
+from symdp.law.subsampled_gaussian import SubsampledGaussian
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

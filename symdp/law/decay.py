@@ -8,6 +8,7 @@ mass: |φ(y)| may recur to that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -112,6 +113,19 @@ def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
     return panel_decay(tilted.weight[panels.index], panels.slope, panels.joined, most)
 
 
+def decays(parts: Sequence[Tilted], most: int = DERIVATIVES) -> Decay:
+    """Return the same of several steps at once, each with panels of no mass at its end."""
+    panels = [part.nodes.whole_panels for part in parts]
+    length = max(1, *(len(some.index) for some in panels))
+    weight = np.zeros((len(parts), length, ORDER))
+    slope, joined = np.ones_like(weight), np.zeros((len(parts), length - 1), dtype=np.bool_)
+    for k, (part, some) in enumerate(zip(parts, panels, strict=True)):
+        weight[k, : len(some.index)] = part.weight[some.index]
+        slope[k, : len(some.index)] = some.slope
+        joined[k, : some.joined.size] = some.joined
+    return panel_decay(weight, slope, joined, most)
+
+
 def panel_decay(
     weight: Array, slope: Array, joined: NDArray[np.bool_], most: int = DERIVATIVES
 ) -> Decay:
@@ -174,12 +188,15 @@ def log_bound_near(tilted: Tilted, y: Array) -> Array:
 
 def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
     """Return the same from weights and rising deviations of one step."""
-    below = [np.cumsum(weight * deviation**k) for k in range(3)]
-    median = deviation[min(int(below[0].searchsorted(0.5)), below[0].size - 1)]
+    below = np.zeros((3, deviation.size + 1))
+    below[0, 1:], below[1, 1:] = weight, weight * deviation
+    below[2, 1:] = below[1, 1:] * deviation
+    np.cumsum(below, axis=1, out=below)
+    median = deviation[min(int(below[0, 1:].searchsorted(0.5)), deviation.size - 1)]
     half = np.divide.outer(0.5 * _ANGLES, y[1:])
     low = deviation.searchsorted(median - half)
     high = deviation.searchsorted(median + half, side="right")
-    mass, first, second = (np.append(0.0, s)[high] - np.append(0.0, s)[low] for s in below)
+    mass, first, second = below[:, high] - below[:, low]
     curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
     lost = 2.0 * y[:-1] ** 2 * (curved[:, None] * (mass * second - first * first)).max(axis=0)
     return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, _ALL)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,12 +17,15 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.law.characteristic_function import log_characteristic_grid
-from symdp.law.decay import log_bound_near, log_decay
+from symdp.law.decay import decays, log_bound_near
 from symdp.law.elementary import Complex
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 
+_INSIDE = 0.95  # of the largest tilt with a moment, whose place is itself found in doubles
+_UNSEEN = 1e-20  # of all weight: a node's, of which a few thousand are no more than rounding
+_TOGETHER = 32  # kinds whose bounds are evaluated at once, some megabytes
 _ROUNDING = 1e-15  # relative: of sums of losses and growths, widened as an estimate is
 
 Flags = NDArray[np.bool_]
@@ -87,7 +91,7 @@ class LawTable:
         result = np.zeros((tilts.size, self.count))
         for b, law in self._each(used):
             result[:, b] = np.inf
-            inside = np.flatnonzero(tilts < law.domain[1])
+            inside = np.flatnonzero(tilts < _INSIDE * law.domain[1])
             while inside.size:
                 try:
                     found = law.transform(tilts[inside])
@@ -111,7 +115,9 @@ class LawTable:
         for b, law in self._each(used):
             there, here = self._tilted(law, tilt, float(y[-1])), self._tilted(law, tilt)
             mean = there.shift + self._mean[b]
-            result[b] = log_characteristic_grid(there, step, 0, nodes) + 1j * y * mean
+            seen = there.weight > _UNSEEN
+            part = replace(there, weight=there.weight[seen], deviation=there.deviation[seen])
+            result[b] = log_characteristic_grid(part, step, 0, nodes) + 1j * y * mean
             result[b] += here.excess + tilt * self._mean[b]
         return result
 
@@ -130,10 +136,14 @@ class LawTable:
     def log_bounds(self, tilt: float, y: Array, used: Flags) -> Array:
         """Return bounds on log |φ_b| between neighbours of rising y, the last for all beyond."""
         result = np.zeros((self.count, y.size))
-        for b, law in self._each(used):
-            part = self._tilted(law, tilt)
-            result[b] = np.minimum(log_decay(part, y), 0.0)
-            np.minimum(result[b, :-1], log_bound_near(part, y), out=result[b, :-1])
+        each = self._each(used)
+        for start in range(0, len(each), _TOGETHER):
+            kinds = [b for b, _ in each[start : start + _TOGETHER]]
+            parts = [self._tilted(law, tilt) for _, law in each[start : start + _TOGETHER]]
+            bound = np.minimum(decays(parts).log_bound(y).T, 0.0)
+            near = np.asarray([log_bound_near(part, y) for part in parts])
+            np.minimum(bound[:, :-1], near, out=bound[:, :-1])
+            result[kinds] = bound
         return result
 
 

@@ -13,6 +13,8 @@ import sympy as sp
 import symdp
 from symdp import mechanisms
 from symdp.individual import from_mechanisms
+from symdp.law.compile import row_law
+from symdp.law.kinds import LawTable
 
 # x = sinh u on an even grid, and dx: all densities below are analytic around the line, or end there
 U = np.arange(-24.0, 24.0, 1 / 128)
@@ -136,6 +138,32 @@ def test_infinite_losses_beside_a_density():
         assert delta.upper[i] - delta.lower[i] < 1e-11
     with pytest.raises(symdp.InputError, match="no finite epsilon"):
         from_mechanisms(kinds, [[3, 40]], "add").epsilon(1e-3)
+
+
+def test_the_table_bounds_every_characteristic_function():
+    kinds = [
+        mechanisms.logistic(s=1).subsample("poisson", "1/50"),
+        mechanisms.student_t(nu=3, s=2),
+        mechanisms.laplace(b=2).subsample("poisson", "1/4"),
+        mechanisms.exponential(epsilon_0="1/2"),
+        two_modes(4),
+        mechanisms.gaussian(sigma="1/5").subsample("poisson", "1/3"),
+        mechanisms.discrete_gaussian(sigma=3),
+    ]
+    used = np.ones(len(kinds), dtype=bool)
+    for direction, tilt in (("remove", 0.7), ("add", 4.0)):
+        laws = [row_law(kind, direction) for kind in kinds]
+        table = LawTable(laws)
+        # an even grid of y, fine enough for the largest losses, out to where they turn 40 times
+        step = 1 / 32
+        lines = table.line(tilt, step, 640, used)
+        heights = (lines - lines[:, :1]).real
+        y = step * np.arange(1, 640, 7)
+        bounds = table.log_bounds(tilt, y, used)
+        for height, bound in zip(heights, bounds, strict=True):
+            between = [height[7 * j + 1 : 7 * j + 9].max() for j in range(y.size - 1)]
+            assert (between <= bound[:-1] + 1e-9).all()
+            assert height[1 + 7 * (y.size - 1) :].max() <= bound[-1] + 1e-9
 
 
 STRANGERS = {
