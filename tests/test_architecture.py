@@ -52,7 +52,7 @@ MOST_ROOM_LINES = {
     "emit": 6410,
     "exact": 5410,
     "expansion": 520,
-    "individual": 3910,
+    "individual": 3920,
     "law": 9110,
     "mechanisms": 180,
     "methods": 3370,

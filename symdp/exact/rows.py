@@ -53,7 +53,7 @@ _ALIAS_EFOLDS = 31.0  # alias terms are planned below e^-31 = 3e-14 of δ
 _ALIAS = 3e-13  # relative to δ: what they may add
 _BEYOND = 3e-13  # relative to δ: more than this, and the line is taken again with more nodes
 _MOST_BEYOND = 2e-11  # relative: what may lie beyond the end of a line whose sum cancels
-_NODE_EFOLDS = 80.0  # 2 × 40: nodes until a Gaussian |φ| is below e^-40, its bound below e^-29
+_NODE_EFOLDS = 110.0  # 2 × 55: nodes until a Gaussian |φ| is below e^-55, its bound below e^-34
 _DISTANCE_RATIO = 1.3  # of neighbouring alias distances
 _LADDER = np.asarray([int(m * 2**k) for k in range(3, 13) for m in (1.0, 1.5)])  # node counts
 _FEWEST = 64  # rows for each kind of step that are worth a line of their own

@@ -25,7 +25,7 @@ from symdp.exact.rows import (
 from symdp.individual import gaussian, renyi
 from symdp.individual.plancherel import plancherel
 from symdp.individual.result import IndividualResult, larger
-from symdp.individual.single import BOUND, ESTIMATE, StepKinds, table_answers
+from symdp.individual.single import BOUND, ESTIMATE, EXACT, StepKinds, table_answers
 from symdp.law.kinds import Table
 from symdp.law.step import Array
 from symdp.law.subsampled_gaussian import SubsampledGaussian
@@ -71,6 +71,13 @@ class Work:
         if self.mechanisms is None:
             return np.zeros(self.counts.shape[0], dtype=bool)
         return np.asarray(self.counts[:, ~self._kinds.is_served].any(axis=1))
+
+    @property
+    def dominated(self) -> NDArray[np.bool_]:
+        """Which records have a step whose pair is an upper bound, which nothing attains."""
+        if self.mechanisms is None:
+            return np.zeros(self.counts.shape[0], dtype=bool)
+        return np.asarray(self.counts[:, ~self._kinds.is_attained].any(axis=1))
 
     def sides(self, direction: str) -> Sequence[str]:
         """Return the sides of a direction, of which the largest answers."""
@@ -170,6 +177,9 @@ def answer(work: Work, asked: Asked, progress: Progress | None = None) -> Indivi
             answered = _METHODS[work.method](work, one)
         found = answered if found is None else larger(found, answered)
     assert found is not None
+    own = found.epsilon if asked.log_delta is not None else found.log_delta
+    bounded = work.dominated & (found.kind_code == EXACT)
+    own[bounded], found.kind_code[bounded] = found.upper[bounded], BOUND
     return _with_single_records(work, asked, replace(found, direction=asked.direction), left)
 
 

@@ -95,15 +95,17 @@ class StepKinds:
         from symdp.questions.accounted import accounted
 
         self.is_served = np.ones(len(mechanisms), dtype=bool)
+        self.is_attained = np.ones(len(mechanisms), dtype=bool)  # else the pair is a bound
         self._steps: dict[int, Mechanism] = {}
         for b in np.flatnonzero(used).tolist():
             mechanism = mechanisms[b]
             if mechanism is None:
                 continue
             try:
-                found = accounted({mechanism: 2}).steps
-                self.is_served[b] = len(found) == 1 and found[0][1] == 2
-                self._steps[b] = found[0][0]
+                found = accounted({mechanism: 2})
+                (self._steps[b], count), *others = found.steps
+                self.is_served[b] = count == 2 and not others
+                self.is_attained[b] = found.protection.is_attained
             except SymdpError:  # whoever has such a step is told why
                 self.is_served[b] = False
         served = {m: 2 for b, m in enumerate(mechanisms) if b in self._steps and m is not None}

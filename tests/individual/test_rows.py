@@ -166,6 +166,17 @@ def test_the_table_bounds_every_characteristic_function():
             assert height[1 + 7 * (y.size - 1) :].max() <= bound[-1] + 1e-9
 
 
+def test_a_pair_that_only_dominates_gives_bounds():
+    kind = mechanisms.gaussian(sigma=3).subsample("without_replacement", "1/50")
+    found = from_mechanisms([kind], [[300], [3000]]).epsilon(1e-5)
+    assert found.paths == {"shared line": 2}
+    assert set(found.kind) == {"bound"}
+    alone = [symdp.compose(kind, n).epsilon(1e-5) for n in (300, 3000)]
+    assert {one.kind for one in alone} == {"bound"}
+    np.testing.assert_allclose(found.epsilon, [one.epsilon for one in alone], rtol=1e-11)
+    assert found.epsilon.tolist() == found.upper.tolist()
+
+
 STRANGERS = {
     "logistic": lambda r: mechanisms.logistic(s=r.choice([1, 2, 5])),
     "student": lambda r: mechanisms.student_t(nu=r.choice([3, 5]), s=r.choice([1, 4])),
