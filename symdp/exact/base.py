@@ -167,8 +167,7 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
             return Answer(value, value, value, "exact", log_complement=0.0)
         # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
         rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
-        if not law.mean_is_precise:
-            rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
+        rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
         error = 0.5 * ROUNDED * rounded
         answer = _with_margin(value, log_complement, error * math.exp(log_complement - value))
         return replace(answer, complement_error=error)

@@ -19,6 +19,7 @@ from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EXACT, FEW_NODES, LONG_LINE, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import margin
+from symdp.exact.in_balls import sharpened
 from symdp.exact.line import (
     StripValue,
     continuous_kernel,
@@ -50,7 +51,7 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
     for trace in (_traced, _traced_farther):
-        shared = on_shared_lines(law, epsilon, trace)
+        shared = sharpened(law, epsilon, on_shared_lines(law, epsilon, trace))
         if shared is not None and _is_narrow(shared):
             return shared
     # What is listed of atoms is listed of every step.

@@ -260,8 +260,6 @@ def first_line(
     variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
     excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))
     curvature = variance + 1.0 / (tilt * tilt) + 1.0 / ((1.0 + tilt) * (1.0 + tilt))
-    # With the mean exact, quadrature errs relative to the curvature part of K only.
-    lean = 0.0 if law.mean_is_precise else abs(tilt)
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(law, tilted)
     size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
@@ -281,8 +279,8 @@ def first_line(
         places=np.empty(0),
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
-        fixed_error=max(x.error for x in tilted) * (1.0 + abs(size + lean * spread)) + lacking,
-        rounding=8.0 + abs(excess) + drowned + law.mean_rounding * abs(tilt) * spread,
+        fixed_error=max(x.error for x in tilted) * (1.0 + size + abs(tilt) * spread) + lacking,
+        rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
         assured=False,
     )
     modulus = kernel_modulus(kernel, tilt, 0.0)

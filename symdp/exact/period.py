@@ -19,6 +19,7 @@ import numpy as np
 from symdp.exact.accuracy import MOST_NODES, NEGLIGIBLE
 from symdp.exact.answer import Answer
 from symdp.exact.finite_sum import count_sums
+from symdp.exact.in_balls import sharpened
 from symdp.exact.lattice import find_lattice, lattice_kernel
 from symdp.exact.line import (
     Kernel,
@@ -65,7 +66,7 @@ def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
         line = with_period(law, epsilon, first, tilted, kernel, limit)
         return None if line is None else line.value(epsilon)
 
-    return answer_from_strips(law, value)
+    return sharpened(law, epsilon, answer_from_strips(law, value))
 
 
 def with_period(

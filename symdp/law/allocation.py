@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -121,11 +120,6 @@ class AllocatedLaw(LossLaw):
         total = weight.sum(axis=1)
         mean = weight @ centred / total
         return top + np.log(total), mean, weight @ centred**2 / total - mean * mean
-
-    @cached_property
-    def precise_mean(self) -> Fraction:
-        """E L as a double knows it: the density is known no better."""
-        return Fraction(self.base.mean)
 
 
 def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:

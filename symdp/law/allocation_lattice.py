@@ -92,11 +92,6 @@ class LatticeAllocatedLaw(LossLaw):
         self.uncertain_mass = gap
 
     @cached_property
-    def precise_mean(self) -> Fraction:
-        """E L as a double knows it: the masses are known no better."""
-        return Fraction(self.base.mean)
-
-    @cached_property
     def precise_losses(self) -> tuple[Fraction, ...]:
         """The losses, which are doubles."""
         return tuple(Fraction(loss) for loss in np.sort(self.base.loss).tolist())

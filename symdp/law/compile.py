@@ -24,10 +24,10 @@ from symdp.emit.numpy import compile_extended
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.accurate import Accurate
+from symdp.law.exact_losses import BITS as END_BITS
 from symdp.law.flat import flat_masses, with_atoms
 from symdp.law.formula import formula_of, law_of_formula
 from symdp.law.loss import LossLaw
-from symdp.law.mean import BITS as END_BITS
 from symdp.law.nodes import inner_place
 from symdp.law.step import Array, RealFunction, SmoothPiece, Step, together
 from symdp.law.stretch import EndFunction, Stretch

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.law.common_window import common_window, far_part
 from symdp.law.domain import tilt_domain
-from symdp.law.mean import extended_means, precise_losses, precise_mean, precise_top
+from symdp.law.exact_losses import precise_losses, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes, flat_nodes
 from symdp.law.outline import SEEN_BEYOND, Outline, rough_means, widened
-from symdp.law.panels import build_rule
 from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 
@@ -124,32 +123,6 @@ class LossLaw:
         ):
             return None
         return self._read_moment()
-
-    @cached_property
-    def precise_mean(self) -> Fraction:
-        """E L, given that L is finite, beyond double precision."""
-        return precise_mean(self.step, self.outlines, self.base.mean)
-
-    @cached_property
-    def extended_mean(self) -> Fraction:
-        """E L, given that L is finite, to 18 digits of E|L − E L| or more."""
-        if self._other is None:
-            found = self._extended_means[0]
-        else:
-            found = self._other._extended_means[1]
-            found = None if found is None else -found
-        return self.precise_mean if found is None else found
-
-    @cached_property
-    def _extended_means(self) -> list[Fraction | None]:
-        panels, finite = [*self.base.panels], [o for o in self.outlines if not escapes(o.piece)]
-        for outline in finite:
-            if outline.piece.log_mass is not None:
-                rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-                panels.append((outline.piece, *rule.panels))
-        if not len(panels) == len(finite) > 0 or self.step.point_loss.size:
-            return [None, None]
-        return extended_means(panels, self.base.mean)
 
     @cached_property
     def precise_losses(self) -> tuple[Fraction, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +25,6 @@ from symdp.law.tilted import Tilted, tilted_cumulants
 from symdp.law.total import SumLaw, square_length
 
 _CLOSE = 1e-7  # share of the last coefficients, whose square is about what is lacking
-_MEAN_CLOSE = 1e-7  # the same for the mean, which is known beyond doubles
 _ROUGH = 0.1  # the same where a digit or two will do
 _MOST_TILTED = 8  # tilted laws that are kept
 _ROUNDED = 4e-16  # relative: of a sum over the nodes
@@ -147,21 +145,6 @@ class ManySteps:
     def base(self) -> SumNodes:
         """What the nodes around tilts −1 and 0 say of the sum."""
         return self.tilted(0.0).nodes
-
-    @cached_property
-    def extended_mean(self) -> Fraction:
-        """Σ nᵢ E Lᵢ, to 18 digits of Σ nᵢ E|Lᵢ|."""
-        _, level, _ = self.total(lambda law: law.base.mean, _MEAN_CLOSE)
-        weights = (Fraction(*w.as_integer_ratio()) for w in self.rule(level).weights)
-        pairs = zip(weights, self.laws(level), strict=True)
-        return sum((weight * law.extended_mean for weight, law in pairs), Fraction(0))
-
-    @cached_property
-    def precise_mean(self) -> Fraction:
-        """Σ nᵢ E Lᵢ beyond that, one step after the other."""
-        counts = enumerate(self.counts.tolist())
-        laws = ((Fraction(n), self._turned(self._family.member(k))) for k, n in counts)
-        return sum((count * law.precise_mean for count, law in laws), Fraction(0))
 
     @cached_property
     def atom_gap(self) -> float:

@@ -17,15 +17,12 @@ from symdp.law.step import Array
 from symdp.law.tilted import Tilted, tilted_cumulants
 
 T = TypeVar("T")
-_MANY_STEPS = 100  # above this, the rounding of n·E L is worth avoiding
-_SUMMED = 2.0**-6  # of a double's rounding: how far sums of 64-bit mantissas were off, and more
 _TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
 _LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
 _ROUNDED_TOP = 1e-15  # relative: of the largest loss where it is known in doubles alone
 _ROUNDED_MASS = 1e-12  # relative: of the probability of the largest losses of all steps
 _EXTENDED = 10**21  # one over the relative error of losses that are known to 22 digits
 _QUANTILES = np.asarray([0.1, 0.5, 0.9])
-_VERY_MANY_STEPS = 10_000_000  # up to this, 18 digits of E|L − E L| leave 12 of δ
 
 
 class SumLaw:
@@ -225,27 +222,9 @@ class SumLaw:
             return math.log1p(-math.exp(finite))
         return math.log(-math.expm1(finite)) if finite < 0 else -math.inf
 
-    @property
-    def mean_is_precise(self) -> bool:
-        """Whether the mean is carried beyond double precision, as many steps need it."""
-        return self.count > _MANY_STEPS
-
-    @property
-    def mean_rounding(self) -> float:
-        """By which share of a double's rounding of the losses the mean may be off."""
-        if not self.mean_is_precise:
-            return 1.0
-        return _SUMMED if self.count <= _VERY_MANY_STEPS else 0.0
-
     @cached_property
     def _exact_mean(self) -> Fraction:
-        return sum((Fraction(n) * self._mean_of(law) for law, n in self.terms), Fraction(0))
-
-    def _mean_of(self, law: LossLaw) -> Fraction:
-        """Return E L of a step, as closely as so many steps need it."""
-        if not self.mean_is_precise:
-            return Fraction(law.base.mean)
-        return law.extended_mean if self.count <= _VERY_MANY_STEPS else law.precise_mean
+        return sum((Fraction(n) * Fraction(law.base.mean) for law, n in self.terms), Fraction(0))
 
     @cached_property
     def mean(self) -> float:
@@ -268,7 +247,7 @@ class SumLaw:
         total = self._exact_mean
         for origin, (law, count) in zip(origins, self.terms, strict=True):
             if origin is not None:
-                total += Fraction(count) * (Fraction(origin) - self._mean_of(law))
+                total += Fraction(count) * (Fraction(origin) - Fraction(law.base.mean))
         return _parts(total)
 
     @cached_property

@@ -130,11 +130,29 @@ def enclose_by(
     plain = tuple((pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair))
     if len(plain) < len(steps):
         return "epochs", _of_epochs(steps, Fraction(epsilon), digits)
-    question = _Question(plain, Fraction(epsilon), below)
+    kinds = tuple((kind_of(pair), n) for pair, n in plain)
+    return _first(ways, _Question(kinds, Fraction(epsilon), below, plain), digits)
+
+
+def enclose_sum(kinds: Kinds, epsilon: Fraction, digits: int, work: float = 1.0) -> arb:
+    """Enclose δ(ε) by the sum over a line or a period, for a share of the usual work.
+
+    Raises
+    ------
+    AccuracyError
+        If neither has so many digits.
+    """
+    return _first(_SUMS, _Question(kinds, epsilon), digits, work)[1]
+
+
+def _first(
+    ways: Iterable[_Way], question: _Question, digits: int, work: float = 1.0
+) -> tuple[str, arb]:
+    """Return the name of the first way that has the digits, and its ball."""
     refusals: list[AccuracyError] = []
     for way in ways:
         try:
-            with limited(digits):
+            with limited(digits, work):
                 if not way.serves(question, digits):
                     continue
                 ball = way.enclose(question, digits).max(arb(0)).min(arb(1))
@@ -151,21 +169,17 @@ def enclose_by(
 
 @dataclass(frozen=True)
 class _Question:
-    """A composition, an ε, and what δ need only be proved below."""
+    """Steps in balls, an ε, what δ need only be proved below, and the pairs of the steps."""
 
-    steps: tuple[tuple[Pair, int], ...]
+    kinds: Kinds
     exact: Fraction
     below: arb | None = None
-
-    @cached_property
-    def kinds(self) -> Kinds:
-        """The steps in balls."""
-        return tuple((kind_of(pair), n) for pair, n in self.steps)
+    steps: tuple[tuple[Pair, int], ...] = ()
 
     @cached_property
     def count(self) -> int:
         """The number of steps."""
-        return sum(n for _, n in self.steps)
+        return sum(n for _, n in self.kinds)
 
     @cached_property
     def lattice(self) -> Lattice | None:
@@ -326,17 +340,9 @@ def _on_line(question: _Question, digits: float) -> arb:
     return _line(question.kinds, about, digits, strip).delta(question.ball())
 
 
-def _line(kinds: Kinds, epsilon: float, digits: float, strip: Strip) -> Line:
-    known = _kept_lines(kinds, epsilon, strip)
-    if not known or known[0].digits < digits:
-        known[:] = [Line(kinds, find_plan(kinds, epsilon, digits, strip), epsilon, digits)]
-    return known[0]
-
-
 @lru_cache(maxsize=32)
-def _kept_lines(kinds: Kinds, epsilon: float, strip: Strip) -> list[Line]:
-    """Return the line of most digits that was asked for, which serves fewer as well."""
-    return []
+def _line(kinds: Kinds, epsilon: float, digits: float, strip: Strip) -> Line:
+    return Line(kinds, find_plan(kinds, epsilon, digits, strip), epsilon, digits)
 
 
 def _on_lattice(question: _Question, digits: float) -> arb:
@@ -436,6 +442,7 @@ WAYS = (  # the first row that serves answers
     _Way("line", _has_line, _sharpened(_on_line)),
     _Way("mesh", lambda *_: True, _on_mesh, is_sharp=False),
 )
+_SUMS = tuple(way for way in WAYS if way.name in ("lattice", "line"))
 
 
 def estimate_log_delta(

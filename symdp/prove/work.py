@@ -21,15 +21,15 @@ class OutOfWorkError(Exception):
 
 
 @contextmanager
-def limited(digits: int) -> Iterator[None]:
-    """Limit the work inside to what so many digits should cost at most.
+def limited(digits: int, share: float = 1.0) -> Iterator[None]:
+    """Limit the work inside to what so many digits should cost at most, or a share of it.
 
     Raises
     ------
     AccuracyError
         If it costs more.
     """
-    token = _left.set([UNITS + _PER_DIGIT * digits])
+    token = _left.set([share * (UNITS + _PER_DIGIT * digits)])
     try:
         yield
     except OutOfWorkError:

@@ -43,7 +43,10 @@ def test_gaussian_closed_form(sigma, count, deviations):
     from symdp.methods import accountant
 
     answer = accountant("contour").log_delta(law, epsilon)
-    assert answer.log_complement == pytest.approx(log_complement, abs=tolerance, rel=1e-12)
+    low, high = answer.complement_bounds
+    assert low <= log_complement <= high + 1e-50  # less than the digits of the closed form
+    if count <= 10**4:  # of more steps only δ is asked of balls
+        assert answer.log_complement == pytest.approx(log_complement, abs=1e-11, rel=1e-12)
 
 
 def randomized_response_delta(epsilon_0, count, epsilon):

