@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from symdp.emit.numpy_operations import DOUBLES_ONLY, OPERATIONS
+from symdp.emit.numpy_operations import OPERATIONS
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
 
 _Array = NDArray[Any]
 
-_DIGITS, _BITS = 40, 136  # of constants, before they are rounded once
+_BITS = 136  # of constants, before they are rounded once
 _MODERATE = 10**150  # coefficients within [1/this, this] multiply and divide without overflow
-EXTENDED_ROUNDING = 1.1e-19  # 2^−63, relative: the spacing of 64-bit mantissas
 _SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
 
 
@@ -32,24 +30,19 @@ class NumpyFunction:
     ----------
     program
         What to compute.
-    extended
-        With 64-bit mantissas.
     numbers
         The program's constants, where they depend on parameters that have values here alone.
     """
 
-    def __init__(
-        self, program: Program, extended: bool = False, numbers: Sequence[Any] | None = None
-    ) -> None:
+    def __init__(self, program: Program, numbers: Sequence[Any] | None = None) -> None:
         for step in program.steps:
-            if step.operation not in OPERATIONS or (extended and step.operation in DOUBLES_ONLY):
+            if step.operation not in OPERATIONS:
                 raise InputError(f"the operation '{step.operation}' has no NumPy form")
-        self._program, self._extended, self._numbers = program, extended, numbers
-        number = _long_double if extended else _double
-        extreme = _extreme_coefficients(program, number) if numbers is None else {}
+        self._program, self._numbers = program, numbers
+        extreme = _extreme_coefficients(program) if numbers is None else {}
         offset = len(program.symbols)
         self._constants = list(numbers or ()) or [
-            1.0 if offset + i in extreme else number(node)
+            1.0 if offset + i in extreme else _double(node)
             for i, node in enumerate(program.constants)
         ]
         self._steps = [
@@ -64,13 +57,10 @@ class NumpyFunction:
         ]
 
     def __reduce__(self) -> tuple[type[NumpyFunction], tuple[Any, ...]]:
-        return type(self), (self._program, self._extended, self._numbers)
+        return type(self), (self._program, self._numbers)
 
     def __call__(self, *arguments: ArrayLike) -> _Array:
-        """Return the values as float64, or complex128 where an argument is complex.
-
-        A function in extended precision takes real arguments and returns `numpy.longdouble`.
-        """
+        """Return the values as float64, or complex128 where an argument is complex."""
         if len(arguments) != len(self._program.symbols):
             names = ", ".join(self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
@@ -78,23 +68,18 @@ class NumpyFunction:
         return result
 
     def _run(self, arguments: Sequence[ArrayLike]) -> list[_Array]:
-        inputs = (
-            [np.asarray(argument, dtype=np.longdouble) for argument in arguments]
-            if self._extended
-            else [_numbers(argument) for argument in arguments]
-        )
+        inputs = [_numbers(argument) for argument in arguments]
         values: list[Any] = [*inputs, *self._constants]
         append = values.append
         with np.errstate(all="ignore"):
             for operation, detail, operands in self._steps:
                 append(operation(detail, *[values[slot] for slot in operands]))
         shape = np.broadcast_shapes(*(array.shape for array in inputs))
-        real = np.longdouble if self._extended else np.float64
         results = []
         for slot in self._program.results:
             result = np.asarray(values[slot])
             if result.dtype.kind != "c":
-                result = result.astype(real, copy=False)
+                result = result.astype(np.float64, copy=False)
             if result.shape != shape:
                 result = np.broadcast_to(result, shape).copy()
             results.append(result)
@@ -145,45 +130,6 @@ def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFun
     return NumpyFunction(compile_program(expression, symbols))
 
 
-def compile_extended(
-    expression: sp.Expr, symbols: Sequence[sp.Symbol]
-) -> Callable[..., NDArray[np.longdouble]] | None:
-    """Compile `expression` for arrays of 64-bit mantissas, as x86 processors have them.
-
-    Such values tell how doubles are rounded, at a thousandth of what ball arithmetic costs. None
-    is returned where `numpy.longdouble` is no wider than a double, or a function of the expression
-    is known in doubles only.
-
-    Parameters
-    ----------
-    expression, symbols
-        As for `compile_numpy`.
-
-    Examples
-    --------
-    >>> import sympy as sp
-    >>> x = sp.Symbol("x", real=True)
-    >>> f = compile_extended(sp.log(3 + x), [x])
-    >>> f is None or bool(abs(f([0.5])[0] - np.log(np.longdouble(3.5))) < 2e-19)
-    True
-    """
-    from symdp.emit.program import compile_program
-
-    return extended_function(compile_program(expression, symbols))
-
-
-def extended_function(
-    program: Program, numbers: Sequence[Any] | None = None
-) -> NumpyFunction | None:
-    """Return a program for 64-bit mantissas, or None, as `compile_extended` does."""
-    if np.finfo(np.longdouble).eps > EXTENDED_ROUNDING:
-        return None
-    try:
-        return NumpyFunction(program, True, numbers)
-    except InputError:
-        return None
-
-
 def _numbers(argument: ArrayLike) -> _Array:
     array = np.asarray(argument)
     return array if array.dtype.kind == "c" else array.astype(np.float64, copy=False)
@@ -213,35 +159,7 @@ def _double(node: sp.Expr) -> Any:
     return number
 
 
-def _long_double(node: sp.Expr) -> Any:
-    """The nearest 64-bit mantissa to a real constant, or a truth value.
-
-    Raises
-    ------
-    InputError
-        For a complex constant, or one beyond the double range.
-    """
-    import sympy as sp
-
-    value = _double(node)
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, complex):
-        raise InputError(f"the constant {sp.N(node, 5)} is not real")
-    if isinstance(node, sp.Rational):
-        rest = Fraction(int(node.p), int(node.q)) - Fraction(value)
-        return np.longdouble(value) + np.longdouble(float(rest))
-    import mpmath
-
-    from symdp.emit.constants import constant_value
-
-    with mpmath.workdps(_DIGITS):
-        exact = constant_value(node, _BITS)
-        first = mpmath.mpf(value)
-        return np.longdouble(value) + np.longdouble(float(exact - first) if exact != first else 0.0)
-
-
-def _extreme_coefficients(program: Program, number: Callable[[sp.Expr], Any]) -> dict[int, float]:
+def _extreme_coefficients(program: Program) -> dict[int, float]:
     """Slots of rational coefficients that a double may not hold, with their logarithms.
 
     Binomial weights of a large batch are such; a slot counts if nothing but sums of exponentials
@@ -261,4 +179,4 @@ def _extreme_coefficients(program: Program, number: Callable[[sp.Expr], Any]) ->
         used = step.operands[1::2] if step.operation in _SUMS_OF_EXPONENTIALS else step.operands
         for slot in used:
             found.pop(slot, None)
-    return {slot: number(sp.log(node)) for slot, node in found.items()}
+    return {slot: _double(sp.log(node)) for slot, node in found.items()}

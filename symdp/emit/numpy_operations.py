@@ -202,9 +202,3 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         for name in ("exp", "sqrt", "sign", "floor", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
 }
-
-DOUBLES_ONLY = {
-    "erf", "erfc", "erfi", "gamma", "loggamma", "polygamma", "log_besselk", "log_besseli",
-    "log_erf_difference", "log_erfc", "besseli", "besselk", "besselj", "bessely", "uppergamma",
-    "lowergamma",
-}  # fmt: skip

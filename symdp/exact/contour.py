@@ -26,7 +26,6 @@ from symdp.exact.line import (
     first_line,
     longer,
     plain_sum,
-    tilted_laws,
 )
 from symdp.exact.shared_lines import Refused, Trace, Traced, shared_value, sum_ahead
 from symdp.exact.slow_decay import slow_line
@@ -149,7 +148,7 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     if tail.end is None:
         slow = slow_line(law, epsilon, tilt, beside, LONG_LINE)
         return slow if slow.assured else Refused.NO_LINE
-    tilted = tilted_laws(law, tilt)
+    tilted = law.tilted(tilt)
     line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
     gap = line.distance(epsilon) + line.shift
     while line.places.size <= LONG_LINE:

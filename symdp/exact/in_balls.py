@@ -68,13 +68,13 @@ class _LawStretch(Stretch):
         self.is_integer, self.is_moved = piece.integer, False
         self.is_infinite = escapes(piece)
         self.is_flat = piece.flat or self.is_infinite
-        self._both = piece.accurate.ball
+        self._both = piece.ball
 
     @property
     def loss(self) -> Any:
         if self.is_infinite:
             return arb.pos_inf()
-        return self.piece.accurate.ball(arb(inner_place(self.piece)))[1]
+        return self.piece.ball(arb(inner_place(self.piece)))[1]
 
     def place(self, edge: float) -> arb:
         if edge in (self.piece.lower, self.piece.upper):

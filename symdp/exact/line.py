@@ -16,8 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import EXTENDED, MOST_NODES, NEGLIGIBLE, ROUNDING
-from symdp.law.accurate import MOST_ROUNDED
+from symdp.exact.accuracy import MOST_NODES, NEGLIGIBLE, ROUNDING
 from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.elementary import Complex, log_payoff
 from symdp.law.step import Array
@@ -26,7 +25,6 @@ from symdp.law.total import SumLaw
 
 Kernel = Callable[[Complex], Complex]
 
-_FAR = 15.0  # tilts beyond this have node sets of their own
 _WORTHWHILE = 0.03  # of the best distance between tilts, for a step that costs no new node set
 
 
@@ -58,7 +56,7 @@ class Line:
     tilt, step
         Where the line is, and the distance of its nodes.
     mean, rest
-        Σ E L, or the origins that the losses are counted from, as an unrounded sum of two doubles.
+        Σ E L, as an unrounded sum of two doubles.
     shift, excess
         Σ nᵢ(E_t Lᵢ − μᵢ) and Σ nᵢ(Kᵢ(t) − tμᵢ).
     places, values
@@ -125,24 +123,21 @@ class Line:
 
     def value(self, epsilon: float) -> StripValue:
         """Return the integral at one ε by the plain sum, for values that died out."""
-        distance = self.distance(epsilon)
-        # Cosines, and sines as cosines a quarter of a turn behind: one call for both.
-        phase = (distance + self.shift) * self._twice
-        phase -= self._quarter
-        total, slope = (self._rows @ np.cos(phase, out=phase)).tolist()
-        tail = 2.0 * self.places.size * self.last
-        return self.sized(distance, total, tail, slope / total if total else math.nan)
+        return self.values_at([epsilon])[0]
 
     def values_at(self, epsilons: Sequence[float]) -> list[StripValue]:
-        """Return the integral at several ε by plain sums, for values that died out."""
+        """Return the integral at several ε by plain sums, each the same as if asked alone."""
         distances = [self.distance(epsilon) for epsilon in epsilons]
+        # Cosines, and sines as cosines a quarter of a turn behind: one call for both.
         phase = np.multiply.outer(np.asarray(distances) + self.shift, self._twice)
         phase -= self._quarter
-        sums = np.cos(phase, out=phase) @ self._rows.T
+        np.cos(phase, out=phase)
+        # No product of matrices, whose rounding depends on how many there are.
+        totals, slopes = ((phase * row).sum(axis=1).tolist() for row in self._rows)
         tail = 2.0 * self.places.size * self.last
         return [
             self.sized(distance, total, tail, slope / total if total else math.nan)
-            for distance, (total, slope) in zip(distances, sums.tolist(), strict=True)
+            for distance, total, slope in zip(distances, totals, slopes, strict=True)
         ]
 
     def sized(self, distance: float, total: float, tail: float, slope: float) -> StripValue:
@@ -203,41 +198,14 @@ def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tupl
     raise refused
 
 
-def tilted_laws(law: SumLaw, tilt: float) -> list[Tilted]:
-    """Return the tilted laws, from node sets that suit the tilt."""
-    tilted = law.tilted(tilt)
-    if abs(tilt) > _FAR:
-        # Node sets made for frequencies know the distance from the end of the range; one that the
-        # line asks for is made already.
-        terms = zip(tilted, law.terms, strict=True)
-        reach = _reach(math.fsum(n * x.variance for x, (_, n) in terms))
-        asked = max(1.0, reach) if math.isfinite(reach) else 1.0
-        tilted = [
-            part if part.nodes.origin is not None else near
-            for near, part in zip(tilted, law.tilted(tilt, asked), strict=True)
-        ]
-    return tilted
-
-
 def _reach(variance: float) -> float:
     """Return where a Gaussian is e^-50: the first nodes also tell how far others have to reach."""
     return math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
 
 
 def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
-    """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share.
-
-    Distances from an origin are known beyond doubles, but for losses of a list.
-    """
-    total = 0.0
-    for (part, weight), x in zip(law.terms, tilted, strict=True):
-        size = x.size
-        if x.nodes.origin is not None and not part.step.point_loss.size:
-            size = (
-                x.widest + abs(x.shift) + EXTENDED / ROUNDING * abs(x.nodes.origin or x.nodes.mean)
-            )
-        total += abs(weight) * size
-    return total
+    """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
+    return math.fsum(abs(n) * x.size for (_, n), x in zip(law.terms, tilted, strict=True))
 
 
 def first_line(
@@ -255,7 +223,7 @@ def first_line(
     The former are no more than `most`.
     """
     counts = [weight for _, weight in law.terms]
-    mean, rest = law.mean_parts(tilted)
+    mean, rest = law.mean_parts
     shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
     variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
     excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))
@@ -343,15 +311,8 @@ def _extended(
     kernel: Kernel,
 ) -> Line:
     block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
-    # Very many losses are rounded before an origin is taken from them.
-    origins = math.fsum(
-        n * abs(x.nodes.origin)
-        for x, (_, n) in zip(finer, law.terms, strict=True)
-        if x.nodes.origin is not None and x.nodes.loss.size > MOST_ROUNDED
-    )
     return replace(
         line,
-        fixed_error=max(line.fixed_error, ROUNDING * abs(line.tilt) * origins),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )

@@ -28,7 +28,6 @@ from symdp.exact.line import (
     first_line,
     longer,
     loss_size,
-    tilted_laws,
     with_places,
 )
 from symdp.exact.modulus_bound import Angles, places_above
@@ -61,7 +60,7 @@ def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
     def value(strip: Strip) -> StripValue | None:
         tilt = line_tilt(law, epsilon, strip)
-        tilted = tilted_laws(law, tilt)
+        tilted = law.tilted(tilt)
         first, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
         line = with_period(law, epsilon, first, tilted, kernel, limit)
         return None if line is None else line.value(epsilon)

@@ -120,12 +120,12 @@ def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb] | None:
                 for log_weight in atom.log_weight.tolist():
                     mass += arb(log_weight).exp()
                 mass = arb(mass.mid(), (mass * (atom.error + 4.0 * ROUNDED)).upper())
-                add_atom(mass.log(), piece.accurate.ball(arb(inner_place(piece)))[1])
+                add_atom(mass.log(), piece.ball(arb(inner_place(piece)))[1])
                 continue
             crossed, edges = _crossings(outline, masses, epsilon)
             roots = [_closer(piece, arb(low), arb(high), at) for low, high in crossed]
             for low, high in roots:
-                log_p, loss = piece.accurate.ball(between(low, high))
+                log_p, loss = piece.ball(between(low, high))
                 gains += arb(0).union((high - low) * abs(gain(log_p, loss)).upper())
                 rests += arb(0).union((high - low) * abs(all_of(log_p, loss)).upper())
             ends = [None, *(r for root in roots for r in root), None]
@@ -153,10 +153,10 @@ def log_single(law: LossLaw, epsilon: float) -> float:
 
 def _closer(piece: SmoothPiece, low: arb, high: arb, epsilon: arb) -> tuple[arb, arb]:
     """Return places beyond doubles between which ℓ crosses ε."""
-    first = piece.accurate.ball(low)[1] - epsilon
+    first = piece.ball(low)[1] - epsilon
     for _ in range(_FINER):
         middle = ((low + high) / 2).mid()
-        here = piece.accurate.ball(middle)[1] - epsilon
+        here = piece.ball(middle)[1] - epsilon
         if here.contains(0) or first.contains(0):
             break
         low, high = (middle, high) if bool(here > 0) is bool(first > 0) else (low, middle)
@@ -216,7 +216,7 @@ class _Part:
         ends = self._cut(first, -1), self._cut(last, 1)
 
         def integrand(place: Any, analytic: bool = False) -> Any:
-            return payoff(*self._piece.accurate.ball(place, analytic=analytic))
+            return payoff(*self._piece.ball(place, analytic=analytic))
 
         inner = np.arange(first + 1, last)
         splits = inner[heights[inner].argmax()][None] if inner.size else inner
@@ -232,7 +232,7 @@ class _Part:
 
         def log_total(some: Array) -> float:
             nodes, weights = gauss_legendre(some[:-1], some[1:])
-            log_p, loss = self._piece.accurate(nodes.ravel())
+            log_p, loss, _ = self._piece.accurate(nodes.ravel())
             return log_sum(log_p + log_payoff(loss) + np.log(weights.ravel()))
 
         finer = distinct(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
@@ -254,7 +254,7 @@ class _Part:
         place = exact[0] if exact else arb(end)
         if place.is_finite():
             around = acb(place + arb(0, 1) * abs(x[number] - end), arb(0, 1) * abs(x[number] - end))
-            if all(v.is_finite() for v in self._piece.accurate.ball(around, analytic=True)):
+            if all(v.is_finite() for v in self._piece.ball(around, analytic=True)):
                 return place
         return arb(x[number])
 

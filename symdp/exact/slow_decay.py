@@ -27,7 +27,6 @@ from symdp.exact.line import (
     kernel_modulus,
     longer,
     plain_sum,
-    tilted_laws,
 )
 from symdp.exact.mesh.smoothed import cut_off
 from symdp.exact.tail_bound import Tail, TailBound
@@ -163,7 +162,7 @@ def slow_line(
     AccuracyError
         If the integrand does not settle within so many nodes, or rises again after it had.
     """
-    tilted = tilted_laws(law, tilt)
+    tilted = law.tilted(tilt)
     first, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
     line, cycle = _started(law, first, tilted)
     whole, tails = first, [(math.inf, line)]

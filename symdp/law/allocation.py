@@ -22,7 +22,7 @@ from symdp.law.log_density_table import LogDensityTable
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import NodeSet
 from symdp.law.ratio_tails import log_tail
-from symdp.law.step import Array, Extended, SmoothPiece, Step, together
+from symdp.law.step import Array, BallFunction, RealFunction, SmoothPiece, Step, together
 from symdp.model.allocation import split_counts
 
 _NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
@@ -78,7 +78,7 @@ class AllocatedLaw(LossLaw):
 
     def _error_of(self, nodes: NodeSet, tilt: float) -> float:
         """Return the mean error of the table under the tilts at the ends of a window."""
-        place = self._sign * (nodes.loss + (nodes.origin or 0.0))
+        place = self._sign * nodes.loss
         error = self._table.error[self._table.panel(place)]
         worst = 0.0
         lower, upper = self._level(tilt)
@@ -224,7 +224,7 @@ def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -
         log_p,
         log_q,
         loss,
-        _Tabulated(table, sign),
+        _in_balls(log_p, sign),
         log_terms=together([log_p, log_q]),
         monotone=True,
     )
@@ -233,26 +233,15 @@ def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -
     return Step(name, (piece,), np.asarray([math.inf]), np.asarray([log_infinite]))
 
 
-class _Tabulated:
-    """log P and ℓ of the table, in doubles."""
+def _in_balls(density: RealFunction, sign: float) -> BallFunction:
+    """Return log P as doubles have it, and ℓ; a table says nothing beside the line."""
 
-    def __init__(self, table: LogDensityTable, sign: float) -> None:
-        self._table, self._sign = table, sign
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        x = np.asarray(x, dtype=np.float64)
-        log_p = self._table(x) + (x if self._sign > 0 else 0.0)
-        return log_p, self._sign * x - origin
-
-    def extended(self, x: Extended) -> None:
-        """There are no 64-bit mantissas of a table in doubles."""
-
-    def ball(self, x: Any, **_analytic: bool) -> tuple[Any, Any]:
-        if isinstance(x, acb):  # a table says nothing beside the line
+    def ball(x: Any, **_analytic: bool) -> tuple[Any, Any]:
+        if isinstance(x, acb):
             return UNKNOWN, UNKNOWN
-        place = float(x.mid())
-        (log_p,), _ = self(np.asarray([place]))
-        return arb(float(log_p)), int(self._sign) * x
+        return arb(float(density(np.asarray([float(x.mid())]))[0])), int(sign) * x
+
+    return ball
 
 
 def _domain(table: LogDensityTable, sign: float) -> tuple[float, float]:

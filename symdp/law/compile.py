@@ -20,16 +20,14 @@ from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
-from symdp.emit.numpy import compile_extended
 from symdp.errors import InputError
 from symdp.interrupt import generation
-from symdp.law.accurate import Accurate
 from symdp.law.exact_losses import BITS as END_BITS
 from symdp.law.flat import flat_masses, with_atoms
 from symdp.law.formula import formula_of, law_of_formula
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import inner_place
-from symdp.law.step import Array, RealFunction, SmoothPiece, Step, together
+from symdp.law.step import Array, RealFunction, SmoothPiece, Step, paired, together
 from symdp.law.stretch import EndFunction, Stretch
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 
@@ -199,14 +197,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         log_p=log_p,
         log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
         loss=loss or _constant(math.inf),
-        accurate=Accurate(
-            ball_log_p,
-            ball_loss,
-            log_p,
-            loss,
-            compile_extended(piece.log_p, [variable]),
-            None if infinite else compile_extended(piece.loss, [variable]),
-        ),
+        ball=paired(ball_log_p, ball_loss),
         log_terms=together([compile_numpy(term, [variable]) for term in _terms(piece)]),
         flat=infinite or piece.slope == "constant",
         monotone=piece.slope in ("increasing", "decreasing"),
@@ -262,11 +253,9 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         log_p=fast_log_p,
         log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
         loss=loss or _constant(math.inf),
-        accurate=Accurate(
+        ball=paired(
             stretch.in_balls([end.balls[0] for end in singular], True),
             stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
-            fast_log_p,
-            loss,
         ),
         log_terms=together(
             [

@@ -23,7 +23,7 @@ from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import flat_nodes, integer_nodes
 from symdp.law.outline import Outline
-from symdp.law.step import Accurate, Array, Extended, SmoothPiece
+from symdp.law.step import SmoothPiece
 from symdp.law.total import SumLaw
 
 
@@ -147,11 +147,12 @@ def _split(piece: SmoothPiece, place: float, upper: bool) -> tuple[SmoothPiece, 
     outer["lower" if upper else "upper"] = place
     if piece.integer:
         outer["lower" if upper else "upper"] = place + 1.0 if upper else place - 1.0
+    own = piece.ball
     infinite = replace(
         piece,
         log_q=_constant(-math.inf),
         loss=_constant(math.inf),
-        accurate=_Infinite(piece.accurate),
+        ball=lambda x, **analytic: (own(x, **analytic)[0], arb.pos_inf()),
         flat=not piece.integer,
         joint=None,
         **outer,
@@ -167,19 +168,3 @@ def _log_mass(piece: SmoothPiece) -> float:
 
 def _constant(value: float) -> Any:
     return lambda x: np.full(np.shape(x), value)
-
-
-class _Infinite:
-    """log P of a piece, and an infinite loss."""
-
-    def __init__(self, accurate: Accurate) -> None:
-        self._accurate = accurate
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        return self._accurate(x)[0], np.full(x.shape, math.inf)
-
-    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
-        return self._accurate.ball(x, **analytic)[0], arb(math.inf)
-
-    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
-        return None

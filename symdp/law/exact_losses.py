@@ -34,7 +34,7 @@ def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, .
         losses = [middle_of(loss) for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
             places = _sampled(piece) if piece.integer else [inner_place(piece)]
-            losses += [middle_of(piece.accurate.ball(arb(place))[1]) for place in places]
+            losses += [middle_of(piece.ball(arb(place))[1]) for place in places]
         return tuple(sorted(losses))
 
 
@@ -44,7 +44,7 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
         losses = [loss for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
             places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
-            losses += [piece.accurate.ball(place)[1] for place in places]
+            losses += [piece.ball(place)[1] for place in places]
         close = [loss for loss in losses if loss.is_finite() and loss.rad() < _KNOWN]
         known = max((middle_of(loss) for loss in close), default=None)
     if known is None or not math.isfinite(top):

@@ -18,13 +18,12 @@ import numpy as np
 from flint import arb, arb_poly, ctx, fmpq
 
 from symdp.emit.arb import compile_arb, compile_arb_together
-from symdp.emit.numpy import NumpyFunction, NumpyFunctions, extended_function
+from symdp.emit.numpy import NumpyFunction, NumpyFunctions
 from symdp.errors import InputError
 from symdp.interrupt import generation
-from symdp.law.accurate import Accurate, extended_number
 from symdp.law.loss import LossLaw
 from symdp.law.residues import Moment, Numbers
-from symdp.law.step import Array, SmoothPiece, Step
+from symdp.law.step import Array, SmoothPiece, Step, paired
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -269,14 +268,13 @@ class PieceFormula:
             return None
         whole, terms, *single = self._programs
         log_p, log_q, loss = (_doubles(program, known) for program in single)
-        extended = [_extended(single[k], known) for k in (0, 2)]
         return SmoothPiece(
             lower=lower,
             upper=upper,
             log_p=log_p,
             log_q=log_q,
             loss=loss,
-            accurate=Accurate(balls[0], balls[1], log_p, loss, *extended),
+            ball=paired(*balls),
             log_terms=NumpyFunctions(terms, numbers=_numbers(terms, known)),
             flat=self._flat,
             log_mass=None if self.log_mass is None else float(known[self.log_mass].mid()),
@@ -363,10 +361,6 @@ def _numbers(program: Program, known: dict[sp.Expr, arb]) -> list[float]:
 
 def _doubles(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction:
     return NumpyFunction(program, numbers=_numbers(program, known))
-
-
-def _extended(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction | None:
-    return extended_function(program, [extended_number(known[c]) for c in program.constants])
 
 
 def _outward(end: sp.Expr, known: dict[sp.Expr, arb], sign: int) -> float:

@@ -16,7 +16,7 @@ from symdp.law.common_window import common_window, far_part
 from symdp.law.domain import tilt_domain
 from symdp.law.exact_losses import precise_losses, precise_top
 from symdp.law.nodes import NodeSet, build_nodes, escapes, flat_nodes
-from symdp.law.outline import SEEN_BEYOND, Outline, rough_means, widened
+from symdp.law.outline import SEEN_BEYOND, Outline, widened
 from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 
@@ -216,19 +216,15 @@ class LossLaw:
             found = self._sets[key] = self._other.nodes(-0.5, highest).reversed(mass)
         if found is None:
             ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
-            reference, origin = None, None
+            reference = None
             if part is not None:
                 # At far tilts most of P has no weight, and would oscillate too fast to resolve.
-                ends = list(part)
-                reference, bound = self.base, self.loss_bounds[int(upper > lower)]
-                reach = min(abs(end) for end in ends) * abs(bound - self.base.mean)
-                if highest > 0 and _WORTHWHILE < reach < math.inf:
-                    origin = bound if self._nears(bound, ends) else None
+                ends, reference = list(part), self.base
             refused = (lower, upper, part)
             if highest >= self._refused.get(refused, (math.inf, ""))[0]:
                 raise AccuracyError(self._refused[refused][1])
             try:
-                found = build_nodes(self.step, self.outlines, ends, highest, reference, origin)
+                found = build_nodes(self.step, self.outlines, ends, highest, reference)
             except AccuracyError as error:
                 self._refused[refused] = highest, str(error)
                 raise
@@ -301,14 +297,6 @@ class LossLaw:
         logs = [o.log_masses(tilts) for o in outlines] or [np.full(len(tilts), -math.inf)]
         return np.asarray(np.max(logs, axis=0))
 
-    def _nears(self, bound: float, tilts: Sequence[float]) -> bool:
-        """Return whether tilts bring losses nearer to a bound than to their mean, as few steps'."""
-        finite = [o for o in self.outlines if not escapes(o.piece)]
-        if not finite or self.step.point_loss.size:
-            return True
-        means = rough_means(finite, tilts)
-        return bool((np.abs(means - bound) < np.abs(means - self.base.mean)).all())
-
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""
         tilts = np.asarray(tilts, dtype=np.float64)
@@ -335,8 +323,9 @@ class LossLaw:
             weight = np.exp(exponent - top)
             total = weight.sum(axis=1)
             excess[here] = top[:, 0] + np.log(total)
-            first = weight @ nodes.centred / total
-            second = weight @ (nodes.centred * nodes.centred) / total
+            # No product of matrices, whose rounding depends on how many tilts there are.
+            first = (weight * nodes.centred).sum(axis=1) / total
+            second = (weight * (nodes.centred * nodes.centred)).sum(axis=1) / total
             variance[here] = second - first * first
             mean[here] = first
         return excess, mean, variance

@@ -38,7 +38,6 @@ class SumNodes:
     mean: float
     beyond: tuple[float, float]
     error: float
-    origin: None = None
 
 
 class ManySteps:

@@ -16,6 +16,8 @@ from symdp.law.panels import build_rule
 from symdp.law.probe import DERIVATIVE, ORDER
 from symdp.law.step import Array, Index, SmoothPiece, Step
 
+_ROUNDING = 4.0 * np.finfo(float).eps  # relative error of a node for each rounding of its values
+_FEW_ROUNDINGS = 2.0  # that every value has
 MAX_INTEGERS = 2_000_000  # summed one by one: a second
 MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15
 
@@ -42,10 +44,9 @@ class NodeSet:
     them the decay of the characteristic function is bounded.
 
     `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is only accurate relative to itself
-    when built around the mean. Far tilts see only losses next to the end of the range, whose
-    distance from it a difference from the mean would lose: their `origin` is that end, and `loss`
-    and `centred` are ℓⱼ − origin. Such sets are `partial`: they leave out what only tilts nearer to
-    0 see. `panels` are the pieces with a finite loss that is not on integers, each with its panels.
+    when built around the mean. Sets for far tilts are `partial`: they leave out what only tilts
+    nearer to 0 see. `panels` are the pieces with a finite loss that is not on integers, each with
+    its panels.
     """
 
     loss: Array
@@ -58,7 +59,6 @@ class NodeSet:
     number: Index
     log_spread: Array
     error: float
-    origin: float | None = None
     partial: bool = False
     beyond: tuple[float, float] = (0.0, 0.0)
     panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
@@ -163,7 +163,7 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0
 
 @dataclass(frozen=True)
 class _PieceNodes:
-    """ℓⱼ − origin, log weightⱼ and what a node set says of each, for one piece."""
+    """ℓⱼ, log weightⱼ and what a node set says of each, for one piece."""
 
     loss: Array
     log_weight: Array
@@ -175,48 +175,52 @@ class _PieceNodes:
     beyond_reversed: tuple[float, float] = (0.0, 0.0)
 
 
-def _atoms(loss: Array, log_weight: Array) -> _PieceNodes:
+def _atoms(loss: Array, log_weight: Array, off: float = 1.0) -> _PieceNodes:
     number = np.full(loss.size, -1, dtype=np.intp)
-    return _PieceNodes(loss, log_weight, number, np.full(loss.size, -np.inf), 0.0)
+    return _PieceNodes(loss, log_weight, number, np.full(loss.size, -np.inf), _rounding(off))
 
 
-def _piece_nodes(
-    outline: Outline, masses: Mapping[float, float], frequency: float, origin: float
-) -> _PieceNodes:
+def _rounding(off: float) -> float:
+    """Return the error that roundings beyond a few leave."""
+    return _ROUNDING * max(off - _FEW_ROUNDINGS, 0.0)
+
+
+def _piece_nodes(outline: Outline, masses: Mapping[float, float], frequency: float) -> _PieceNodes:
     piece = outline.piece
     if piece.integer:
-        log_p, loss = piece.accurate(integer_nodes(piece, list(masses)), origin)
-        return _atoms(loss, log_p)
+        log_p, loss, off = piece.accurate(integer_nodes(piece, list(masses)))
+        return _atoms(loss, log_p, off)
     if piece.flat:
-        return flat_nodes(outline, origin)
+        return flat_nodes(outline)
     rule = build_rule(outline, masses, frequency)
-    log_p, loss = piece.accurate(rule.x, origin)
+    log_p, loss, off = piece.accurate(rule.x)
     log_weight = log_p + rule.log_weight
     return _PieceNodes(
         loss,
         log_weight,
         rule.number,
         rule.log_spread,
-        rule.error,
+        rule.error + _rounding(off),
         rule.beyond,
         rule.panels,
         rule.beyond_reversed,
     )
 
 
-def flat_nodes(outline: Outline, origin: float = 0.0) -> _PieceNodes:
+def flat_nodes(outline: Outline) -> _PieceNodes:
     """Return the atom of a piece of constant loss, its mass integrated once for all tilts."""
     piece = outline.piece
     if piece.log_mass is not None:
         place = np.asarray([inner_place(piece)])
-        return _atoms(piece.accurate(place, origin)[1], np.asarray([piece.log_mass]))
+        return _atoms(piece.rounded(place)[1], np.asarray([piece.log_mass]))
     if not outline.kept:
         rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-        log_weight = log_sum(piece.accurate(rule.x)[0] + rule.log_weight)
-        outline.kept.update(place=rule.x[:1], log_weight=log_weight, rule=rule)
-    place, log_weight, rule = (outline.kept[name] for name in ("place", "log_weight", "rule"))
-    atom = _atoms(piece.accurate(place, origin)[1], np.full(place.size, log_weight))
-    return replace(atom, error=rule.error, panels=rule.panels)
+        log_p, _, off = piece.accurate(rule.x)
+        log_weight, error = log_sum(log_p + rule.log_weight), rule.error + _rounding(off)
+        atom = _atoms(piece.rounded(rule.x[:1])[1], np.full(rule.x[:1].size, log_weight))
+        outline.kept.update(atom=replace(atom, error=error, panels=rule.panels))
+    kept: _PieceNodes = outline.kept["atom"]
+    return kept
 
 
 def build_nodes(
@@ -225,12 +229,11 @@ def build_nodes(
     ends: Sequence[float],
     frequency: float,
     reference: NodeSet | None = None,
-    origin: float | None = None,
 ) -> NodeSet:
     """Return the node set of a step for tilts between the ends and frequencies up to `frequency`.
 
     Where the ends leave tilt 0 out, mean and mass at infinity are those of a `reference` that does
-    not, and the losses may be counted from an `origin`.
+    not.
 
     Raises
     ------
@@ -240,10 +243,9 @@ def build_nodes(
     escaping = [escapes(outline.piece) for outline in outlines]
     finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
     masses = covering_tilts(finite, ends) if finite else {}
-    start = 0.0 if origin is None else origin
-    found = [_atoms(step.point_loss - start, step.point_log_p)]
+    found = [_atoms(step.point_loss, step.point_log_p)]
     for outline, out in zip(outlines, escaping, strict=True):
-        found.append(_piece_nodes(outline, {0.0: 0.0} if out else masses, frequency, start))
+        found.append(_piece_nodes(outline, {0.0: 0.0} if out else masses, frequency))
     loss, log_weight, log_spread = (
         np.concatenate([getattr(nodes, name) for nodes in found])
         for name in ("loss", "log_weight", "log_spread")
@@ -268,12 +270,11 @@ def build_nodes(
             loss=loss,
             log_weight=log_weight,
             weight=np.exp(log_weight),
-            centred=loss - reference.mean if origin is None else loss,
+            centred=loss - reference.mean,
             atomic=atomic,
             number=number,
             log_spread=log_spread,
             error=error,
-            origin=origin,
             partial=True,
             beyond=(0.0, 0.0),
         )

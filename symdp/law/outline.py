@@ -267,15 +267,6 @@ def log_row_sums(rows: Array) -> Array:
     return np.where(np.isfinite(top), top + total, -np.inf)
 
 
-def rough_means(outlines: Sequence[Outline], tilts: Sequence[float]) -> Array:
-    """Return E_t L for several tilts as far as grids tell."""
-    loss = np.concatenate([o.loss for o in outlines])
-    rows = np.concatenate([o.shells(tilts) for o in outlines], axis=1)
-    held = np.isfinite(loss)
-    weight = np.exp(rows[:, held] - rows[:, held].max(axis=1, keepdims=True))
-    return np.asarray(weight @ loss[held] / weight.sum(axis=1))
-
-
 def extremes(outline: Outline) -> tuple[float, float]:
     """Return the least and the largest loss seen where P has mass, turns zoomed in upon."""
     x = np.concatenate([outline.x, *turns(outline)])

@@ -84,10 +84,10 @@ def _totals(*several: Panels) -> Array:
     return totals
 
 
-def _refine(probe: Probes, edges: Array, is_extended: bool = False) -> tuple[Probes, Panels, Array]:
+def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes, Panels, Array]:
     """Bisect panels until each agrees with its halves; return them and the leftover errors.
 
-    Where very many do not agree as terms cancel, it begins again with longer mantissas.
+    Where very many do not agree as terms cancel, it begins again with values of balls.
     """
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
@@ -104,8 +104,8 @@ def _refine(probe: Probes, edges: Array, is_extended: bool = False) -> tuple[Pro
         if middle.size > MANY_PANELS:
             some = slice(None, None, middle.size // _LOOKED_AT)
             if probe.cancelled(trial.lower[some], trial.upper[some]).max() > _LOST:
-                if not is_extended:
-                    return _refine(probe.extended(), edges, is_extended=True)
+                if not in_balls:
+                    return _refine(probe.in_balls(), edges, in_balls=True)
                 lost = probe.cancelled(trial.lower, trial.upper)
                 trial.noise *= lost
         first = np.arange(middle.size)
@@ -114,7 +114,7 @@ def _refine(probe: Probes, edges: Array, is_extended: bool = False) -> tuple[Pro
         good |= (middle <= trial.lower) | (middle >= trial.upper)
         good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
         good |= trial.upper - trial.lower < _SHORTEST
-        # Usual noise is no error of the nodes: their values are evaluated again, accurately.
+        # Noise is no error of the rule: what rounding takes is counted with the nodes.
         vague = trial.noise > _VAGUE * np.abs(trial.integrals[0])
         explained = np.where(vague | (lost > _LOST), -1.0, 1.0 / lost) * trial.noise
         leftover += np.maximum(difference - explained, 0.0)[:, good].sum(axis=1)

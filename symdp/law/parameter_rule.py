@@ -22,10 +22,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symdp.law.elementary import Complex
 from symdp.law.loss import LossLaw
-from symdp.law.step import Array, Extended, Index
+from symdp.law.step import Array, Index
 
 _SIZES = (14, 28, 44, 66, 100)  # nodes that are tried
 _WORTHWHILE = 0.6  # of all steps: more nodes than that are no gain
@@ -41,6 +42,7 @@ _ROUNDED = 4.0 * 2.0**-53  # of averages of doubles over the steps, relative to 
 _CONSTANT = 1e-9  # relative: what varies by less is looked at as if it varied by that much
 
 Vector = tuple[Fraction, ...]
+Extended = NDArray[np.longdouble]
 
 
 @dataclass(frozen=True)

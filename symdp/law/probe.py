@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -127,7 +126,7 @@ class Probe:
         x = gauss_legendre(lower[::every], upper[::every])[0][:, list(_SOME)].ravel()
         with np.errstate(all="ignore"):
             log_p, _, loss = self.piece.values(x)
-            exact_log_p, exact_loss = self.piece.accurate(x)
+            exact_log_p, exact_loss = self.piece.rounded(x)
             reach = np.max(np.abs(self.tilts)) + self.frequency
             seen = np.abs(log_p - exact_log_p) + reach * np.abs(loss - exact_loss)
             usual = 4.6e-16 * (2.0 + np.abs(log_p) + reach * np.abs(loss))
@@ -135,17 +134,9 @@ class Probe:
         highest = _ROUNDED * ratio.reshape(-1, len(_SOME)).max(axis=1)
         return np.asarray(np.maximum(np.repeat(highest, every)[: lower.size], 1.0))
 
-    def extended(self) -> Probe:
-        """Return the same with values of 64-bit mantissas."""
-        extended = self.piece.accurate.extended
-
-        def joint(x: Array) -> tuple[Array, ...]:
-            log_p, loss = extended(x.astype(np.longdouble)) or (math.nan, math.nan)
-            return tuple(np.asarray(v).astype(np.float64) for v in (log_p, log_p - loss, loss))
-
-        if extended(np.empty(0, dtype=np.longdouble)) is None:
-            return self
-        return replace(self, piece=replace(self.piece, joint=joint))
+    def in_balls(self) -> Probe:
+        """Return the same with values that balls round."""
+        return replace(self, piece=self.piece.in_balls())
 
     def _evaluated(self, lower: Array, upper: Array) -> Panels:
         x, weight = gauss_legendre(lower, upper)
@@ -202,6 +193,6 @@ class Probes:
         rows = [np.tile(p.cancelled(lower, upper), (len(p.tilts), 1)) for p in self.parts]
         return np.concatenate(rows)
 
-    def extended(self) -> Probes:
-        """Return the same with values of 64-bit mantissas where there are such."""
-        return Probes([part.extended() for part in self.parts])
+    def in_balls(self) -> Probes:
+        """Return the same with values that balls round."""
+        return Probes([part.in_balls() for part in self.parts])

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from numpy.typing import NDArray
+
+from symdp.errors import AccuracyError
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Extended = NDArray[np.longdouble]
 RealFunction = Callable[[Array], Array]
-ExtendedFunction = Callable[[Extended], Extended]
+BallFunction = Callable[..., tuple[Any, Any]]
 
-_CANCELLED = 2.0**9  # ℓ over log Q: from here on their difference has lost nine bits
-
-
-class Accurate(Protocol):
-    """log P and ℓ of a piece beyond double precision."""
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        """Return log P and ℓ − origin at given places, rounded correctly to doubles."""
-        ...
-
-    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
-        """Return balls around both at the working precision; on integers, of complex balls too."""
-        ...
-
-    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
-        """Return both with 64-bit mantissas, None where the platform or a formula has none."""
-        ...
+_BITS, _MOST_BITS = 110, 4_000  # of a ball that says how to round, at first and at last
+MOST_ROUNDED = 16_000  # nodes at most that are evaluated in balls, one by one
+_SAMPLED = 16  # of many places, at which doubles are compared with balls
+_CANCELLED = 16.0  # roundings by which doubles are off where terms cancel
+_TYPICAL = 0.01  # of the median loss: what is smaller need be known no better
 
 
 def no_terms(x: Array) -> Sequence[Array]:
@@ -65,8 +55,8 @@ class SmoothPiece:
         The log of the atom's probability under P, None where it is to be integrated.
     monotone
         True where ℓ is derived to rise or to fall on the whole piece.
-    accurate
-        The same two functions beyond double precision.
+    ball
+        log P and ℓ in balls at the working precision, of complex places too with `analytic`.
     ends
         Balls around the finite ends, which a double may have rounded.
     joint
@@ -78,7 +68,7 @@ class SmoothPiece:
     log_p: RealFunction
     log_q: RealFunction
     loss: RealFunction
-    accurate: Accurate
+    ball: BallFunction
     log_terms: Callable[[Array], Sequence[Array]] = no_terms
     flat: bool = False
     log_mass: float | None = None
@@ -94,21 +84,115 @@ class SmoothPiece:
         log_p, log_q, loss = self.joint(x)
         return log_p, log_q, loss
 
+    def accurate(self, x: Array) -> tuple[Array, Array, float]:
+        """Return log P and ℓ, and how many roundings of a double they may be off by.
+
+        Where doubles are seen to cancel, balls say how to round, unless the places are too many.
+        """
+        with np.errstate(all="ignore"):
+            log_p, _, loss = self.values(x)
+            some = np.linspace(0, max(x.size - 1, 0), min(x.size, _SAMPLED)).astype(np.intp)
+            off = _roundings(log_p[some], loss[some], *self.rounded(x[some]))
+        if off <= _CANCELLED or x.size > MOST_ROUNDED:
+            return log_p, loss, off
+        return *self.rounded(x), 1.0
+
+    def rounded(self, x: Array) -> tuple[Array, Array]:
+        """Return log P and ℓ, each the double next to it."""
+        pairs = [_rounded(self.ball, place) for place in x.tolist()]
+        log_p, loss = np.asarray(pairs, dtype=np.float64).reshape(-1, 2).T
+        return log_p, loss
+
+    def in_balls(self) -> SmoothPiece:
+        """Return the piece with every value rounded by balls."""
+
+        def joint(x: Array) -> tuple[Array, ...]:
+            log_p, loss = self.rounded(x)
+            return log_p, log_p - loss, loss
+
+        return replace(self, joint=joint)
+
     def reversed(self) -> SmoothPiece:
         """Return the piece with P and Q exchanged, neither of which vanishes on it."""
         mass = self.log_mass
         if mass is not None:  # from some place of it
             place = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
-            mass -= float(self.accurate(place)[1][0])
+            mass -= float(self.rounded(place)[1][0])
+        own = self.ball
+
+        def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
+            log_p, loss = own(x, **analytic)
+            return log_p - loss, -loss
+
         return replace(
             self,
             log_mass=mass,
             log_p=self.log_q,
             log_q=self.log_p,
             loss=_negative(self.loss),
-            accurate=_Reversed(self.accurate, self.log_q),
+            ball=ball,
             joint=None if self.joint is None else _exchanged(self.joint),
         )
+
+    def less(self, constant: float) -> SmoothPiece:
+        """Return the piece with both log densities less a constant."""
+        own, density, other = self.ball, self.log_p, self.log_q
+
+        def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
+            log_p, loss = own(x, **analytic)
+            return log_p - arb(constant), loss
+
+        return replace(
+            self,
+            log_p=lambda x: np.asarray(density(x) - constant),
+            log_q=lambda x: np.asarray(other(x) - constant),
+            ball=ball,
+            joint=None,
+        )
+
+
+def paired(log_p: Callable[..., Any], loss: Callable[..., Any] | None) -> BallFunction:
+    """Return the function that gives balls of both, an infinite ℓ where it has none."""
+
+    def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
+        return log_p(x, **analytic), arb.pos_inf() if loss is None else loss(x, **analytic)
+
+    return ball
+
+
+def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array) -> float:
+    """Return how many roundings of a double the largest difference is."""
+    size = np.abs(exact_loss[np.isfinite(exact_loss)])
+    unit = np.abs(exact_loss) + (_TYPICAL * float(np.median(size)) if size.size else 0.0)
+    pairs = [
+        (log_p, exact_log_p, 1.0 + np.abs(exact_log_p)),
+        (loss, exact_loss, np.maximum(unit, 1e-300)),
+    ]
+    off = [np.where(near == exact, 0.0, np.abs(near - exact) / u) for near, exact, u in pairs]
+    largest = np.max(np.nan_to_num(off, nan=np.inf), initial=0.0)
+    return max(1.0, float(largest) / np.finfo(float).eps)
+
+
+def _is_known(ball: arb) -> bool:
+    if not ball.is_finite():
+        return bool(ball == arb.pos_inf())
+    return ball.rel_accuracy_bits() >= 54 or float(ball.rad()) < 1e-300
+
+
+@lru_cache(maxsize=1 << 15)  # node sets of several tilts share places, whose balls are slow
+def _rounded(ball: BallFunction, place: float) -> tuple[float, float]:
+    """Return the middles of two balls no wider than a double's rounding."""
+    bits = _BITS
+    while bits <= _MOST_BITS:
+        with ctx.workprec(bits):
+            pair = ball(arb(place))
+            if all(map(_is_known, pair)):
+                return float(pair[0].mid()), float(pair[1].mid())
+        bits *= 2
+    raise AccuracyError(
+        f"the density or the loss has no finite value at {place!r}, as where a density touches "
+        "zero at so many places that they are not told apart; bound the support"
+    )
 
 
 def _negative(function: RealFunction) -> RealFunction:
@@ -121,29 +205,6 @@ def _exchanged(joint: Callable[[Array], tuple[Array, ...]]) -> Callable[[Array],
         return log_q, log_p, -loss
 
     return function
-
-
-class _Reversed:
-    """log Q and −ℓ of a piece beyond double precision."""
-
-    def __init__(self, accurate: Accurate, log_q: RealFunction) -> None:
-        self._accurate, self._log_q = accurate, log_q
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        log_p, loss = self._accurate(x, -origin)
-        log_q = log_p - loss + origin
-        # Where P falls far faster than Q, their logarithms cancel in the difference.
-        lost = np.flatnonzero(np.abs(loss) > _CANCELLED * np.maximum(np.abs(log_q), 1.0))
-        log_q[lost] = self._log_q(x[lost])
-        return log_q, -loss
-
-    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
-        log_p, loss = self._accurate.ball(x, **analytic)
-        return log_p - loss, -loss
-
-    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
-        values = self._accurate.extended(x)
-        return None if values is None else (values[0] - values[1], -values[1])
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ class Tilted:
     """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
 
     `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
-    common part t·nμ − tε is formed once, exactly, for the whole sum. Where the nodes have an
-    origin, it stands for μ. `atomic` is the part of the weight on single values. A precise shift is
-    accurate relative to itself, not only to the losses.
+    common part t·nμ − tε is formed once, exactly, for the whole sum. `atomic` is the part of
+    the weight on single values. A precise shift is accurate relative to itself, not only to the
+    losses.
     """
 
     tilt: float
@@ -49,7 +49,7 @@ class Tilted:
     @property
     def size(self) -> float:
         """σ + |E_t L − μ| + |μ|, of which rounding takes its share."""
-        return self.widest + abs(self.shift) + abs(self.nodes.origin or self.nodes.mean)
+        return self.widest + abs(self.shift) + abs(self.nodes.mean)
 
     @property
     def imprecise(self) -> float:
@@ -58,15 +58,12 @@ class Tilted:
 
     @cached_property
     def excess(self) -> float:
-        """K(t) − t·μ, or K(t) − t·origin, accurate relative to itself."""
+        """K(t) − t·μ, accurate relative to itself."""
         return float(excess(self.nodes, np.asarray([self.tilt]))[0])
 
 
 def excess(nodes: NodeSet, tilts: Array) -> Array:
-    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero.
-
-    Nodes with an origin give K(t) − t·origin.
-    """
+    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero."""
     rows = max(1, BLOCK // max(nodes.centred.size, 1))
     if tilts.size > rows:
         return np.concatenate(

@@ -236,27 +236,15 @@ class SumLaw:
         """Σ nᵢτᵢ², τᵢ the length of the interval of a step's loss; ∞ where one has none."""
         return square_length(self.parts)
 
-    def mean_parts(self, tilted: Sequence[Tilted] | None = None) -> tuple[float, float]:
-        """Return Σ E L as an unrounded sum of two doubles.
-
-        Given tilted laws, those with an origin count it in place of their E L.
-        """
-        origins = [part.nodes.origin for part in tilted or ()]
-        if not any(origin is not None for origin in origins):
-            return self._mean_parts
-        total = self._exact_mean
-        for origin, (law, count) in zip(origins, self.terms, strict=True):
-            if origin is not None:
-                total += Fraction(count) * (Fraction(origin) - Fraction(law.base.mean))
-        return _parts(total)
-
     @cached_property
-    def _mean_parts(self) -> tuple[float, float]:
-        return _parts(self._exact_mean)
+    def mean_parts(self) -> tuple[float, float]:
+        """Σ E L as an unrounded sum of two doubles."""
+        first = float(self._exact_mean)
+        return first, float(self._exact_mean - Fraction(first))
 
-    def drift(self, epsilon: float, tilted: Sequence[Tilted] | None = None) -> float:
-        """Return Σ E L − ε, rounded once, with the origin for E L in laws that have one."""
-        return math.fsum([*self.mean_parts(tilted), -epsilon])
+    def drift(self, epsilon: float) -> float:
+        """Return Σ E L − ε, rounded once."""
+        return math.fsum([*self.mean_parts, -epsilon])
 
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts around one K can be had at no further cost."""
@@ -313,7 +301,7 @@ class SumLaw:
         frequency = float(np.abs(y).max()) if y.size else 0.0
         parts = self.tilted(tilt, frequency)
         logs = [log_characteristic(x, y) for x in parts]
-        total = 1j * y * self.drift(0.0, parts)
+        total = 1j * y * self.drift(0.0)
         for tilted, log, (_, weight) in zip(parts, logs, self.terms, strict=True):
             total += weight * (log + 1j * y * tilted.shift)
         return total
@@ -330,12 +318,6 @@ def square_length(parts: Sequence[tuple[LossLaw, int]]) -> float:
     """Return Σ nᵢτᵢ² of some steps."""
     ends = ((count, law.loss_bounds) for law, count in parts)
     return math.fsum(count * (high - low) ** 2 for count, (low, high) in ends)
-
-
-def _parts(total: Fraction) -> tuple[float, float]:
-    """Return a number as an unrounded sum of two doubles."""
-    first = float(total)
-    return first, float(total - Fraction(first))
 
 
 def kept_with_law(function: Callable[[SumLaw], T]) -> Callable[[SumLaw], T]:

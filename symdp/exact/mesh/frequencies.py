@@ -31,7 +31,6 @@ from symdp.exact.line import (
     kernel_modulus,
     loss_size,
     plain_sum,
-    tilted_laws,
 )
 from symdp.exact.mesh.smoothed import FAR_ABOVE, Smoothed, majorant_transform, smoothed
 from symdp.law.elementary import Complex
@@ -71,7 +70,7 @@ def mesh_line(
     AccuracyError
         If the mesh does not reach far enough beyond the tilt to bound anything.
     """
-    tilted = tilted_laws(law, tilt)
+    tilted = law.tilted(tilt)
     line, _ = first_line(
         law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
     )
@@ -98,7 +97,7 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
 
     It is large where no tilt makes ε a typical sum: the integral cancels there.
     """
-    tilted = tilted_laws(law, tilt)
+    tilted = law.tilted(tilt)
     line, _ = first_line(
         law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, 2 * FEW_NODES
     )

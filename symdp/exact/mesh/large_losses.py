@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from flint import arb
@@ -27,7 +26,7 @@ from symdp.law.loss import LossLaw
 from symdp.law.nodes import escapes
 from symdp.law.outline import Outline
 from symdp.law.panels import build_rule
-from symdp.law.step import Accurate, Array, Extended, RealFunction, SmoothPiece, Step
+from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.total import SumLaw, kept_with_law
 
 _SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
@@ -81,7 +80,7 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
         depth, first = _valley(nodes.log_weight - nodes.log_spread + tilt * nodes.centred)
         if depth > _SHALLOWEST and (best is None or depth > best[0]):
             between = 0.5 * (nodes.loss[first - 1] + nodes.loss[first])
-            best = depth, index, float(between) + (nodes.origin or 0.0)
+            best = depth, index, float(between)
     if best is None:
         return None
     _, index, threshold = best
@@ -128,7 +127,7 @@ def _halves(part: LossLaw, threshold: float) -> tuple[list[LossLaw], list[float]
     sides, logs = [], []
     for pieces, bounds in zip(cut, ((low, threshold), (threshold, high)), strict=True):
         log_mass = log_sum([_log_mass(piece) for piece in pieces])
-        step = Step(part.step.name, tuple(_scaled(piece, log_mass) for piece in pieces))
+        step = Step(part.step.name, tuple(piece.less(log_mass) for piece in pieces))
         sides.append(LossLaw(step, bounds))
         logs.append(log_mass)
     whole = log_sum(logs)
@@ -161,40 +160,6 @@ def _log_mass(piece: SmoothPiece) -> float:
     outline = Outline(piece, tilts=(0.0,))
     rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
     return log_sum(piece.accurate(rule.x)[0] + rule.log_weight)
-
-
-def _scaled(piece: SmoothPiece, log_mass: float) -> SmoothPiece:
-    """Return a piece with both densities divided by a mass."""
-
-    def less(density: RealFunction) -> RealFunction:
-        return lambda x: np.asarray(density(x) - log_mass)
-
-    return replace(
-        piece,
-        log_p=less(piece.log_p),
-        log_q=less(piece.log_q),
-        accurate=_Scaled(piece.accurate, log_mass),
-        joint=None,
-    )
-
-
-class _Scaled:
-    """log P less a constant, and ℓ, beyond double precision."""
-
-    def __init__(self, accurate: Accurate, log_mass: float) -> None:
-        self._accurate, self._log_mass = accurate, log_mass
-
-    def __call__(self, x: Array, origin: float = 0.0) -> tuple[Array, Array]:
-        log_p, loss = self._accurate(x, origin)
-        return log_p - self._log_mass, loss
-
-    def ball(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
-        log_p, loss = self._accurate.ball(x, **analytic)
-        return log_p - arb(self._log_mass), loss
-
-    def extended(self, x: Extended) -> tuple[Extended, Extended] | None:
-        found = self._accurate.extended(x)
-        return None if found is None else (found[0] - self._log_mass, found[1])
 
 
 def _terms(
