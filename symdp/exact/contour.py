@@ -35,7 +35,7 @@ from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw, kept_with_law
 
 
-def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
+def contour_answer(law: SumLaw, epsilon: float, in_balls: bool = False) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
     Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added.
@@ -46,11 +46,14 @@ def contour_answer(law: SumLaw, epsilon: float) -> Answer | None:
         The total loss.
     epsilon
         Between the least and the largest loss, in nats.
+    in_balls
+        Whether balls may take over where rounding counts.
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
     for trace in (_traced, _traced_farther):
-        shared = sharpened(law, epsilon, on_shared_lines(law, epsilon, trace))
+        shared = on_shared_lines(law, epsilon, trace)
+        shared = sharpened(law, epsilon, shared) if in_balls else shared
         if shared is not None and _is_narrow(shared):
             return shared
     # What is listed of atoms is listed of every step.

@@ -105,6 +105,10 @@ def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return lattice_answer(law, epsilon)
 
 
+def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    return contour_answer(law, epsilon, in_balls=True)
+
+
 def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return an upper bound where δ is below every double, None elsewhere."""
     log_upper = log_moments_bound(law, epsilon)
@@ -235,10 +239,10 @@ ROUTES = (
     Route(
         "contour",
         "losses with a density whose characteristic function dies out",
-        "the trapezoid on one line",
+        "the trapezoid on one line, in balls where rounding counts",
         "1e-12",
         "not on n",
-        contour_answer,
+        _line_answer,
         _is_spread,
     ),
     Route(

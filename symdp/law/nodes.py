@@ -16,7 +16,7 @@ from symdp.law.panels import build_rule
 from symdp.law.probe import DERIVATIVE, ORDER
 from symdp.law.step import Array, Index, SmoothPiece, Step
 
-_ROUNDING = 4.0 * np.finfo(float).eps  # relative error of a node for each rounding of its values
+_ROUNDING = np.finfo(float).eps  # relative error of a node for each rounding of its values
 _FEW_ROUNDINGS = 2.0  # that every value has
 MAX_INTEGERS = 2_000_000  # summed one by one: a second
 MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15

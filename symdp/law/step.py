@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,9 +20,9 @@ RealFunction = Callable[[Array], Array]
 BallFunction = Callable[..., tuple[Any, Any]]
 
 _BITS, _MOST_BITS = 110, 4_000  # of a ball that says how to round, at first and at last
-MOST_ROUNDED = 16_000  # nodes at most that are evaluated in balls, one by one
+MOST_ROUNDED = 4_000  # nodes at most that are evaluated in balls, one by one
 _SAMPLED = 16  # of many places, at which doubles are compared with balls
-_CANCELLED = 16.0  # roundings by which doubles are off where terms cancel
+_CANCELLED = 8.0  # roundings by which doubles are off where terms cancel
 _TYPICAL = 0.01  # of the median loss: what is smaller need be known no better
 
 
@@ -161,7 +162,7 @@ def paired(log_p: Callable[..., Any], loss: Callable[..., Any] | None) -> BallFu
 
 
 def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array) -> float:
-    """Return how many roundings of a double the largest difference is."""
+    """Return how many roundings of a double the differences are in the mean square."""
     size = np.abs(exact_loss[np.isfinite(exact_loss)])
     unit = np.abs(exact_loss) + (_TYPICAL * float(np.median(size)) if size.size else 0.0)
     pairs = [
@@ -169,8 +170,8 @@ def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array)
         (loss, exact_loss, np.maximum(unit, 1e-300)),
     ]
     off = [np.where(near == exact, 0.0, np.abs(near - exact) / u) for near, exact, u in pairs]
-    largest = np.max(np.nan_to_num(off, nan=np.inf), initial=0.0)
-    return max(1.0, float(largest) / np.finfo(float).eps)
+    squares = np.square(np.nan_to_num(off, nan=np.inf) / np.finfo(float).eps)
+    return max(1.0, math.sqrt(float(squares.mean(axis=1).max())) if log_p.size else 1.0)
 
 
 def _is_known(ball: arb) -> bool:

@@ -136,7 +136,7 @@ def main_lobe(law, epsilon, tilt):
         balls = list(step.point_balls)
         for piece in step.pieces:
             for k in range(-100, 101):
-                log_p, loss = piece.accurate.ball(arb(k))
+                log_p, loss = piece.ball(arb(k))
                 balls.append((log_p.exp(), loss))
         atoms = [tuple(mpmath.mpf(b.mid().str(50, radius=False)) for b in pair) for pair in balls]
         spread = mpmath.sqrt(float(law.cumulants(0.0, 2)[1]))

@@ -30,6 +30,7 @@ from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.total import SumLaw, kept_with_law
 
 _SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
+_BESIDE = 4  # nodes of a density on each side, one of which another branch has between its own
 _FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
 
 
@@ -77,7 +78,7 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
         if part.has_atoms or not part.is_spread:
             continue
         nodes = part.tilted(tilt).nodes
-        depth, first = _valley(nodes.log_weight - nodes.log_spread + tilt * nodes.centred)
+        depth, first = _valley(nodes.log_weight - nodes.log_spread + tilt * nodes.centred, _BESIDE)
         if depth > _SHALLOWEST and (best is None or depth > best[0]):
             between = 0.5 * (nodes.loss[first - 1] + nodes.loss[first])
             best = depth, index, float(between)
@@ -189,14 +190,15 @@ def _values(part: LossLaw, tilt: float) -> Atoms:
     return united(values, atoms_of(part, tilt))
 
 
-def _valley(height: Array) -> tuple[float, int]:
+def _valley(height: Array, beside: int = 1) -> tuple[float, int]:
     """Return how far the deepest valley lies below the lower of its hills, and where it is."""
     if height.size < 3:
         return 0.0, 0
     before = np.maximum.accumulate(height)
     after = np.maximum.accumulate(height[::-1])[::-1]
     # Two interleaved branches of the loss are no valleys: a neighbour may be as high.
-    floor = np.maximum(height[1:-1], np.maximum(height[:-2], height[2:]))
+    around = np.pad(height, beside, mode="edge")
+    floor = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1).max(axis=1)[1:-1]
     depth = np.minimum(before[1:-1], after[1:-1]) - floor
     place = int(depth.argmax())
     return float(depth[place]), place + 1

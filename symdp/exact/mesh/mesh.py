@@ -30,6 +30,7 @@ from symdp.law.total import SumLaw
 _MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well
 _DEEPEST = 3  # times that a law is conditioned again
 _MOST_TERMS = 40  # each is a line of its own
+_FEW_TERMS = 10  # of all terms that are sums of such terms themselves, where losses have a density
 
 
 def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
@@ -47,10 +48,10 @@ def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
     AccuracyError
         If no line bounds δ at all.
     """
-    return _answer(law, epsilon, _DEEPEST)
+    return _answer(law, epsilon, _DEEPEST, [_MOST_TERMS])
 
 
-def given_large_losses(law: SumLaw, epsilon: float, depth: int = _DEEPEST) -> Answer | None:
+def given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε) of losses with a density as a sum over the number of large ones.
 
     None where no line is short for want of it: no step has a density with two hills at the tilt
@@ -59,21 +60,23 @@ def given_large_losses(law: SumLaw, epsilon: float, depth: int = _DEEPEST) -> An
     if not (law.is_spread and law.domain[1] > 0):
         return None
     terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
-    return None if terms is None else _summed(terms, epsilon, depth - 1)
+    return None if terms is None else _summed(terms, epsilon, _DEEPEST - 1, [_FEW_TERMS])
 
 
-def _answer(law: SumLaw, epsilon: float, depth: int, wanted: float = TOLERABLE) -> Answer:
-    if law.is_spread and depth < _DEEPEST:  # a term of such a sum
-        found = contour_answer(law, epsilon)
-        if found is None and depth:
-            found = given_large_losses(law, epsilon, depth)
+def _answer(
+    law: SumLaw, epsilon: float, depth: int, left: list[int], wanted: float = TOLERABLE
+) -> Answer:
+    """Return δ(ε), a law conditioned again for as many lines as are left at most."""
+    if law.is_spread and 0 < depth < _DEEPEST and left[0] > 0:  # a term of such a sum
+        terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
         if found is not None:
             return found
     if not law.is_spread and law.domain[1] > 0:
         tilt = line_tilt(law, epsilon, Strip.RIGHT)
         error = best_tilt(law, epsilon, tilt)[1]
         terms = conditioned(law, tilt) if depth and error > 10.0 * TOLERABLE else None
-        found = None if terms is None else _summed(terms, epsilon, depth - 1)
+        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
         if found is not None:
             return found
         if depth == _DEEPEST and error <= 10.0 * TOLERABLE:
@@ -133,24 +136,30 @@ def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]
     return found
 
 
-def _summed(terms: list[tuple[float, SumLaw]], epsilon: float, depth: int) -> Answer | None:
+def _summed(
+    terms: list[tuple[float, SumLaw]], epsilon: float, depth: int, left: list[int]
+) -> Answer | None:
     """Return Σ e^{wⱼ} δⱼ(ε), None where too many terms count."""
     bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
     order = np.argsort(-bounds, kind="stable")
     gains: list[float] = []
-    error, slope, total, asked = -math.inf, -math.inf, -math.inf, 0
+    error, slope, total, asked, has_lines = -math.inf, -math.inf, -math.inf, 0, True
     for done, place in enumerate(order.tolist()):
         weight, law = terms[place]
         if bounds[place] < total - NEGLIGIBLE:
-            left = log_sum(bounds[order[done:]])
-            error = float(np.logaddexp(error, left))
+            others = log_sum(bounds[order[done:]])
+            error = float(np.logaddexp(error, others))
             break
         answer = outside_range(law, epsilon)
         if answer is None:
             asked += 1
-            if asked > _MOST_TERMS:
+            left[0] -= depth < _DEEPEST - 1
+            if asked > _MOST_TERMS or (depth < _DEEPEST - 1 and left[0] < 0):
                 return None
-            answer = _answer(law, epsilon, depth, 5.0 * TOLERABLE)
+            # Where the first and largest term has no line, the others have none.
+            answer = contour_answer(law, epsilon) if has_lines and law.is_spread else None
+            has_lines = has_lines and answer is not None
+            answer = answer or _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
         if answer.log_delta == -math.inf:
             continue
         assert answer.log_upper is not None
