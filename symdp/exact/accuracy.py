@@ -12,7 +12,6 @@ import math
 
 ROUNDING = 2.3e-16  # relative: of one operation on doubles, rounded up
 ROUNDED = 1e-15  # relative: of a sum of losses or the log of a mass, a few operations
-EXTENDED = 1e-21  # relative: of losses that are known to 22 digits
 EQUAL = 2e-14  # of the largest loss: losses that are closer are one value, but for rounding
 BLURRED = 4.0 * EQUAL  # of the largest loss: the longest chain of losses that are taken together
 SETTLED = 1e-13  # relative change at which a sum counts as complete: less is rounding

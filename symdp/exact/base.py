@@ -10,20 +10,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.errors import InputError
-from symdp.exact.accuracy import EQUAL, EXACT, EXTENDED, ROUNDED
+from symdp.exact.accuracy import EQUAL, EXACT, ROUNDED
 from symdp.exact.answer import OUTSIDE, Answer
+from symdp.law.exact_losses import EXTENDED
 from symdp.law.tilts import log_one_minus_exp
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw
-
-HIGHEST_ORDER = 12  # of every series
 
 
 class FloatAccountant(ABC):
@@ -107,37 +105,6 @@ def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
         advice = f"a probability of {mass:.0e} of large losses is not resolved, and counted as lost"
         answer = replace(answer, kind="bound", advice=advice, log_complement=None)
     return replace(answer, log_lower=lower)
-
-
-@dataclass(frozen=True)
-class SeriesAccountant(FloatAccountant):
-    """A family of accountants, one for each order of a series.
-
-    Parameters
-    ----------
-    order
-        k, from 0 to 12.
-
-    Raises
-    ------
-    InputError
-        If the order is not an integer from 0 to 12.
-    """
-
-    family: ClassVar[str]
-    order: int = 2
-
-    def __post_init__(self) -> None:
-        if type(self.order) is not int or not 0 <= self.order <= HIGHEST_ORDER:
-            raise InputError(
-                f"order {self.order!r} of {self.family}: an integer from 0 to {HIGHEST_ORDER} "
-                "is needed"
-            )
-
-    @property
-    def name(self) -> str:
-        """The family, a colon and the order."""
-        return f"{self.family}:{self.order}"
 
 
 def outside_range(law: SumLaw, epsilon: float) -> Answer | None:

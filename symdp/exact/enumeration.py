@@ -14,9 +14,9 @@ from symdp.exact.accuracy import FEW_NODES, HALF
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import exact_answer, unclosed
 from symdp.exact.finite_sum import MAX_SUMS, FiniteSum, count_sums, finite_sum
-from symdp.exact.lattice import find_lattice
 from symdp.exact.two_strips import line_tilt
 from symdp.exact.upper_tail import MOST_SHORT, is_near_top, topmost_sum
+from symdp.law.lattice import find_lattice
 from symdp.law.tilts import Strip, log_add_exp, log_one_minus_exp
 from symdp.law.total import SumLaw
 

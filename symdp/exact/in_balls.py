@@ -24,18 +24,16 @@ from symdp.law.nodes import escapes, inner_place
 from symdp.law.outline import Outline
 from symdp.law.step import SmoothPiece
 from symdp.law.total import SumLaw, kept_with_law
-from symdp.prove.enclosure import enclose_sum
+from symdp.prove.enclosure import MANY, enclose_sum
 from symdp.prove.kind import Kind, Kinds, Stretch
 
 _DIGITS = 13  # of δ
 _WORK = 0.15  # of what a proof may cost: about two seconds
-_MANY = 12  # steps, whose characteristic function dies out
-_MOST_KINDS = 12  # distinct steps, each of which has nodes of its own
 
 
 def sharpened(law: SumLaw, epsilon: float, answer: Answer | None) -> Answer | None:
     """Return an answer, or the one in balls where it is wide and balls are narrower."""
-    if answer is None or law.count < _MANY:
+    if answer is None or law.count < MANY:
         return answer
     if margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
         return answer
@@ -53,7 +51,7 @@ def sharpened(law: SumLaw, epsilon: float, answer: Answer | None) -> Answer | No
 @kept_with_law
 def _kinds(law: SumLaw) -> Kinds | None:
     """Return the steps of a law in balls, None where they are too many."""
-    if len(law.terms) > _MOST_KINDS or any(type(part) is not LossLaw for part, _ in law.parts):
+    if len(law.terms) > MANY or any(type(part) is not LossLaw for part, _ in law.parts):
         return None
     return tuple((_LawKind(part), count) for part, count in law.parts)
 

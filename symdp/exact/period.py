@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from symdp.exact.accuracy import MOST_NODES, NEGLIGIBLE
 from symdp.exact.answer import Answer
 from symdp.exact.finite_sum import count_sums
 from symdp.exact.in_balls import sharpened
-from symdp.exact.lattice import find_lattice, lattice_kernel
 from symdp.exact.line import (
     Kernel,
     Line,
@@ -32,6 +32,8 @@ from symdp.exact.line import (
 )
 from symdp.exact.modulus_bound import Angles, places_above
 from symdp.exact.two_strips import answer_from_strips, line_tilt
+from symdp.law.elementary import Complex
+from symdp.law.lattice import Lattice, find_lattice
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.tilts import Strip
@@ -66,6 +68,28 @@ def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
         return None if line is None else line.value(epsilon)
 
     return sharpened(law, epsilon, answer_from_strips(law, value))
+
+
+def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
+    """Return G(z) = Δ Σ_{λ>ε} e^{−z(λ−ε)}(1 − e^{ε−λ}) over the lattice, in closed form.
+
+    The factor Δ makes the integral over one period 2π/Δ of e^{F(z)} G(z), divided by 2π, equal δ.
+
+    With r the distance from ε up to the next point, the two geometric series combine to
+    e^{−zr}[(1 − e^{−r}) + e^{−zΔ}(e^{−r} − e^{−Δ})]/((1 − e^{−zΔ})(1 − e^{−(z+1)Δ})).
+    """
+    spacing = float(lattice.spacing)
+    distance = float((lattice.offset - Fraction(epsilon)) % lattice.spacing)
+
+    def kernel(z: Complex) -> Complex:
+        first = -math.expm1(-distance)
+        second = -math.exp(-distance) * math.expm1(distance - spacing)
+        with np.errstate(all="ignore"):  # what is no double is refused where the line begins
+            numerator = np.exp(-z * distance) * (first + second * np.exp(-z * spacing))
+            below = np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing)
+            return np.asarray(spacing * numerator / below)
+
+    return kernel
 
 
 def with_period(

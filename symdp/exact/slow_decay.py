@@ -17,7 +17,6 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import FEW_NODES, LONG_LINE, NEGLIGIBLE, SETTLED, TOLERABLE
 from symdp.exact.finite_sum import finite_sum
-from symdp.exact.lattice import find_lattice
 from symdp.exact.line import (
     Line,
     StripValue,
@@ -31,6 +30,7 @@ from symdp.exact.line import (
 from symdp.exact.mesh.smoothed import cut_off
 from symdp.exact.tail_bound import Tail, TailBound
 from symdp.law.elementary import Complex
+from symdp.law.lattice import find_lattice
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw

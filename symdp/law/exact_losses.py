@@ -19,6 +19,7 @@ from symdp.law.outline import Outline
 from symdp.law.step import SmoothPiece, Step
 
 BITS = 140  # carried: n = 10¹² steps leave 100 of them
+EXTENDED = 1e-21  # relative: of losses that are known to 22 digits
 _KNOWN = 1e-22  # radius of a loss in balls that is known
 _SAME_TOP = 1e-14  # relative: a largest loss in balls is the one in doubles
 _BESIDE = 8  # integers on each side of the likeliest

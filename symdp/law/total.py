@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
+from symdp.law.exact_losses import EXTENDED
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.tilted import Tilted, tilted_cumulants
@@ -21,7 +22,6 @@ _TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to th
 _LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
 _ROUNDED_TOP = 1e-15  # relative: of the largest loss where it is known in doubles alone
 _ROUNDED_MASS = 1e-12  # relative: of the probability of the largest losses of all steps
-_EXTENDED = 10**21  # one over the relative error of losses that are known to 22 digits
 _QUANTILES = np.asarray([0.1, 0.5, 0.9])
 
 
@@ -176,7 +176,7 @@ class SumLaw:
             rounding = _ROUNDED_TOP * abs(self.loss_bounds[1])
             return self.loss_bounds[1] - rounding, self.loss_bounds[1] + rounding
         near = float(top)
-        if abs(Fraction(near) - top) <= abs(top) / _EXTENDED:
+        if abs(Fraction(near) - top) <= abs(top) * Fraction(EXTENDED):
             return near, near
         other = math.nextafter(near, math.inf if Fraction(near) < top else -math.inf)
         return min(near, other), max(near, other)

@@ -10,7 +10,6 @@ from typing import Any
 from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.exact.answer import Accountant, Answer
-from symdp.exact.base import HIGHEST_ORDER
 from symdp.exact.prv.prv import Prv
 from symdp.exact.route import Contour
 from symdp.method_options import (
@@ -35,6 +34,7 @@ from symdp.methods.lugannani_rice import LugannaniRice
 from symdp.methods.moments import Moments
 from symdp.methods.msd import SaddlePoint
 from symdp.methods.renyi import Renyi
+from symdp.methods.series_accountant import HIGHEST_ORDER
 from symdp.methods.spa_bounds import SpaBounds
 from symdp.methods.variance_bound import VarianceBound
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant, SeriesAccountant
+from symdp.exact.base import FloatAccountant
 from symdp.law.saddle_point import best_saddle
 from symdp.law.tilts import Strip
 from symdp.methods.mills import mills_differences, mills_moments
 from symdp.methods.regime import Series, estimate, far_line, standardised
+from symdp.methods.series_accountant import SeriesAccountant
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw

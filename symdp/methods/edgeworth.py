@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from symdp.exact.answer import Answer
-from symdp.exact.base import SeriesAccountant
 from symdp.law.tilts import Strip
 from symdp.methods.mills import mills_moments
 from symdp.methods.moments import proved_instead
 from symdp.methods.regime import REMEDY, Series, estimate, far_line, standardised
+from symdp.methods.series_accountant import SeriesAccountant
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw

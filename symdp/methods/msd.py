@@ -9,9 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from symdp.exact.answer import Answer
-from symdp.exact.base import SeriesAccountant
 from symdp.law.saddle_point import Saddle, best_saddle
 from symdp.methods.regime import Series, estimate, far_line, standardised
+from symdp.methods.series_accountant import SeriesAccountant
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw

@@ -58,7 +58,7 @@ MOST_DIGITS = 1000  # asked for
 LEAST_DIGITS = 4  # that make a proof worth while where more were asked
 _MOST_SIZE = 3000.0  # −log δ, as so many e-folds of mass are integrated
 _MOST_OF_LISTS = 1e6  # the same of lists, of which nothing is left out
-_MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may fall too late
+MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may fall too late
 _SOON = 300.0  # deviations of the tilted loss: by then |φ|ⁿ should have fallen
 _PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
@@ -299,7 +299,7 @@ def _has_line(question: _Question, digits: int) -> bool:
     kinds = question.kinds
     if all(kind.is_discrete for kind, _ in kinds):
         return False
-    if question.count >= _MANY:
+    if question.count >= MANY:
         return True
     law = sum_law(kinds)
     saddle = find_saddle(law, float(question.exact))
@@ -442,7 +442,9 @@ WAYS = (  # the first row that serves answers
     _Way("line", _has_line, _sharpened(_on_line)),
     _Way("mesh", lambda *_: True, _on_mesh, is_sharp=False),
 )
-_SUMS = tuple(way for way in WAYS if way.name in ("lattice", "line"))
+_SUMS = tuple(  # those that any law in balls has
+    way for way in WAYS if way.name in ("lattice", "line")
+)
 
 
 def estimate_log_delta(

@@ -26,11 +26,11 @@ from symdp.law.loss import LossLaw
 from symdp.law.nodes import escapes
 from symdp.law.outline import Outline
 from symdp.law.panels import build_rule
+from symdp.law.probe import ORDER
 from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.total import SumLaw, kept_with_law
 
 _SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
-_BESIDE = 4  # nodes of a density on each side, one of which another branch has between its own
 _FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
 
 
@@ -78,7 +78,9 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
         if part.has_atoms or not part.is_spread:
             continue
         nodes = part.tilted(tilt).nodes
-        depth, first = _valley(nodes.log_weight - nodes.log_spread + tilt * nodes.centred, _BESIDE)
+        depth, first = _valley(
+            nodes.log_weight - nodes.log_spread + tilt * nodes.centred, ORDER // 4
+        )
         if depth > _SHALLOWEST and (best is None or depth > best[0]):
             between = 0.5 * (nodes.loss[first - 1] + nodes.loss[first])
             best = depth, index, float(between)

@@ -30,7 +30,6 @@ from symdp.law.total import SumLaw
 _MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well
 _DEEPEST = 3  # times that a law is conditioned again
 _MOST_TERMS = 40  # each is a line of its own
-_FEW_TERMS = 10  # of all terms that are sums of such terms themselves, where losses have a density
 
 
 def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
@@ -60,7 +59,7 @@ def given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
     if not (law.is_spread and law.domain[1] > 0):
         return None
     terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
-    return None if terms is None else _summed(terms, epsilon, _DEEPEST - 1, [_FEW_TERMS])
+    return None if terms is None else _summed(terms, epsilon, _DEEPEST - 1, [_MOST_TERMS // 4])
 
 
 def _answer(

@@ -5,19 +5,20 @@ Two-point lists, integer noise with a linear loss, and every sum of copies of on
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
-from symdp.exact.accuracy import EXTENDED, MOST_NODES, SETTLED
-from symdp.exact.line import Kernel
-from symdp.law.elementary import Complex, distinct
+from symdp.law.elementary import distinct
+from symdp.law.exact_losses import EXTENDED
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
 from symdp.law.total import SumLaw, kept_with_law
+
+_MOST_POINTS = 1 << 20  # of a step, and of a period
+_MISFIT = 1e-13  # of the largest loss, by which a loss may miss its point: rounding
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ def find_lattice(law: SumLaw) -> Lattice | None:
         widest = max(widest, losses[-1] - losses[0])
         for low, high in pairwise(losses):
             spacing = _common_measure(high - low, spacing, Fraction(EXTENDED) * scale)
-            if 0 < spacing < scale / MOST_NODES:  # too long a period
+            if 0 < spacing < scale / _MOST_POINTS:  # too long a period
                 return None
     if not spacing:
         return None
     # Differences of neighbours are rounded as much as the longest one, which counts many of them.
     spacing = widest / round(widest / spacing)
-    if any(_misfit(part, float(spacing)) > SETTLED * float(scale) for part, _ in law.parts):
+    if any(_misfit(part, float(spacing)) > _MISFIT * float(scale) for part, _ in law.parts):
         return None
     return Lattice(offset, spacing)
 
@@ -68,7 +69,7 @@ def _points(law: LossLaw) -> Array | None:
     if any(not (p.flat or p.integer) for p in pieces):
         return None
     loss = distinct(law.base.loss)
-    return loss if 0 < loss.size <= MOST_NODES else None
+    return loss if 0 < loss.size <= _MOST_POINTS else None
 
 
 def _common_measure(one: Fraction, other: Fraction, smallest: Fraction) -> Fraction:
@@ -78,25 +79,3 @@ def _common_measure(one: Fraction, other: Fraction, smallest: Fraction) -> Fract
         rest = large % small
         large, small = small, min(rest, small - rest)
     return large if large > smallest else Fraction(0)
-
-
-def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
-    """Return G(z) = Δ Σ_{λ>ε} e^{−z(λ−ε)}(1 − e^{ε−λ}) over the lattice, in closed form.
-
-    The factor Δ makes the integral over one period 2π/Δ of e^{F(z)} G(z), divided by 2π, equal δ.
-
-    With r the distance from ε up to the next point, the two geometric series combine to
-    e^{−zr}[(1 − e^{−r}) + e^{−zΔ}(e^{−r} − e^{−Δ})]/((1 − e^{−zΔ})(1 − e^{−(z+1)Δ})).
-    """
-    spacing = float(lattice.spacing)
-    distance = float((lattice.offset - Fraction(epsilon)) % lattice.spacing)
-
-    def kernel(z: Complex) -> Complex:
-        first = -math.expm1(-distance)
-        second = -math.exp(-distance) * math.expm1(distance - spacing)
-        with np.errstate(all="ignore"):  # what is no double is refused where the line begins
-            numerator = np.exp(-z * distance) * (first + second * np.exp(-z * spacing))
-            below = np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing)
-            return np.asarray(spacing * numerator / below)
-
-    return kernel
