@@ -52,3 +52,305 @@ MOST_ROOM_LINES = {
     "emit": 6320,
     "exact": 5350,
     "expansion": 520,
+    "individual": 3920,
+    "law": 8740,
+    "mechanisms": 180,
+    "methods": 3420,
+    "model": 5320,
+    "prove": 5840,
+    "questions": 6610,
+    "report": 3360,
+}
+CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
+@cache
+def imports(path: Path, *, for_types: bool = False) -> tuple[str, ...]:
+    """Modules that a file imports when it runs; those for type checkers too if asked."""
+    return tuple(_imports(path, for_types or room_of(path) in TYPES_ARE_ARROWS))
+
+
+def _imports(path: Path, with_types: bool) -> Iterator[str]:
+    for_types = {
+        inner
+        for node in nodes_of(path)
+        if not with_types
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in nodes_of(path):
+        if node in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)} has a relative import"
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def within(module: str, forbidden: tuple[str, ...]) -> bool:
+    return any(module == one or module.startswith(f"{one}.") for one in forbidden)
+
+
+def called_name(node: ast.Call) -> str:
+    function = node.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def broken(rule: Callable[[Path], Iterator[str]]) -> str:
+    """Return a line for every place in the package that breaks a rule."""
+    return "\n".join(f"{name_of(path)}{what}" for path in FILES for what in rule(path))
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    return (node for node in nodes_of(path) if isinstance(node, ast.Call))
+
+
+def test_there_is_something_to_check():
+    assert len(FILES) > 40
+
+
+@cache
+def module_of(path: Path) -> str:
+    return ".".join(("symdp", *path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+def imported_files(path: Path, *, for_types: bool = False) -> set[Path]:
+    """Files of the package that a file imports, at any depth of its code."""
+    by_module = {module_of(one): one for one in FILES}
+    wanted = set(imports(path, for_types=for_types))
+    # `from room import file` needs the file alone, `from room import name` the room.
+    for node in nodes_of(path):
+        if isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            if all(name in by_module or f"{name}.__init__" in by_module for name in names):
+                wanted.discard(str(node.module))
+    wanted |= {f"{name}.__init__" for name in wanted}
+    return {by_module[name] for name in wanted if name in by_module} - {path}
+
+
+def room_of(path: Path) -> str | None:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else None
+
+
+def test_no_room_outgrows_its_budget():
+    found: dict[str, int] = {}
+    for path in FILES:
+        room = room_of(path) or ""
+        found[room] = found.get(room, 0) + len(path.read_text(encoding="utf-8").splitlines())
+    assert found.keys() <= MOST_ROOM_LINES.keys()
+    for room, lines in found.items():
+        assert lines <= MOST_ROOM_LINES[room], f"{room or 'the root'} has {lines} lines"
+
+
+def test_no_arrow_climbs():
+    row = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
+
+    def rule(path):
+        own = room_of(path)
+        if path.stem in STREET and own is None:
+            return
+        for other in imported_files(path):
+            room = room_of(other)
+            if room is None:
+                if other.stem in STREET:
+                    yield f" imports {name_of(other)}"
+            elif own is None:
+                yield f" is on the ground and imports {name_of(other)}"
+            elif row[room] < row[own] or (own, room) in APART:
+                yield f" climbs to {name_of(other)}"
+
+    assert {room_of(path) for path in FILES} - {None} <= set(row)
+    assert not broken(rule)
+
+
+def test_no_two_files_import_each_other():
+    """Nor by a detour, nor for the sake of types alone."""
+    arrows = {path: imported_files(path, for_types=True) for path in FILES}
+
+    def reached(path):
+        seen = set()
+        stack = list(arrows[path])
+        while stack:
+            one = stack.pop()
+            if one not in seen:
+                seen.add(one)
+                stack.extend(arrows[one])
+        return seen
+
+    assert not "\n".join(name_of(path) for path in FILES if path in reached(path))
+
+
+def test_formulas_know_no_arrays():
+    def rule(path):
+        if room_of(path) in WITHOUT_NUMPY:
+            yield from (f" imports {m}" for m in imports(path) if within(m, ("numpy", "scipy")))
+
+    assert not broken(rule)
+
+
+def test_only_the_shell_knows_people():
+    def rule(path):
+        if not name_of(path).startswith(("cli/", "report/", "__main__", "axes.py")):
+            wrong = (m for m in imports(path) if within(m, LIBRARY_HIDES_FROM))
+            yield from (f" must not import {m}" for m in wrong)
+
+    assert not broken(rule)
+
+
+def test_text_never_becomes_code():
+    def rule(path):
+        for node in calls(path):
+            name = called_name(node)
+            if name in CODE_FROM_TEXT:
+                yield f":{node.lineno} calls {name}"
+            if name == "sympify":
+                strict = [k.value for k in node.keywords if k.arg == "strict"]
+                if not strict or getattr(strict[0], "value", None) is not True:
+                    yield f":{node.lineno}: sympify without strict=True would run text as code"
+            if name == "S" and not isinstance(node.args[0], ast.Constant):
+                yield f":{node.lineno}: S() of a value would run text as code"
+
+    assert not broken(rule)
+
+
+def test_no_exception_is_swallowed():
+    def rule(path):
+        for node in nodes_of(path):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            if node.type is None:
+                yield f":{node.lineno} is a bare except"
+                continue
+            caught = {getattr(one, "id", "") for one in ast.walk(node.type)}
+            if caught & {"Exception", "BaseException"} and name_of(path) != LAST_RESORT:
+                yield f":{node.lineno} catches everything"
+
+    assert not broken(rule)
+
+
+def lines_of_code(path: Path) -> set[int]:
+    """Return the numbers of lines that hold code: no comments, docstrings or empty lines."""
+    source = path.read_text(encoding="utf-8")
+    texts = {
+        line
+        for node in nodes_of(path)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    apart = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {t.start[0] for t in tokens if t.type not in apart and t.string} - texts
+
+
+def test_files_stay_short():
+    def rule(path):
+        lines = path.read_text(encoding="utf-8").count("\n")
+        if name_of(path) == PROOF:  # its comments are the proof
+            lines = len(lines_of_code(path))
+        if lines > MOST_LINES:
+            yield f" has {lines} lines"
+
+    assert not broken(rule)
+
+
+def constants(path: Path) -> Iterator[tuple[str, int]]:
+    """Names in capitals that a file assigns, and their lines; none of the proof."""
+    for node in () if name_of(path) == PROOF else tree_of(path).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for name in (inner for target in targets for inner in ast.walk(target)):
+                if isinstance(name, ast.Name) and name.id.isupper():
+                    yield name.id, node.lineno
+
+
+def test_constants_become_fewer():
+    """A threshold has one definition, as few as possible, and follows from another if it can."""
+    for room, most in MOST_CONSTANTS.items():
+        found = [name for path in FILES if room_of(path) == room for name, _ in constants(path)]
+        assert len(found) <= most, f"{room}/ has {len(found)} constants, {most} are the most"
+
+
+def test_every_constant_says_what_it_bounds():
+    def rule(path):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for name, number in constants(path) if room_of(path) in MOST_CONSTANTS else ():
+            if "#" not in lines[number - 1] and not lines[number - 2].startswith("#"):
+                yield f":{number}: {name} has no comment"
+
+    assert not broken(rule)
+
+
+def test_no_code_knows_a_mechanism_by_name():
+    names = {file.stem for file in (PACKAGE / "mechanisms").glob("*.toml")}
+    assert names
+
+    def rule(path):
+        for node in nodes_of(path):
+            if isinstance(node, ast.Constant) and node.value in names:
+                yield f":{node.lineno} names the mechanism {node.value!r}"
+
+    assert not broken(rule)
+
+
+def test_every_module_says_what_it_is():
+    def rule(path):
+        if not ast.get_docstring(tree_of(path)):
+            yield " has no docstring"
+
+    assert not broken(rule)
+
+
+def test_a_rule_that_is_broken_is_told_with_its_place(monkeypatch, tmp_path):
+    """The rules above can fail."""
+    folder = tmp_path / "derive"
+    folder.mkdir()
+    (folder / "wrong.py").write_text(
+        "import numpy\nfrom symdp.cli import app\n\ntry:\n    eval('1')\n"
+        "except Exception:\n    sympify('x')\n    S(x)\n    name = 'gaussian'\n"
+        + "\n"
+        * MOST_LINES,
+        encoding="utf-8",
+    )
+    (tmp_path / "mechanisms").mkdir()
+    (tmp_path / "mechanisms" / "gaussian.toml").write_text("", encoding="utf-8")
+    module = sys.modules[__name__]
+    monkeypatch.setattr(module, "PACKAGE", tmp_path)
+    (tmp_path / "exact").mkdir()
+    long = tmp_path / "exact" / "long.py"
+    long.write_text(
+        "".join(f"A{k} = {k}\n" for k in range(MOST_CONSTANTS["exact"] + 1)), encoding="utf-8"
+    )
+    monkeypatch.setattr(module, "FILES", [folder / "wrong.py", long])
+    rules = [
+        (test_formulas_know_no_arrays, "derive/wrong.py imports numpy"),
+        (test_only_the_shell_knows_people, "must not import symdp.cli"),
+        (test_text_never_becomes_code, "wrong.py:5 calls eval"),
+        (test_no_exception_is_swallowed, "wrong.py:6 catches everything"),
+        (test_files_stay_short, f"has {MOST_LINES + 9} lines"),
+        (test_no_code_knows_a_mechanism_by_name, "wrong.py:9 names the mechanism 'gaussian'"),
+        (test_every_module_says_what_it_is, "has no docstring"),
+        (test_constants_become_fewer, f"exact/ has {MOST_CONSTANTS['exact'] + 1} constants"),
+        (test_every_constant_says_what_it_bounds, "exact/long.py:1: A0 has no comment"),
+    ]
+    for test, words in rules:
+        with pytest.raises(AssertionError) as failure:
+            test()
+        assert words in str(failure.value)
