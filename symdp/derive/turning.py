@@ -264,6 +264,13 @@ def _ordered(points: Iterable[sp.Expr]) -> list[sp.Expr] | None:
         return None
 
 
+def _less_waves(factor: sp.Expr) -> sp.Expr:
+    """Return a factor with fewer sines and cosines, if it has several: each of them takes long."""
+    if len(factor.atoms(sp.sin, sp.cos)) < 2:
+        return factor
+    return sp.factor(sp.trigsimp(factor))
+
+
 def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Return an expression with the zeros of dℓ/dx, expanded so that exponentials merge.
 
@@ -285,6 +292,6 @@ def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if merged.is_polynomial(x):
         merged = tidy.factor(merged)
     if merged.has(sp.sin, sp.cos):  # where squares of both add up, few zeros are left
-        return sp.factor(sp.trigsimp(merged))
+        return sp.Mul(*(_less_waves(factor) for factor in sp.Mul.make_args(sp.factor(merged))))
     _, primitive = sp.factor_terms(merged).as_independent(x, as_Add=False)
     return sp.expand(primitive, power_exp=False, log=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import EXACT, NEGLIGIBLE, SETTLED, TOLERABLE
+from symdp.exact.accuracy import EXACT, NEGLIGIBLE, SETTLED
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range, with_uncertain_mass
 from symdp.exact.contour import contour_answer, own_lines, prepare
@@ -321,8 +321,9 @@ def _without_far_losses(law: SumLaw, epsilon: float) -> Answer | None:
     it is small beside δ, or its losses so large that it does not matter how large they are.
     """
     from symdp.exact.prv.cut_mesh import largest_loss
+    from symdp.exact.prv.prv import log_one_large
 
-    single, top = _log_single(law, epsilon), largest_loss(law, epsilon)
+    single, top = log_one_large(law, epsilon), largest_loss(law, epsilon)
     fall, best = 1.5 * NEGLIGIBLE, None
     for _ in range(8):
         cut = _cut(law, fall, top)
@@ -331,10 +332,6 @@ def _without_far_losses(law: SumLaw, epsilon: float) -> Answer | None:
         # A mass that is no double is not counted as infinite.
         excess = cut.log_excess(epsilon) if cut.log_mass > SMALLEST_LOG else cut.log_mass
         expected = max(_log_leading(cut.law, epsilon), single)
-        if expected > math.log(SETTLED / TOLERABLE):  # 1 − δ, which needs no moment, tells it
-            plain = contour_answer(law, epsilon)
-            if plain is not None:
-                return replace(plain, route="contour")
         lacking = excess - expected - math.log(SETTLED)
         if not lacking > 0.0:
             best = with_uncertain_mass(_first_answer(cut.law, epsilon), excess)
@@ -359,18 +356,6 @@ def _log_leading(law: SumLaw, epsilon: float) -> float:
     except AccuracyError:
         return -math.inf
     return -math.inf if saddle is None else saddle.log_leading
-
-
-def _log_single(law: SumLaw, epsilon: float) -> float:
-    """Return about log δ(ε) where one step's large loss makes it and the others are usual."""
-    from symdp.exact.single import log_single
-
-    found = -math.inf
-    for part, count in law.parts:
-        rest = epsilon - (law.mean - part.base.mean)
-        if not part.domain[1] > 0 and part.loss_bounds[0] < rest:
-            found = max(found, math.log(count) + log_single(part, rest))
-    return found
 
 
 @kept_with_law

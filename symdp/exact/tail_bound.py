@@ -69,8 +69,9 @@ class Tail:
         self._widest = max(x.widest for x in self._tilted)
         untilted = max(x.widest for x in self._law.tilted(0.0))
         # What a tilt makes narrower would need finer nodes than the untilted law.
-        self._farthest = _FARTHEST / max(self._widest, untilted)
-        self.end = self._end()
+        widest = max(self._widest, untilted)  # 0 of losses that doubles do not tell apart
+        self._farthest = _FARTHEST / widest if widest > 0 else math.inf
+        self.end = self._end() if widest > 0 else None
 
     def _end(self) -> float | None:
         places = self._farthest * np.geomspace(1e-3, 1.0, 16)

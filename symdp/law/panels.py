@@ -34,7 +34,7 @@ from symdp.law.probe import (
 from symdp.law.step import Array, Index, RealFunction, SmoothPiece
 
 ROUNDS = 120  # halvings of a panel
-MAX_NODES = 4_000_000  # of a piece: 100 MB
+MAX_NODES = 1 << 17  # of a piece: about a second
 PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
 _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest normal double
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
@@ -42,6 +42,7 @@ _ARRAYS = 12.0  # of the size of all nodes, held at once
 _LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
 _LOST = 16.0  # times the usual rounding: more digits are worth their time
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
+_TOO_FAST = "the density or its loss oscillates too fast to integrate"
 _NONE: Array = np.empty(0)
 
 
@@ -91,6 +92,10 @@ def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes
     """
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
+    # One that turns often takes so many panels, or until what each of them holds is negligible.
+    held = np.nan_to_num(np.abs(trial.integrals[0]).max(axis=0))
+    if np.minimum(0.5 * probe.turned(edges), ORDER * held / PANEL_TOLERANCE).sum() > MAX_NODES:
+        raise AccuracyError(_TOO_FAST)
     done: Panels | None = None
     leftover = np.zeros(len(probe.tilts))
     for _ in range(ROUNDS):
@@ -103,11 +108,11 @@ def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes
         lost = np.ones_like(trial.noise)
         if middle.size > MANY_PANELS:
             some = slice(None, None, middle.size // _LOOKED_AT)
-            if probe.cancelled(trial.lower[some], trial.upper[some]).max() > _LOST:
-                if not in_balls:
-                    return _refine(probe.in_balls(), edges, in_balls=True)
-                lost = probe.cancelled(trial.lower, trial.upper)
-                trial.noise *= lost
+            most = probe.cancelled(trial.lower[some], trial.upper[some]).max(axis=1)
+            if (is_lost := bool(most.max() > _LOST)) and not in_balls:
+                return _refine(probe.in_balls(), edges, in_balls=True)
+            lost = probe.cancelled(trial.lower, trial.upper) if is_lost else most[:, None] * lost
+            trial.noise *= lost
         first = np.arange(middle.size)
         left, right = halves.take(first), halves.take(first + middle.size)
         good, difference = _agree(trial, left.integrals + right.integrals, totals)
@@ -125,7 +130,7 @@ def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes
         bad = np.flatnonzero(~good)
         trial = left.take(bad).join(right.take(bad))
         if (done.lower.size + trial.lower.size) * ORDER > MAX_NODES:
-            raise AccuracyError("the density or its loss oscillates too fast to integrate")
+            raise AccuracyError(_TOO_FAST)
         totals = _totals(done, trial)
     raise AccuracyError("the quadrature of the density did not settle")
 
@@ -197,13 +202,7 @@ def build_rule(
 ) -> Rule:
     """Return nodes that integrate P·e^{(t+iy)ℓ} for every tilt asked and |y| ≤ frequency.
 
-    Parameters
-    ----------
-    masses
-        The tilts, each with the log of the whole law's mass under it to within a few units; what
-        is negligible against it is left out.
-    cuts
-        Places at which panels end as well.
+    Each tilt has the log of the whole law's mass under it, beside which little is left out.
 
     Raises
     ------

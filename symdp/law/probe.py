@@ -118,7 +118,7 @@ class Probe:
         )
 
     def cancelled(self, lower: Array, upper: Array) -> Array:
-        """Return the rounding of log P and ℓ, in units of what values so large have, by panel.
+        """Return the rounding of log P + tℓ, in units of what such values have, by tilt and panel.
 
         More than 1 where large terms cancel, as beside a narrow mode far from a wide one.
         """
@@ -127,12 +127,12 @@ class Probe:
         with np.errstate(all="ignore"):
             log_p, _, loss = self.piece.values(x)
             exact_log_p, exact_loss = self.piece.rounded(x)
-            reach = np.max(np.abs(self.tilts)) + self.frequency
+            reach = np.abs(np.asarray(self.tilts))[:, None] + self.frequency
             seen = np.abs(log_p - exact_log_p) + reach * np.abs(loss - exact_loss)
             usual = 4.6e-16 * (2.0 + np.abs(log_p) + reach * np.abs(loss))
             ratio = np.nan_to_num(seen / usual, nan=1.0, posinf=1.0)
-        highest = _ROUNDED * ratio.reshape(-1, len(_SOME)).max(axis=1)
-        return np.asarray(np.maximum(np.repeat(highest, every)[: lower.size], 1.0))
+        highest = _ROUNDED * ratio.reshape(len(self.tilts), -1, len(_SOME)).max(axis=2)
+        return np.asarray(np.maximum(np.repeat(highest, every, axis=1)[:, : lower.size], 1.0))
 
     def in_balls(self) -> Probe:
         """Return the same with values that balls round."""
@@ -188,10 +188,15 @@ class Probes:
         integrals = np.concatenate([panels.integrals for panels in found], axis=1)
         return Panels(lower, upper, integrals, np.concatenate([p.noise for p in found]))
 
+    def turned(self, edges: Array) -> Array:
+        """Return about how many radians a phase turns in each panel, 0 where that is no double."""
+        with np.errstate(all="ignore"):
+            turns = [p.frequency * np.diff(np.real(p.piece.loss(edges))) for p in self.parts]
+        return np.asarray(np.nan_to_num(np.abs(turns), posinf=0.0).max(axis=0))
+
     def cancelled(self, lower: Array, upper: Array) -> Array:
         """Return the same of each tilt's step: a row for every tilt."""
-        rows = [np.tile(p.cancelled(lower, upper), (len(p.tilts), 1)) for p in self.parts]
-        return np.concatenate(rows)
+        return np.concatenate([part.cancelled(lower, upper) for part in self.parts])
 
     def in_balls(self) -> Probes:
         """Return the same with values that balls round."""

@@ -10,6 +10,7 @@ import symdp
 from symdp.derive import derive
 from symdp.derive.log_form import log_form
 from symdp.derive.roots import RootsUnknownError, roots_between
+from symdp.derive.turning import slope_numerator
 
 X = sp.Symbol("x", real=True)
 W, N = sp.Symbol("w", positive=True), sp.Symbol("n", integer=True)
@@ -39,6 +40,15 @@ def test_other_shifts_stay(shift: sp.Expr) -> None:
     at = sp.Rational(1, 7)
     shifted, plain = 3 + sp.cos(2 * sp.pi * (X - shift)), 3 + sp.cos(2 * sp.pi * X)
     assert not log_form(shifted, X, at).minus(log_form(plain, X, at)).is_constant
+
+
+def test_a_slope_that_shifted_waves_share_is_a_constant_times_a_power() -> None:
+    """sin a sin b + cos a cos b = cos(a − b) does not move: it turns nowhere inside the support."""
+    loss = sp.cos(sp.pi * (X - 1) / 20) ** 4 / sp.cos(sp.pi * X / 20) ** 4
+    slope = slope_numerator(loss, X)
+    assert len(slope.atoms(sp.sin, sp.cos)) == 1
+    place = sp.Rational(3)
+    assert sp.sign(slope.subs(X, place).n()) == sp.sign(sp.diff(loss, X).subs(X, place).n())
 
 
 def test_zeros_of_a_wave_beside_a_larger_constant() -> None:

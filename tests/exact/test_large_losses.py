@@ -7,8 +7,9 @@ import math
 
 import mpmath
 import pytest
+import sympy
 
-from symdp import compose, mechanisms
+from symdp import Mechanism, compose, mechanisms
 
 SIGMA = 3
 
@@ -88,3 +89,28 @@ def test_delta_falls_between_one_and_two_large_losses():
     for near, far in itertools.pairwise(values):
         assert far.log_upper < near.log_lower
         assert math.isfinite(far.log_lower)
+
+
+@pytest.mark.slow
+def test_very_little_noise_is_told_by_whether_a_record_was_drawn():
+    # A drawn record's loss is 1250 ± 50, and of none −2.004: δ(1) is the chance that one was drawn
+    # but for e^-100.
+    little = mechanisms.gaussian(sigma="1/50").subsample("poisson", "250/60000")
+    found = compose(little, 480).delta(1.0)
+    truth = 1 - (239 / 240) ** 480
+    assert found.lower <= truth <= found.upper
+    assert found.upper - found.lower < 1e-5 * truth
+    assert found.kind != "estimate"
+
+
+@pytest.mark.slow
+def test_sampled_noise_of_bounded_support_has_an_answer():
+    # Masses of cells from the distribution function, losses of a step rounded down and up to a mesh
+    # of 2·10⁻⁵, added by FFT in NumPy; one in 12 000 outputs of a run is an infinite loss.
+    x = sympy.Symbol("x", real=True)
+    wave = Mechanism.additive(
+        sympy.cos(sympy.pi * x / 20) ** 4, x, support=(-10, 10), normalize=True
+    )
+    found = compose(wave.subsample("poisson", "1/20"), 100).delta(1.0)
+    assert 0.00068490 < found.lower <= found.upper < 0.00068653
+    assert found.kind != "estimate"

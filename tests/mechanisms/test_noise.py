@@ -64,6 +64,14 @@ def test_negative_binomial_noise(epsilon, direction):
     assert found == pytest.approx(float(summed(*laws, epsilon)), rel=1e-12, abs=1e-30)
 
 
+@pytest.mark.slow
+def test_epsilon_of_many_failures_is_near_in_both_directions():
+    # Losses log(k/((k + r − 1)p)) rounded down and up to a mesh of 10⁻⁵, added by FFT in NumPy.
+    steps = compose(mechanisms.negative_binomial(r=800, p="1/2"), 10)
+    found = steps.epsilon(1e-6, direction="remove")
+    assert 0.299167 < found.lower <= found.epsilon <= found.upper < 0.299264
+
+
 def test_shape_one_is_geometric_noise_that_betrays_an_absence():
     """Added, a record that is not there shows itself with the mass (1 − p)^r at the count."""
     steps = compose(mechanisms.negative_binomial(r=1, p="9/10"), 3)

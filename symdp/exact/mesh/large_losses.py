@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from flint import arb
 
-from symdp.exact.accuracy import SETTLED
+from symdp.exact.accuracy import EQUAL, SETTLED
 from symdp.exact.finite_sum import Atoms, atoms_of, united
 from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
@@ -78,12 +78,14 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
         if part.has_atoms or not part.is_spread:
             continue
         nodes = part.tilted(tilt).nodes
-        depth, first = _valley(
-            nodes.log_weight - nodes.log_spread + tilt * nodes.centred, ORDER // 4
-        )
+        height = nodes.log_weight - nodes.log_spread + tilt * nodes.centred
+        # Between losses that are one double, as of outputs far from a record, there is no valley.
+        gap = np.diff(nodes.loss, prepend=-np.inf)
+        starts = np.flatnonzero(gap > EQUAL * np.abs(nodes.loss).max())
+        loss = nodes.loss[starts]
+        depth, first = _valley(np.maximum.reduceat(height, starts), ORDER // 4)
         if depth > _SHALLOWEST and (best is None or depth > best[0]):
-            between = 0.5 * (nodes.loss[first - 1] + nodes.loss[first])
-            best = depth, index, float(between)
+            best = depth, index, 0.5 * float(loss[first - 1] + loss[first])
     if best is None:
         return None
     _, index, threshold = best

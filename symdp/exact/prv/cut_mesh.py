@@ -113,9 +113,9 @@ def mesh_of(
         raise AccuracyError(
             f"{points} points are too few for {law.count} steps; use more points or contour"
         )
-    # A loss of no spread is on any mesh; its place must remain a whole number of cells.
     spacing = max((high - low) / (points - 2.0 * factor - 4.0), _FINEST * max(abs(low), abs(high)))
-    spacing = spacing or _FINEST
+    # A loss of no spread is on any mesh, in a whole number of cells; so is the range of each step.
+    spacing = max(spacing, *((end - start) / points for start, end in ranges)) or _FINEST
     steps: list[tuple[Lumps, int]] = []
     held, scale = _FOR_SUM * points, 0.0
     log_kept = log_below_top = below = offset = 0.0

@@ -9,6 +9,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.exact.answer import Answer
 from symdp.exact.base import FloatAccountant
 from symdp.exact.prv.cut_mesh import Mesh, largest_loss, mesh_of
+from symdp.exact.single import log_single
 from symdp.law.chernoff import SLACK, log_moments_bound
 from symdp.law.elementary import log_payoff
 from symdp.law.saddle_point import saddle_point
@@ -135,7 +136,8 @@ class Prv(FloatAccountant):
 
     def _tilt_and_share(self, law: SumLaw, epsilon: float) -> tuple[float, float]:
         """Return the tilt, and the log of the probability that may be missed."""
-        moments = log_moments_bound(law, epsilon)
+        # Without moments no tilt bounds δ, which one step's large loss makes.
+        moments = (log_moments_bound if law.domain[1] > 0 else log_one_large)(law, epsilon)
         tilt = 0.0
         if self.tilted and law.domain[1] > 0:
             saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
@@ -148,8 +150,19 @@ class Prv(FloatAccountant):
             moments -= law.cgf(tilt) - tilt * epsilon + float(log_payoff(tilt))
         if self.delta_error is not None:
             return tilt, math.log(self.delta_error)
-        share = _LOG_ROUND * math.floor((min(moments, 0.0) + _MISSED) / _LOG_ROUND)
+        moments = min(max(moments, _LEAST_SHARE), 0.0)
+        share = _LOG_ROUND * math.floor((moments + _MISSED) / _LOG_ROUND)
         return tilt, min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
+
+
+def log_one_large(law: SumLaw, epsilon: float) -> float:
+    """Return about log δ(ε) where one step's large loss makes it and the others are usual."""
+    found = -math.inf
+    for part, count in law.parts:
+        rest = epsilon - (law.mean - part.base.mean)
+        if not part.domain[1] > 0 and part.loss_bounds[0] < rest:
+            found = max(found, math.log(count) + log_single(part, rest))
+    return found
 
 
 def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, float]:
