@@ -35,7 +35,9 @@ from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw, kept_with_law
 
 
-def contour_answer(law: SumLaw, epsilon: float, in_balls: bool = False) -> Answer | None:
+def contour_answer(
+    law: SumLaw, epsilon: float, in_balls: bool = False, most: float = TOLERABLE
+) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
     Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added.
@@ -48,22 +50,24 @@ def contour_answer(law: SumLaw, epsilon: float, in_balls: bool = False) -> Answe
         Between the least and the largest loss, in nats.
     in_balls
         Whether balls may take over where rounding counts.
+    most
+        The relative half width of δ beyond which there is no answer.
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
     for trace in (_traced, _traced_farther):
         shared = on_shared_lines(law, epsilon, trace)
         shared = sharpened(law, epsilon, shared) if in_balls else shared
-        if shared is not None and _is_narrow(shared):
+        if shared is not None and _is_narrow(shared, most):
             return shared
     # What is listed of atoms is listed of every step.
     found = own_lines(law.singly() if law.has_atoms else law, epsilon)
-    return found[0] if found is not None and found[1] and _is_narrow(found[0]) else None
+    return found[0] if found is not None and found[1] and _is_narrow(found[0], most) else None
 
 
-def _is_narrow(answer: Answer) -> bool:
+def _is_narrow(answer: Answer, most: float) -> bool:
     """Return whether no other row is better; far out log δ itself is rounded."""
-    return margin(answer) <= TOLERABLE + SETTLED * abs(answer.log_delta)
+    return margin(answer) <= most + SETTLED * abs(answer.log_delta)
 
 
 def prepare(law: SumLaw, epsilons: Sequence[float]) -> None:

@@ -110,9 +110,12 @@ def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return an upper bound where δ is below every double, None elsewhere."""
+    """Return a line's wide interval where δ is below every double, or an upper bound; else None."""
     log_upper = log_moments_bound(law, epsilon)
-    return _as_bound(log_upper) if log_upper < SMALLEST_LOG else None
+    if not log_upper < SMALLEST_LOG:
+        return None
+    wide = contour_answer(law, epsilon, most=1.0)
+    return _as_bound(log_upper) if wide is None else replace(wide, route="contour")
 
 
 def _as_bound(log_upper: float) -> Answer:
