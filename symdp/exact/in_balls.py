@@ -63,10 +63,9 @@ class _LawStretch(Stretch):
 
     def __init__(self, piece: SmoothPiece) -> None:
         self.piece = piece
-        self.is_integer, self.is_moved = piece.integer, False
+        self.is_integer, self.is_moved = piece.integer, True
         self.is_infinite = escapes(piece)
         self.is_flat = piece.flat or self.is_infinite
-        self._both = piece.ball
 
     @property
     def loss(self) -> Any:
@@ -80,13 +79,6 @@ class _LawStretch(Stretch):
                 if float(end.mid()) == edge:
                     return end
         return arb(edge)
-
-    def ends(self) -> tuple[arb | None, arb | None]:
-        lower, upper = self.piece.lower, self.piece.upper
-        return (
-            None if math.isinf(lower) else self.place(lower),
-            None if math.isinf(upper) else self.place(upper),
-        )
 
     @cached_property
     def outline(self) -> Outline:

@@ -49,9 +49,9 @@ class Stretch:
 
     @cached_property
     def _both(self) -> Callable[..., tuple[Any, Any]]:
-        own = self._exact
         if self.is_moved and self.piece is not None:
             return self.piece.ball
+        own = self._exact
         if self.is_flat:
             value = compile_arb(own.log_p, [self._x])
             return lambda x, analytic=False: (value(x, analytic=analytic), self.loss)
