@@ -116,7 +116,6 @@ LONG = {"mixture", "gumbel"}  # whose truth takes over ten seconds
 
 @pytest.mark.slow_cases(
     "add-two variances",
-    "remove-far",
     "remove-student",
     "remove-logistic",
     "remove-quartic",
