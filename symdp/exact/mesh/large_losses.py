@@ -174,10 +174,13 @@ def _terms(
     others: list[tuple[LossLaw, int]],
     log_finite: float,
 ) -> Iterator[tuple[float, SumLaw]]:
-    choose = math.lgamma(count + 1)
+    chosen, rest = 0.0, 0.0  # log C(count, j), and what its sum has rounded off
     for j in range(count + 1):
-        weight = choose - math.lgamma(j + 1) - math.lgamma(count - j + 1)
-        weight += j * logs[1] + (count - j) * logs[0] + log_finite
+        if j:
+            more = math.log((count - j + 1) / j) + rest
+            chosen, before = chosen + more, chosen
+            rest = more - (chosen - before)
+        weight = chosen + rest + j * logs[1] + (count - j) * logs[0] + log_finite
         if j > 0 and weight < -_FARTHEST and logs[1] < 0 and j > count * math.exp(logs[1]):
             return
         kept = [(side, n) for side, n in zip(sides, (count - j, j), strict=True) if n]

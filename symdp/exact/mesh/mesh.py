@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, SAFETY, TOLERABLE
+from symdp.exact.accuracy import NEGLIGIBLE, ROUNDED, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.base import outside_range
 from symdp.exact.contour import contour_answer
@@ -24,6 +24,7 @@ from symdp.exact.mesh.large_losses import conditioned
 from symdp.exact.shared_lines import HALF_CELL, Refused, Traced, shared_line
 from symdp.exact.two_strips import answer_from_strips, line_tilt
 from symdp.law.elementary import log_payoff, log_sum
+from symdp.law.outline import NEGLIGIBLE as OUTLINED
 from symdp.law.tilts import Strip, log_one_minus_exp
 from symdp.law.total import SumLaw
 
@@ -33,20 +34,7 @@ _MOST_TERMS = 40  # each is a line of its own
 
 
 def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
-    """Return δ(ε) with a two-sided error.
-
-    Parameters
-    ----------
-    law
-        The total loss, of any kind.
-    epsilon
-        Between the least and the largest loss, in nats.
-
-    Raises
-    ------
-    AccuracyError
-        If no line bounds δ at all.
-    """
+    """Return δ(ε) of a law of any kind with a two-sided error, AccuracyError if none is had."""
     return _answer(law, epsilon, _DEEPEST, [_MOST_TERMS])
 
 
@@ -165,7 +153,7 @@ def _summed(
         assert answer.log_lower is not None
         gains.append(weight + answer.log_delta)
         half = max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
-        half += ROUNDED * (1.0 + abs(weight))
+        half += SETTLED + ROUNDED * abs(weight)  # of the chance, whose logs are multiplied
         error = float(np.logaddexp(error, gains[-1] + math.log(math.expm1(min(half, 700.0)))))
         if answer.slope is not None:
             slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))
@@ -178,7 +166,10 @@ def _summed(
 
 
 def _log_bound(law: SumLaw, epsilon: float) -> float:
-    """Bound log δ by Chernoff's bound [SPA (43)] at the saddle point and others around it."""
+    """Bound log δ by Chernoff's bound [SPA (43)] near the saddle point, or by the chance of a loss.
+
+    Where no loss is above its mean by more than its share of ε less all means, no sum exceeds ε.
+    """
     lower, upper = law.loss_bounds
     if epsilon >= upper:
         return -math.inf
@@ -186,4 +177,9 @@ def _log_bound(law: SumLaw, epsilon: float) -> float:
         return 0.0
     tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
     bound = law.log_transform(tilts, epsilon) + log_payoff(tilts)
-    return min(0.0, float(bound.min()))
+    share = 0.5 * (epsilon - law.mean) / law.count  # half of it: masses are seen at nodes
+    chances = [-OUTLINED + math.log(law.count)]  # what nodes leave out
+    for part, count in law.parts:
+        large = part.base.loss > part.base.mean + share
+        chances.append(math.log(count) + log_sum(part.base.log_weight[large]))
+    return min(0.0, float(bound.min()), log_sum(np.asarray(chances)))
