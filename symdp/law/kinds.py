@@ -21,7 +21,6 @@ from symdp.law.decay import decays, log_bound_near
 from symdp.law.elementary import Complex
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array
-from symdp.law.tilted import Tilted
 
 _INSIDE = 0.95  # of the largest tilt with a moment, whose place is itself found in doubles
 _UNSEEN = 1e-20  # of all weight: a node's, of which a few thousand are no more than rounding
@@ -102,15 +101,12 @@ class LawTable:
                 break
         return result
 
-    def _tilted(self, law: LossLaw, tilt: float, frequency: float = 0.0) -> Tilted:
-        return law.tilted(tilt, frequency)
-
     def line(self, tilt: float, step: float, nodes: int, used: Flags) -> Complex:
         """Return K_b(t + ihk) for k < nodes, shape (kinds, nodes)."""
         result = np.zeros((self.count, nodes), dtype=np.complex128)
         y = step * np.arange(nodes)
         for b, law in self._each(used):
-            there, here = self._tilted(law, tilt, float(y[-1])), self._tilted(law, tilt)
+            there, here = law.tilted(tilt, float(y[-1])), law.tilted(tilt)
             mean = there.shift + self._mean[b]
             seen = there.weight > _UNSEEN
             part = replace(there, weight=there.weight[seen], deviation=there.deviation[seen])
@@ -122,7 +118,7 @@ class LawTable:
         """Return the error of every K_b(t + iy), y ≪ reach, absolute."""
         result = np.zeros(self.count)
         for b, law in self._each(used):
-            part = self._tilted(law, tilt)
+            part = law.tilted(tilt)
             size = 2.0 * abs(part.excess) + tilt * part.size
             # Cut tails lack in averages of e^{zL} − 1 − zL, about |zL|, or z²L²/2 if less.
             z, (first, second) = math.hypot(tilt, 0.25 * reach), part.nodes.beyond
@@ -136,7 +132,7 @@ class LawTable:
         each = self._each(used)
         for start in range(0, len(each), _TOGETHER):
             kinds = [b for b, _ in each[start : start + _TOGETHER]]
-            parts = [self._tilted(law, tilt) for _, law in each[start : start + _TOGETHER]]
+            parts = [law.tilted(tilt) for _, law in each[start : start + _TOGETHER]]
             bound = np.minimum(decays(parts).log_bound(y).T, 0.0)
             near = np.asarray([log_bound_near(part, y) for part in parts])
             np.minimum(bound[:, :-1], near, out=bound[:, :-1])
