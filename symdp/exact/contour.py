@@ -19,7 +19,6 @@ from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EXACT, FEW_NODES, LONG_LINE, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import margin
-from symdp.exact.in_balls import sharpened
 from symdp.exact.line import (
     StripValue,
     continuous_kernel,
@@ -30,7 +29,7 @@ from symdp.exact.line import (
 from symdp.exact.shared_lines import Refused, Trace, Traced, shared_value, sum_ahead
 from symdp.exact.slow_decay import slow_line
 from symdp.exact.tail_bound import Tail
-from symdp.exact.two_strips import answer_from_strips, line_tilt
+from symdp.exact.two_strips import answer_from_strips, line_tilt, sharpened
 from symdp.law.tilts import Strip
 from symdp.law.total import SumLaw, kept_with_law
 

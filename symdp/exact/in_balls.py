@@ -16,7 +16,6 @@ from typing import Any
 from flint import arb
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import COUNTED, ROUNDED, SAFETY
 from symdp.exact.answer import Answer
 from symdp.exact.error_bars import answer_in_balls, margin
 from symdp.law.loss import LossLaw
@@ -31,14 +30,10 @@ _DIGITS = 13  # of δ
 _WORK = 0.15  # of what a proof may cost: about two seconds
 
 
-def sharpened(law: SumLaw, epsilon: float, answer: Answer | None) -> Answer | None:
-    """Return an answer, or the one in balls where it is wide and balls are narrower."""
-    if answer is None or law.count < MANY:
-        return answer
-    if margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
-        return answer
+def in_balls(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
+    """Return an answer, or the one in balls where that is narrower."""
     kinds = _kinds(law)
-    if kinds is None:
+    if kinds is None or law.count < MANY:
         return answer
     try:
         ball = enclose_sum(kinds, Fraction(epsilon), _DIGITS, _WORK)

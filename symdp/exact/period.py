@@ -20,7 +20,6 @@ import numpy as np
 from symdp.exact.accuracy import MOST_NODES, NEGLIGIBLE
 from symdp.exact.answer import Answer
 from symdp.exact.finite_sum import count_sums
-from symdp.exact.in_balls import sharpened
 from symdp.exact.line import (
     Kernel,
     Line,
@@ -31,7 +30,7 @@ from symdp.exact.line import (
     with_places,
 )
 from symdp.exact.modulus_bound import Angles, places_above
-from symdp.exact.two_strips import answer_from_strips, line_tilt
+from symdp.exact.two_strips import answer_from_strips, line_tilt, sharpened
 from symdp.law.elementary import Complex
 from symdp.law.lattice import Lattice, find_lattice
 from symdp.law.step import Array

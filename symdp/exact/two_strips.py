@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import HALF, SAFETY
+from symdp.exact.accuracy import COUNTED, HALF, ROUNDED, SAFETY
 from symdp.exact.answer import Answer
-from symdp.exact.error_bars import exact_answer, unclosed
+from symdp.exact.error_bars import exact_answer, margin, unclosed
 from symdp.exact.line import StripValue
 from symdp.law.saddle_point import saddle_point
 from symdp.law.tilts import Strip, far_tilt, log_add_exp, log_one_minus_exp
@@ -87,3 +87,12 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         most = SAFETY * below.relative_error + max(below.log_value, 0.0)
         return Answer(math.log(most), -math.inf, math.log(most), "bound", "", 0.0, None, "", most)
     return exact_answer(log_delta, complement, error, slope, complement_error=below.relative_error)
+
+
+def sharpened(law: SumLaw, epsilon: float, answer: Answer | None) -> Answer | None:
+    """Return an answer, or the one in balls where it is wide by rounding and balls are narrower."""
+    if answer is None or margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
+        return answer
+    from symdp.exact.in_balls import in_balls  # and with it SymPy
+
+    return in_balls(law, epsilon, answer)
