@@ -21,7 +21,7 @@ BallFunction = Callable[..., tuple[Any, Any]]
 
 _BITS, _MOST_BITS = 110, 4_000  # of a ball that says how to round, at first and at last
 MOST_ROUNDED = 4_000  # nodes at most that are evaluated in balls, one by one
-_SAMPLED = 16  # of many places, at which doubles are compared with balls
+_EVERY, _LEAST, _MOST = 16, 16, 256  # of how many places one is compared with balls, and how many
 _CANCELLED = 8.0  # roundings by which doubles are off where terms cancel
 _TYPICAL = 0.01  # of the median loss: what is smaller need be known no better
 
@@ -92,7 +92,8 @@ class SmoothPiece:
         """
         with np.errstate(all="ignore"):
             log_p, _, loss = self.values(x)
-            some = np.linspace(0, max(x.size - 1, 0), min(x.size, _SAMPLED)).astype(np.intp)
+            number = min(x.size, max(_LEAST, min(x.size // _EVERY, _MOST)))  # one of each panel
+            some = np.linspace(0, max(x.size - 1, 0), number).astype(np.intp)
             off = _roundings(log_p[some], loss[some], *self.rounded(x[some]))
         if off <= _CANCELLED or x.size > MOST_ROUNDED:
             return log_p, loss, off
