@@ -65,6 +65,8 @@ class Line:
         The size of the last values, which bounds what was left out where the values died out.
     fixed_error, rounding, lean
         Relative errors that no ε changes, and in units of rounding what the sum and the mean add.
+    unsure
+        What the error of the nodes may change in the values, added up on both sides.
     assured
         As for `StripValue`.
     """
@@ -80,6 +82,7 @@ class Line:
     last: float
     fixed_error: float
     rounding: float
+    unsure: float
     assured: bool
 
     @cached_property
@@ -148,7 +151,7 @@ class Line:
         drift = self.tilt * distance
         cancellation = max(1.0, self._modulus / abs(total))
         error = ROUNDING * (self.rounding + abs(drift)) * cancellation
-        error += tail / abs(total) + self.fixed_error
+        error += (tail + self.unsure) / abs(total) + self.fixed_error
         return StripValue(drift + self.excess + math.log(magnitude), error, slope, self.assured)
 
 
@@ -208,6 +211,12 @@ def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
     return math.fsum(abs(n) * x.size for (_, n), x in zip(law.terms, tilted, strict=True))
 
 
+def _weighed(law: SumLaw, tilted: Sequence[Tilted], tilt: float) -> float:
+    """Return how many times the relative error of nodes counts in the integral."""
+    size = math.fsum(2.0 * abs(n * x.excess) for (_, n), x in zip(law.terms, tilted, strict=True))
+    return 1.0 + size + abs(tilt) * loss_size(law, tilted)
+
+
 def first_line(
     law: SumLaw,
     tilted: list[Tilted],
@@ -230,7 +239,6 @@ def first_line(
     curvature = variance + 1.0 / (tilt * tilt) + 1.0 / ((1.0 + tilt) * (1.0 + tilt))
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(law, tilted)
-    size = math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
     # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
     z = abs(tilt) + 1.0 / math.sqrt(curvature)
     cut = [(n, *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
@@ -247,8 +255,9 @@ def first_line(
         places=np.empty(0),
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
-        fixed_error=max(x.error for x in tilted) * (1.0 + size + abs(tilt) * spread) + lacking,
+        fixed_error=max(x.error for x in tilted) * _weighed(law, tilted, tilt) + lacking,
         rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
+        unsure=0.0,
         assured=False,
     )
     modulus = kernel_modulus(kernel, tilt, 0.0)
@@ -311,8 +320,13 @@ def _extended(
     kernel: Kernel,
 ) -> Line:
     block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
+    # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ.
+    off = np.zeros(places.size)
+    for part, log, (_, n) in zip(finer, logs, law.terms, strict=True):
+        off += n * part.error * np.minimum(np.abs(log), 1.0) * np.exp(-log.real)
     return replace(
         line,
+        unsure=line.unsure + 2.0 * float(np.abs(block) @ np.minimum(off, 1.0)),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )

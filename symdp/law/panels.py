@@ -34,7 +34,7 @@ from symdp.law.probe import (
 from symdp.law.step import Array, Index, RealFunction, SmoothPiece
 
 ROUNDS = 120  # halvings of a panel
-MAX_NODES = 1 << 17  # of a piece: about a second
+MAX_NODES = 1 << 19  # of a piece: a few seconds
 PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
 _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest normal double
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
