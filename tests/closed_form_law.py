@@ -37,7 +37,7 @@ class ClosedFormLaw:
         self.domain = domain
         self.loss_bounds = (count * bounds[0], count * bounds[1])
         self.precise_top = None
-        self.mean_is_precise = True
+        self.parts = ()
         self.mass_at_infinity = mass_at_infinity
         self.is_lattice = is_lattice
         self.has_atoms = has_atoms or is_lattice
