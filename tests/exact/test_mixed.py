@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from certified_values import assert_certified, epsilon_at
@@ -198,3 +199,21 @@ def test_lists_serve_a_tilt_far_out_and_one_between_the_poles():
     answer = compose(steps).delta(57.68, direction="remove")
     assert answer.log_delta < -300.0
     assert answer.log_upper - answer.log_lower < 1e-5
+
+
+@pytest.mark.parametrize(("count", "sigma"), [(10**7, 3000), (10**9, 30000)])
+def test_an_infinite_loss_beside_very_many_steps_in_balls(count, sigma):
+    """δ∞ + (1 − δ∞)(p δ_G(ε − ε₀) + (1 − p) δ_G(ε + ε₀)) of normal steps and one (ε₀, δ∞) step."""
+    step = mechanisms.approximate_dp(epsilon_0="1/10", delta_0="1/1000000")
+    answer = compose([(mechanisms.gaussian(sigma=sigma), count), (step, 1)]).delta(3.0)
+    with mpmath.workdps(50):
+        mu, shift, lost = mpmath.sqrt(count) / sigma, mpmath.mpf(1) / 10, mpmath.mpf(10) ** -6
+        more = 1 / (1 + mpmath.exp(-shift))
+
+        def normal(epsilon):
+            below = mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+            return mpmath.ncdf(mu / 2 - epsilon / mu) - below
+
+        finite = more * normal(3 - shift) + (1 - more) * normal(3 + shift)
+        truth = mpmath.log(lost + (1 - lost) * finite)
+    assert answer.log_lower <= truth <= answer.log_upper < answer.log_lower + 3e-11
