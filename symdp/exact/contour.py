@@ -39,18 +39,8 @@ def contour_answer(
 ) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
-    Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added.
-
-    Parameters
-    ----------
-    law
-        The total loss.
-    epsilon
-        Between the least and the largest loss, in nats.
-    in_balls
-        Whether balls may take over where rounding counts.
-    most
-        The relative half width of δ beyond which there is no answer.
+    Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added. Balls may
+    take over where rounding counts; beyond the relative half width `most` there is no answer.
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None

@@ -41,13 +41,6 @@ from symdp.law.total import SumLaw
 
 def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε) of losses on a lattice, None where there is none, or it is too fine to sum over.
-
-    Parameters
-    ----------
-    law
-        The total loss.
-    epsilon
-        Between the least and the largest loss, in nats.
     """
     lattice = find_lattice(law)
     if lattice is None:
