@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.law.tilts import Strip
-from symdp.prove.enclosure import _Question, enclose_delta
+from symdp.prove.enclosure import enclose_delta
+from symdp.prove.kind import kind_of
 from symdp.prove.line import Line
 from symdp.prove.plan import find_plan
 
@@ -34,7 +33,7 @@ def test_both_lines_agree(name):
     """They share nodes' code alone: other tilts, other cuts, another pole on the other side."""
     mechanism, count, epsilon, direction = BOTH[name]
     steps = [(m.pair(direction), n) for m, n in compose(mechanism, count).steps]
-    kinds = _Question(tuple(steps), Fraction(epsilon)).kinds
+    kinds = tuple((kind_of(pair), n) for pair, n in steps)
     middle, right = (
         Line(kinds, find_plan(kinds, epsilon, 20, strip), epsilon, 20).delta(arb(epsilon))
         for strip in (Strip.MIDDLE, Strip.RIGHT)
