@@ -323,7 +323,8 @@ def _extended(
     # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ.
     off = np.zeros(places.size)
     for part, log, (_, n) in zip(finer, logs, law.terms, strict=True):
-        off += n * part.error * np.minimum(np.abs(log), 1.0) * np.exp(-log.real)
+        beside = np.exp(np.minimum(-log.real, 300.0))
+        off += n * part.error * np.minimum(np.abs(log), 1.0) * beside
     return replace(
         line,
         unsure=line.unsure + 2.0 * float(np.abs(block) @ np.minimum(off, 1.0)),
