@@ -40,8 +40,7 @@ from symdp.law.total import SumLaw
 
 
 def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return δ(ε) of losses on a lattice, None where there is none, or it is too fine to sum over.
-    """
+    """Return δ(ε) of losses on a lattice, None where there is none or it is too fine."""
     lattice = find_lattice(law)
     if lattice is None:
         return None
