@@ -88,14 +88,7 @@ def with_period(
 ) -> Line | None:
     """Return a line with all values of half a period that may count, and a bound of the others.
 
-    None is returned where too many of them count.
-
-    Parameters
-    ----------
-    line
-        Its first nodes, of a law all of whose losses lie on a lattice.
-    limit
-        The number of nodes from 0 to the middle of the period.
+    `limit` is the number of nodes from 0 to the middle; None where too many of them count.
     """
     first = line.places.size
     if line.places.size >= limit:

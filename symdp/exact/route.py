@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import EXACT, NEGLIGIBLE, SETTLED
+from symdp.exact.accuracy import EXACT, HALF, NEGLIGIBLE, SETTLED
 from symdp.exact.answer import OUTSIDE, Answer
 from symdp.exact.base import FloatAccountant, outside_range, with_uncertain_mass
 from symdp.exact.contour import contour_answer, own_lines, prepare
@@ -335,6 +335,10 @@ def _without_far_losses(law: SumLaw, epsilon: float) -> Answer | None:
         # A mass that is no double is not counted as infinite.
         excess = cut.log_excess(epsilon) if cut.log_mass > SMALLEST_LOG else cut.log_mass
         expected = max(_log_leading(cut.law, epsilon), single)
+        if expected > 4.0 * HALF:  # 1 − δ, which needs no moment, tells it
+            plain = contour_answer(law, epsilon)
+            if plain is not None:
+                return replace(plain, route="contour")
         lacking = excess - expected - math.log(SETTLED)
         if not lacking > 0.0:
             best = with_uncertain_mass(_first_answer(cut.law, epsilon), excess)

@@ -34,7 +34,7 @@ from symdp.law.probe import (
 from symdp.law.step import Array, Index, RealFunction, SmoothPiece
 
 ROUNDS = 120  # halvings of a panel
-MAX_NODES = 1 << 19  # of a piece: a few seconds
+MAX_NODES = 1 << 21  # of a piece: some ten seconds
 PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
 _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest normal double
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
@@ -92,10 +92,6 @@ def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes
     """
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
-    # One that turns often takes so many panels, or until what each of them holds is negligible.
-    held = np.nan_to_num(np.abs(trial.integrals[0]).max(axis=0))
-    if np.minimum(0.5 * probe.turned(edges), ORDER * held / PANEL_TOLERANCE).sum() > MAX_NODES:
-        raise AccuracyError(_TOO_FAST)
     done: Panels | None = None
     leftover = np.zeros(len(probe.tilts))
     for _ in range(ROUNDS):

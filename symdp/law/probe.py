@@ -188,12 +188,6 @@ class Probes:
         integrals = np.concatenate([panels.integrals for panels in found], axis=1)
         return Panels(lower, upper, integrals, np.concatenate([p.noise for p in found]))
 
-    def turned(self, edges: Array) -> Array:
-        """Return about how many radians a phase turns in each panel, 0 where that is no double."""
-        with np.errstate(all="ignore"):
-            turns = [p.frequency * np.diff(np.real(p.piece.loss(edges))) for p in self.parts]
-        return np.asarray(np.nan_to_num(np.abs(turns), posinf=0.0).max(axis=0))
-
     def cancelled(self, lower: Array, upper: Array) -> Array:
         """Return the same of each tilt's step: a row for every tilt."""
         return np.concatenate([part.cancelled(lower, upper) for part in self.parts])

@@ -136,8 +136,10 @@ class Prv(FloatAccountant):
 
     def _tilt_and_share(self, law: SumLaw, epsilon: float) -> tuple[float, float]:
         """Return the tilt, and the log of the probability that may be missed."""
-        # Without moments no tilt bounds δ, which one step's large loss makes.
-        moments = (log_moments_bound if law.domain[1] > 0 else log_one_large)(law, epsilon)
+        moments = log_moments_bound(law, epsilon)
+        if not law.domain[1] > 0 and epsilon > law.mean:
+            # No tilt bounds δ, which one step's large loss makes.
+            moments = log_one_large(law, epsilon)
         tilt = 0.0
         if self.tilted and law.domain[1] > 0:
             saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
