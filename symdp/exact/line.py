@@ -320,11 +320,12 @@ def _extended(
     kernel: Kernel,
 ) -> Line:
     block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
-    # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ.
+    # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ and of yℓ.
     off = np.zeros(places.size)
     for part, log, (_, n) in zip(finer, logs, law.terms, strict=True):
         beside = np.exp(np.minimum(-log.real, 300.0))
-        off += n * part.error * np.minimum(np.abs(log), 1.0) * beside
+        turned = math.sqrt(part.variance) * places
+        off += n * part.error * (np.minimum(np.abs(log), 1.0) + turned) * beside
     return replace(
         line,
         unsure=line.unsure + 2.0 * float(np.abs(block) @ np.minimum(off, 1.0)),

@@ -243,6 +243,7 @@ def _continued(
         places=whole.places,
         values=np.concatenate([line.values, values]),
         fixed_error=whole.fixed_error,
+        unsure=whole.unsure,
         complete=line.step * stop >= _CYCLES * cycle,
     )
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.law.elementary import log_sum
+from symdp.law.elementary import distinct, log_sum
+from symdp.law.interpolated import interpolated
 from symdp.law.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
 from symdp.law.panels import build_rule
 from symdp.law.probe import DERIVATIVE, ORDER
-from symdp.law.step import Array, Index, SmoothPiece, Step
+from symdp.law.step import CANCELLED, Array, Index, SmoothPiece, Step
 
 _ROUNDING = np.finfo(float).eps  # relative error of a node for each rounding of its values
 _FEW_ROUNDINGS = 2.0  # that every value has
@@ -194,6 +195,9 @@ def _piece_nodes(outline: Outline, masses: Mapping[float, float], frequency: flo
         return flat_nodes(outline)
     rule = build_rule(outline, masses, frequency)
     log_p, loss, off = piece.accurate(rule.x)
+    if off > CANCELLED:  # too many to ask a ball of each
+        smooth = interpolated(piece, distinct(np.concatenate(rule.panels)))
+        log_p, loss, off = (smooth or piece).accurate(rule.x)
     log_weight = log_p + rule.log_weight
     return _PieceNodes(
         loss,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
 from symdp.law.elementary import distinct
 from symdp.law.first_panels import apart, first_edges
+from symdp.law.interpolated import interpolated
 from symdp.law.outline import NEGLIGIBLE, Outline, tilted_log_density
 from symdp.law.probe import (
     DERIVATIVE,
@@ -40,7 +41,7 @@ _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest no
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
-_LOST = 2.0**10  # times the usual rounding: more digits are worth their time
+_LOST = 16.0  # times the usual rounding: more digits are worth their time
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
 _TOO_FAST = "the density or its loss oscillates too fast to integrate"
 _NONE: Array = np.empty(0)
@@ -85,10 +86,27 @@ def _totals(*several: Panels) -> Array:
     return totals
 
 
-def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes, Panels, Array]:
+def _refine(probe: Probes, edges: Array) -> tuple[Probes, Panels, Array]:
+    """Return panels that settled, their leftover errors, and by which values they did.
+
+    Where very many do not agree as terms cancel, balls and series between them give the values.
+    """
+    found = _settled(probe, edges, may_cancel=False)
+    if found is not None:
+        return probe, *found
+    pieces = [interpolated(part.piece, edges) for part in probe.parts]
+    if all(pieces):
+        pairs = zip(probe.parts, pieces, strict=True)
+        probe = Probes([replace(part, piece=piece) for part, piece in pairs if piece is not None])
+    found = _settled(probe, edges, may_cancel=True)
+    assert found is not None
+    return probe, *found
+
+
+def _settled(probe: Probes, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
     """Bisect panels until each agrees with its halves; return them and the leftover errors.
 
-    Where very many do not agree as terms cancel, it begins again with values of balls.
+    None where terms are seen to cancel and must not.
     """
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
@@ -105,8 +123,8 @@ def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes
         if middle.size > MANY_PANELS:
             some = slice(None, None, middle.size // _LOOKED_AT)
             most = probe.cancelled(trial.lower[some], trial.upper[some]).max(axis=1)
-            if (is_lost := bool(most.max() > _LOST)) and not in_balls:
-                return _refine(probe.in_balls(), edges, in_balls=True)
+            if (is_lost := bool(most.max() > _LOST)) and not may_cancel:
+                return None
             lost = probe.cancelled(trial.lower, trial.upper) if is_lost else most[:, None] * lost
             trial.noise *= lost
         first = np.arange(middle.size)
@@ -122,7 +140,7 @@ def _refine(probe: Probes, edges: Array, in_balls: bool = False) -> tuple[Probes
         accepted = trial.take(np.flatnonzero(good))
         done = accepted if done is None else done.join(accepted)
         if good.all():
-            return probe, done, leftover / totals[0]
+            return done, leftover / totals[0]
         bad = np.flatnonzero(~good)
         trial = left.take(bad).join(right.take(bad))
         if (done.lower.size + trial.lower.size) * ORDER > MAX_NODES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,15 +23,12 @@ _ROUNDED = 4.0  # times the largest that is seen at a few nodes
 REMEDY = "use the method moments, or ask for another epsilon or delta"
 
 
-def _derivative() -> Array:
-    """Return the matrix that takes values at the nodes to slopes at the nodes."""
-    series = np.polynomial.legendre
-    degree = np.arange(ORDER)
-    coefficients = series.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (degree + 0.5)
-    return np.asarray(series.legval(NODES, series.legder(coefficients.T)), dtype=np.float64).T
-
-
-DERIVATIVE = _derivative()
+_LEGENDRE = np.polynomial.legendre
+# From values at the nodes to the coefficients of their Legendre series, and to slopes there.
+COEFFICIENTS: Array = (
+    _LEGENDRE.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (np.arange(ORDER) + 0.5)
+)
+DERIVATIVE = _LEGENDRE.legval(NODES, _LEGENDRE.legder(COEFFICIENTS.T)).T.astype(np.float64)
 
 
 def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -134,10 +131,6 @@ class Probe:
         highest = _ROUNDED * ratio.reshape(len(self.tilts), -1, len(_SOME)).max(axis=2)
         return np.asarray(np.maximum(np.repeat(highest, every, axis=1)[:, : lower.size], 1.0))
 
-    def in_balls(self) -> Probe:
-        """Return the same with values that balls round."""
-        return replace(self, piece=self.piece.in_balls())
-
     def _evaluated(self, lower: Array, upper: Array) -> Panels:
         x, weight = gauss_legendre(lower, upper)
         places = x.ravel()
@@ -191,7 +184,3 @@ class Probes:
     def cancelled(self, lower: Array, upper: Array) -> Array:
         """Return the same of each tilt's step: a row for every tilt."""
         return np.concatenate([part.cancelled(lower, upper) for part in self.parts])
-
-    def in_balls(self) -> Probes:
-        """Return the same with values that balls round."""
-        return Probes([part.in_balls() for part in self.parts])

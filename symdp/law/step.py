@@ -22,7 +22,7 @@ BallFunction = Callable[..., tuple[Any, Any]]
 _BITS, _MOST_BITS = 110, 4_000  # of a ball that says how to round, at first and at last
 MOST_ROUNDED = 4_000  # nodes at most that are evaluated in balls, one by one
 _EVERY, _LEAST, _MOST = 16, 16, 256  # of how many places one is compared with balls, and how many
-_CANCELLED = 8.0  # roundings by which doubles are off where terms cancel
+CANCELLED = 8.0  # roundings by which doubles are off where terms cancel
 _TYPICAL = 0.01  # of the median loss: what is smaller need be known no better
 
 
@@ -95,24 +95,15 @@ class SmoothPiece:
             number = min(x.size, max(_LEAST, min(x.size // _EVERY, _MOST)))  # one of each panel
             some = np.linspace(0, max(x.size - 1, 0), number).astype(np.intp)
             off = _roundings(log_p[some], loss[some], *self.rounded(x[some]))
-        if off <= _CANCELLED or x.size > MOST_ROUNDED:
+        if off <= CANCELLED or x.size > MOST_ROUNDED:
             return log_p, loss, off
         return *self.rounded(x), 1.0
 
     def rounded(self, x: Array) -> tuple[Array, Array]:
         """Return log P and ℓ, each the double next to it."""
-        pairs = [_rounded(self.ball, place) for place in x.tolist()]
+        pairs = [rounded(self.ball, place) for place in x.tolist()]
         log_p, loss = np.asarray(pairs, dtype=np.float64).reshape(-1, 2).T
         return log_p, loss
-
-    def in_balls(self) -> SmoothPiece:
-        """Return the piece with every value rounded by balls."""
-
-        def joint(x: Array) -> tuple[Array, ...]:
-            log_p, loss = self.rounded(x)
-            return log_p, log_p - loss, loss
-
-        return replace(self, joint=joint)
 
     def reversed(self) -> SmoothPiece:
         """Return the piece with P and Q exchanged, neither of which vanishes on it."""
@@ -182,12 +173,12 @@ def _is_known(ball: arb) -> bool:
 
 
 @lru_cache(maxsize=1 << 15)  # node sets of several tilts share places, whose balls are slow
-def _rounded(ball: BallFunction, place: float) -> tuple[float, float]:
-    """Return the middles of two balls no wider than a double's rounding."""
+def rounded(ball: BallFunction, place: float, beside: float = 0.0) -> tuple[float, float]:
+    """Return log P and ℓ at the sum of two numbers, each the double next to it."""
     bits = _BITS
     while bits <= _MOST_BITS:
         with ctx.workprec(bits):
-            pair = ball(arb(place))
+            pair = ball(arb(place) + arb(beside))
             if all(map(_is_known, pair)):
                 return float(pair[0].mid()), float(pair[1].mid())
         bits *= 2
