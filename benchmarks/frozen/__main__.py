@@ -1,4 +1,4 @@
-"""Freeze answers and compare: `python -m benchmarks.frozen make` and `... compare`."""
+"""Freeze answers and compare: `python -m benchmarks.frozen make`, `... compare`, `... state`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from pathlib import Path
 from benchmarks.frozen import asking, rows
 from benchmarks.frozen.cases import SEED, Case, cases
 from benchmarks.frozen.comparison import Finding, compare, table
+from benchmarks.frozen.state import differences
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Make the file of values, or compare with it."""
+    """Make the file of values, compare with it, or ask in several ways whether answers differ."""
     parser = argparse.ArgumentParser(prog="benchmarks.frozen", description=__doc__)
-    parser.add_argument("what", choices=("make", "compare"))
+    parser.add_argument("what", choices=("make", "compare", "state"))
     parser.add_argument("--part", default="1/1", help="K/N: every Nth case, from the Kth on")
     parser.add_argument("--only", default="*", help="cases whose names match a pattern")
     parser.add_argument("--values", type=Path, default=rows.VALUES, help="the file of values")
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     these = _chosen(chosen.part, chosen.only)
     if chosen.what == "make":
         _make(these, named or list(asking.COLUMNS), chosen.values, end)
+        return
+    if chosen.what == "state":
+        _state(these, chosen.values, end)
         return
     found = list(_compared(these, named or _usual(chosen.certify), chosen.values, end))
     print(table(found))
@@ -101,6 +105,20 @@ def _compared(these: list[Case], columns: list[str], file: Path, end: float) -> 
             for column in columns:
                 if column in row and time.monotonic() < end:
                     yield compare(row, asking.ask(case, row["epsilon"], column), column)
+
+
+def _state(these: list[Case], file: Path, end: float) -> None:
+    """Print where an answer depends on what was asked before it."""
+    kept, cases_asked, lines = rows.read(file), 0, 0
+    for case in these:
+        found = [kept[key] for key in ((case.name, place) for place in case.places) if key in kept]
+        answered = [row["epsilon"] for row in found if "log_delta" in row.get("answer", {})]
+        if answered and time.monotonic() < end:
+            cases_asked += 1
+            for line in differences(case, answered):
+                lines += 1
+                print(line, flush=True)
+    print(f"{cases_asked} cases asked, {lines} answers depend on what was asked before")
 
 
 if __name__ == "__main__":

@@ -49,19 +49,19 @@ def prepare() -> None:
 
 def epsilons_of(case: Case) -> Row:
     """Return the ε of a case by their places, or why there are none."""
-    return _in_a_child(lambda: _epsilons(case), ANSWER)
+    return in_a_child(lambda: _epsilons(case), ANSWER)
 
 
 def ask(case: Case, epsilon: float, column: str) -> Row:
     """Return what one column has for a row."""
     if column == "answer":
-        return _in_a_child(lambda: _answer(case, epsilon), ANSWER)
+        return in_a_child(lambda: _answer(case, epsilon), ANSWER)
     if column != "truth":
-        return _in_a_child(lambda: _certificate(case, epsilon, int(column)), PROOF)
-    found = _in_a_child(lambda: _certificate(case, epsilon, TRUTH_DIGITS), PROOF)
+        return in_a_child(lambda: _certificate(case, epsilon, int(column)), PROOF)
+    found = in_a_child(lambda: _certificate(case, epsilon, TRUTH_DIGITS), PROOF)
     found["by"] = f"certify, {TRUTH_DIGITS} digits"
     if "refused" in found and case.stranger is not None:
-        other = _in_a_child(lambda: _own_truth(case, epsilon), PROOF)
+        other = in_a_child(lambda: _own_truth(case, epsilon), PROOF)
         return found if "refused" in other else other | {"by": "tests/strangers/truth.py"}
     return found
 
@@ -138,7 +138,7 @@ def _own_truth(case: Case, epsilon: float) -> Row:
     return {"lower": repr(max(0.0, delta - off)), "upper": repr(delta + off)}
 
 
-def _in_a_child(work: Callable[[], Mapping[str, Any]], seconds: float) -> Row:
+def in_a_child(work: Callable[[], Mapping[str, Any]], seconds: float) -> Row:
     """Return what work returns in a forked process, or {"refused": why}, with its seconds."""
     sys.stdout.flush()
     sys.stderr.flush()
