@@ -9,10 +9,10 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.exact.route import Contour
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip
 from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.moments import Moments
+from symdp.methods.route import Contour
 from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)

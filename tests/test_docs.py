@@ -103,7 +103,7 @@ def test_a_name_of_the_reference_is_imported_as_it_is_printed(name):
 
 
 def test_the_page_of_choices_shows_the_routes_of_the_package():
-    from symdp.exact.route import ROUTES
+    from symdp.methods.route import ROUTES
 
     text = (ROOT / "docs" / "how-to-choose.md").read_text(encoding="utf-8")
     rows = [f"| `{r.name}` | {r.laws} | {r.how} | {r.promise} | {r.cost} |" for r in ROUTES]

@@ -12,8 +12,8 @@ from page import table
 
 import symdp
 from symdp.errors import SymdpError
-from symdp.exact.route import ROUTES
 from symdp.methods import accountant, names
+from symdp.methods.route import ROUTES
 
 JOBS = (  # σ, q, steps
     ("2", "1", 1),

@@ -22,9 +22,9 @@ from jobs import (
 )
 
 from symdp.errors import InputError
-from symdp.exact.grid_sum import log_beyond
 from symdp.methods import fourier_bounds
 from symdp.methods.fourier import Fourier, halving_error
+from symdp.methods.loss_mesh import log_beyond
 from symdp.methods.renyi import Renyi
 from symdp.methods.standard_moments import summands
 from symdp.questions.invert import invert

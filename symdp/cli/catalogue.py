@@ -45,7 +45,7 @@ def list_mechanisms(
 def list_methods() -> None:
     """Show the methods: what they promise, where they are from, the options that they take."""
     from symdp.cli.display import print_table, say
-    from symdp.methods import METHODS
+    from symdp.methods.table import METHODS
 
     rows = [method.cells(name) for name, method in METHODS.items()]
     print_table(("method", "promises", "what it does", "source", "options"), rows)

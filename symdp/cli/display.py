@@ -158,7 +158,7 @@ def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> 
 
 def print_routes(taken: str) -> None:
     """Print the ways by which the default method answers, the one that was taken marked."""
-    from symdp.exact.route import ROUTES
+    from symdp.methods.route import ROUTES
 
     rows = [
         ("→" if one.name == taken else "", one.name, one.laws, one.how, one.promise, one.cost)

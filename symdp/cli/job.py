@@ -307,7 +307,7 @@ def method(text: str) -> str:
     """Return the name of an accountant; a misspelt one raises InputError with the close match."""
     if text == "contour":  # the usual one, known without loading all others
         return text
-    from symdp.methods import accountant
+    from symdp.methods.table import accountant
 
     return text if text in {"truth", "certified"} else accountant(text).name
 
@@ -316,7 +316,7 @@ def settings(name: str, given: Mapping[str, str]) -> dict[str, float]:
     """Return a method's options as numbers; one that it does not take raises InputError."""
     if not given:
         return {}
-    from symdp.methods import options_of
+    from symdp.methods.table import options_of
 
     return options_of(name, given)
 

@@ -4,6 +4,13 @@ With F(z) = K(z) − εz and a kernel G the integral I(t) = (1/2πi) ∫_{Re z =
 δ(ε) on 0 < t < t₊ and δ(ε) − M(0) on −1 < t < 0; G(z) = 1/(z(1+z)), or its periodic sum where the
 loss lives on a lattice. The rule's error is a sum of terms of one sign [Poisson summation], each
 bounded by a Chernoff bound, and that bound chooses the step.
+
+**Two strips.** A line right of both poles gives δ; where δ is large, one between them tells more:
+
+    δ(ε) − δ∞ = I(t) for t > 0,    1 − δ(ε) = −I(t) for −1 < t < 0.
+
+Each has an error relative to itself. Where δ is large the one that leaves δ the smaller error is
+taken: an error of 1 − δ counts (1 − δ)/δ times.
 """
 
 from __future__ import annotations
@@ -12,15 +19,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import MOST_NODES, NEGLIGIBLE, ROUNDING
+from symdp.exact.accuracy import COUNTED, HALF, MOST_NODES, NEGLIGIBLE, ROUNDED, ROUNDING, SAFETY
+from symdp.exact.answer import Answer, exact_answer, margin, unclosed
 from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.elementary import Complex, log_payoff
+from symdp.law.nodes import Tilted
+from symdp.law.saddle_point import Strip, far_tilt, log_add_exp, log_one_minus_exp, saddle_point
 from symdp.law.step import Array
-from symdp.law.tilted import Tilted
 from symdp.law.total import SumLaw
 
 Kernel = Callable[[Complex], Complex]
@@ -29,17 +39,47 @@ _WORTHWHILE = 0.03  # of the best distance between tilts, for a step that costs 
 
 
 @dataclass(frozen=True)
+class LineError:
+    """What the sum of a line lacks or has too much, each said once, relative to the integral."""
+
+    alias: float = math.exp(-NEGLIGIBLE)  # the other terms of Poisson's sum
+    beyond: float = 0.0  # nodes beyond the last one
+    outside: float = 0.0  # mass that the nodes of the losses do not see
+    quadrature: float = 0.0  # nodes of the losses, near y = 0 and far out
+    rounding: float = 0.0
+    cut: float = 0.0  # what a smooth cut-off changes
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        near = self.outside + self.quadrature + self.rounding + self.alias
+        return near + self.beyond + self.cut
+
+
+@dataclass(frozen=True)
 class StripValue:
-    """log |I(t)|, an estimate of its relative error, and d log |I| / dε.
+    """log |I(t)|, an estimate of its errors, and d log |I| / dε.
 
     `assured` says whether terms beyond the last one were shown to be negligible, rather than seen
     to have died out.
     """
 
     log_value: float
-    relative_error: float
+    error: LineError
     slope: float
     assured: bool
+
+    @property
+    def relative_error(self) -> float:
+        """All errors together."""
+        return self.error.total
+
+
+class CutOff(Protocol):
+    """How a line is summed whose values do not die out."""
+
+    def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
+        """Return the sum at ε, its derivative, and what lies beyond and what the cut changes."""
 
 
 def continuous_kernel(z: Complex) -> Complex:
@@ -51,39 +91,24 @@ def continuous_kernel(z: Complex) -> Complex:
 class Line:
     """The integrand's values on a line, less what depends on ε: they serve every ε.
 
-    Attributes
-    ----------
-    tilt, step
-        Where the line is, and the distance of its nodes.
-    mean, rest
-        Σ E L, as an unrounded sum of two doubles.
-    shift, excess
-        Σ nᵢ(E_t Lᵢ − μᵢ) and Σ nᵢ(Kᵢ(t) − tμᵢ).
-    places, values
-        y_k, and Π φᵢ(y_k)^{nᵢ} G(t + iy_k) with the mean's phase taken out.
-    last
-        The size of the last values, which bounds what was left out where the values died out.
-    fixed_error, rounding, lean
-        Relative errors that no ε changes, and in units of rounding what the sum and the mean add.
-    unsure
-        What the error of the nodes may change in the values, added up on both sides.
-    assured
-        As for `StripValue`.
+    Values are Π φᵢ(y_k)^{nᵢ} G(t + iy_k) at places y_k, with the mean's phase taken out.
     """
 
-    tilt: float
-    step: float
-    mean: float
+    tilt: float  # t, where the line crosses the axis
+    step: float  # between places
+    mean: float  # Σ E L, rounded, and what was rounded off
     rest: float
-    shift: float
-    excess: float
+    shift: float  # Σ nᵢ(E_t Lᵢ − μᵢ)
+    excess: float  # Σ nᵢ(Kᵢ(t) − tμᵢ)
     places: Array
     values: Complex
-    last: float
-    fixed_error: float
-    rounding: float
-    unsure: float
-    assured: bool
+    last: float  # the size of the last values: what was left out where values died out
+    outside: float  # as for `LineError`
+    quadrature: float  # of the nodes near y = 0
+    rounding: float  # in units of rounding, what the sum and the mean add
+    unsure: float  # what the error of the nodes may change in the values, added up on both sides
+    assured: bool  # as for `StripValue`
+    cut: CutOff | None = None
 
     @cached_property
     def _rows(self) -> Array:
@@ -125,8 +150,10 @@ class Line:
         return plain_sum((self.values * turns).real)
 
     def value(self, epsilon: float) -> StripValue:
-        """Return the integral at one ε by the plain sum, for values that died out."""
-        return self.values_at([epsilon])[0]
+        """Return the integral at one ε: by the plain sum where values died out."""
+        if self.cut is None:
+            return self.values_at([epsilon])[0]
+        return self._sized(self.distance(epsilon), *self.cut.sums(self, epsilon))
 
     def values_at(self, epsilons: Sequence[float]) -> list[StripValue]:
         """Return the integral at several ε by plain sums, each the same as if asked alone."""
@@ -137,22 +164,31 @@ class Line:
         np.cos(phase, out=phase)
         # No product of matrices, whose rounding depends on how many there are.
         totals, slopes = ((phase * row).sum(axis=1).tolist() for row in self._rows)
-        tail = 2.0 * self.places.size * self.last
+        beyond = 2.0 * self.places.size * self.last
         return [
-            self.sized(distance, total, tail, slope / total if total else math.nan)
+            self._sized(distance, total, slope, beyond)
             for distance, total, slope in zip(distances, totals, slopes, strict=True)
         ]
 
-    def sized(self, distance: float, total: float, tail: float, slope: float) -> StripValue:
-        """Return the integral whose sum is known, with the size of what the sum left out."""
-        magnitude = abs(total) * self.step / (2.0 * math.pi)
+    def _sized(
+        self, distance: float, total: float, slope: float, beyond: float, cut: float = 0.0
+    ) -> StripValue:
+        """Return the integral whose sum is known, with the sizes of what the sum left out."""
+        size = abs(total)
+        magnitude = size * self.step / (2.0 * math.pi)
         if not (magnitude > 0 and math.isfinite(magnitude)):
             raise AccuracyError("the contour integral cancelled to nothing")
         drift = self.tilt * distance
-        cancellation = max(1.0, self._modulus / abs(total))
-        error = ROUNDING * (self.rounding + abs(drift)) * cancellation
-        error += (tail + self.unsure) / abs(total) + self.fixed_error
-        return StripValue(drift + self.excess + math.log(magnitude), error, slope, self.assured)
+        cancellation = max(1.0, self._modulus / size)
+        error = LineError(
+            beyond=beyond / size,
+            outside=self.outside,
+            quadrature=self.quadrature + self.unsure / size,
+            rounding=ROUNDING * (self.rounding + abs(drift)) * cancellation,
+            cut=cut / size,
+        )
+        log_value = drift + self.excess + math.log(magnitude)
+        return StripValue(log_value, error, slope / total, self.assured)
 
 
 def _spacing(
@@ -255,7 +291,8 @@ def first_line(
         places=np.empty(0),
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
-        fixed_error=max(x.error for x in tilted) * _weighed(law, tilted, tilt) + lacking,
+        outside=lacking,
+        quadrature=max(x.error for x in tilted) * _weighed(law, tilted, tilt),
         rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
         unsure=0.0,
         assured=False,
@@ -293,14 +330,9 @@ def with_places(
 ) -> Line:
     """Return the line with values at some places further out, and a bound of all others.
 
-    Parameters
-    ----------
-    places
-        Multiples of the line's step beyond its last one.
-    left_out
-        What all others may add up to, on both sides.
-    size
-        Of the losses and ε together: their rounding turns far values by so much times y.
+    `places`: multiples of the line's step beyond its last one. `left_out`: what all others may add
+    up to, on both sides. `size`: of the losses and ε together: their rounding turns far values by
+    so much times y.
     """
     start = line.places.size
     if places.size:
@@ -347,3 +379,74 @@ def kernel_modulus(kernel: Kernel, tilt: float, y: float) -> float:
 def plain_sum(terms: Array) -> float:
     """Return the two-sided sum of terms whose mirror images are their conjugates."""
     return 2.0 * float(terms.sum()) - float(terms[0])
+
+
+_NEAR_SADDLE = 0.02  # standard deviations of the integrand: closer costs more than it saves
+
+
+def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
+    """Return the tilt of a line near the saddle point, whose place changes only the cost."""
+    saddle = saddle_point(law, epsilon, strip, settled=_NEAR_SADDLE)
+    return far_tilt(law, strip) if saddle is None else saddle.tilt
+
+
+def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:
+    """Return δ from the integrals of two strips, None where one has no value.
+
+    `value`: returns the integral of a strip.
+    """
+    log_escaped = law.log_mass_at_infinity
+    above: StripValue | None = None
+    refused: AccuracyError | None = None
+    try:
+        above = value(Strip.RIGHT) if law.domain[1] > 0 else None
+    except AccuracyError as failure:  # far below the mean 1 − δ is all that there is to know
+        refused = failure
+    log_delta = math.nan
+    if law.domain[1] > 0 and refused is None:
+        if above is None:
+            return None
+        log_delta = log_add_exp(above.log_value, log_escaped)
+        if log_delta < HALF:
+            slope = above.slope * math.exp(above.log_value - log_delta)
+            complement = log_one_minus_exp(log_delta)
+            return exact_answer(log_delta, complement, above.relative_error, slope)
+    below = value(Strip.MIDDLE)
+    if below is None:
+        return None
+    complement = min(below.log_value, 0.0)
+    through_complement = log_one_minus_exp(complement)
+    if above is not None and not (
+        through_complement > -math.inf
+        and below.relative_error * math.exp(complement - through_complement) < above.relative_error
+    ):
+        error = max(above.relative_error, below.relative_error)
+        error += unclosed(log_delta, complement, error)
+        slope = above.slope * math.exp(above.log_value - log_delta)
+        return exact_answer(
+            min(log_delta, 0.0), complement, error, slope, complement_error=below.relative_error
+        )
+    # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
+    above_delta = log_delta
+    log_delta = through_complement
+    scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
+    slope = -below.slope * scale
+    error = below.relative_error * scale
+    if above is not None:
+        known = above.relative_error * math.exp(above_delta) + below.relative_error
+        error += unclosed(above_delta, complement, known)
+    if refused is not None and not error < 1.0:
+        raise refused
+    if log_delta == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as
+        most = SAFETY * below.relative_error + max(below.log_value, 0.0)
+        return Answer(math.log(most), -math.inf, math.log(most), "bound", "", 0.0, None, "", most)
+    return exact_answer(log_delta, complement, error, slope, complement_error=below.relative_error)
+
+
+def sharpened(law: SumLaw, epsilon: float, answer: Answer | None) -> Answer | None:
+    """Return an answer, or the one in balls where it is wide by rounding and balls are narrower."""
+    if answer is None or margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
+        return answer
+    from symdp.exact.balls import in_balls  # and with it SymPy
+
+    return in_balls(law, epsilon, answer)

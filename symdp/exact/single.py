@@ -22,16 +22,14 @@ from flint import acb, arb, ctx
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import ROUNDED, ROUNDING, SAFETY, SETTLED
-from symdp.exact.answer import Answer
-from symdp.exact.error_bars import BALL_BITS, answer_in_balls, exact_answer
+from symdp.exact.answer import BALL_BITS, Answer, answer_in_balls, exact_answer
 from symdp.law.elementary import distinct, log_sum
 from symdp.law.loss import LossLaw
-from symdp.law.monotone import MonotoneGrid, monotone_grid
 from symdp.law.nodes import escapes, flat_nodes, inner_place
 from symdp.law.outline import NEGLIGIBLE, Outline
-from symdp.law.probe import gauss_legendre
+from symdp.law.panels import MonotoneGrid, gauss_legendre, monotone_grid
+from symdp.law.saddle_point import log_add_exp
 from symdp.law.step import Array, SmoothPiece
-from symdp.law.tilts import log_add_exp
 from symdp.law.total import SumLaw
 
 _TIGHT_BITS = 58  # of an integral, relative to its size
@@ -80,13 +78,7 @@ def _of_profile(
 
 
 def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb] | None:
-    """Return E(1 − e^{ε−L})⁺ and E min(1, e^{ε−L}) over finite losses, None of losses on integers.
-
-    Raises
-    ------
-    AccuracyError
-        If an integral takes too long.
-    """
+    """Return E(1 − e^{ε−L})⁺ and E min(1, e^{ε−L}) of finite losses, None of those on integers."""
     outlines = [outline for outline in law.outlines if not escapes(outline.piece)]
     if any(outline.piece.integer for outline in outlines):
         return None

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.exact.rows import TiltGrid, chunks
-from symdp.law.chernoff import SLACK
 from symdp.law.elementary import log_payoff
 from symdp.law.kinds import Table
+from symdp.law.saddle_point import SLACK
 from symdp.law.step import Array
 
 _FINER = 33  # tilts between two neighbours, at each refinement

@@ -15,6 +15,8 @@ that nothing cancels. Its powers are those of a truncated power series, φ's Tay
 
 Components above y do not reach y: φ may leave out W > b where the other t − 1 components exceed
 y − b but for a negligible probability. That gives exponential moments where W is unbounded.
+
+The log density is kept as Chebyshev series on panels.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.law.allocation_window import NEGLIGIBLE, UNIT, Cut, Sums, Window
-from symdp.law.likelihood_ratio import RatioLaw, Ratios
-from symdp.law.log_density_table import LogDensityTable
-from symdp.law.ratio_tails import log_tail
+from symdp.law.likelihood_ratio import RatioLaw, Ratios, log_tail
 from symdp.law.step import Array
 
 DEGREE = 23  # of the interpolant of log g on a panel
@@ -52,13 +54,7 @@ _LARGEST = 690.0  # of log W: e^690 is nearly the largest double
 
 
 def tabulate(law: RatioLaw, steps: int) -> LogDensityTable:
-    """Return the log density of log(Y/t) under Q, Y the sum of t = `steps` ratios.
-
-    Raises
-    ------
-    AccuracyError
-        If Φ does not die out along the line, as where W has atoms or its density jumps.
-    """
+    """Return the log density of log(Y/t) under Q, Y the sum of t = `steps` ratios."""
     maker = _Maker(law, steps)
     right, left = maker.march(1), maker.march(-1)
     panels = [*left[::-1], *right]
@@ -252,3 +248,67 @@ def _log_transform(ratios: Ratios, u: float) -> float:
     exponent = ratios.log_weight - u * ratios.ratio
     top = float(exponent.max())
     return top + math.log(float(np.exp(exponent - top).sum()))
+
+
+_NODES = 40  # of a panel's rule: e^{40u} on [−1, 1] to 1e-16, more than a panel's density grows
+
+
+@dataclass(frozen=True)
+class LogDensityTable:
+    """log of the density of λ = log(Y/t) under Q: a Chebyshev series on every panel.
+
+    `error` is that of the density on each panel, relative to itself.
+    """
+
+    edges: Array
+    coefficients: Array
+    error: Array
+
+    def panel(self, place: Array) -> NDArray[np.intp]:
+        """Return the number of the panel, or of the nearest one."""
+        number = np.searchsorted(self.edges, place.real, side="right") - 1
+        return np.asarray(np.clip(number, 0, self.edges.size - 2))
+
+    def __call__(self, place: Array) -> Array:
+        """Return the log density, −∞ outside the panels; places may be complex."""
+        x = np.asarray(place)
+        panel = self.panel(x)
+        low, high = self.edges[panel], self.edges[panel + 1]
+        u = (2.0 * x - low - high) / (high - low)
+        first, second = np.zeros_like(u), np.zeros_like(u)
+        for row in self.coefficients.T[:0:-1]:
+            first, second = row[panel] + 2.0 * u * first - second, first
+        value = self.coefficients.T[0][panel] + u * first - second
+        inside = (x.real >= self.edges[0]) & (x.real <= self.edges[-1])
+        return np.asarray(np.where(inside, value, -np.inf))
+
+    def rule(self, cut: float) -> tuple[Array, Array, Array]:
+        """Return nodes, logs of density times weight and errors of a rule for kinks at `cut`."""
+        x, log_weight, error = self._whole
+        if not self.edges[0] < cut < self.edges[-1]:
+            return x.ravel(), log_weight.ravel(), error.ravel()
+        panel = int(self.panel(np.asarray(cut)))
+        ends = np.asarray([self.edges[panel], cut, self.edges[panel + 1]])
+        parts = [*self._rule(ends), np.full((2, _NODES), self.error[panel])]
+        kept = [np.delete(one, panel, axis=0) for one in (x, log_weight, error)]
+        joined = [np.concatenate(both).ravel() for both in zip(kept, parts, strict=True)]
+        return joined[0], joined[1], joined[2]
+
+    @cached_property
+    def _whole(self) -> tuple[Array, Array, Array]:
+        x, log_weight = self._rule(self.edges)
+        return x, log_weight, np.broadcast_to(self.error[:, None], x.shape)
+
+    def _rule(self, edges: Array) -> tuple[Array, Array]:
+        """Return Gauss nodes between the edges, and logs of density times weight."""
+        half = 0.5 * np.diff(edges)[:, None]
+        nodes, weights = _gauss()
+        x = edges[:-1, None] + half * (1.0 + nodes)
+        with np.errstate(divide="ignore"):
+            return x, self(x) + np.log(half * weights)
+
+
+@cache
+def _gauss() -> tuple[Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return np.asarray(nodes), np.asarray(weights)

@@ -1,16 +1,20 @@
-"""(y − m)^k e^{−cy} g(y) near one y, from its transform on the line Re u = c."""
+"""(y − m)^k e^{−cy} g(y) near one y, from its transform on the line Re u = c.
+
+Powers of truncated power series are taken by squaring.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from symdp.law.characteristic_function import column_sums
 from symdp.law.elementary import Complex
 from symdp.law.likelihood_ratio import RatioLaw, Ratios
-from symdp.law.nufft import column_sums
-from symdp.law.power_series import power_of_series
 from symdp.law.step import Array
 
 _FAINT = 1e-17  # of Φ^{(k)}(c): the integral ends there
@@ -295,3 +299,36 @@ class _Transform:
             self.reach *= 2.0
             self._refine()
         return None
+
+
+Series = NDArray[Any]  # real or complex
+
+
+def power_of_series(series: Series, power: int) -> Series:
+    """Return a truncated power series to a whole power; rows, or entries, are its coefficients.
+
+    By repeated squaring: positive coefficients never cancel.
+
+    >>> power_of_series(np.asarray([1.0, 1.0, 0.0]), 5).tolist()
+    [1.0, 5.0, 10.0]
+    """
+    if series.shape[0] == 1:
+        return np.asarray(np.power(series, power))
+    result: Series | None = None
+    while True:
+        if power & 1:
+            result = series if result is None else _product(result, series)
+        power >>= 1
+        if not power:
+            assert result is not None
+            return result
+        series = _product(series, series)
+
+
+def _product(first: Series, second: Series) -> Series:
+    if first.ndim == 1:
+        return np.convolve(first, second)[: first.size]
+    total = np.zeros_like(first)
+    for i in range(first.shape[0]):
+        total[i:] += first[i] * second[: first.shape[0] - i]
+    return total

@@ -22,13 +22,20 @@ from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
 from symdp.errors import InputError
 from symdp.interrupt import generation
-from symdp.law.exact_losses import BITS as END_BITS
-from symdp.law.flat import flat_masses, with_atoms
-from symdp.law.formula import formula_of, law_of_formula
+from symdp.law.formula import flat_masses, formula_of, law_of_formula, with_atoms
+from symdp.law.loss import BITS as END_BITS
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import inner_place
-from symdp.law.step import Array, RealFunction, SmoothPiece, Step, paired, together
-from symdp.law.stretch import EndFunction, Stretch
+from symdp.law.step import (
+    Array,
+    EndFunction,
+    RealFunction,
+    SmoothPiece,
+    Step,
+    Stretch,
+    paired,
+    together,
+)
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 
 if TYPE_CHECKING:
@@ -45,13 +52,7 @@ _SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
 
 
 def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
-    """Return the numeric law of one step's privacy loss in one direction, compiled once.
-
-    Raises
-    ------
-    InputError
-        If a parameter of the mechanism is still free.
-    """
+    """Return the numeric law of one step's privacy loss in one direction, compiled once."""
     side = "remove" if mechanism.is_mirrored else direction  # both have one law then
     return _loss_law(mechanism.require_concrete(), side, generation())
 

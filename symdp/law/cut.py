@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from symdp.law.domain import is_heavy
 from symdp.law.elementary import log_sum
-from symdp.law.loss import LossLaw
+from symdp.law.loss import LossLaw, is_heavy
 from symdp.law.nodes import flat_nodes, integer_nodes
 from symdp.law.outline import Outline
 from symdp.law.step import SmoothPiece
@@ -29,21 +28,11 @@ from symdp.law.total import SumLaw
 
 @dataclass(frozen=True)
 class Cut:
-    """A total loss whose largest losses count as infinite.
+    """A total loss whose largest losses count as infinite."""
 
-    Attributes
-    ----------
-    law
-        It has moments to the right.
-    log_mass
-        log P(J), or more.
-    least
-        b, in nats.
-    """
-
-    law: SumLaw
-    log_mass: float
-    least: float
+    law: SumLaw  # it has moments to the right
+    log_mass: float  # log P(J), or more
+    least: float  # b, in nats
 
     def log_excess(self, epsilon: float) -> float:
         """Return the log of what δ′(ε) exceeds δ(ε) by at most."""
@@ -53,12 +42,8 @@ class Cut:
 def cut_law(law: SumLaw, fall: float, top: float) -> Cut | None:
     """Return the total loss with heavy ends cut off, None where they cannot be.
 
-    Parameters
-    ----------
-    law
-        With steps that have no moments to the right.
-    fall, top
-        A step is cut where the mass beyond is about e^-fall, or nearer, where losses exceed `top`.
+    `law`: with steps that have no moments to the right. `fall, top`: A step is cut where the mass
+    beyond is about e^-fall, or nearer, where losses exceed `top`.
     """
     parts: list[tuple[LossLaw, int]] = []
     log_mass, least = -math.inf, math.inf

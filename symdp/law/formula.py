@@ -2,36 +2,51 @@
 
 The pieces of a pair are derived with its positive parameters left as symbols. Values put numbers in
 for what depends on them alone, and nothing is derived again.
+
+**As plain data** another process evaluates it without deriving it. A formula consists of
+straight-line programs. Its constants are expressions: those without symbols become programs, too,
+those that depend on parameters become numbers of a table.
+
+A stretch on which the loss is constant is one atom, whose probability has a closed form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 from flint import arb, arb_poly, ctx, fmpq
 
-from symdp.emit.arb import compile_arb, compile_arb_together
+from symdp.emit.arb import (
+    ArbFunction,
+    ArbFunctions,
+    compile_arb,
+    compile_arb_together,
+    constant_ball,
+)
+from symdp.emit.enclose import enclose_sum
+from symdp.emit.exact import BITS
 from symdp.emit.numpy import NumpyFunction, NumpyFunctions
-from symdp.errors import InputError
+from symdp.emit.steps import Program
+from symdp.emit.steps import Step as Operation
+from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
 from symdp.law.loss import LossLaw
 from symdp.law.residues import Moment, Numbers
 from symdp.law.step import Array, SmoothPiece, Step, paired
 
 if TYPE_CHECKING:
-    import sympy as sp
-
     from symdp.derive.exponential_sum import ExponentialSum
     from symdp.derive.records import Piece
     from symdp.emit.arb import ArbFunction
-    from symdp.emit.steps import Program
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
@@ -46,12 +61,7 @@ RATE = "sampling_rate"
 def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
     """Return the law of one step from the formula of its mechanism, None where that has none.
 
-    Parameters
-    ----------
-    mechanism
-        A concrete mechanism.
-    direction
-        "remove" or "add".
+    `mechanism`: A concrete mechanism. `direction`: "remove" or "add".
     """
     found = formula_of(mechanism, direction)
     return None if found is None else found[0].at(found[1], mechanism.name)
@@ -118,13 +128,7 @@ def _formula(
 
 
 class Formula:
-    """The pieces of a formula, compiled.
-
-    Raises
-    ------
-    InputError
-        If they have no range or no numeric form while the parameters have no values.
-    """
+    """The pieces of a formula, compiled."""
 
     def __init__(
         self,
@@ -191,11 +195,6 @@ class Formula:
 
         That is every constant of the formula, and log P, log Q and ℓ at the likely places of one
         of some laws of it, the narrowest.
-
-        Raises
-        ------
-        InputError
-            If a constant has no form in doubles.
         """
         columns = np.asarray([list(map(float, vector)) for vector in vectors]).T
         found = list(self._doubles(*columns)) if self._constants else []
@@ -239,7 +238,6 @@ class PieceFormula:
         import sympy as sp
 
         from symdp.emit.program import compile_template
-        from symdp.law.flat import log_exponential_mass
 
         self.lower, self.upper = piece.lower, piece.upper
         self._flat, self.is_atom = piece.slope == "constant", piece.place is not None
@@ -369,3 +367,167 @@ def _outward(end: sp.Expr, known: dict[sp.Expr, arb], sign: int) -> float:
         return float(end)
     number = float(known[end].mid())
     return number if known[end] == number else math.nextafter(number, sign * math.inf)
+
+
+_FUNCTIONS = {one.__name__: one for one in (ArbFunction, ArbFunctions)}
+_RECORDS = {one.__name__: one for one in (Formula, MomentFormula, PieceFormula)}
+_DERIVED_FROM = {"source"}  # what a formula was derived from, which no one who reads it needs
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """A constant of a formula: the number of an entry in its table, or infinity."""
+
+    number: int
+    infinity: int = 0
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.infinity != 0
+
+    def __float__(self) -> float:
+        return self.infinity * math.inf
+
+
+def encode(formula: Formula) -> Any:
+    """Return a formula as JSON values."""
+    assert formula.moment is None or formula.moment  # looked for before it is written down
+    return _Encoder().any(formula)
+
+
+def decode(data: Any) -> Formula:
+    """Return the formula of JSON values."""
+    found = _decoded(data)
+    if not isinstance(found, Formula):
+        raise TypeError("no formula")
+    return found
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def any(self, value: Any) -> Any:
+        """Return any part of a formula."""
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, list | tuple):
+            return {type(value).__name__: [self.any(one) for one in value]}
+        if isinstance(value, Program):
+            return {"program": self._program(value, [self.any(c) for c in value.constants])}
+        name = type(value).__name__
+        if name in _FUNCTIONS:
+            (program,) = value.__reduce__()[1]
+            constants = [self._closed(c) for c in program.constants]
+            return {name: self._program(program, constants)}
+        if name in _RECORDS:
+            parts = {key: part for key, part in vars(value).items() if key not in _DERIVED_FROM}
+            return {name: {key: self.any(part) for key, part in parts.items()}}
+        if getattr(value, "is_infinite", False):
+            return {"constant": [-1, 1 if value.is_extended_positive else -1]}
+        if hasattr(value, "free_symbols"):
+            return {"constant": [self._numbers.setdefault(value, len(self._numbers)), 0]}
+        raise InputError(f"{name} is no plain data")
+
+    def _closed(self, constant: Any) -> Any:
+        """Return a constant without symbols as a program."""
+        from symdp.emit.program import compile_constant
+
+        return {"program": self._program(compile_constant(constant), [])}
+
+    def _program(self, program: Program, constants: list[Any]) -> list[Any]:
+        steps = []
+        for step in program.steps:
+            if not isinstance(step.detail, int | tuple | None):
+                raise InputError(f"the operation {step.operation} is no plain data")
+            detail = list(step.detail) if isinstance(step.detail, tuple) else step.detail
+            steps.append([step.operation, list(step.operands), detail])
+        return [list(program.symbols), constants, steps, list(program.results)]
+
+
+def _decoded(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    ((kind, held),) = data.items()
+    if kind == "constant":
+        return _Constant(*held)
+    if kind in {"list", "tuple"}:
+        parts = [_decoded(one) for one in held]
+        return parts if kind == "list" else tuple(parts)
+    if kind == "program":
+        return _program(held)
+    if kind in _FUNCTIONS:
+        return _FUNCTIONS[kind](_program(held))
+    made = object.__new__(_RECORDS[kind])
+    vars(made).update({key: _decoded(part) for key, part in held.items()})
+    return made
+
+
+def _program(held: list[Any]) -> Program:
+    symbols, constants, steps, results = held
+    return Program(
+        tuple(symbols),
+        tuple(_decoded(one) for one in constants),
+        tuple(
+            Operation(name, tuple(operands), tuple(detail) if isinstance(detail, list) else detail)
+            for name, operands, detail in steps
+        ),
+        tuple(results),
+    )
+
+
+def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
+    """Return the pieces of the integers on which the loss is constant, with balls around their P.
+
+    Those that are too many to sum, and not smooth enough for an integral, are left out.
+    """
+    found = {}
+    for piece in pieces:
+        if piece.slope == "constant":
+            with suppress(AccuracyError), ctx.workprec(BITS):
+                mass = _mass(piece, k)
+                if mass > 0:
+                    found[piece] = mass
+    return found
+
+
+def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
+    """Return the log of the mass of a density e^{a+rx} from an end on, None for others."""
+    if piece.log_p is None or not (piece.slope == "constant" or piece.loss == sp.oo):
+        return None
+    rate = sp.diff(piece.log_p, x)
+    if x in rate.free_symbols or piece.lower.is_infinite == piece.upper.is_infinite:
+        return None
+    end = piece.lower if piece.upper.is_infinite else piece.upper
+    return piece.log_p.subs(x, end) - sp.log(sp.Abs(rate))
+
+
+def _mass(piece: Piece, k: sp.Symbol) -> arb:
+    log_p = compile_arb(piece.log_p, [k])
+
+    def mass(place: Any, analytic: bool = False) -> Any:
+        return log_p(place, analytic=analytic).exp()
+
+    lower, upper = (
+        None if end.is_infinite else constant_ball(end, BITS).real
+        for end in (piece.lower, piece.upper)
+    )
+    rate = sp.diff(piece.log_p, k)
+    if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
+        ratio = constant_ball(-rate if upper is not None else rate, BITS).real.exp()
+        if ratio < 1:
+            first: arb = mass(lower if upper is None else upper)
+            return first / (1 - ratio)
+    return enclose_sum(mass, lower, upper)
+
+
+def with_atoms(step: Step, masses: Mapping[Piece, arb]) -> Step:
+    """Return a step of no points with pieces of constant loss as points."""
+    with ctx.workprec(BITS):
+        balls = [(mass, compile_arb(piece.loss, [])().real) for piece, mass in masses.items()]
+        return replace(
+            step,
+            point_loss=np.asarray([float(loss.mid()) for _, loss in balls]),
+            point_log_p=np.asarray([float(mass.log().mid()) for mass, _ in balls]),
+            point_balls=tuple((mass, loss) for mass, loss in balls if loss.is_finite()),
+        )

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.law.characteristic_function import log_characteristic_grid
-from symdp.law.decay import decays, log_bound_near
+from symdp.law.characteristic_function import decays, log_bound_near, log_characteristic_grid
 from symdp.law.elementary import Complex
 from symdp.law.loss import LossLaw
 from symdp.law.step import Array

@@ -1,4 +1,16 @@
-"""Loss laws in numbers: the CGF, its derivatives and the characteristic function at any tilt."""
+"""Loss laws in numbers: the CGF, its derivatives and the characteristic function at any tilt.
+
+**The window of usual tilts.** Sums of many steps tilt each of them by a small part of 1/σ, and turn
+it by little more than that: where tilts up to ±3 or more hardly change the moments, one set serves
+them all. It reaches as far as that is so, and the losses that matter there are hardly farther apart
+than near 0.
+
+Farther out each window is cut in halves until K hardly bends in the part that is asked for: few of
+its tilts have losses in common with the others, as of little noise.
+
+**Beyond doubles.** Sums of many steps lie on a lattice whose spacing n multiplies, and ε next to
+the largest loss is told from it by the last digits: both are read off balls.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +21,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import NDArray
 
+from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError
-from symdp.law.common_window import common_window, far_part
-from symdp.law.domain import tilt_domain
-from symdp.law.exact_losses import precise_losses, precise_top
-from symdp.law.nodes import NodeSet, build_nodes, escapes, flat_nodes
-from symdp.law.outline import SEEN_BEYOND, Outline, widened
+from symdp.law.nodes import (
+    LARGE,
+    OVERFLOW,
+    NodeSet,
+    Tilted,
+    build_nodes,
+    escapes,
+    excess,
+    flat_nodes,
+    inner_place,
+    integer_nodes,
+)
+from symdp.law.outline import NEGLIGIBLE, SEEN_BEYOND, Outline, log_row_sums, widened
 from symdp.law.step import Array, SmoothPiece, Step
-from symdp.law.tilted import LARGE, OVERFLOW, Tilted, excess
 
 if TYPE_CHECKING:
     from symdp.law.residues import Moment
@@ -378,3 +399,190 @@ def _served(nodes: NodeSet, tilt: float, tilts: Array) -> NDArray[np.bool_]:
     """Return which tilts a node set of one of them serves: back to 0, what lies between."""
     between = (tilts >= min(tilt, -1.0)) & (tilts <= max(tilt, 0.0))
     return np.asarray(tilts == tilt if nodes.partial else between)
+
+
+_USUAL, _WIDEST = 3, 12  # levels of usual tilts, and of the widest window
+_HARDLY = 2.0  # e-folds by which E e^{t(L − E L)} may grow there
+_FARTHER = 1.5  # times as far apart as under usual tilts: more would ask for many more nodes
+_INNER = 0.25  # of the way to the end of the domain
+_FREQUENT = 0.5  # its frequency, in standard deviations⁻¹ of the loss, for hundreds of steps
+_MOST_BENT = 1000.0  # e-folds by which K bends in a part of far tilts: about 13 tilts cover it
+_CHEAP_TURN = 30.0  # of all its losses, which some ten panels resolve
+
+
+def common_window(
+    outlines: Sequence[Outline], nearest: float, edge: Callable[[int, bool], float]
+) -> tuple[int, float] | None:
+    """Return the level and the frequency of the window, None where no tilt is usual.
+
+    `outlines`: of all pieces whose loss is finite. `nearest`: how far from −1 or 0 the nearer end
+    of the domain is. `edge`: returns the lower (False) or the upper end (True) of the window of a
+    level.
+    """
+    mass, first, second = np.sum([o.rough_moments() for o in outlines], axis=0).tolist()
+    if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
+        return None
+    mean, size = first / mass, math.sqrt(second / mass)
+    levels = [k for k in range(2, _WIDEST + 1) if edge(k, True) < _INNER * nearest]
+    if not levels:
+        return None
+    tilts = np.asarray([edge(k, side) for k in levels for side in (False, True)])
+    shells = [o.shells(tilts.tolist()) for o in outlines]  # of all levels at once
+    masses = np.logaddexp.reduce([log_row_sums(rows) for rows in shells], axis=0)
+    growth = (masses - tilts * mean).reshape(-1, 2).max(axis=1)
+    found, usual = None, math.inf
+    for k, grown, stretch in zip(
+        levels, growth.tolist(), _stretches(outlines, shells), strict=True
+    ):
+        if not (grown < _HARDLY and stretch <= _FARTHER * usual):
+            break
+        found = k, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
+        usual = stretch if k == _USUAL else usual
+    return found
+
+
+def far_part(
+    tilt: float, left: float, right: float, log_masses: Callable[[Sequence[float]], Array]
+) -> tuple[float, float]:
+    """Return the part of a window of far tilts, by halving, that holds a tilt and bends little."""
+    while True:
+        middle = 0.5 * (left + right)
+        first, here, last = log_masses([left, middle, right]).tolist()
+        if not 0.5 * (first + last) - here > _MOST_BENT:
+            return left, right
+        left, right = (left, middle) if tilt <= middle else (middle, right)
+
+
+def _stretches(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[float]:
+    """Return how far apart losses are that matter, as far as grids tell, at every two tilts."""
+    low, high = math.inf, -math.inf
+    for outline, rows in zip(outlines, shells, strict=True):
+        seen = (rows > rows.max(axis=1, keepdims=True) - NEGLIGIBLE) & np.isfinite(outline.loss)
+        seen = seen[::2] | seen[1::2]
+        low = np.minimum(low, np.where(seen, outline.loss, np.inf).min(axis=1))
+        high = np.maximum(high, np.where(seen, outline.loss, -np.inf).max(axis=1))
+    found: list[float] = np.where(high < low, np.inf, high - low).tolist()
+    return found
+
+
+_FAR = np.exp2(np.arange(1.0, 500.0))  # places that show how a density falls towards infinity
+_NEAR = np.exp2(-np.arange(1.0, 500.0))  # and towards a finite end
+
+_SMALL, _FALLS = 0.1, 0.8  # of a critical tilt, and of it beside that of nearer shells
+
+
+def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
+    """Return the (lower, upper) tilts at which the integral stops converging at one end.
+
+    With u the logarithm of the distance, the mass of a shell at that end is e^{log P + tℓ ± u}; it
+    dies out exactly while the slope of log P + tℓ ± u stays negative, so the critical tilt is a
+    ratio of differences between two far shells, in which constants cancel.
+    """
+    end = piece.upper if upper else piece.lower
+    side = 1.0 if upper else -1.0
+    if np.isfinite(end):
+        x = end - side * _NEAR * max(1.0, abs(end))
+        x = x[(x > piece.lower) & (x < piece.upper)]
+        distance = np.abs(end - x)
+        shell = np.log(distance)
+    else:
+        start = piece.lower if upper else piece.upper
+        x = (start if np.isfinite(start) else 0.0) + side * _FAR
+        shell = np.log(_FAR)
+    with np.errstate(all="ignore"):
+        log_p, _, loss = piece.values(x)
+        mass = log_p + shell[: x.size]
+    usable = np.flatnonzero(np.isfinite(mass) & np.isfinite(loss) & (np.abs(loss) < 1e300))
+    if usable.size < 2:
+        return -np.inf, np.inf
+    last = usable[-1]
+    middle = usable[usable.size // 2] if usable.size > 4 else usable[0]
+    rise = loss[last] - loss[middle]
+    if abs(rise) <= 1e-9 * max(1.0, abs(loss[last])):
+        return -np.inf, np.inf  # the loss has a limit here: every tilt converges
+    critical = -(mass[last] - mass[middle]) / rise
+    if not np.isfinite(critical):
+        return -np.inf, np.inf
+    # A loss that grows faster than the logarithm of the distance leaves no tilt at all: what shells
+    # twice as far out (in logarithms) still allow falls towards 0, or −1.
+    inner = usable[usable.size // 4]
+    with np.errstate(all="ignore"):
+        nearer = -(mass[middle] - mass[inner]) / (loss[middle] - loss[inner])
+    edge = 0.0 if rise > 0 else -1.0
+    if abs(critical - edge) < min(_SMALL, _FALLS * abs(nearer - edge)):
+        critical = edge
+    return (-np.inf, critical) if rise > 0 else (critical, np.inf)
+
+
+def is_heavy(piece: SmoothPiece, upper: bool) -> bool:
+    """Return whether one end of a piece leaves no tilt t > 0 with E e^{tL} < ∞."""
+    return tilt_domain(Step("", (piece,)), (upper,))[1] == 0.0
+
+
+def tilt_domain(step: Step, ends: tuple[bool, ...] = (False, True)) -> tuple[float, float]:
+    """Return (t₋, t₊), the interior of {t : E e^{tL} < ∞}; it contains (−1, 0).
+
+    Examples
+    --------
+    >>> from symdp.law.step import Step
+    >>> tilt_domain(Step("finite list"))
+    (-inf, inf)
+    """
+    low, high = -np.inf, np.inf
+    for piece in step.pieces:
+        if piece.flat:
+            continue
+        for upper in ends:
+            below, above = _end_slopes(piece, upper)
+            low, high = max(low, below), min(high, above)
+    # A slope that stays finite but very large belongs to a density lighter than every e^{tℓ}, and
+    # one next to −1 or 0 to a tail that ends there.
+    low = -math.inf if low < -1e6 else (-1.0 if low > -1.0 - 1e-9 else float(low))
+    high = math.inf if high > 1e6 else (0.0 if high < 1e-9 else float(high))
+    return low, high
+
+
+BITS = 140  # carried: n = 10¹² steps leave 100 of them
+EXTENDED = 1e-21  # relative: of losses that are known to 22 digits
+_KNOWN = 1e-22  # radius of a loss in balls that is known
+_SAME_TOP = 1e-14  # relative: a largest loss in balls is the one in doubles
+_BESIDE = 8  # integers on each side of the likeliest
+_SPARSE = 32  # places of an outline that are looked at
+
+
+def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, ...]:
+    """Return the losses of a step whose finite losses are all single values, in rising order.
+
+    Of integer noise, these are the ends of what is not negligible and some of those between.
+    """
+    with ctx.workprec(BITS):
+        losses = [middle_of(loss) for _, loss in step.point_balls]
+        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
+            places = _sampled(piece) if piece.integer else [inner_place(piece)]
+            losses += [middle_of(piece.ball(arb(place))[1]) for place in places]
+        return tuple(sorted(losses))
+
+
+def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction | None:
+    """Return the largest loss beyond doubles, None where it is not seen at a place of a piece."""
+    with ctx.workprec(BITS):
+        losses = [loss for _, loss in step.point_balls]
+        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
+            places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
+            losses += [piece.ball(place)[1] for place in places]
+        close = [loss for loss in losses if loss.is_finite() and loss.rad() < _KNOWN]
+        known = max((middle_of(loss) for loss in close), default=None)
+    if known is None or not math.isfinite(top):
+        return None
+    return known if abs(float(known) - top) <= _SAME_TOP * (1.0 + abs(top)) else None
+
+
+def _sampled(piece: SmoothPiece) -> list[float]:
+    """Return some integers of a piece: where its loss ends, and others far from even spacing."""
+    x = np.sort(integer_nodes(piece, [-1.0, 0.0]))
+    loss = np.asarray(piece.loss(x))
+    middle = int(np.asarray(piece.log_p(x)).argmax())
+    chosen = {int(loss.argmin()), int(loss.argmax())}
+    chosen |= {place % x.size for place in range(middle - _BESIDE, middle + _BESIDE + 1)}
+    chosen |= {place * place * (x.size - 1) // _SPARSE**2 for place in range(_SPARSE + 1)}
+    return [float(place) for place in x[sorted(chosen)]]

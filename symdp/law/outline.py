@@ -94,12 +94,7 @@ def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, 
 
     Where a maximum is flat, any place on its top will do.
 
-    Parameters
-    ----------
-    values
-        Of the functions on the grid x, one row for each.
-    most
-        Of one function.
+    `values`: of the functions on the grid x, one row for each. `most`: of one function.
     """
     centre = values[:, 1:-1]
     inner = (centre >= values[:, :-2]) & (centre > values[:, 2:]) & np.isfinite(centre)
@@ -135,14 +130,9 @@ def _is_flat(values: Array) -> NDArray[np.bool_]:
 class Outline:
     """A piece seen on geometric grids around its ends and modes, learned as tilts are asked.
 
-    Attributes
-    ----------
-    anchors
-        Finite ends, zero or the middle, and every mode found so far.
-    roots
-        Those of them that are no modes: next to them a density may be singular.
-    x, log_p, log_q, loss, spacing
-        The grid, the three functions on it, and the log of the length each grid point stands for.
+    `anchors`: finite ends, zero or the middle, and every mode found so far. `roots`: those of them
+    that are no modes: next to them a density may be singular. `x, log_p, log_q, loss, spacing`: the
+    grid, the three functions on it, and the log of the length each grid point stands for.
     """
 
     def __init__(self, piece: SmoothPiece, tilts: Sequence[float] = (-1.0, 0.0)) -> None:

@@ -66,18 +66,11 @@ class Numbers(NamedTuple):
 class Moment:
     """M(z) = Σ Nᵢ(z) e^{bᵢz}/Π (z − p)^d of one step's finite loss, at any precision.
 
-    Attributes
-    ----------
-    numbers
-        Encloses its numbers.
-    orders
-        d of each pole.
-    rates, exact
-        The b and the p as exact numbers, None for those that are known as balls alone.
+    `rates, exact`: the b and the p as exact numbers, None for those that are known as balls alone.
     """
 
-    numbers: Callable[[], Numbers]
-    orders: tuple[int, ...]
+    numbers: Callable[[], Numbers]  # encloses its numbers
+    orders: tuple[int, ...]  # d of each pole
     rates: tuple[Exact | None, ...]
     exact: tuple[Exact | None, ...]
 
@@ -133,10 +126,7 @@ def _exact(number: sp.Expr) -> Exact:
 def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
     """Return the finite sum that is δ(ε), None where a step has none or the terms are too many.
 
-    Parameters
-    ----------
-    steps : sequence of (Pair, count)
-        All parameters bound.
+    `steps : sequence of (Pair, count)`: all parameters bound.
 
     Examples
     --------
@@ -228,18 +218,10 @@ def _ball(number: Exact) -> arb:
 
 @dataclass(frozen=True, eq=False)
 class ResidueSum:
-    """The product of powers of some M, each a sum of rational functions times exponentials.
+    """The product of powers of some M, each a sum of rational functions times exponentials."""
 
-    Attributes
-    ----------
-    steps
-        The M, and how often each stands in the product.
-    places
-        The poles of the integrand, and their orders at most.
-    """
-
-    steps: tuple[tuple[Moment, int], ...]
-    places: tuple[_Pole, ...]
+    steps: tuple[tuple[Moment, int], ...]  # the M, and how often each stands in the product
+    places: tuple[_Pole, ...]  # the poles of the integrand, and their orders at most
     _expansions: dict[int, _Expansion] = field(default_factory=dict)
 
     @property
@@ -267,17 +249,8 @@ class ResidueSum:
     def excess(self, epsilon: Exact, is_tight: Callable[[arb], bool]) -> arb:
         """Enclose δ(ε) − δ∞, with as many bits as make the ball narrow enough.
 
-        Parameters
-        ----------
-        epsilon
-            Any real number, taken exactly.
-        is_tight
-            Whether a ball is as narrow as is wanted.
-
-        Raises
-        ------
-        AccuracyError
-            If that takes too many bits.
+        `epsilon`: any real number, taken exactly. `is_tight`: whether a ball is as narrow as is
+        wanted.
         """
         bits = ctx.prec + 2 * sum(count for _, count in self.steps)
         while bits <= _MOST_BITS:

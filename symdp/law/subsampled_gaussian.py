@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from symdp.errors import AccuracyError
-from symdp.law.characteristic_function import log_one_plus
-from symdp.law.decay import near_bound
+from symdp.law.characteristic_function import log_one_plus, near_bound
 from symdp.law.elementary import Complex
 from symdp.law.kinds import powers_less_one
 from symdp.law.step import Array
@@ -221,11 +220,6 @@ class SubsampledGaussian:
         """Return K_b(t + ihk) for k < nodes, shape (buckets, nodes); 0 for buckets not used.
 
         Imaginary parts are those of principal logarithms: whole multiples serve.
-
-        Raises
-        ------
-        AccuracyError
-            If the line is so long that single records are better served one by one.
         """
         result = np.zeros((self.count, nodes), dtype=np.complex128)
         y = step * np.arange(nodes)

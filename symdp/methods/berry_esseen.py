@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
+from symdp.exact.answer import Answer, FloatAccountant
 from symdp.methods.interval import proved_answer
 from symdp.methods.standard_moments import summands
 

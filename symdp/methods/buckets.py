@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.exact.prv.cut_mesh import largest_loss, mesh_of
+from symdp.exact.answer import Answer, FloatAccountant
 from symdp.method_options import POINTS
 from symdp.methods.moments import Moments, proved_instead
+from symdp.methods.prv import largest_loss, mesh_of
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw

@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.law.saddle_point import best_saddle
-from symdp.law.tilts import Strip
+from symdp.exact.answer import Answer, FloatAccountant
+from symdp.law.saddle_point import Strip, best_saddle
 from symdp.methods.mills import mills_differences, mills_moments
 from symdp.methods.regime import Series, estimate, far_line, standardised
 from symdp.methods.series_accountant import SeriesAccountant

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from symdp.exact.answer import Answer
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip
 from symdp.methods.mills import mills_moments
 from symdp.methods.moments import proved_instead
 from symdp.methods.regime import REMEDY, Series, estimate, far_line, standardised

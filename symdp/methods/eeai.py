@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.law.chernoff import complement_rounding
-from symdp.law.tilts import log_one_minus_exp
+from symdp.exact.answer import Answer, FloatAccountant
+from symdp.law.saddle_point import complement_rounding, log_one_minus_exp
 from symdp.methods.edgeworth_error import edgeworth_error
 from symdp.methods.interval import log_tail, proved_answer
 from symdp.methods.smoothing_error import smoothing_error

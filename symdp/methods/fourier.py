@@ -11,14 +11,23 @@ import numpy as np
 
 from symdp.capacity import afford
 from symdp.errors import InputError
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.exact.grid_sum import GridSum, Lumps, grid_sum, log_beyond, reach, step_beyond
-from symdp.law.cells import has_smooth_density, loss_cells, loss_density, loss_span
+from symdp.exact.answer import Answer, FloatAccountant
 from symdp.law.loss import LossLaw
 from symdp.law.total import SumLaw
 from symdp.method_options import POINTS as SHARED_POINTS
 from symdp.method_options import REACH
+from symdp.methods.loss_mesh import (
+    GridSum,
+    Lumps,
+    grid_sum,
+    has_smooth_density,
+    log_beyond,
+    loss_cells,
+    loss_density,
+    loss_span,
+    reach,
+    step_beyond,
+)
 from symdp.methods.moments import Moments, proved_instead
 
 if TYPE_CHECKING:

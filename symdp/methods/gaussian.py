@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.law.tilts import log_add_exp
+from symdp.exact.answer import Answer, FloatAccountant
+from symdp.law.saddle_point import log_add_exp
 from symdp.methods.mills import mills_differences
 from symdp.methods.moments import proved_instead
 from symdp.methods.regime import (

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.exact.answer import Answer
-from symdp.law.chernoff import SLACK, complement_rounding
-from symdp.law.tilts import Probe, increasing_root, log_add_exp, log_one_minus_exp
+from symdp.law.saddle_point import (
+    SLACK,
+    Probe,
+    complement_rounding,
+    increasing_root,
+    log_add_exp,
+    log_one_minus_exp,
+)
 from symdp.methods.moments import Moments
 from symdp.methods.regime import REMEDY
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.law.tilts import Probe, Strip, increasing_root
+from symdp.exact.answer import Answer, FloatAccountant
+from symdp.law.saddle_point import Probe, Strip, increasing_root
 from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.mills import mills_differences, mills_moments
 from symdp.methods.moments import proved_instead

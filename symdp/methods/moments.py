@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.law.chernoff import log_moments_bound
+from symdp.exact.answer import Answer, FloatAccountant
+from symdp.law.saddle_point import log_moments_bound
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw

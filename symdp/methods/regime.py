@@ -12,7 +12,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.exact.answer import Answer
-from symdp.law.tilts import Strip, delta_from_strip
+from symdp.law.saddle_point import Strip, delta_from_strip
 from symdp.methods.moments import proved_instead
 
 if TYPE_CHECKING:

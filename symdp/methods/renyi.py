@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import InputError
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.law.chernoff import log_bound, log_integral_bound
-from symdp.law.tilts import Strip, log_add_exp
+from symdp.exact.answer import Answer, FloatAccountant
+from symdp.law.saddle_point import Strip, log_add_exp, log_bound, log_integral_bound
 
 if TYPE_CHECKING:
     from symdp.law.total import SumLaw

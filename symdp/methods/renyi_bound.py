@@ -1,16 +1,31 @@
-"""The Rényi accountant of steps that are known by their Rényi curves alone."""
+r"""The Rényi accountant of steps that are known by their Rényi curves alone.
+
+**The total**, of which only a bound on K(t), t > 0, is known:
+
+.. math:: K(t) \le \sum_i n_i\, t\, D^{(i)}_{1+t} + \sum_j n_j K_j(t)
+
+Nothing else is known of the loss: whatever asks for more is refused.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from symdp.errors import InputError
 from symdp.exact.answer import Answer
-from symdp.law.chernoff import log_bound
-from symdp.law.renyi_bound import RenyiBoundLaw
-from symdp.law.tilts import golden_section, log_one_minus_exp
+from symdp.law.saddle_point import golden_section, log_bound, log_one_minus_exp
 from symdp.law.total import SumLaw
+from symdp.model.renyi_curve import RenyiCurve
+
+if TYPE_CHECKING:
+    from symdp.law.step import Array
+    from symdp.model.mechanism import Mechanism
 
 METHODS = ("contour", "renyi", "moments")  # the default, and the names that mean this bound
 _FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8
@@ -79,3 +94,119 @@ def _least(bound: Callable[[float], float]) -> tuple[float, float]:
     if value < least:
         least, place = value, closest
     return math.exp(place), least
+
+
+_AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are judged, to start from
+
+
+@lru_cache(maxsize=4096)
+def curve_transform(mechanism: Mechanism) -> Callable[[float], float]:
+    """Return t ↦ t D_{1+t} of a step's Rényi curve, inf where it gives no bound.
+
+    >>> from symdp import mechanisms
+    >>> curve_transform(mechanisms.zcdp(rho="1/8"))(1.0)
+    0.25
+    """
+    source = mechanism.require_concrete().source
+    assert isinstance(source, RenyiCurve)
+    if isinstance(source.divergence, tuple):
+        tilts = np.array([0.0, *(float(order - 1) for order in source.divergence[::2])])
+        values = tilts * np.array([0.0, *(float(bound) for bound in source.divergence[1::2])])
+        return lambda t: float(np.interp(t, tilts, values)) if t <= tilts[-1] else math.inf
+    from symdp.emit.numpy import compile_numpy
+
+    divergence = compile_numpy(source.divergence, [mechanism.variable])
+
+    def transform(t: float) -> float:
+        found = float(divergence(1.0 + t))
+        return t * found if found >= 0.0 else math.inf
+
+    return transform
+
+
+class RenyiBoundLaw(SumLaw):
+    """The bound on K of all steps.
+
+    `curves`: the steps that are known by their curves, with their counts. `reverse`: makes the same
+    of the other direction.
+    """
+
+    def __init__(
+        self,
+        curves: Sequence[tuple[Mechanism, int]],
+        known: SumLaw | None,
+        reverse: Callable[[], SumLaw],
+    ) -> None:
+        self._name, self._reverse = curves[0][0].summary, reverse
+        self._terms = [(curve_transform(step), count) for step, count in curves]
+        self._known = known
+        self.kept = {}
+        self.count = sum(n for _, n in curves) + (0 if known is None else known.count)
+
+    @property
+    def parts(self) -> Any:
+        """Refused: no step's law is known."""
+        raise InputError(
+            f"{self._name} is known by its Rényi curve alone: this needs the law of the loss; "
+            "ask for ε or δ by the method renyi, or for the trade-off function"
+        )
+
+    @property
+    def terms(self) -> Any:
+        """Refused, as `parts`."""
+        return self.parts
+
+    @cached_property
+    def reversed(self) -> SumLaw:
+        """The bound in the other direction."""
+        return self._reverse()
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """None: a finite curve leaves none; where it is infinite there is no bound."""
+        return 0.0
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Every tilt may be asked for: where a curve is infinite, the bound tells nothing."""
+        return -math.inf, math.inf
+
+    @cached_property
+    def log_finite_mass(self) -> float:
+        """The logarithm of 1."""
+        return 0.0
+
+    @cached_property
+    def uncertain_mass(self) -> float:
+        """None that is counted apart."""
+        return 0.0
+
+    @property
+    def is_spread(self) -> bool:
+        """Nothing tells that it takes single values."""
+        return True
+
+    @property
+    def loss_bounds(self) -> tuple[float, float]:
+        """No bounds are known."""
+        return -math.inf, math.inf
+
+    def cgf(self, tilt: float) -> float:
+        """Return the bound on K(t) for t > 0, inf where there is none; 0 at −1 and 0."""
+        if tilt in (-1.0, 0.0):
+            return 0.0
+        if not tilt > 0.0:
+            return float(self.parts)
+        total = math.fsum(count * transform(tilt) for transform, count in self._terms)
+        if self._known is None:
+            return total
+        if self._known.mass_at_infinity > 0 or tilt >= self._known.domain[1]:
+            return math.inf
+        return total + float(self._known.cgf(tilt))
+
+    def cumulants(self, tilt: float, order: int) -> Array:
+        """Return about what mean and variance the bound has at t = 0: where to start."""
+        mean = self.cgf(_AT_ZERO) / _AT_ZERO
+        spread = self.cgf(_ONE) - mean
+        wide = spread if 0.0 < spread < math.inf else 1.0
+        return np.array([mean if math.isfinite(mean) else 1.0, 2.0 * wide])

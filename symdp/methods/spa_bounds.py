@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.errors import AccuracyError, InputError
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
+from symdp.exact.answer import Answer, FloatAccountant
 from symdp.law.elementary import log_payoff
-from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip, delta_from_strip
+from symdp.law.saddle_point import Strip, delta_from_strip, saddle_point
 from symdp.method_options import TILT
 from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.interval import proved_answer

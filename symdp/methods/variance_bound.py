@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
-from symdp.law.chernoff import SLACK
-from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip, golden_section, log_add_exp
+from symdp.exact.answer import Answer, FloatAccountant
+from symdp.law.saddle_point import SLACK, Strip, golden_section, log_add_exp, saddle_point
 from symdp.methods.moments import Moments
 
 if TYPE_CHECKING:

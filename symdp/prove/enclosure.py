@@ -36,7 +36,7 @@ from symdp.emit.arb import constant_ball
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.law.residues import ResidueSum, residues_of
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.prove.allocation import enclose_epochs, estimate_log_epoch
 from symdp.prove.kind import Kinds, kind_of, sum_law

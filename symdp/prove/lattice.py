@@ -26,7 +26,7 @@ from flint import acb, arb, ctx
 
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError
-from symdp.law.lattice import find_lattice
+from symdp.law.total import find_lattice
 from symdp.prove.kind import Kinds, sum_law
 from symdp.prove.line import SPARE_BITS, SPARE_DIGITS, log_payoff, masses
 from symdp.prove.measure import Asked, Nodes, measure, up, walk

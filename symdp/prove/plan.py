@@ -22,8 +22,7 @@ from symdp.errors import AccuracyError
 from symdp.law.elementary import log_payoff
 from symdp.law.nodes import NodeSet, integer_nodes
 from symdp.law.outline import NEGLIGIBLE
-from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip, saddle_point
 from symdp.law.total import SumLaw
 from symdp.prove.kind import Kind, Kinds, Stretch, sum_law
 from symdp.prove.measure import Panels

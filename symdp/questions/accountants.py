@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from symdp.errors import InputError
 from symdp.exact.accuracy import ROUNDING
 from symdp.exact.answer import Answer
-from symdp.law.chernoff import log_usual_bound
+from symdp.law.saddle_point import log_usual_bound
 from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.largest import Link, largest
@@ -95,10 +95,10 @@ def accountant_for(
     if method == "truth" and not options:
         return Truth(composition)
     if method == "contour" and not options:  # the table of routes, without what others need
-        from symdp.exact.route import Contour
+        from symdp.methods.route import Contour
 
         return Contour()
-    from symdp.methods import accountant, options_of
+    from symdp.methods.table import accountant, options_of
 
     return accountant(method, **options_of(method, options or {}))
 
@@ -111,7 +111,7 @@ def certified_digits(options: Mapping[str, Any]) -> int:
     """
     if not options:
         return 15
-    from symdp.methods import options_of
+    from symdp.methods.table import options_of
 
     return int(options_of("certified", options)["digits"])
 

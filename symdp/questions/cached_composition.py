@@ -49,7 +49,7 @@ class KnownComposition(Composition):
         count: int,
         built: Callable[[], Composition],
     ) -> None:
-        from symdp.law.formula_json import decode
+        from symdp.law.formula import decode
         from symdp.model.relation import Protection
 
         formula = decode(facts["formula"])
@@ -97,8 +97,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     the quadrature of each law is the check at others.
     """
     from symdp.law.compile import loss_law
-    from symdp.law.formula import formula_of
-    from symdp.law.formula_json import encode
+    from symdp.law.formula import encode, formula_of
     from symdp.law.loss import LossLaw
     from symdp.model.relation import SUBSTITUTION
     from symdp.questions.shifts import is_proved_at_all_values

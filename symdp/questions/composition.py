@@ -109,7 +109,7 @@ class Composition(Summed):
         return self._laws[key]
 
     def _new_law(self, side: str) -> SumLaw:
-        from symdp.law.family import total_law
+        from symdp.questions.total_law import total_law
 
         return total_law(self.accounted.steps_of(side), direction_of(side))
 

@@ -47,7 +47,7 @@ class Guarantee:
     protection
         The neighbouring relation and the sampling: whose privacy this is.
     route
-        The row of `symdp.exact.route.ROUTES` by which the default method answered.
+        The row of `symdp.methods.route.ROUTES` by which the default method answered.
     mass
         Whether the densities were proved to have mass 1, or two quadratures found it.
     asked

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
 from symdp.exact.answer import OUTSIDE
-from symdp.exact.shared_lines import epsilon_near
-from symdp.law.chernoff import log_usual_bound
+from symdp.exact.contour import epsilon_near
+from symdp.law.saddle_point import log_usual_bound
 from symdp.questions.bracketed_root import bracketed_root
 from symdp.questions.largest import Link
 
@@ -333,7 +333,7 @@ def proved_lower_epsilon(
     --------
     >>> import math
     >>> from symdp import compose, mechanisms
-    >>> from symdp.methods import accountant
+    >>> from symdp.methods.table import accountant
     >>> law = compose(mechanisms.gaussian(sigma=50), 2500).law("remove")
     >>> found = proved_lower_epsilon(accountant("eeai"), law, math.log(0.1), 2.0, 1.0)
     >>> round(found, 1)

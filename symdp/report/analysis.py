@@ -96,7 +96,7 @@ def analyse(
         Seconds for the truth, and as many for ε and for δ by the accountants; what is not reached
         by then is left out and says so. None takes as long as it takes.
     """
-    from symdp.methods import names
+    from symdp.methods.table import names
 
     results = Results()
     own = Deadline(patience)

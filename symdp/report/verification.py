@@ -217,7 +217,7 @@ def verify(
     ------
     Check, method by method within each ε.
     """
-    from symdp.methods import names
+    from symdp.methods.table import names
 
     chosen = names() if methods is None else methods
     epsilons = places(composition, direction, TARGETS if targets is None else targets)

@@ -24,8 +24,7 @@ from symdp.emit.plain_text import text
 from symdp.errors import AccuracyError, InputError
 from symdp.expansion import hermite_values
 from symdp.interrupt import attempt
-from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip, saddle_point
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation

@@ -15,10 +15,10 @@ from flint import arb, ctx
 from proved_bounds import COUNTS, MECHANISMS, assert_contains, assert_meets, composition, rounding
 
 from symdp.errors import AccuracyError
-from symdp.exact.base import outside_range
-from symdp.exact.prv.prv import Prv
-from symdp.exact.route import Contour
+from symdp.exact.answer import outside_range
 from symdp.methods import accountant
+from symdp.methods.prv import Prv
+from symdp.methods.route import Contour
 from symdp.prove.enclosure import enclose_delta
 
 QUICK = ("moments", "moments-plain", "moments-variance", "renyi", "spa-bounds", "eeai")

@@ -11,9 +11,9 @@ from symdp.balls.mass import enclose_normalizer
 from symdp.emit.mass import MassIntegral
 from symdp.exact.answer import Answer
 from symdp.exact.contour import on_own_lines
-from symdp.exact.route import Contour
 from symdp.exact.single import log_single
 from symdp.law.cut import cut_law
+from symdp.methods.route import Contour
 
 LINE = '["-oo", "oo"]'
 LAPLACE = "exp(-Abs(x))/2"

@@ -7,7 +7,7 @@ import pytest
 from catalogue import ALL
 
 from symdp import compose
-from symdp.exact.finite_sum import atoms_of
+from symdp.exact.sums import atoms_of
 from symdp.law.elementary import log_sum
 from symdp.prove.enclosure import enclose_delta
 

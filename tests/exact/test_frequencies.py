@@ -11,8 +11,8 @@ import sympy as sp
 from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
-from symdp.exact.mesh.frequencies import mesh_value
-from symdp.law.lattice import find_lattice
+from symdp.exact.cut_off import mesh_value
+from symdp.law.total import find_lattice
 from symdp.model.mechanism import Mechanism
 from symdp.prove.enclosure import enclose_delta
 

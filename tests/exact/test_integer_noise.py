@@ -17,10 +17,9 @@ from symdp.derive.limits import limit_at
 from symdp.derive.pieces import pieces
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb_operations import log_bessel_i_ball
-from symdp.exact.mesh.mesh import best_tilt
+from symdp.exact.large_losses import best_tilt
 from symdp.law.compile import loss_law
-from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip, saddle_point
 from symdp.prove.enclosure import enclose_delta
 
 k = sp.Symbol("k", integer=True)

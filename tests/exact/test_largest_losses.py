@@ -10,7 +10,7 @@ import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
 from symdp.exact.contour import on_own_lines
-from symdp.exact.mesh.mesh import mesh_answer
+from symdp.exact.large_losses import mesh_answer
 
 
 def laplace_profile(count: int, b: mpmath.mpf, below: mpmath.mpf) -> mpmath.mpf:

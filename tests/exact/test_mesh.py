@@ -11,9 +11,8 @@ import pytest
 from scipy.integrate import cumulative_simpson
 from scipy.special import erfc
 
-from symdp.exact.error_bars import margin
-from symdp.exact.mesh.mesh import mesh_answer
-from symdp.exact.mesh.smoothed import (
+from symdp.exact.answer import margin
+from symdp.exact.cut_off import (
     CENTRE,
     FAR_ABOVE,
     FEJER,
@@ -21,6 +20,7 @@ from symdp.exact.mesh.smoothed import (
     STEEPNESS,
     majorant_transform,
 )
+from symdp.exact.large_losses import mesh_answer
 from symdp.law.loss import LossLaw
 from symdp.law.step import Step
 from symdp.law.total import SumLaw

@@ -10,13 +10,12 @@ import pytest
 from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
-from symdp.exact.finite_sum import added
-from symdp.exact.modulus_bound import Angles, places_above
-from symdp.exact.route import Contour
-from symdp.exact.tail_bound import Tail
-from symdp.law.characteristic_function import log_characteristic, log_one_plus
-from symdp.law.lattice import find_lattice
-from symdp.law.nufft import uniform_sum
+from symdp.exact.cut_off import Tail
+from symdp.exact.lattice import Angles, places_above
+from symdp.exact.sums import added
+from symdp.law.characteristic_function import log_characteristic, log_one_plus, uniform_sum
+from symdp.law.total import find_lattice
+from symdp.methods.route import Contour
 
 RESPONSE = mechanisms.randomized_response
 GAUSSIAN = mechanisms.gaussian

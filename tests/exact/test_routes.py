@@ -6,7 +6,7 @@ import pytest
 from shell import Shell
 
 from symdp import compose, mechanisms
-from symdp.exact.route import ROUTES
+from symdp.methods.route import ROUTES
 
 GAUSSIAN, COIN = mechanisms.gaussian, mechanisms.randomized_response(epsilon_0=1)
 INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")

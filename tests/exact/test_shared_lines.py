@@ -9,16 +9,13 @@ import pytest
 import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
-from symdp.exact.contour import _traced, on_own_lines
-from symdp.exact.line import Line
-from symdp.exact.mesh.frequencies import mesh_value
-from symdp.exact.route import Contour
-from symdp.exact.shared_lines import shared_line
-from symdp.exact.tail_bound import Tail, TailBound
-from symdp.exact.two_strips import line_tilt
-from symdp.law.decay import decay
-from symdp.law.tilts import Strip
+from symdp.exact.contour import _traced, on_own_lines, shared_line
+from symdp.exact.cut_off import Tail, TailBound, mesh_value
+from symdp.exact.line import Line, line_tilt
+from symdp.law.characteristic_function import decay
+from symdp.law.saddle_point import Strip
 from symdp.methods import accountant
+from symdp.methods.route import Contour
 
 GAUSSIAN = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
 X = sp.Symbol("x", real=True)

@@ -8,7 +8,7 @@ from catalogue import ALL
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
-from symdp.exact.upper_tail import is_near_top, topmost_sum
+from symdp.exact.sums import is_near_top, topmost_sum
 from symdp.prove.enclosure import enclose_delta
 
 BELOW = (9.7e-4, 1e-8, 1e-12, 4e-16)

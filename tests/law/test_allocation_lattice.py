@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 
 from symdp import AccuracyError, compose, mechanisms
-from symdp.law.allocation_lattice import recurs
+from symdp.law.allocation import recurs
 from symdp.law.compile import loss_law
 from symdp.law.likelihood_ratio import RatioLaw
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.law.chernoff import log_moments_bound, log_usual_bound
+from symdp.law.saddle_point import log_moments_bound, log_usual_bound
 
 STEPS = {
     "normal": (mechanisms.gaussian(sigma=2).subsample("poisson", "1/9"), 40),

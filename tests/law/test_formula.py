@@ -13,7 +13,7 @@ from flint import arb, ctx
 from symdp import mechanisms
 from symdp.law.compile import _compiled, loss_law
 from symdp.law.formula import law_of_formula
-from symdp.law.tilted import excess
+from symdp.law.nodes import excess
 
 STEPS = {
     "gaussian": mechanisms.gaussian(sigma="7/5"),

@@ -13,13 +13,12 @@ from symdp import mechanisms
 from symdp.balls.enclosure import cgf_ball
 from symdp.derive import pieces
 from symdp.errors import AccuracyError
+from symdp.law.characteristic_function import uniform_sum
 from symdp.law.compile import loss_law
 from symdp.law.elementary import exponential_remainder, oscillation_sum
-from symdp.law.flat import flat_masses
-from symdp.law.nufft import uniform_sum
+from symdp.law.formula import flat_masses
 from symdp.law.outline import Outline
-from symdp.law.panels import build_rule
-from symdp.law.probe import ORDER
+from symdp.law.panels import ORDER, build_rule
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
 from symdp.questions.composition import compose

@@ -11,7 +11,7 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.law.compile import loss_law
-from symdp.law.many_steps import ManyStepsLaw
+from symdp.law.schedule import ManyStepsLaw
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
 from symdp.questions.composition import Composition
@@ -31,7 +31,7 @@ def plain_law(steps, direction):
 
 
 def plain_delta(steps, epsilon, direction):
-    from symdp.exact.route import Contour
+    from symdp.methods.route import Contour
 
     return math.exp(Contour().log_delta(plain_law(steps, direction), epsilon).log_delta)
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.exact.route import Contour
 from symdp.law import allocation_density
-from symdp.law.likelihood_ratio import Ratios
-from symdp.law.ratio_tails import log_tail
+from symdp.law.likelihood_ratio import Ratios, log_tail
+from symdp.methods.route import Contour
 
 RATIO = np.asarray([0.2, 0.9, 1.5, 11.0])
 LOG_Q = np.log(np.asarray([0.3, 0.5, 0.18, 0.02]))

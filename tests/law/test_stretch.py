@@ -13,7 +13,7 @@ from symdp import compose, mechanisms
 from symdp.derive.finite_end import DISTANCE, near_end
 from symdp.emit import compile_arb, compile_numpy
 from symdp.law.compile import loss_law
-from symdp.law.stretch import EndFunction, Stretch
+from symdp.law.step import EndFunction, Stretch
 from symdp.model.mechanism import Mechanism
 
 x = sp.Symbol("x", real=True)

@@ -19,7 +19,7 @@ from tilted_integrals import END_POINT, MILLS_RATIO, SCALED_TILT, hermite_integr
 
 from symdp.errors import InputError
 from symdp.expansion import graded_terms, hermite
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip
 from symdp.methods.central_limit import (
     CentralLimit,
     TiltedEdgeworth,

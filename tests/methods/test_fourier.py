@@ -12,11 +12,10 @@ from every_kind import EVERY_KIND
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.exact.grid_sum import log_beyond
-from symdp.exact.route import Contour
-from symdp.law.cells import has_smooth_density, loss_cells, loss_density
 from symdp.methods import accountant
 from symdp.methods.fourier import Fourier
+from symdp.methods.loss_mesh import has_smooth_density, log_beyond, loss_cells, loss_density
+from symdp.methods.route import Contour
 from symdp.model.mechanism import Mechanism
 from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol

@@ -9,7 +9,6 @@ import pytest
 from proved_bounds import COUNTS, MECHANISMS, composition, exact_points
 
 from symdp import compose, mechanisms
-from symdp.exact.route import Contour
 from symdp.methods import accountant
 from symdp.methods.gaussian import (
     Gaussian,
@@ -17,6 +16,7 @@ from symdp.methods.gaussian import (
     central_limit_mu,
     log_gaussian_delta,
 )
+from symdp.methods.route import Contour
 
 BOTH = [Gaussian(), GaussianEdgeworth()]
 

@@ -10,9 +10,9 @@ import pytest
 from symdp import compose, mechanisms
 from symdp.cli import main
 from symdp.errors import InputError
-from symdp.exact.prv.prv import Prv
 from symdp.methods import METHODS, accountant, names
 from symdp.methods.fourier import Fourier
+from symdp.methods.prv import Prv
 from symdp.methods.spa_bounds import SpaBounds
 
 STEPS = compose(mechanisms.gaussian(sigma=20), 300)

@@ -19,7 +19,7 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.law.tilts import Strip
+from symdp.law.saddle_point import Strip
 from symdp.methods.spa_bounds import SpaBounds, log_interval
 from symdp.methods.standard_moments import summands
 from symdp.prove.truth import privacy_profile
@@ -85,7 +85,7 @@ def test_every_tilt_proves_an_interval():
 
 
 def exact_delta(law, epsilon):
-    from symdp.exact.route import Contour
+    from symdp.methods.route import Contour
 
     return Contour().log_delta(law, epsilon).log_delta
 
@@ -196,7 +196,7 @@ def test_different_steps():
 
 
 def steps_exact(law, epsilon):
-    from symdp.exact.route import Contour
+    from symdp.methods.route import Contour
 
     return Contour().log_delta(law, epsilon)
 

@@ -12,7 +12,7 @@ from flint import arb, ctx
 from proved_bounds import assert_meets
 
 from symdp import compose, mechanisms
-from symdp.exact.route import Contour
+from symdp.methods.route import Contour
 from symdp.model.mechanism import Mechanism
 from symdp.prove.enclosure import enclose_delta
 

@@ -11,9 +11,9 @@ import sympy as sp
 from symdp import Mechanism, compose, mechanisms
 from symdp.derive.symmetry import dominating_direction, has_one_law
 from symdp.exact.answer import Answer
-from symdp.exact.route import Contour
-from symdp.law.family import total_law
+from symdp.methods.route import Contour
 from symdp.questions.invert import invert, invert_larger
+from symdp.questions.total_law import total_law
 
 EVEN = [
     mechanisms.laplace(b=2),

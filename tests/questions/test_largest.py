@@ -11,8 +11,7 @@ import sympy as sp
 from skewed_pairs import random_pair
 
 from symdp import Mechanism, compose, mechanisms, parallel
-from symdp.exact.answer import Answer
-from symdp.exact.base import FloatAccountant
+from symdp.exact.answer import Answer, FloatAccountant
 from symdp.individual.result import IndividualResult, larger
 from symdp.methods import names
 from symdp.questions.invert import invert_larger

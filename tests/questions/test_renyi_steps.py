@@ -12,7 +12,7 @@ from refusals import refused
 from symdp import compose, load_composition, loads, mechanisms
 from symdp.adapters.upper import epsilon_upper
 from symdp.errors import AccuracyError
-from symdp.law.renyi_bound import curve_transform
+from symdp.methods.renyi_bound import curve_transform
 from symdp.questions.ledger import Ledger
 from symdp.questions.tradeoff import membership_advantage
 from symdp.report.card import differences, make_card

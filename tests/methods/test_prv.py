@@ -12,10 +12,10 @@ from every_kind import EVERY_KIND
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.exact.prv.prv import Prv
-from symdp.exact.route import Contour
 from symdp.methods import accountant
 from symdp.methods.moments import Moments
+from symdp.methods.prv import Prv
+from symdp.methods.route import Contour
 from symdp.model.mechanism import Mechanism
 from symdp.model.parser import parse
 from symdp.model.sampling import variable_symbol

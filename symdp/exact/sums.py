@@ -6,6 +6,15 @@ Sums closer than `EQUAL` of the largest loss are one value but for rounding, and
 mean; no chain of them is longer than `BLURRED`. The error counts the rounding of n additions, the
 slope Σ p_λ e^{ε−λ} times the rounding of a loss, and all mass that merging may have put on the
 wrong side of ε.
+
+**Next to the largest sum** few steps can fall short of their own largest loss. With the budget B =
+Σ nᵢ max ℓᵢ − ε, a sum is above ε where what its steps fall short by adds up to less than B.
+Partial sums that fall short by more are left out, and nothing else is:
+
+    δ = Σ_{d < B} P(d) (1 − e^{d − B}),    d = Σ (max ℓᵢ − ℓᵢ).
+
+Terms are positive, so that rounding adds about n·1e-15 of δ, and what the rounding of λ moves
+across ε. A lattice takes its period instead where n or the list is long: that is rounded less.
 """
 
 from __future__ import annotations
@@ -16,12 +25,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from symdp.exact.accuracy import BLURRED, EQUAL, MOST_NODES, MOST_WORK, ROUNDED
+from symdp.exact.accuracy import (
+    BLURRED,
+    EQUAL,
+    FEW_NODES,
+    HALF,
+    MOST_NODES,
+    MOST_WORK,
+    ROUNDED,
+    TOLERABLE,
+)
+from symdp.exact.answer import Answer, exact_answer, unclosed
+from symdp.exact.line import line_tilt
 from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw
+from symdp.law.saddle_point import Strip, log_add_exp, log_one_minus_exp
 from symdp.law.step import Array
-from symdp.law.tilts import log_add_exp
-from symdp.law.total import SumLaw, kept_with_law
+from symdp.law.total import SumLaw, find_lattice, kept_with_law
 
 MAX_SUMS = 2 * MOST_NODES  # of all steps: 16 MB an array, and about a second
 
@@ -49,14 +69,8 @@ def finite_sum(
 
     δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms.
 
-    Parameters
-    ----------
-    law, epsilon
-        the total loss and ε.
-    tilt
-        where the law is looked at: values that are negligible there and near 0 are left out.
-    atomic
-        count only those sums in which every step's loss is an atom.
+    `tilt`: where the law is looked at: values that are negligible there and near 0 are left out.
+    `atomic`: count only those sums in which every step's loss is an atom.
     """
     total = _all_sums(law, tilt, atomic)
     if total is None:
@@ -108,12 +122,7 @@ def count_sums(law: SumLaw) -> float:
 def added(first: Atoms | None, second: Atoms | None, most: float = math.inf) -> Atoms | None:
     """Return the law of a sum of two independent losses, equal values merged, None if too many.
 
-    Parameters
-    ----------
-    first, second
-        The losses.
-    most
-        Sums from here on are left out.
+    `first, second`: the losses. `most`: sums from here on are left out.
     """
     if first is None or second is None or first[0].size * second[0].size > MOST_WORK:
         return None
@@ -216,3 +225,112 @@ def united(first: Atoms, second: Atoms) -> Atoms:
     losses = np.concatenate([loss, other[new]])
     order = np.argsort(losses, kind="stable")
     return losses[order], np.concatenate([log_weight, other_weight[new]])[order]
+
+
+MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
+
+
+def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
+    """Return δ(ε) of the finite part where few steps can fall short, else None.
+
+    `law, epsilon`: the total of losses that are all single values, and ε below the largest total.
+    `tilt`: where the law is looked at: values that are negligible there are left out.
+    """
+    budget = law.below_top(epsilon)
+    if law.precise_top is None or not budget > 0.0:
+        return None
+    steps: list[Atoms] = []
+    rounded = 4.0 * ROUNDED * budget
+    for part, count in law.parts:
+        most = budget * (1.0 + TOLERABLE)  # both are rounded
+        step = _shortfalls(part, tilt, most)
+        if step is None:
+            return None
+        short = math.floor(
+            min(budget * (1.0 + TOLERABLE) / step[0][1:].min(initial=math.inf), count)
+        )
+        if log_multisets(step[0].size, short) > math.log(4 * FEW_NODES):
+            return None
+        rounded += 2.0 * ROUNDED * short * abs(part.loss_bounds[1])
+        steps.append(step)
+    most = budget + rounded
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for step, (_, count) in zip(steps, law.parts, strict=True):
+        total = added(total, power(step, count, most), most)
+    if total is None:
+        return None
+    shortfall, log_weight = total
+    gap = shortfall - budget
+    with np.errstate(divide="ignore"):
+        log_delta = log_sum(log_weight + np.log(-np.expm1(np.minimum(gap, 0.0))))
+    if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > HALF:
+        return None  # 1 − δ is known from sums of all values only
+    # A sum next to ε may lie on either side of it, as may what stands for several.
+    exposed = math.log(rounded) + log_sum((log_weight + np.minimum(gap, 0.0))[gap < rounded])
+    blurred = BLURRED * most
+    log_error = log_add_exp(math.log(law.count * ROUNDED) + log_delta, exposed)
+    log_error = log_add_exp(
+        log_error, log_sum(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
+    )
+    slope = log_sum((log_weight + gap)[gap < 0])
+    return FiniteSum(log_delta, log_one_minus_exp(log_delta), log_error, slope)
+
+
+def is_near_top(law: SumLaw, epsilon: float) -> bool:
+    """Return whether ε is so close to the largest total that `topmost_sum` is worth a try."""
+    return law.loss_bounds[1] - epsilon < MOST_SHORT * _gap(law)
+
+
+@kept_with_law
+def _gap(law: SumLaw) -> float:
+    """Return how far the second largest total lies below the largest."""
+    gaps = [math.inf]
+    for part, _ in law.parts:
+        loss = part.base.loss
+        lower = loss[loss < loss.max(initial=-math.inf)]
+        if lower.size:
+            gaps.append(float(loss.max() - lower.max()))
+    return min(gaps)
+
+
+def _shortfalls(law: LossLaw, tilt: float, most: float) -> Atoms | None:
+    """Return how far losses lie below the largest, in rising order, and the logs of masses."""
+    loss, log_weight = atoms_of(law, tilt)
+    top = law.loss_bounds[1]
+    if not loss.size or abs(loss[-1] - top) > EQUAL * (1.0 + abs(top)):
+        return None
+    shortfall, log_weight = (loss[-1] - loss)[::-1], log_weight[::-1]
+    near = shortfall < most
+    return merged(shortfall[near], log_weight[near])
+
+
+def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) from all sums, or all above ε, None where they are too many.
+
+    `epsilon`: between the least and the largest loss, in nats.
+    """
+    if law.is_spread:
+        return None
+    found: FiniteSum | None = None
+    if is_near_top(law, epsilon):
+        found = topmost_sum(law, epsilon, line_tilt(law, epsilon, Strip.RIGHT))
+    if found is None and count_sums(law) <= MAX_SUMS:
+        if (count_sums(law) > FEW_NODES or law.count > MOST_SHORT) and find_lattice(law):
+            return None
+        is_list = not any(part.step.pieces for part, _ in law.parts)  # whole at every tilt
+        tilt = 0.0 if is_list else line_tilt(law, epsilon, Strip.RIGHT)
+        found = finite_sum(law, epsilon, tilt)
+    return None if found is None else _of_sum(found, law.log_mass_at_infinity, epsilon)
+
+
+def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
+    log_delta = log_add_exp(found.log_delta, log_escaped)
+    known = log_delta > -math.inf
+    error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
+    # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
+    if log_delta > HALF:
+        complement, off = found.log_complement, found.complement_error
+        error += unclosed(log_delta, complement, error)
+    else:
+        complement, off = log_one_minus_exp(log_delta), None
+    return exact_answer(log_delta, complement, error, epsilon=epsilon, complement_error=off)

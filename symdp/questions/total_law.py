@@ -15,7 +15,7 @@ from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.law.loss import LossLaw
-    from symdp.law.parameter_rule import StepFamily
+    from symdp.law.schedule import StepFamily
     from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
 
@@ -30,7 +30,7 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
     Of steps that are known by a Rényi curve alone it is a bound on the transform.
     """
     from symdp.law.compile import loss_law
-    from symdp.law.many_steps import ManySteps, ManyStepsLaw
+    from symdp.law.schedule import ManySteps, ManyStepsLaw
     from symdp.law.total import SumLaw
 
     def parts(some: Steps) -> list[tuple[LossLaw, int]]:
@@ -38,7 +38,7 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
 
     curves = [(step, count) for step, count in steps if isinstance(step.source, RenyiCurve)]
     if curves:
-        from symdp.law.renyi_bound import RenyiBoundLaw
+        from symdp.methods.renyi_bound import RenyiBoundLaw
 
         known = [(step, count) for step, count in steps if not isinstance(step.source, RenyiCurve)]
         other = "add" if direction == "remove" else "remove"
@@ -84,7 +84,7 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
     """
     from symdp.law.compile import loss_law
     from symdp.law.formula import formula_of
-    from symdp.law.parameter_rule import StepFamily
+    from symdp.law.schedule import StepFamily
 
     if allocated_steps(members[0][0]) is not None:
         return []

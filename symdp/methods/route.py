@@ -14,14 +14,17 @@ from dataclasses import dataclass, replace
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
 from symdp.exact.accuracy import EXACT, HALF, NEGLIGIBLE, SETTLED
-from symdp.exact.answer import OUTSIDE, Answer
-from symdp.exact.base import FloatAccountant, outside_range, with_uncertain_mass
+from symdp.exact.answer import (
+    OUTSIDE,
+    Answer,
+    FloatAccountant,
+    margin,
+    outside_range,
+    with_uncertain_mass,
+)
 from symdp.exact.contour import contour_answer, own_lines, prepare
-from symdp.exact.error_bars import margin
-from symdp.law.chernoff import log_moments_bound
 from symdp.law.cut import Cut, cut_law
-from symdp.law.saddle_point import saddle_point
-from symdp.law.tilts import Strip, log_add_exp
+from symdp.law.saddle_point import Strip, log_add_exp, log_moments_bound, saddle_point
 from symdp.law.total import SumLaw, kept_with_law
 
 
@@ -45,29 +48,15 @@ def _is_discrete(law: SumLaw) -> bool:
 class Route:
     """One way to δ.
 
-    Attributes
-    ----------
-    name
-        As `Guarantee.route` has it.
-    laws
-        For which sums of losses it applies.
-    how
-        What it computes.
-    promise
-        The relative half width of δ, where rounding of the losses allows it.
-    cost
-        How the work grows.
-    answer
-        Returns δ(ε), None where the row does not apply.
-    concerns
-        Whether the row may apply to a law, known at once.
+    `answer`: returns δ(ε), None where the row does not apply. `concerns`: whether the row may apply
+    to a law, known at once.
     """
 
-    name: str
-    laws: str
-    how: str
-    promise: str
-    cost: str
+    name: str  # as `Guarantee.route` has it
+    laws: str  # for which sums of losses it applies
+    how: str  # what it computes
+    promise: str  # the relative half width of δ, where rounding of the losses allows it
+    cost: str  # how the work grows
     answer: Callable[[SumLaw, float], Answer | None]
     concerns: Callable[[SumLaw], bool] = _is_any
 
@@ -82,13 +71,13 @@ _ADVICE = (
 
 
 def _listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.enumeration import listed_answer
+    from symdp.exact.sums import listed_answer
 
     return listed_answer(law, epsilon)
 
 
 def _residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.residues import residue_answer
+    from symdp.exact.balls import residue_answer
 
     return residue_answer(law, epsilon)
 
@@ -100,7 +89,7 @@ def _single_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.period import lattice_answer
+    from symdp.exact.lattice import lattice_answer
 
     return lattice_answer(law, epsilon)
 
@@ -129,7 +118,7 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     What lies beyond a line is not bounded then: its answer is an estimate, and not believed where
     the mesh excludes it. None where nothing bounds δ from below.
     """
-    from symdp.exact.mesh.mesh import given_large_losses, mesh_answer
+    from symdp.exact.large_losses import given_large_losses, mesh_answer
 
     law, mesh = law.singly(), None
     with suppress(AccuracyError):  # nor may a part of the losses have a line
@@ -158,7 +147,7 @@ def _has_lower(answer: Answer) -> bool:
 
 def _rounded_answer(law: SumLaw, epsilon: float) -> Answer:
     """Return the interval from losses rounded to a mesh, no wider than Chernoff's bound."""
-    from symdp.exact.prv.prv import Prv
+    from symdp.methods.prv import Prv
 
     wide = Prv().inside_range(law, epsilon)
     assert wide.log_lower is not None
@@ -295,7 +284,7 @@ class Contour(FloatAccountant):
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
         if len(epsilons) > 1 and law.is_spread and law.count > 1:
-            from symdp.exact.residues import residues
+            from symdp.exact.balls import residues
 
             if residues(law) is None:
                 prepare(law, epsilons)
@@ -323,8 +312,7 @@ def _without_far_losses(law: SumLaw, epsilon: float) -> Answer | None:
     The farther out it is cut, the larger the integrand is beside δ. So the mass beyond falls until
     it is small beside δ, or its losses so large that it does not matter how large they are.
     """
-    from symdp.exact.prv.cut_mesh import largest_loss
-    from symdp.exact.prv.prv import log_one_large
+    from symdp.methods.prv import largest_loss, log_one_large
 
     single, top = log_one_large(law, epsilon), largest_loss(law, epsilon)
     fall, best = 1.5 * NEGLIGIBLE, None
