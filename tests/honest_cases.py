@@ -12,7 +12,7 @@ from flint import arb, ctx
 
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
-from symdp.prove.larger_direction import larger_delta
+from symdp.prove.inverse import larger_delta
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

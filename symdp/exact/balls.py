@@ -124,7 +124,7 @@ class _LawStretch(Stretch):
             return arb.pos_inf()
         return self.piece.ball(arb(inner_place(self.piece)))[1]
 
-    def place(self, edge: float) -> arb:
+    def place(self, edge: float | arb) -> arb:
         if edge in (self.piece.lower, self.piece.upper):
             for end in self.piece.ends:
                 if float(end.mid()) == edge:

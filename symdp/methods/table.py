@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
         Contour,
     ),
     "truth": Method(
-        "exact", "30 digits by a proof; of few steps what two evaluations agree on", "SPA",
+        "exact", "30 digits by a proof; of two steps what two sums agree on", "SPA",
         None,
     ),
     "certified": Method(

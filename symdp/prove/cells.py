@@ -1,6 +1,6 @@
 """One step's loss in cells no wider than a mesh, with the proved masses of P and Q in each.
 
-On a panel p, q and ℓ are polynomials but for a proved error (see `panel_polynomial`).  The
+On a panel p, q and ℓ are polynomials but for a proved error (see `measure`).  The
 antiderivatives of those of p and q give the mass of any part of it for the price of a polynomial,
 within that error times its width.
 
@@ -27,13 +27,19 @@ from numpy.typing import NDArray
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 from symdp.prove.kind import Kind, Stretch
-from symdp.prove.measure import Asked, Panels, measure
-from symdp.prove.panel_polynomial import interpolant, interpolation_error, sampled
+from symdp.prove.measure import (
+    RADIUS,
+    Asked,
+    Panels,
+    interpolant,
+    interpolation_error,
+    measure,
+    sampled,
+)
 from symdp.prove.work import COARSE_BITS
 
 Array = NDArray[np.float64]
 
-_POINTS = 48  # of a panel: 3^{−47} is below 2^{−74}
 _SHARP_BITS = 50  # to which p and q are known, relative to their least value on a panel
 _MOST_PANELS = 4_000  # of a stretch: about a second
 _FEWEST_GRID = 64  # places of a run between which a root in doubles begins
@@ -162,7 +168,11 @@ class Panel:
 
 @lru_cache(maxsize=16)
 def outcomes_of(
-    kind: Kind, panels: Sequence[Panels], bits: int, stray_bits: int
+    kind: Kind,
+    panels: Sequence[Panels],
+    bits: int,
+    stray_bits: int,
+    sharp_bits: int = _SHARP_BITS,
 ) -> tuple[tuple[Atom | Panel, ...], tuple[Panels, ...]]:
     """Return the outcomes of one step, and where they lie: panels of about 2^(−bits) are left out.
 
@@ -176,7 +186,7 @@ def outcomes_of(
         elif stretch.is_flat or stretch.is_integer:
             single.append(one)
         else:
-            for *edges, panel in _panels(stretch, one.edges, bits, arb(2) ** -stray_bits):
+            for *edges, panel in _panels(stretch, one.edges, bits, stray_bits, sharp_bits):
                 found.append(panel)
                 where.append(Panels(one.stretch, tuple(edges)))
     nodes = measure(kind, single, [Asked(arb(0), 0.0, -bits * math.log(2))])
@@ -188,7 +198,7 @@ def outcomes_of(
 
 
 def _panels(
-    stretch: Stretch, edges: Sequence[float], bits: int, stray: arb
+    stretch: Stretch, edges: Sequence[float], bits: int, stray_bits: int, sharp_bits: int
 ) -> Iterator[tuple[float, float, Panel]]:
     """Yield panels of a stretch but for those that are too short or irregular to count."""
     negligible = arb(2) ** -bits / _MOST_PANELS
@@ -208,7 +218,7 @@ def _panels(
             is_negligible = (ends[1] - ends[0]) * log_p.exp() < negligible
         if is_negligible:
             continue
-        found = _panel(stretch, *ends, stray)
+        found = _panel(stretch, *ends, arb(2) ** -stray_bits, sharp_bits)
         if found is not None:
             yield left, right, found
         elif left < middle < right:
@@ -218,18 +228,19 @@ def _panels(
     raise AccuracyError("a part of the loss needs too many panels")
 
 
-def _panel(stretch: Stretch, left: arb, right: arb, stray: arb) -> Panel | None:
+def _panel(stretch: Stretch, left: arb, right: arb, stray: arb, sharp_bits: int) -> Panel | None:
     """Return the panel between two places, None where one must be shorter."""
-    found = sampled(stretch, left, right, _POINTS)
+    points = math.ceil((1.1 * sharp_bits + 21) / math.log2(RADIUS))
+    found = sampled(stretch, left, right, points)
     if found is None:
         return None
-    middle = found.values[_POINTS // 2][1].mid()
+    middle = found.values[points // 2][1].mid()
     columns = list(zip(*(_terms(*pair, middle) for pair in found.values), strict=True))
     errors = []
     for sizes in zip(*(_terms(*pair, middle) for pair in found.around), strict=True):
         bound = reduce(arb.max, (abs(size).upper() for size in sizes))
-        errors.append(interpolation_error(bound, _POINTS))
-    sharp = arb(2) ** -_SHARP_BITS
+        errors.append(interpolation_error(bound, points))
+    sharp = arb(2) ** -sharp_bits
     least = [*(sharp * reduce(arb.min, column) for column in columns[:2]), stray]
     if not all(error <= most for error, most in zip(errors, least, strict=True)):
         return None

@@ -19,7 +19,7 @@ A row that refuses, as where a bound would take too much work, leaves the questi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,33 +77,10 @@ def enclose_delta(
     digits: int = 15,
     below: arb | None = None,
 ) -> arb:
-    """Enclose δ(ε) of a composition, every error bounded.
+    """Enclose δ(ε) of a composition, floating point included, by the first row that does.
 
-    The first row of `WAYS` that serves and does not refuse answers.
-
-    Parameters
-    ----------
-    pairs : iterable of (Pair, count)
-        All parameters bound, and densities of mass 1, as those of a `Composition` are.
-    epsilon : float or Fraction
-        Any real number, taken exactly.
-    digits : int
-        1 to 1000: the relative width is 10^(−digits) where a row gets so far, and what the mesh
-        gives elsewhere, 10^(−6) if it can and never more than 10^(−4).
-    below : arb, optional
-        What it is enough to be proved below: such a ball may be as wide as it is.
-
-    Returns
-    -------
-    arb
-        A ball that contains δ(ε), floating point included.
-
-    Raises
-    ------
-    InputError
-        For an ε or a number of digits out of range.
-    AccuracyError
-        If no proof of so many digits was found, nor of four.
+    The width is 10^(−digits) of it where a row gets so far, and what the mesh gives elsewhere,
+    10^(−6) if it can and never more than 10^(−4); as it comes where the ball lies below `below`.
 
     Examples
     --------
@@ -135,13 +112,7 @@ def enclose_by(
 
 
 def enclose_sum(kinds: Kinds, epsilon: Fraction, digits: int, work: float = 1.0) -> arb:
-    """Enclose δ(ε) by the sum over a line or a period, for a share of the usual work.
-
-    Raises
-    ------
-    AccuracyError
-        If neither has so many digits.
-    """
+    """Enclose δ(ε) by the sum over a line or a period, for a share of the usual work."""
     return _first(_SUMS, _Question(kinds, epsilon), digits, work)[1]
 
 
@@ -370,22 +341,28 @@ def _by_residues(question: _Question, digits: float) -> arb:
     return finite + mass_at_infinity(question.steps, -(digits + 6) * LN10 * 2)
 
 
+def _log_moment(kinds: Kinds, tilt: arb, scales: Sequence[float], log_error: float) -> arb:
+    """Bound log E e^{tL}, given about K of each kind."""
+    each, total = log_error - math.log(4 * sum(n for _, n in kinds)), arb(0)
+    for (kind, count), scale in zip(kinds, scales, strict=True):
+        asked = Asked(tilt, scale, -3 * LN10)
+        found = measure(kind, panels_of(kind, max(float(tilt), 0.0), 0.0, each), [asked])
+        total += count * (arb(found.total(asked, 0).upper()).log() + scale)
+    return total
+
+
 def _by_moment(question: _Question, digits: int) -> arb:
     """Bound δ(ε) ≤ e^{K(t)−tε} t^t/(1+t)^{1+t}, where it is enough to be below a number."""
     assert question.below is not None
-    kinds, law = question.kinds, sum_law(question.kinds)
-    saddle = find_saddle(law, float(question.exact))
+    kinds = question.kinds
+    saddle = find_saddle(sum_law(kinds), float(question.exact))
     tilt = _LITTLE if saddle is None else max(saddle.tilt, _LEAST_TILT)
     with ctx.workprec(_MESH_BITS):
         log_error = float(question.below.lower().log()) - 3 * LN10
         own = masses_of(kinds, log_error)
-        each = log_error - math.log(4 * question.count)
-        total = log_payoff(arb(tilt)) - arb(tilt) * question.ball()
-        for kind, count in kinds:
-            scale = sum_law(((kind, 1),)).cgf(tilt)
-            asked = Asked(arb(tilt), scale, -3 * LN10)
-            found = measure(kind, panels_of(kind, tilt, 0.0, each), [asked])
-            total += count * (arb(found.total(asked, 0).upper()).log() + scale)
+        scales = [sum_law(((kind, 1),)).cgf(tilt) for kind, _ in kinds]
+        total = _log_moment(kinds, arb(tilt), scales, log_error)
+        total += log_payoff(arb(tilt)) - arb(tilt) * question.ball()
         return arb(0).union(arb((total.exp() + own.outside + own.infinity).upper()))
 
 
@@ -400,16 +377,11 @@ def _nearly_one(question: _Question, digits: int) -> arb:
     1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
     """
     kinds, log_error = question.kinds, -(digits + _SPARE_OF_ONE) * LN10
-    each = log_error - math.log(4 * question.count)
     with ctx.workprec(_MESH_BITS + 4 * digits):
-        own = masses_of(kinds, log_error)
-        best = arb(1)
-        for quarters in _QUARTERS:
-            total = question.ball() * quarters / 4
-            for kind, count in kinds:
-                asked = Asked(arb(-quarters) / 4, 0.0, -3 * LN10)
-                found = measure(kind, panels_of(kind, 0.0, 0.0, each), [asked])
-                total += count * arb(found.total(asked, 0).upper()).log()
+        best, own = arb(1), masses_of(kinds, log_error)
+        for share in (arb(s) / 4 for s in _QUARTERS):
+            total = share * question.ball()
+            total += _log_moment(kinds, -share, [0.0] * len(kinds), log_error)
             best = best.min(arb(total.exp().upper()))
         return 1 - arb(0).union(arb((best + own.outside).upper()))
 

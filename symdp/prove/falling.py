@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from symdp.emit.enclose import between
 from symdp.prove.kind import Kind, Stretch
-from symdp.prove.measure import RADIUS, Panels, down, up
-from symdp.prove.panel_polynomial import interpolant, sampled
+from symdp.prove.measure import RADIUS, Panels, down, interpolant, sampled, up
 from symdp.prove.work import spend
 
 Array = NDArray[np.float64]
@@ -85,19 +84,7 @@ class Cell(NamedTuple):
 
 
 class Falling:
-    """Bounds of |e^{−scale} M(t + iy)| of one step, restricted to its panels.
-
-    Parameters
-    ----------
-    total : arb
-        e^{−scale} M(t).
-    atoms : arb
-        What of it has single losses.
-    share : float
-        Of the tilted mass, that no cell need cover.
-    orders : int
-        The most integrations by parts, 0 where they are not worth their time.
-    """
+    """Bounds of |e^{−scale} M(t + iy)| of one step, restricted to its panels."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""ε(δ) = min {ε ≥ 0 : δ(ε) ≤ δ} between two decimals, a proved sign at each.
+"""ε(δ) = min {ε ≥ 0 : δ(ε) ≤ δ} between two decimals, and the larger of two directions.
 
 As δ(ε) falls, a number a with δ(a) > δ lies below ε(δ), and a number b with δ(b) ≤ δ at or above
 it.  Two enclosures of δ are the whole proof; how a and b were found does not matter.
@@ -16,7 +16,7 @@ ends that are proved so far, the middle of that interval is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,6 +51,8 @@ _SLOPE_DIGITS = 6  # kept of a slope
 _NOISE = Fraction(1, 100)  # relative error of a difference of two h that makes a slope
 _APPROACH = Fraction(1, 1000)  # of the distance to the zero: so finely h is known on the way
 _START_ERROR = Fraction(1, 10**12)  # relative, of an ε that is given to begin with
+_SPARE_OF_TELLING = 1.0  # digits beyond those that the gap of two estimates shows
+_CLOSE = 1e-9  # a gap that may be rounding: the same loss in both directions
 
 
 def enclose_epsilon(
@@ -60,29 +62,6 @@ def enclose_epsilon(
     start: float | None = None,
 ) -> tuple[Fraction, Fraction]:
     """Return ends a ≤ ε(δ) ≤ b, with δ(a) > δ ≥ δ(b) proved unless a is 0.
-
-    Parameters
-    ----------
-    pairs : sequence of (Pair, count)
-        All parameters bound.
-    delta : float or Fraction
-        0 < δ < 1, taken exactly.
-    digits : int
-        1 to 1000: b − a is below 10^(−digits) of either, or what fewer proved digits of δ allow.
-    start : float, optional
-        About where ε lies, in nats; how near costs time only.
-
-    Returns
-    -------
-    tuple of Fraction
-        a and b in nats; both are 0 where δ(0) ≤ δ is proved.
-
-    Raises
-    ------
-    InputError
-        For a δ or digits out of range, or a δ that the mass at infinity reaches.
-    AccuracyError
-        If a sign is not proved.
 
     Examples
     --------
@@ -115,24 +94,6 @@ def enclose_epsilon(
     place = Fraction(profile.estimate())
     slope = profile.slope(place)
     return _Search(profile, digits, place, -1 / slope, slope).ends()
-
-
-def is_above(
-    pairs: Sequence[tuple[OneStep, int]],
-    delta: float | Fraction,
-    epsilon: Fraction,
-    digits: int,
-) -> bool:
-    """Whether so many digits prove that δ(ε) ≤ δ, so that ε(δ) is at most the ε given.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 3)]
-    >>> is_above(steps, 1e-5, Fraction(4), 2), is_above(steps, 1e-5, Fraction(3), 2)
-    (True, False)
-    """
-    return bool(enclose_delta(pairs, epsilon, digits) <= fraction_ball(Fraction(delta)))
 
 
 class _Look(NamedTuple):
@@ -283,13 +244,7 @@ class _Search:
         return found
 
     def move(self, found: _Look) -> None:
-        """Go where the secant has its zero, or to the middle of the ends where that lies outside.
-
-        Raises
-        ------
-        AccuracyError
-            If neither sign nor h is known.
-        """
+        """Go where the secant has its zero, or to the middle of the ends if it lies outside."""
         if found.height is None:
             if found.sign == 0:
                 raise AccuracyError(
@@ -353,3 +308,86 @@ def _decimal(value: Fraction, digits: int, *, up: bool) -> Fraction:
     scale = Fraction(10) ** (digits - 1 - power)
     scaled = value * scale
     return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / scale
+
+
+# The larger of two directions: the other one is proved below it, with no more digits than that
+# takes. Estimates say which comes first and how many digits tell the two apart.
+
+
+def larger_delta(
+    pairs: Mapping[str, Sequence[tuple[OneStep, int]]],
+    epsilon: float | Fraction,
+    digits: int,
+) -> tuple[str, arb]:
+    """Return the direction of the larger δ(ε), and a ball around it.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> step = mechanisms.gaussian(sigma=2).subsample("poisson", 0.1)
+    >>> both = {side: [(step.pair(side), 1)] for side in ("add", "remove")}
+    >>> side, ball = larger_delta(both, 0.5, 8)
+    >>> side, bool(ball.overlaps(enclose_delta(both["remove"], 0.5, 8)))
+    ('remove', True)
+    """
+    if len(pairs) == 1:
+        ((side, steps),) = pairs.items()
+        return side, enclose_delta(steps, epsilon, digits)
+    about = {side: estimate_log_delta(steps, epsilon) for side, steps in pairs.items()}
+    side, *others = _order(about)
+    largest = enclose_delta(pairs[side], epsilon, digits)
+    for other in others:
+        few = _telling_digits(about[side], about[other])
+        if few < digits and enclose_delta(pairs[other], epsilon, int(few), largest) < largest:
+            continue
+        ball = enclose_delta(pairs[other], epsilon, digits, largest)
+        with ctx.workprec(4 * digits + 64):
+            side, largest = other if ball > largest else side, largest.max(ball)
+    return side, largest
+
+
+def larger_epsilon(
+    pairs: Mapping[str, Sequence[tuple[OneStep, int]]],
+    delta: float | Fraction,
+    digits: int,
+    about: Mapping[str, float | None],
+) -> tuple[str, tuple[Fraction, Fraction]]:
+    """Return the direction of the larger ε(δ), and the ends around it.
+
+    Where δ(a) ≤ δ is proved in one direction, its ε is at most a.
+    """
+    side, *others = _order(about)
+    ends = enclose_epsilon(pairs[side], delta, digits, about[side])
+    target = Fraction(delta)  # which may be below all doubles
+    for other in others:
+        estimate = estimate_log_delta(pairs[other], ends[0])
+        few = _telling_digits(_log10(target) * LN10, estimate)
+        is_enough = ends[0] > 0 and few < digits
+        if is_enough and enclose_delta(pairs[other], ends[0], int(few)) <= fraction_ball(target):
+            continue
+        found = enclose_epsilon(pairs[other], delta, digits, about[other])
+        # Symmetric noise gives the same in both directions: the first one is named.
+        side = other if found[0] > ends[1] else side
+        ends = max(ends[0], found[0]), max(ends[1], found[1])
+    return side, ends
+
+
+def _order(about: Mapping[str, float | None]) -> list[str]:
+    """Return the directions, what seems clearly the largest first."""
+    first, *_ = sides = list(about)
+    known = {side: value for side, value in about.items() if value is not None}
+    if len(known) < len(sides):
+        return sides
+    best = max(sides, key=known.__getitem__)
+    if known[best] - known[first] > _CLOSE * max(1.0, abs(known[first])):
+        return [best, *(side for side in sides if side != best)]
+    return sides
+
+
+def _telling_digits(larger: float | None, smaller: float | None) -> float:
+    """Return how many digits of the smaller δ tell it from the larger, given both logs."""
+    if larger is None or smaller is None or not larger - smaller > _CLOSE * max(1.0, abs(larger)):
+        return math.inf
+    if smaller == -math.inf:
+        return 1
+    return max(1, math.ceil(_SPARE_OF_TELLING - math.log10(-math.expm1(smaller - larger))))

@@ -81,9 +81,9 @@ class Stretch:
         log_p, loss = self._both(x, analytic=analytic)
         return log_p, arb(0) if self.is_infinite else loss
 
-    def place(self, edge: float) -> arb:
+    def place(self, edge: float | arb) -> arb:
         """Return an edge of a panel, which is the exact end where it is the double next to it."""
-        if not self.is_moved and self.piece is not None:
+        if isinstance(edge, float) and not self.is_moved and self.piece is not None:
             for double, exact in (
                 (self.piece.lower, self._exact.lower),
                 (self.piece.upper, self._exact.upper),

@@ -97,13 +97,7 @@ def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -
 
 
 class Line:
-    """The sum of a plan, which serves every ε: its values do not depend on it.
-
-    Parameters
-    ----------
-    digits : float
-        Of δ, about, for ε near that of the plan.
-    """
+    """The sum of a plan, which serves every ε: its values do not depend on it."""
 
     def __init__(self, kinds: Kinds, plan: Plan, epsilon: float, digits: float) -> None:
         self.kinds, self.plan, self.digits = kinds, plan, digits

@@ -124,13 +124,7 @@ def find_plan(
     strip: Strip = Strip.RIGHT,
     spacing: float | None = None,
 ) -> Plan:
-    """Return a plan of δ(ε) to about so many digits.
-
-    Raises
-    ------
-    AccuracyError
-        If K is finite at no tilt of use.
-    """
+    """Return a plan of δ(ε) to about so many digits."""
     law = sum_law(kinds)
     saddle = find_saddle(law, epsilon, strip)
     if saddle is None:

@@ -54,16 +54,6 @@ def make(
 ) -> Told:
     """Return a certificate of δ(ε) as JSON values, to about so many digits of δ.
 
-    Parameters
-    ----------
-    steps : pairs in the direction "remove", and how often each is used
-    sides : the directions to prove, "remove", "add" or both
-
-    Raises
-    ------
-    AccuracyError
-        If the checker's mathematics does not reach the mechanism, or not so many digits.
-
     Examples
     --------
     >>> from symdp import mechanisms
@@ -104,13 +94,7 @@ def make(
 
 
 def tell(steps: Sequence[tuple[OneStep, int]]) -> list[Told]:
-    """Return the steps as a certificate tells them.
-
-    Raises
-    ------
-    AccuracyError
-        If it has no words for one of them.
-    """
+    """Return the steps as a certificate tells them."""
     for pair, _ in steps:
         if (
             isinstance(pair, AllocatedPair)

@@ -22,13 +22,7 @@ class OutOfWorkError(Exception):
 
 @contextmanager
 def limited(digits: int, share: float = 1.0) -> Iterator[None]:
-    """Limit the work inside to what so many digits should cost at most, or a share of it.
-
-    Raises
-    ------
-    AccuracyError
-        If it costs more.
-    """
+    """Limit the work inside to what so many digits should cost at most, or a share of it."""
     token = _left.set([share * (UNITS + _PER_DIGIT * digits)])
     try:
         yield
@@ -41,11 +35,6 @@ def limited(digits: int, share: float = 1.0) -> Iterator[None]:
 
 def spend(units: float) -> None:
     """Take units off what is left; without a limit, do nothing.
-
-    Raises
-    ------
-    OutOfWorkError
-        When none are left.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from symdp.model.allocation import (
     allocated_steps,
     outcomes,
 )
-from symdp.prove.larger_direction import larger_delta, larger_epsilon
+from symdp.prove.inverse import larger_delta, larger_epsilon
 from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
 

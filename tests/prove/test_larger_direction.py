@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from symdp import compose, mechanisms
-from symdp.prove import inverse, larger_direction
+from symdp.prove import inverse
 
 SAMPLED = compose(mechanisms.gaussian(sigma=2).subsample("poisson", sp.Rational(1, 20)), 300)
 SYMMETRIC = compose(mechanisms.laplace(b=4), 30)
@@ -23,14 +23,13 @@ CASES = {
 def asked(monkeypatch):
     """The digits of every enclosure."""
     digits = []
-    for module in (larger_direction, inverse):
-        real = module.enclose_delta
+    real = inverse.enclose_delta
 
-        def seen(pairs, epsilon, count=15, *below, real=real):
-            digits.append(count)
-            return real(pairs, epsilon, count, *below)
+    def seen(pairs, epsilon, count=15, *below):
+        digits.append(count)
+        return real(pairs, epsilon, count, *below)
 
-        monkeypatch.setattr(module, "enclose_delta", seen)
+    monkeypatch.setattr(inverse, "enclose_delta", seen)
     return digits
 
 
@@ -84,7 +83,7 @@ def test_a_wrong_estimate_costs_time_only(monkeypatch, wrong):
     """Whichever comes first, and however clear the gap seems."""
     right = {side: SAMPLED.certify(1.0, 12, side) for side in ("remove", "add")}
     known = iter([-1.0, wrong, -1.0, wrong])
-    monkeypatch.setattr(larger_direction, "estimate_log_delta", lambda *_: next(known))
+    monkeypatch.setattr(inverse, "estimate_log_delta", lambda *_: next(known))
     found = SAMPLED.certify(1.0, 12)
     assert (found.direction, found.lower_decimal) == ("remove", right["remove"].lower_decimal)
     assert right["add"].delta < right["remove"].delta
