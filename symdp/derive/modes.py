@@ -34,29 +34,6 @@ _HYPERBOLIC = (sp.cosh, sp.sinh, sp.tanh, sp.sech, sp.csch, sp.coth)
 _SIGNS = {"increasing": 1, "constant": 0, "decreasing": -1}
 
 
-def has_one_mode(mechanism: Mechanism) -> bool:
-    """Return whether the noise of a mechanism is proved to have one mode.
-
-    It is shown for all values of the parameters where that succeeds, else for the values at hand.
-    False proves nothing.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Additive noise, with or without values.
-
-    Examples
-    --------
-    >>> from symdp.model.mechanism import Mechanism
-    >>> x, a = sp.Symbol("x", real=True), sp.Symbol("a", positive=True)
-    >>> two = (sp.exp(-((x - a) ** 2) / 2) + sp.exp(-((x + a) ** 2) / 2)) / sp.sqrt(8 * sp.pi)
-    >>> humps = Mechanism.additive(two, x)
-    >>> [has_one_mode(humps(a=value)) for value in ("99/100", "101/100")]
-    [True, False]
-    """
-    return has_one_mode_always(mechanism) or _of(mechanism)
-
-
 def has_one_mode_always(mechanism: Mechanism) -> bool:
     """Return whether it is proved for all values of the parameters."""
     return _of(mechanism.template or mechanism)
@@ -64,11 +41,12 @@ def has_one_mode_always(mechanism: Mechanism) -> bool:
 
 def _of(mechanism: Mechanism) -> bool:
     density = mechanism.source.density  # type: ignore[union-attr]
-    return _is_unimodal(density, mechanism.variable, mechanism.support)
+    return is_unimodal(density, mechanism.variable, mechanism.support)
 
 
 @lru_cache(maxsize=512)
-def _is_unimodal(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+def is_unimodal(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+    """Return whether algebra shows that a density has one mode; False proves nothing."""
     if not density.free_symbols - {x} and _shows_a_valley(density, x, support):
         return False
     return attempt(
@@ -117,9 +95,9 @@ def _rises_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
         turns: list[int] = []
         for place, stretch in enumerate(stretches):
             if place:
-                turns += _jumps(density, x, y, stretches[place - 1], stretch)
+                turns += jumps(density, x, y, stretches[place - 1], stretch)
             turns += _slopes(stretch, y, is_alone=len(stretches) == 1)
-    except (InputError, RootsUnknownError, _UnknownError):
+    except (InputError, RootsUnknownError, UnknownError):
         return False
     moving = [turn for turn in turns if turn]
     return moving == sorted(moving, reverse=True)
@@ -173,7 +151,7 @@ def _is_log_concave(masses: sp.Expr, k: sp.Symbol) -> bool:
     return slopes <= {"decreasing", "constant"}
 
 
-class _UnknownError(Exception):
+class UnknownError(Exception):
     """A sign is open."""
 
 
@@ -189,7 +167,7 @@ def _slopes(stretch: Stretch, x: sp.Symbol, *, is_alone: bool) -> list[int]:
         return [_order_slope(moving, stretch, x)]
     try:
         height = _logarithm(f, x, stretch)
-    except (RootsUnknownError, _UnknownError):  # as where f vanishes at an end twice
+    except (RootsUnknownError, UnknownError):  # as where f vanishes at an end twice
         height = moving
     slope = sp.diff(height, x)
     _refuse_poles(slope, x, stretch)
@@ -199,7 +177,7 @@ def _slopes(stretch: Stretch, x: sp.Symbol, *, is_alone: bool) -> list[int]:
             return [1, -1]
     cuts = monotone_cuts(height, x, stretch.lower, stretch.upper)
     if any(name == "unknown" for _, _, name in cuts):
-        raise _UnknownError
+        raise UnknownError
     return [_SIGNS[name] for _, _, name in cuts]
 
 
@@ -219,13 +197,13 @@ def _is_exponential_of_a_line(factor: sp.Expr, x: sp.Symbol) -> bool:
 
 
 def _refuse_poles(slope: sp.Expr, x: sp.Symbol, stretch: Stretch) -> None:
-    """Raise _UnknownError where the slope may change its sign without a zero."""
+    """Raise UnknownError where the slope may change its sign without a zero."""
     below = sp.fraction(tidy.together(slope))[1]
     for factor in sp.Mul.make_args(below):
         base = factor.as_base_exp()[0]
         known = x not in base.free_symbols or base.is_positive or isinstance(factor, sp.exp)
         if not known and roots_between(base, x, stretch.lower, stretch.upper):
-            raise _UnknownError
+            raise UnknownError
 
 
 def _order_slope(bessel: sp.Expr, stretch: Stretch, x: sp.Symbol) -> int:
@@ -234,7 +212,7 @@ def _order_slope(bessel: sp.Expr, stretch: Stretch, x: sp.Symbol) -> int:
     direction = trend(order, x, stretch.lower, stretch.upper)
     least = order.subs(x, stretch.lower if direction == 1 else stretch.upper)
     if direction is None or not place.is_positive or (sign_of(least) or 0) < 0:
-        raise _UnknownError
+        raise UnknownError
     return -direction
 
 
@@ -258,14 +236,14 @@ def _positive(base: sp.Expr, x: sp.Symbol, stretch: Stretch) -> sp.Expr:
     if base.is_positive:
         return base
     if x in base.free_symbols and roots_between(base, x, stretch.lower, stretch.upper):
-        raise _UnknownError
+        raise UnknownError
     sign = sign_of(base.subs(x, stretch.inside))
     if not sign:
-        raise _UnknownError
+        raise UnknownError
     return sign * base
 
 
-def _jumps(
+def jumps(
     density: sp.Expr, x: sp.Symbol, y: sp.Symbol, before: Stretch, after: Stretch
 ) -> list[int]:
     """Return the signs of the jumps at a kink; that of an integer has a value of its own."""
@@ -285,5 +263,5 @@ def _step(low: sp.Expr, high: sp.Expr) -> int:
     gap = high - low
     sign = 0 if gap == 0 else sign_of(gap)
     if sign is None and tidy.simplify(gap) != 0:
-        raise _UnknownError
+        raise UnknownError
     return sign or 0

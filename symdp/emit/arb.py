@@ -44,7 +44,7 @@ class _Compiled:
         _check_supported(program)
         self._program = program
         self._steps = [
-            (_OPERATIONS[step.operation], step.detail, _reader(step.operands))
+            (OPERATIONS[step.operation], step.detail, _reader(step.operands))
             for step in program.steps
         ]
         self._constants: dict[int, list[Any]] = {}
@@ -170,7 +170,7 @@ def constant(node: sp.Expr | Program) -> Any:
     values: list[Any] = []
     for step in program.steps:
         operands = [values[slot] for slot in step.operands]
-        values.append(_OPERATIONS[step.operation](step.detail, False, *operands))
+        values.append(OPERATIONS[step.operation](step.detail, False, *operands))
     return values[program.result]
 
 
@@ -182,7 +182,7 @@ def _constant_program(node: sp.Expr) -> Program:
 
 def _check_supported(program: Program) -> None:
     for step in program.steps:
-        if step.operation not in _OPERATIONS:
+        if step.operation not in OPERATIONS:
             raise InputError(
                 f"the operation '{step.operation}' has no ball form; "
                 "write the expression without it to have proved results"
@@ -332,7 +332,7 @@ def _cut_method(name: str) -> _Operation:
     return lambda _detail, analytic, value: getattr(value, name)(analytic=analytic)
 
 
-_OPERATIONS: dict[str, _Operation] = {
+OPERATIONS: dict[str, _Operation] = {
     "rational": lambda detail, _: acb(fmpq(*detail)),
     "pi": lambda *_: acb.pi(),
     "e": lambda *_: acb(arb.const_e()),

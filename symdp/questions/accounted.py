@@ -249,7 +249,7 @@ def answered(mechanism: Mechanism) -> Answered:
 
 def proved_shift(mechanism: Mechanism) -> str:
     """Return for which shifts the step's own pair is proved; empty for laws that were given."""
-    from symdp.derive.modes import has_one_mode
+    from symdp.balls.modes import has_one_mode
     from symdp.model.sampling import Noise
 
     source = mechanism.source

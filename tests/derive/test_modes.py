@@ -6,7 +6,8 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.derive.modes import has_one_mode, has_one_mode_always
+from symdp.balls.modes import has_one_mode
+from symdp.derive.modes import has_one_mode_always
 from symdp.model.mechanism import Mechanism
 from symdp.model.sampling import Noise
 
@@ -39,6 +40,20 @@ ONE = {
     "two humps that meet": ((normal(0) + normal(2)) / 2, LINE),
     "zero at an end": ((X - 2) ** 2 * sp.exp(X), (-sp.oo, 2)),
     "gumbel": (sp.exp(-(X + sp.exp(-X)) / 2), LINE),
+    "skewed normal": (normal(0, 5) * (1 + sp.erf(X / 5)), LINE),
+    "steeply skewed normal": (normal(0) * (1 + sp.erf(6 * X - 1)), LINE),
+    "skewed hyperbolic": ((sp.pi / 2 + sp.atan(2 * X)) / sp.cosh(X), LINE),
+    "tilted by tanh": (normal(0) * (1 + sp.tanh(X) / 2), LINE),
+    "a ripple that is no mode": (normal(0) * (1 + sp.sin(3 * X) / 10), LINE),
+    "nearly uniform": (1 / (1 + (X / 6) ** 8), LINE),
+    "log-logistic": (X ** (-HALF) / (1 + sp.sqrt(X)) ** 2, (0, sp.oo)),
+    "inverse gamma": (X ** (-4) * sp.exp(-1 / X), (0, sp.oo)),
+    "generalised logistic": (sp.exp(-2 * X) / (1 + sp.exp(-X)) ** 5, LINE),
+    "vanishing between thirds": (
+        (X - sp.Rational(1, 3)) * (sp.Rational(7, 3) - X) ** 2,
+        (sp.Rational(1, 3), sp.Rational(7, 3)),
+    ),
+    "a power of a cosine": (sp.cos(sp.pi * X / 6) ** 4, (-3, 3)),
 }
 SEVERAL = {
     "waves": (normal(0, 2) * (2 + sp.cos(2 * sp.pi * X)), LINE),
@@ -55,6 +70,10 @@ SEVERAL = {
         (2 - sp.log((X - 2) ** 2)) * sp.exp(-4 * X),
         (0, sp.Rational(7, 2)),
     ),
+    "a ripple that is one": (normal(0) * (1 + sp.sin(3 * X) / 2), LINE),
+    "two wells": (sp.exp(-((X**2 - 1) ** 2)), LINE),
+    "three normals": (normal(0) + normal(3) + normal(6), LINE),
+    "a zero with corners": (sp.Abs(X) * sp.exp(-sp.Abs(X)), LINE),
     "two corners": ((sp.exp(-abs(X - 1)) + sp.exp(-abs(X + 1))) / 4, LINE),
 }
 
