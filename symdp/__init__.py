@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
-    from symdp.balls.tail_values import tail_value
     from symdp.derive.derivation import Derivation, derive, derive_cases
     from symdp.derive.epoch import derive_epoch
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
+    from symdp.prove.tail_values import tail_value
     from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
     from symdp.questions.composition_file import load_composition, load_parts
@@ -102,7 +102,7 @@ _HOMES = {
     "sensitivities": "symdp.questions.sensitivities",
     "sweep": "symdp.questions.sweep",
     "sweep_in_folder": "symdp.questions.sweep",
-    "tail_value": "symdp.balls.tail_values",
+    "tail_value": "symdp.prove.tail_values",
     "to_c": "symdp.questions.programs",
     "to_javascript": "symdp.questions.programs",
     "to_python": "symdp.questions.programs",

@@ -1,8 +1,7 @@
-"""Ball arithmetic with Arb: integrals, tails, Taylor series, density checks, errors bounded."""
+"""Ball arithmetic with Arb: bounds of tails, masses of densities, errors bounded."""
 
 from __future__ import annotations
 
 from symdp.balls.density import check_densities
-from symdp.balls.enclosure import cgf_ball
 
-__all__ = ["cgf_ball", "check_densities"]
+__all__ = ["check_densities"]

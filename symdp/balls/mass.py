@@ -24,17 +24,17 @@ from typing import Any
 
 import mpmath
 import sympy as sp
-from flint import arb, ctx
+from flint import acb, arb, ctx
 
 from symdp.balls.cuts import DISTANCE, cut_tail
-from symdp.balls.enclosure import EVALUATIONS, halves, integral, partial_sum
 from symdp.derive.breakpoints import smooth_stretches
 from symdp.derive.gammas import with_fewer_gammas
 from symdp.derive.log_form import log_form
 from symdp.derive.signs import interior_point
 from symdp.emit import compile_arb
 from symdp.emit.arb import ENCLOSERS
-from symdp.emit.enclose import between
+from symdp.emit.arb_operations import UNKNOWN
+from symdp.emit.enclose import between, enclose_sum
 from symdp.emit.exact import BITS, end_ball, real_ball
 from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
@@ -46,6 +46,7 @@ AGREEMENT = 1e-12  # to which two masses must agree with each other and with 1
 _MOST_TERMS = 64  # of a density multiplied out
 _ENOUGH = arb(2) ** -90  # absolute accuracy, where no more can be had: 27 digits
 _NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
+_PROOF_EVALUATIONS = 60_000  # of an integrand: more than the seconds of one proof allow
 _UNIT = sp.Symbol("u", real=True)  # between −1 and 1
 _SEEN_SECONDS = 4.0  # of work for a quadrature
 _REACH = 2.0**44  # how far the shells go
@@ -107,7 +108,7 @@ def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> It
         elif all(end.is_infinite or _is_finite_at(own, x, end) for end in (low, high)):
             yield own, x, low, high
         else:
-            for place, v, first, last in halves(x, low, high):
+            for place, v, first, last in _halves(x, low, high):
                 moved = own if v is x else sp.powsimp(own.subs(x, place) * sp.exp(-v))
                 yield moved, v, first, last
 
@@ -152,9 +153,62 @@ def _between_cuts(
             tails += mass
     spread = between(-tails, tails)
     if x.is_integer:
-        return partial_sum(inside, places[0].floor(), places[1].ceil(), deadline) + spread
-    found = integral(inside, places[0], places[1], tolerance, EVALUATIONS, deadline)
-    return found.real + spread
+        return _partial_sum(inside, places[0].floor(), places[1].ceil(), deadline) + spread
+    found = _integral(inside, places[0], places[1], tolerance, _PROOF_EVALUATIONS, deadline)
+    return found + spread
+
+
+def _integral(
+    function: Callable[..., Any],
+    lower: arb,
+    upper: arb,
+    tolerance: arb,
+    evaluations: int,
+    deadline: Deadline,
+) -> arb:
+    """Return Arb's integral of a function of a ball and of `analytic` between finite ends."""
+    is_over = False
+
+    def values(place: acb, analytic: bool = False) -> Any:
+        nonlocal is_over
+        if is_over or deadline.is_past:
+            is_over = True  # an error raised here would not stop Arb
+            return UNKNOWN
+        return function(place, analytic=analytic)
+
+    found = acb.integral(
+        values,
+        acb(lower),
+        acb(upper),
+        abs_tol=tolerance,
+        rel_tol=arb(2) ** (4 - ctx.prec),
+        eval_limit=evaluations,
+    )
+    if is_over:
+        deadline.check()
+    return arb(found.real)
+
+
+def _halves(
+    x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]]:
+    """Return x in each half with its variable and ends: end ± e^{−s} beside a finite end."""
+    length = upper - lower if lower.is_finite and upper.is_finite else sp.Integer(2)
+    s = sp.Dummy("s", real=True)
+    near = -sp.log(length / 2), sp.oo
+    first = (lower + sp.exp(-s), s, *near) if lower.is_finite else (x, x, lower, upper - 1)
+    second = (upper - sp.exp(-s), s, *near) if upper.is_finite else (x, x, lower + 1, upper)
+    return [first, second]
+
+
+def _partial_sum(term: Callable[..., Any], lower: arb, upper: arb, deadline: Deadline) -> arb:
+    """Enclose a sum over the integers between two."""
+
+    def checked(k: Any, analytic: bool = False) -> Any:
+        deadline.check()
+        return term(k, analytic=analytic)
+
+    return enclose_sum(checked, lower, upper)
 
 
 def _readings(
@@ -387,13 +441,13 @@ def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float
             if abs(compiled(between(arb(low), arb(high)))) * (high - low + 1) < _NOTHING:
                 return 0.0
             if x.is_integer:
-                total = partial_sum(compiled, arb(low), arb(high), deadline)
+                total = _partial_sum(compiled, arb(low), arb(high), deadline)
             else:
                 close, ends = arb(AGREEMENT) / 4096, (arb(low), arb(high))
                 if not all(compiled(end).is_finite() for end in ends):  # as of (1 − cos x)/x² at 0
                     ctx.prec, cut = 4 * _BITS, (ends[1] - ends[0]) * _CUT
                     ends = ends[0] + cut, ends[1] - cut
-                total = integral(compiled, *ends, close, _EVALUATIONS, deadline).real
+                total = _integral(compiled, *ends, close, _EVALUATIONS, deadline)
             if not total.rad() < AGREEMENT / 256:
                 raise AccuracyError("a shell of the mass could not be enclosed")
             return float(total.mid())

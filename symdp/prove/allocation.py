@@ -229,7 +229,7 @@ class _RatioStretch(Stretch):
     @property
     def loss(self) -> Any:
         """−W of a flat stretch."""
-        return arb(0) if self._exact.loss == sp.oo else -(-super().loss).exp()
+        return arb(0) if self.exact.loss == sp.oo else -(-super().loss).exp()
 
     def values(self, x: Any, *, analytic: bool = False) -> tuple[Any, Any]:
         """Return balls around log Q and −W."""

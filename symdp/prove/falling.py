@@ -47,7 +47,7 @@ _LOSS_ERROR, _LOG_ERROR = 1e-6, 1e-3  # of derivatives on a panel, the loss rela
 
 
 @dataclass(frozen=True)
-class _Model:
+class Model:
     """log P and ℓ on a panel c + ht, |t| ≤ 1: polynomials of t, and errors of their derivatives."""
 
     log_p: arb_poly
@@ -90,7 +90,7 @@ class Falling:
         self,
         kind: Kind,
         panels: Sequence[Panels],
-        tilt: float,
+        tilt: float | arb,
         scale: float,
         total: arb,
         atoms: arb,
@@ -173,7 +173,7 @@ def _split(run: Sequence[Cell], level: float) -> list[list[Cell]]:
 class _Cover:
     """Cells that cover a stretch but for a share of the tilted mass, in rows without a gap."""
 
-    def __init__(self, tilt: float, scale: float, share: float, orders: int) -> None:
+    def __init__(self, tilt: float | arb, scale: float, share: float, orders: int) -> None:
         self._tilt, self._scale = arb(tilt), arb(scale)
         self._least, self._orders = share / _MOST_CELLS, orders
         self._count = orders + 1  # derivatives of ℓ and of u
@@ -193,7 +193,7 @@ class _Cover:
                 if size < self._least or self._made > _MOST_CELLS:
                     self._drop(size)
                     continue
-                model = _model(stretch, left, right, self._points, self._count + 2)
+                model = panel_model(stretch, left, right, self._points, self._count + 2)
                 middle = ((left + right) / 2).mid()
                 if model is not None:
                     self._cells(model)
@@ -217,7 +217,7 @@ class _Cover:
         size = (log_p + self._tilt * loss - self._scale).exp() * abs(right - left)
         return up(size) if size.is_finite() else math.inf
 
-    def _cells(self, model: _Model) -> None:
+    def _cells(self, model: Model) -> None:
         """Add the cells of a panel from left to right, as fine as the density needs."""
         waiting = [(k / _CELLS * 2 - 1 + 1 / _CELLS, 1 / _CELLS) for k in reversed(range(_CELLS))]
         while waiting:
@@ -229,17 +229,19 @@ class _Cover:
                 waiting += [(centre + half / 2, half / 2), (centre - half / 2, half / 2)]
             else:
                 self._made += 1
+                if rough:  # to the last: there the density may be without a bound
+                    cell = cell._replace(most=math.inf)
                 self.runs[-1].append(cell)
                 if not math.isfinite(cell.most):
                     self._break()
 
-    def _cell(self, model: _Model, centre: float, half: float) -> tuple[Cell, bool]:
+    def _cell(self, model: Model, centre: float, half: float) -> tuple[Cell, bool]:
         """Return a cell, and whether its density is not known well enough."""
         spend(2.0)
         at = arb_poly([arb(centre), arb(half)])
         losses, logs = model.loss(at), model.log_p(at)
-        loss, ends = _local(losses, model.errors[1], half, self._count + 1)
-        log_p, _ = _local(logs, model.errors[0], half, self._count)
+        loss, ends = local_derivatives(losses, model.errors[1], half, self._count + 1)
+        log_p, _ = local_derivatives(logs, model.errors[0], half, self._count)
         error = [
             arb(0, float(e))
             for e in (model.errors[0][0], model.errors[1][0], half * model.errors[1][1])
@@ -291,7 +293,7 @@ class _Cover:
         return cell._replace(variations=tuple(variations), edges=(tuple(edges), tuple(edges)))
 
 
-def _local(
+def local_derivatives(
     shape: arb_poly, errors: Array, half: float, count: int
 ) -> tuple[list[arb], tuple[arb, arb]]:
     """Return all k-th derivatives over k! on |t| ≤ 1 as balls, and the values at both ends."""
@@ -314,7 +316,7 @@ def _binomials(size: int) -> Array:
     )
 
 
-def _model(stretch: Stretch, left: arb, right: arb, points: int, count: int) -> _Model | None:
+def panel_model(stretch: Stretch, left: arb, right: arb, points: int, count: int) -> Model | None:
     """Return polynomials on a panel with `count` derivatives, None where it must be shorter."""
     found = sampled(stretch, left, right, points)
     if found is None:
@@ -333,7 +335,7 @@ def _model(stretch: Stretch, left: arb, right: arb, points: int, count: int) -> 
     if not (errors[0] <= _LOG_ERROR).all():
         return None
     log_p = interpolant([p for p, _ in values])
-    return _Model(log_p, interpolant(losses), middle, (errors[0], errors[1]), found.half)
+    return Model(log_p, interpolant(losses), middle, (errors[0], errors[1]), found.half)
 
 
 @lru_cache(maxsize=8)

@@ -40,7 +40,7 @@ class Stretch:
     """
 
     def __init__(self, piece: Piece, smooth: SmoothPiece | None, x: sp.Symbol) -> None:
-        self._exact, self._x, self.piece = piece, x, smooth
+        self.exact, self.variable, self.piece = piece, x, smooth
         self.lower, self.upper = piece.lower, piece.upper  # exact ends, of x itself
         self.is_integer = bool(x.is_integer)
         self.is_infinite = piece.loss == sp.oo
@@ -51,19 +51,19 @@ class Stretch:
     def _both(self) -> Callable[..., tuple[Any, Any]]:
         if self.is_moved and self.piece is not None:
             return self.piece.ball
-        own = self._exact
+        own = self.exact
         if self.is_flat:
-            value = compile_arb(own.log_p, [self._x])
+            value = compile_arb(own.log_p, [self.variable])
             return lambda x, analytic=False: (value(x, analytic=analytic), self.loss)
         if sp.count_ops(own.log_q) < sp.count_ops(own.log_p):
-            joint = compile_arb_together([own.log_q, own.loss], [self._x])
+            joint = compile_arb_together([own.log_q, own.loss], [self.variable])
 
             def function(x: Any, analytic: bool = False) -> tuple[Any, Any]:
                 log_q, loss = joint(x, analytic=analytic)
                 return log_q + loss, loss
 
             return function
-        return compile_arb_together([own.log_p, own.loss], [self._x])
+        return compile_arb_together([own.log_p, own.loss], [self.variable])
 
     @property
     def has_density(self) -> bool:
@@ -73,7 +73,7 @@ class Stretch:
     @property
     def loss(self) -> Any:
         """The loss of a flat stretch."""
-        return arb.pos_inf() if self.is_infinite else real_ball(self._exact.loss)
+        return arb.pos_inf() if self.is_infinite else real_ball(self.exact.loss)
 
     def values(self, x: Any, *, analytic: bool = False) -> tuple[Any, Any]:
         """Return balls around log P and ℓ over a real or complex ball, 0 for an infinite ℓ."""
@@ -85,8 +85,8 @@ class Stretch:
         """Return an edge of a panel, which is the exact end where it is the double next to it."""
         if isinstance(edge, float) and not self.is_moved and self.piece is not None:
             for double, exact in (
-                (self.piece.lower, self._exact.lower),
-                (self.piece.upper, self._exact.upper),
+                (self.piece.lower, self.exact.lower),
+                (self.piece.upper, self.exact.upper),
             ):
                 if edge == double:
                     return real_ball(exact)
@@ -97,7 +97,7 @@ class Stretch:
         lower, upper = (
             (self.piece.lower, self.piece.upper)
             if self.is_moved and self.piece is not None
-            else (_double(self._exact.lower), _double(self._exact.upper))
+            else (_double(self.exact.lower), _double(self.exact.upper))
         )
         return (
             None if math.isinf(lower) else self.place(lower),
@@ -118,31 +118,35 @@ class Stretch:
 
     def largest_loss(self) -> sp.Expr | None:
         """Return the limit at the end where the loss is largest; None where it may turn."""
-        own = self._exact
+        own = self.exact
         if own.slope == "unknown":
             return None
         if own.slope == "constant":
             return own.loss
         end = own.lower if own.slope == "decreasing" else own.upper
-        return own.loss.subs(self._x, end) if end.is_finite else sp.limit(own.loss, self._x, end)
+        return (
+            own.loss.subs(self.variable, end)
+            if end.is_finite
+            else sp.limit(own.loss, self.variable, end)
+        )
 
     def whole_mass(self) -> arb | None:
         """Enclose P of a flat stretch that has a closed form, or is a sum; None elsewhere."""
-        own = self._exact
+        own = self.exact
         if not self.is_flat:
             return None
         if self.is_integer:
             return self._summed()
-        log_mass = log_exponential_mass(own, self._x)
+        log_mass = log_exponential_mass(own, self.variable)
         return None if log_mass is None else real_ball(log_mass).exp()
 
     def _summed(self) -> arb | None:
-        own = self._exact
-        log_p = compile_arb(own.log_p, [self._x])
+        own = self.exact
+        log_p = compile_arb(own.log_p, [self.variable])
         lower, upper = (
             None if end.is_infinite else real_ball(end) for end in (own.lower, own.upper)
         )
-        rate = sp.diff(own.log_p, self._x)
+        rate = sp.diff(own.log_p, self.variable)
         if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
             ratio = real_ball(-rate if upper is not None else rate).exp()
             return arb(log_p(upper if lower is None else lower).exp() / (1 - ratio))

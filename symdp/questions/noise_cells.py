@@ -12,9 +12,8 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.cuts import cut_tails
-from symdp.balls.jets import Jet
 from symdp.derive.breakpoints import Stretch, smooth_stretches
-from symdp.emit.arb import ArbFunction, compile_arb, constant_ball
+from symdp.emit.arb import ArbFunction, compile_arb, compile_arb_together, constant_ball
 from symdp.emit.enclose import between
 from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
@@ -163,10 +162,12 @@ def _on_grid(
     places = range(first, math.ceil(high / width + _SPARE))
     ends = [(constant_ball(s.lower, BITS).real, constant_ball(s.upper, BITS).real)
             for s in stretches]  # fmt: skip
-    jets = [Jet(s.expressions[0], x) for s in stretches]
+    taylor = (
+        [sp.diff(s.expressions[0], x, k) / sp.factorial(k) for k in range(5)] for s in stretches
+    )
+    jets = [compile_arb_together(terms, [x]) for terms in taylor]
     values = [compile_arb(s.expressions[0], [x]) for s in stretches]
-    rows = []
-    at = 0
+    rows, at = list[_Row](), 0
     for i in places:
         left, right = i * step, (i + 1) * step
         while at + 1 < len(stretches) and left >= ends[at][1]:
@@ -192,15 +193,14 @@ def _on_grid(
 _Row = tuple[float, float, float, float, float]
 
 
-def _smooth_cell(jet: Jet, left: arb, right: arb, step: arb) -> _Row | None:
+def _smooth_cell(jet: Any, left: arb, right: arb, step: arb) -> _Row | None:
     """Return a cell's bounds by Taylor's formula, None where f has no derivatives on it."""
-    over = jet(between(left, right), 5)
+    over = jet(between(left, right))
     if not all(part.is_finite() for part in over):
         return None
-    middle = jet((left + right) / 2, 3)
+    middle = jet((left + right) / 2)
     mass = step * (middle[0] + step**2 / 12 * middle[2] + step**4 / 80 * over[4])
-    half = abs(over[1]).upper() * step / 2
-    value = over[0].intersection(middle[0] + (arb(0, 1) * half))
+    value = over[0].intersection(middle[0] + arb(0, 1) * abs(over[1]).upper() * step / 2)
     return (*_ends(value), *_ends(mass), _up(2 * abs(over[2])))
 
 

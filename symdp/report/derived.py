@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.balls.tail_values import tail_value
 from symdp.decimal_text import Side, rounded
 from symdp.derive.loss_sections import (
     cumulant_lines,
@@ -20,6 +19,7 @@ from symdp.derive.section import Line, equation
 from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline
+from symdp.prove.tail_values import tail_value
 from symdp.report import formulas
 from symdp.report.blocks import Block, Formulas, Heading, Listing, Paragraph, Table
 

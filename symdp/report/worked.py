@@ -14,7 +14,6 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from symdp.balls.tail_values import tail_value
 from symdp.derive.section import token
 from symdp.derive.series_sections import edgeworth_corrections, saddle_corrections
 from symdp.emit.layout import layout
@@ -25,6 +24,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.expansion import hermite_values
 from symdp.interrupt import attempt
 from symdp.law.saddle_point import Strip, saddle_point
+from symdp.prove.tail_values import tail_value
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation

@@ -10,9 +10,10 @@ from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.balls import cgf_ball, check_densities
+from symdp.balls import check_densities
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
+from symdp.prove.tilted_loss import cgf_ball
 
 x = sp.Symbol("x", real=True)
 y = sp.Symbol("y", positive=True)

@@ -13,9 +13,9 @@ from catalogue import Entry
 from shell import Shell
 
 import symdp
-from symdp.balls.tail_values import tail_value
 from symdp.derive import Derivation, derive
 from symdp.errors import AccuracyError
+from symdp.prove.tail_values import tail_value
 
 derivation = import_module("symdp.derive.derivation")
 privacy_loss = import_module("symdp.derive.privacy_loss")

@@ -13,11 +13,10 @@ import sympy as sp
 from flint import arb
 
 import symdp
-from symdp.balls.jets import Jet
-from symdp.balls.tail_values import tail_value
 from symdp.derive import derive
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
+from symdp.prove.tail_values import tail_value
 
 R = sp.Rational
 X = sp.Symbol("x", real=True)
@@ -409,18 +408,3 @@ def test_a_width_is_infinite_or_a_number():
     """Not ∞ − log(1 − q), which SymPy leaves as it is."""
     sampled = BUILT.gaussian.subsample("poisson", sp.Symbol("q", positive=True))
     assert derive(sampled).tails["loss_width"].expression is sp.oo
-
-
-def test_jets_are_the_derivatives():
-    smooth = sp.log(R(9, 10) + sp.exp(X) / 10) + sp.sqrt(1 + X**2) * sp.tanh(X) + sp.sinh(X) ** -2
-    jet = Jet(smooth, X)(arb(2), 5)
-    for k, value in enumerate(jet):
-        exact = (sp.diff(smooth, X, k) / sp.factorial(k)).subs(X, 2).evalf(20)
-        assert abs(float(value) - float(exact)) < 1e-12
-    wide = Jet(smooth, X)(arb(2, 0.25), 3)
-    for place in np.linspace(1.75, 2.25, 9):
-        for ball, value in zip(wide, Jet(smooth, X)(arb(place), 3), strict=True):
-            assert ball.contains(value)
-    assert Jet(1 / X, X)(arb(0, 1), 2)[0].is_nan()
-    with pytest.raises(InputError, match="no series form"):
-        Jet(sp.besselk(1, X), X)

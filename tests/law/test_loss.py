@@ -10,7 +10,6 @@ from catalogue import ALL
 from scipy import optimize
 
 from symdp import mechanisms
-from symdp.balls.enclosure import cgf_ball
 from symdp.derive import pieces
 from symdp.errors import AccuracyError
 from symdp.law.characteristic_function import uniform_sum
@@ -21,6 +20,7 @@ from symdp.law.outline import Outline
 from symdp.law.panels import ORDER, build_rule
 from symdp.law.total import SumLaw
 from symdp.model.mechanism import Mechanism
+from symdp.prove.tilted_loss import cgf_ball
 from symdp.questions.composition import compose
 
 x = sp.Symbol("x", real=True)

@@ -1,0 +1,378 @@
+"""Values of tail constants in ball arithmetic.
+
+`derive` gives a tail constant its formula and says what kind of bound it is; here the bound is
+evaluated, for concrete parameters and exact numbers.  A value is a ball around the constant, or,
+where the constant is a supremum, a number that is proved to be an upper bound of it.
+
+**Sub-Gaussian on an interval.**  With L the loss under P or Q, log E e^{u(L − EL)} is convex in u:
+on [a, b] it lies below its chord α + βu with α ≤ 0, so that twice it over u² is at most β²/(−2α).
+On [0, u₁] it is at most u²/2 times the larger of the variance and E(L − EL)²e^{u₁(L − EL)}, which
+is convex in u₁ and bounds the second derivative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+from flint import arb, ctx
+
+from symdp.arguments import instance
+from symdp.derive.tails.records import TailConstant
+from symdp.emit.arb import constant_ball
+from symdp.emit.exact import BITS, real_ball
+from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.law.saddle_point import Probe, increasing_root
+from symdp.law.total import SumLaw
+from symdp.prove.kind import kind_of
+from symdp.prove.tilted_loss import TiltedLoss, log_moment, tilted_loss
+from symdp.prove.variation import split_bound, variation_constant
+from symdp.turns import in_turn
+
+if TYPE_CHECKING:
+    from symdp.model.pair import Pair
+
+_GRID_BITS = 12  # of an irrational end of an interval of tilts, rounded outwards
+# Of neighbouring places of a grid: a constant then is within a fourth of the best.
+_GRID_RATIO = sp.Rational(5, 4)
+_SMALLEST_SHARE = 24  # the grid of tilts begins at this part of its end
+_FARTHEST_TILT = 2.0**12  # beyond the largest loss the best tilt is infinite
+_FINE = 48  # bits of the best tilt
+_MOST_ABOVE = 20.0  # e-folds of K at the ends of a range above its tangent at a tilt
+_PAD = sp.Rational(1, 8)  # of a range of tilts beyond what is asked, so that moments have room
+
+
+@in_turn
+def tail_value(constant: TailConstant, **values: Any) -> arb:
+    """Return a ball around a tail constant; of a bound, a number that is proved to be one.
+
+    Parameters
+    ----------
+    constant : TailConstant
+        One of `derivation.tails`.
+    **values
+        The names in `constant.arguments`, and parameters that are still free; numbers are exact.
+
+    Returns
+    -------
+    arb
+
+    Raises
+    ------
+    InputError
+        For a missing or an unknown name, or a value outside its domain.
+    AccuracyError
+        Where the constant does not exist or could not be enclosed; the line says which.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> tails = symdp.derive(symdp.mechanisms.gaussian).tails
+    >>> symdp.tail_value(tails["third_moment"], t=1, sigma=2).str(6, radius=False)
+    '0.199471'
+    >>> tails = symdp.derive(symdp.mechanisms.laplace).tails
+    >>> symdp.tail_value(tails["chernoff_p"], epsilon=2, count=5, b=2).str(5, radius=False)
+    '-1.2911'
+    """
+    known = instance(constant, TailConstant, "it is no tail constant: give one of derivation.tails")
+    return _KINDS[known.rule.kind](_Request.read(known, values))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What one evaluation asks for: a concrete pair and exact numbers."""
+
+    constant: TailConstant
+    pair: Pair
+    domain: tuple[sp.Expr, sp.Expr]
+    numbers: Mapping[str, sp.Rational]
+    substitution: Mapping[sp.Symbol, sp.Expr]
+
+    @classmethod
+    def read(cls, constant: TailConstant, values: Mapping[str, Any]) -> _Request:
+        """Check names and numbers."""
+        from symdp.model.mechanism import exact
+
+        derivation = constant.derivation
+        own = {name: value for name, value in values.items() if name in constant.arguments}
+        rest = {name: value for name, value in values.items() if name not in constant.arguments}
+        missing = [name for name in constant.arguments if name not in own]
+        if missing:
+            raise InputError(f"{constant.name} needs {' and '.join(missing)}; give a number")
+        parameters = derivation.mechanism.parameters
+        for name in rest:
+            if name not in parameters:
+                known = [*constant.arguments, *parameters]
+                raise InputError(
+                    f"'{name}' is neither an argument of {constant.name} nor a free parameter"
+                    f"{suggestion(name, known) or (f'; known: {known}' if known else '')}"
+                )
+        mechanism = derivation.mechanism(**rest).require_concrete()
+        numbers = {name: exact(value, name) for name, value in own.items()}
+        for name, number in numbers.items():
+            if not number.is_Rational:
+                raise InputError(f"{name} must be a number or a ratio, not {values[name]!r}")
+        count = numbers.get("count", sp.S.One)
+        if not (count.is_Integer and count > 0):
+            raise InputError(f"count must be a whole number, 1 or more, not {count}")
+        bound = {
+            symbol: mechanism.values[name] for name, symbol in parameters.items() if name in rest
+        }
+        low, high = derivation.cgf.domain or (-sp.oo, sp.oo)
+        domain = low.subs(bound), high.subs(bound)
+        tilt = numbers.get("t")
+        if tilt is not None and not (domain[0] < tilt) & (tilt < domain[1]):
+            raise InputError(
+                f"the tilt {tilt} lies outside ({domain[0]}, {domain[1]}), where the CGF is finite"
+            )
+        return cls(constant, mechanism.pair(derivation.direction), domain, numbers, bound)
+
+    @property
+    def count(self) -> int:
+        return int(self.numbers["count"])
+
+    def law(self, low: sp.Rational, high: sp.Rational) -> TiltedLoss:
+        """Return the tilted loss between two tilts, and a little beyond them."""
+        pad = (high - low) * _PAD or sp.Rational(1, 2)
+        ends = []
+        for sign, tilt, end in ((-1, low, self.domain[0]), (1, high, self.domain[1])):
+            room = pad
+            if end.is_finite:
+                room = min(pad, _rational(abs(end - tilt) / 2))
+            ends.append(tilt + sign * room)
+        return tilted_loss(self.pair, *ends)
+
+    def laws(self, low: sp.Rational, high: sp.Rational) -> Callable[[sp.Rational], TiltedLoss]:
+        """Return what serves each tilt between two: one law, or where it errs too much its own."""
+        kind = kind_of(self.pair)
+        ends = [(float(end), log_moment(kind, end)) for end in (low, high)]
+
+        def law_at(tilt: sp.Rational) -> TiltedLoss:
+            t, own = float(tilt), log_moment(kind, tilt)
+            slope = float(SumLaw([(kind.law, 1)]).cumulants(t, 1)[0])
+            above = max(height - own - (s - t) * slope for s, height in ends)
+            return self.law(low, high) if above < _MOST_ABOVE else self.law(tilt, tilt)
+
+        return law_at
+
+    def reach(self, base: int, direction: int) -> sp.Expr:
+        """How far tilts may go to one side of a base."""
+        end = self.domain[1] if direction > 0 else self.domain[0]
+        return sp.oo if end.is_infinite else abs(end - base)
+
+    def of_all(self, log_finite: arb) -> arb:
+        """Add the probability of an infinite loss under P to a bound on the tail of finite ones."""
+        infinite = self.constant.derivation.mass_at_infinity
+        if self.constant.rule.under == "Q" or infinite == 0:
+            return log_finite
+        with ctx.workprec(BITS):
+            lost = -(self.count * (-self.number(infinite)).log1p()).expm1()
+            return (lost + log_finite.exp()).min(arb(1)).log().upper()
+
+    def number(self, expression: sp.Expr) -> arb:
+        """Enclose an expression in the parameters."""
+        return constant_ball(expression.subs(self.substitution), BITS).real
+
+    def known(self, formula: sp.Expr | None) -> sp.Expr:
+        """Return a formula, or say why the constant has none."""
+        if formula is None:
+            raise AccuracyError(f"{self.constant.name} is not known here: {self.constant.reason}")
+        return formula
+
+
+def _rational(value: sp.Expr) -> sp.Rational:
+    """Return a rational that is no larger than a positive number, and hardly smaller."""
+    return sp.Rational(sp.floor(value.evalf(20) * 2**60), 2**60) if value > 0 else sp.S.Zero
+
+
+def _base(under: str) -> sp.Integer:
+    """The tilt of P or of Q: under Q the CGF of the loss is K(s − 1), where K is that under P."""
+    return sp.Integer(0 if under == "P" else -1)
+
+
+def _formula(request: _Request) -> arb:
+    value = request.known(request.constant.expression).subs(request.substitution)
+    if value.is_infinite:
+        raise AccuracyError(f"{request.constant.name} is infinite: {request.constant.bounds}")
+    return request.number(value)
+
+
+def _drift(request: _Request) -> arb:
+    return -request.law(_base("Q"), _base("Q")).mean(_base("Q"))
+
+
+def _chernoff(request: _Request) -> arb:
+    """Bound log P(L₁ + … + L_n ≥ ε) by min over s ≥ 0 of nK(s) − sε [SPA (40)].
+
+    Every s gives a valid bound, so only the value at the chosen one is proved.
+    """
+    base, epsilon = _base(request.constant.rule.under), request.numbers["epsilon"]
+    kind, level = kind_of(request.pair), float(epsilon) / request.count
+    s = _best_tilt(SumLaw([(kind.law, 1)]), int(base), level, request.reach(int(base), 1))
+    with ctx.workprec(BITS):
+        log_moment = TiltedLoss(kind, base + s, base + s).cgf(base + s)
+        return request.of_all(arb((request.count * log_moment - real_ball(s * epsilon)).upper()))
+
+
+def _best_tilt(law: SumLaw, base: int, level: float, reach: sp.Expr) -> sp.Rational:
+    """Return nearly the s ≥ 0 with tilted mean `level`."""
+
+    def probe(s: float) -> Probe:
+        mean, variance = law.cumulants(base + s, 2).tolist()
+        step = (mean - level) / variance if variance > 0 else math.inf
+        return Probe(mean - level, 2.0**-24 * math.sqrt(variance), s - step)
+
+    if reach == 0 or law.cumulants(float(base), 1)[0] >= level:
+        return sp.S.Zero
+    end = min(float(reach), _FARTHEST_TILT)
+    s = increasing_root(probe, end, min(0.5, end / 2))
+    return _short(s or (end if end < reach else end * (1 - 2.0**-10)), _FINE)
+
+
+def _short(value: float, bits: int = _GRID_BITS) -> sp.Rational:
+    """Return a rational of few digits near a number, never 0 for a positive one."""
+    scale = 2 ** max(bits - math.frexp(value)[1], 0)
+    return sp.Rational(round(value * scale), scale)
+
+
+def _quadratic(request: _Request) -> arb:
+    """Bound by −(ε − n·mean)²/(2ns²), as of a sub-Gaussian sum; 0 below the mean.
+
+    With s² = τ²/4 this is Hoeffding's bound, as in [EA Prop 4.5].  From s² under Q,
+    K_P(s − 1) = K_Q(s) ≤ s·m + s²u²/2 makes P(ΣL ≥ ε) ≤ exp(n(um + u²s²/2) − (u − 1)ε) for every
+    u ≥ 1; the best is u = (ε − nm)/(ns²), m the mean under Q.
+    """
+    rule, count = request.constant.rule, request.count
+    request.known(request.constant.expression)
+    square = request.number(request.known(rule.formula))
+    base, level = _base(rule.known), real_ball(request.numbers["epsilon"])
+    law = request.law(base, base)
+    with ctx.workprec(BITS):
+        mean, log_mass = law.mean(base), law.cgf(base)  # of the finite loss
+        if rule.known == rule.under:
+            excess = level - count * mean
+            bound = count * log_mass
+            if excess > 0:
+                bound -= excess**2 / (2 * count * square)
+            return request.of_all(bound.upper())
+        certain = count * request.law(base + 1, base + 1).cgf(base + 1)
+        u = ((level - count * mean) / (count * square)).mid()
+        if u > 1:
+            exponent = count * (u * mean + u**2 * square / 2 + log_mass) - (u - 1) * level
+            certain = exponent.min(certain)
+        return request.of_all(certain.upper())
+
+
+def _within(request: _Request) -> arb:
+    return _sub_gaussian(request, request.numbers["low"], request.numbers["high"])
+
+
+def _exponential(request: _Request) -> arb:
+    end = 1 / request.known(request.constant.rule.formula).subs(request.substitution)
+    # An irrational end is rounded outwards, so that the constant holds up to the very end.
+    wide = sp.Rational(sp.floor(end.evalf(20) * 2**_GRID_BITS) + 1, 2**_GRID_BITS)
+    short = end if end.is_Rational else wide
+    return _sub_gaussian(request, -short, short)
+
+
+def _sub_gaussian(request: _Request, low: sp.Rational, high: sp.Rational) -> arb:
+    """Return s² with log E e^{u(L − EL)} ≤ s²u²/2 for all u in [low, high], proved."""
+    base = _base(request.constant.rule.under)
+    if not low <= 0 <= high or low == high:
+        raise InputError(f"the interval of tilts must hold 0 and be no point, not [{low}, {high}]")
+    below, above = request.reach(int(base), -1), request.reach(int(base), 1)
+    if high >= above or -low >= below:
+        raise InputError(
+            f"the interval [{low}, {high}] leaves the domain of the CGF, ({-below}, {above})"
+        )
+    law_at = request.laws(base + low, base + high)
+    with ctx.workprec(BITS):
+        square = law_at(base).variance(base).upper()
+        for end in (low, high):
+            if end != 0:
+                square = square.max(_one_side(law_at, base, end))
+        return square.upper()
+
+
+def _one_side(
+    law_at: Callable[[sp.Rational], TiltedLoss], base: sp.Integer, end: sp.Rational
+) -> arb:
+    mean, log_mass = law_at(base).mean(base), law_at(base).cgf(base)
+    grid = [sp.sign(end) * _short(float(abs(end)) / _SMALLEST_SHARE)]
+    while abs(grid[-1]) * _GRID_RATIO < abs(end):
+        grid.append(sp.sign(end) * _short(float(abs(grid[-1]) * _GRID_RATIO)))
+    grid.append(end)
+    values = [law_at(base + u).cgf(base + u) - log_mass - real_ball(u) * mean for u in grid]
+    first = base + grid[0]
+    square = (law_at(first).square_about(first, mean) * values[0].exp()).upper()
+    for k in range(len(grid) - 1):
+        a, b = (abs(real_ball(u)) for u in grid[k : k + 2])
+        upper = [value.upper() for value in values[k : k + 2]]
+        square = square.max(_chord(a, b, upper[0], upper[1]))
+    return arb(square)
+
+
+def _chord(a: arb, b: arb, at_a: arb, at_b: arb) -> arb:
+    """Bound 2(α + βu)/u² over [a, b] for the chord through two points."""
+    beta = (at_b - at_a) / (b - a)
+    alpha = at_a - beta * a
+    ends = (2 * at_a / a**2).max(2 * at_b / b**2)
+    if not alpha < 0:
+        # Only roundings can make the chord of a convex function through 0 meet the axis above 0.
+        return (2 * at_b.max(at_a) / a**2).upper()
+    turn = -2 * alpha / beta if beta > 0 else b + 1
+    if turn < a or turn > b:
+        return ends.upper()
+    return (beta**2 / (-2 * alpha)).max(ends).upper()
+
+
+def _third_moment(request: _Request) -> arb:
+    if request.constant.expression == 0:
+        return arb(0)
+    tilt = request.numbers["t"]
+    return request.law(tilt, tilt).third(tilt)
+
+
+def _berry_esseen(request: _Request) -> arb:
+    """Enclose P_t/K″(t)^{3/2}, the ratio of [SPA Thm 5]."""
+    if request.constant.expression == 0:
+        return arb(0)
+    tilt = request.numbers["t"]
+    law = request.law(tilt, tilt)
+    with ctx.workprec(BITS):
+        variance = law.variance(tilt)
+        if not variance > 0:
+            raise AccuracyError("the loss is constant: its Berry-Esseen ratio does not exist")
+        return law.third(tilt) / (variance * variance.sqrt())
+
+
+def _van_der_corput(request: _Request) -> arb:
+    if request.constant.expression == 0:
+        return arb(0)
+    order = request.constant.rule.order
+    return variation_constant(kind_of(request.pair), order, request.numbers["t"])
+
+
+def _split(request: _Request) -> arb:
+    tilt, frequency = request.numbers["t"], request.numbers["frequency"]
+    if not frequency > 0:
+        raise InputError(f"frequency must be positive, not {frequency}")
+    return split_bound(kind_of(request.pair), tilt, frequency)
+
+
+# How each kind of bound is evaluated.
+_KINDS: dict[str, Callable[[_Request], arb]] = {
+    "formula": _formula,
+    "drift": _drift,
+    "chernoff": _chernoff,
+    "quadratic": _quadratic,
+    "sub-gaussian within": _within,
+    "sub-exponential": _exponential,
+    "third moment": _third_moment,
+    "berry-esseen": _berry_esseen,
+    "van der corput": _van_der_corput,
+    "split": _split,
+}
