@@ -108,13 +108,6 @@ class Expansion:
 def expansions(order: int, is_lattice: bool = False) -> tuple[Expansion, ...]:
     """Return the expansions of t₀ and log δ in all regimes, in cumulant symbols.
 
-    Parameters
-    ----------
-    order : int
-        How many terms follow the leading one, in powers of n^{−1/2} ("central") or 1/n.
-    is_lattice : bool
-        Of a lattice loss only the leading term of log δ is given.
-
     Examples
     --------
     >>> central, fixed, large = expansions(0)
@@ -288,19 +281,7 @@ def substituted(
     tilt: sp.Symbol,
     place: sp.Expr | None,
 ) -> Expansion:
-    """Put a closed-form CGF into an expansion.
-
-    Parameters
-    ----------
-    expansion : Expansion
-    at_zero : callable
-        j → K⁽ʲ⁾(0).
-    derivative : callable
-        j → K⁽ʲ⁾ as an expression of the tilt; K itself for j = 0.
-    tilt : sympy.Symbol
-    place : sympy.Expr, optional
-        s, where its equation could be solved.
-    """
+    """Put a closed-form CGF into an expansion."""
     formulas = [expansion.epsilon, expansion.tilt, expansion.log_delta or sp.S.Zero]
     used = set().union(*(formula.free_symbols for formula in formulas))
     values: dict[sp.Symbol, sp.Expr] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -79,6 +80,8 @@ def _cases(
     answer = _answer(mechanism.pair(direction))
     if answer.ends is None and depth:
         for comparison, above, below in orders(mechanism, answer.gaps):
+            if above is None or below is None:
+                continue
             left, right = comparison
             sides = [
                 list(_cases(own, direction, (*conditions, (left, operator, right)), depth - 1))
@@ -150,8 +153,11 @@ def _coefficients(slope: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
 
 def orders(
     mechanism: Mechanism, gaps: tuple[sp.Expr, ...]
-) -> Iterator[tuple[tuple[sp.Expr, sp.Expr], Mechanism, Mechanism]]:
-    """Yield comparisons (left, right) that decide a sign, with the mechanism above and below."""
+) -> Iterator[tuple[tuple[sp.Expr, sp.Expr], Mechanism | None, Mechanism | None]]:
+    """Yield comparisons (left, right) that decide a sign, with the mechanism above and below.
+
+    None stands for a side on which there is no value.
+    """
     tried: set[sp.Expr] = set()
     for gap in gaps:
         for factor in _factors(gap):
@@ -159,11 +165,13 @@ def orders(
                 continue
             tried.add(factor)
             left, right = _solved(factor)
-            try:
-                above, below = (mechanism.assuming([f"{left} {sign} {right}"]) for sign in "><")
-            except InputError:
-                continue
-            yield (left, right), above, below
+            sides: list[Mechanism | None] = []
+            for sign in "><":
+                sides.append(None)
+                with suppress(InputError):
+                    sides[-1] = mechanism.assuming([f"{left} {sign} {right}"])
+            if sides != [None, None]:
+                yield (left, right), sides[0], sides[1]
 
 
 def _factors(gap: sp.Expr) -> Iterator[sp.Expr]:
@@ -192,14 +200,7 @@ def _solved(factor: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 def derived_cases(
     mechanism: Mechanism, error: InputError, derive: Callable[[Mechanism], T]
 ) -> tuple[T, ...]:
-    """Return the derivations for both signs of what an error says is open; none where one fails.
-
-    Parameters
-    ----------
-    mechanism : one whose kinks have no certain order
-    error : what its derivation raised
-    derive : how a mechanism under an assumption is derived
-    """
+    """Return the derivations for both signs of what an error says is open; none where one fails."""
     return tuple(_derived(mechanism, error, derive, _DEPTH) or ())
 
 
@@ -207,9 +208,15 @@ def _derived(
     mechanism: Mechanism, error: InputError, derive: Callable[[Mechanism], T], depth: int
 ) -> list[T] | None:
     gap = open_gap(error)
-    for _, above, below in orders(mechanism, () if gap is None or not depth else (gap,)):
+    for (left, right), above, below in orders(mechanism, (gap,) if gap and depth else ()):
         found: list[T] = []
-        for own in (above, below):
+        tie = None
+        if left.is_Symbol and left.is_integer and right.is_Integer:  # no case of measure 0
+            with suppress(InputError):
+                tie = mechanism(**{str(left.name): right})
+        for own in (above, tie, below):
+            if own is None:
+                continue
             try:
                 found.append(derive(own))
             except InputError as other:

@@ -68,13 +68,6 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
     SymPy; the sum is simplified and compared with numerical integrals at random rational tilts,
     real and complex.  Only where all agree to 18 digits the form is "closed".
 
-    Parameters
-    ----------
-    pair : Pair
-    time_limit : float
-        Seconds for everything together.
-    below_one : names of parameters that are probabilities, so that the check respects it
-
     Examples
     --------
     >>> from symdp.model.pair import Pair, Support
@@ -106,11 +99,6 @@ def derive_with_values(
 
     The form of the free pair was checked at random values and tilts; at these values, where a
     check may take too long, it need only not be contradicted.
-
-    Parameters
-    ----------
-    free, values, pair : the pair with its parameters free, their values, and the pair with them
-    time_limit, below_one : as for `derive_cgf`
     """
     with suppress(InputError):  # the order of kinks may hang on the values
         found = derive_cgf(free, _FREE * time_limit, below_one)

@@ -76,12 +76,6 @@ def agrees(
 ) -> bool:
     """Whether exp(K(z)) equals Σ ∫ exp(log P + z·loss) to 10⁻¹⁸ of exp(K(Re z)).
 
-    Parameters
-    ----------
-    cgf, tilt : K and its symbol, no parameter free
-    at : the complex tilt z, its parts rational
-    law : pieces, points and variable of the loss
-
     Raises
     ------
     CheckError

@@ -15,8 +15,14 @@ from typing import Any
 
 import sympy as sp
 
-from symdp.interrupt import WAITING, charge, time_left, undisturbed
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import WAITING, T, charge, time_left, undisturbed
 
+# In all these ways SymPy gives up; an InputError is a ValueError, an AccuracyError arithmetic.
+GIVES_UP = (
+    ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
+    ValueError, sp.polys.polyerrors.BasePolynomialError,
+)  # fmt: skip
 _JOIN_SECONDS = 1.0  # in which a child that was told to end has ended
 
 
@@ -38,6 +44,21 @@ _TASKS: dict[str, Callable[..., sp.Expr]] = {
     "factor": _factor,
     "simplify": sp.simplify,
 }
+
+
+def or_reason(work: Callable[[], T], otherwise: Callable[[str], T]) -> T:
+    """Return what a part of a page is, or what stands in for it and says why it is not there.
+
+    Examples
+    --------
+    >>> or_reason(lambda: 1 // 0, "no value: {}".format)
+    'no value: SymPy gives it up (ZeroDivisionError)'
+    """
+    try:
+        return work()
+    except GIVES_UP as error:
+        told = isinstance(error, InputError | AccuracyError)
+        return otherwise(str(error) if told else f"SymPy gives it up ({type(error).__name__})")
 
 
 def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
@@ -77,18 +98,8 @@ def _finished(answer: sp.Expr) -> sp.Expr | None:
 def _perform(task: str, arguments: tuple[Any, ...]) -> sp.Expr | None:
     try:
         return _TASKS[task](*arguments)
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        NotImplementedError,
-        RecursionError,
-        TypeError,
-        ValueError,
-        sp.PolynomialError,
-        sp.polys.polyerrors.BasePolynomialError,
-    ):
-        return None  # SymPy gives up in all these ways
+    except GIVES_UP:
+        return None
 
 
 def _answer(task: str, arguments: tuple[Any, ...], seconds: float) -> bytes:

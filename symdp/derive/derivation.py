@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,11 +10,19 @@ from typing import Any
 from symdp.citation import bibtex
 from symdp.derive import document, present, series
 from symdp.derive.cases import derived_cases
+from symdp.derive.child import or_reason
 from symdp.derive.legend import explained
-from symdp.derive.loss_sections import cgf_section, loss_section, mechanism_section
+from symdp.derive.loss_sections import (
+    cgf_section,
+    loss_section,
+    masses_of,
+    mechanism_section,
+)
+from symdp.derive.masses import with_known_masses
+from symdp.derive.orders import check_order
 from symdp.derive.pieces import pieces, points
 from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
-from symdp.derive.section import Section, token
+from symdp.derive.section import Section, sentence, token
 from symdp.derive.series_sections import (
     asymptotics_section,
     composed_section,
@@ -53,20 +62,35 @@ class Derivation(PrivacyLoss, present.Presented):
 
     def sections(self, order: int = 2) -> list[Section]:
         """Return the sections, expansions up to `order`, each with its legend."""
+        check_order(order, 0)
+        if order not in self._made:
+            self._made[order] = self._sections(order)
+        return list(self._made[order])
+
+    @cached_property
+    def _made(self) -> dict[int, list[Section]]:
+        return {}
+
+    def _sections(self, order: int) -> list[Section]:
+        made: tuple[tuple[str, str, Callable[[], list[Section]]], ...] = (
+            ("mechanism", "Mechanism", lambda: [mechanism_section(self)]),
+            ("loss", "Privacy loss", lambda: [loss_section(self)]),
+            ("cumulants", "Cumulant generating function", lambda: [cgf_section(self, order)]),
+            ("series", "Series", lambda: corrections(self, order)),
+            ("series", "For this mechanism", lambda: [own_section(self)]),
+            ("asymptotics", "Many steps", lambda: [asymptotics_section(self)]),
+            ("tails", "Tail constants", lambda: [tails_section(self, self.tails)]),
+            ("composed", "Composed δ as a finite formula", lambda: [composed_section(self)]),
+        )
         found = [
-            mechanism_section(self),
-            loss_section(self),
-            cgf_section(self, order),
-            *corrections(self, order),
-            own_section(self),
-            asymptotics_section(self),
-            tails_section(self, self.tails),
-            composed_section(self),
+            section for key, title, make in made for section in or_reason(make, _absent(key, title))
         ]
         extra = {
             token(layout(self.variable)): "the output of the mechanism",
             token(layout(self.pld_density.loss)): "a loss",
         }
+        told = "the mass by which a density is divided"
+        extra |= {token(layout(mass)): told for mass in masses_of(self)}
         return explained(self, found, extra)
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
@@ -86,6 +110,11 @@ class Derivation(PrivacyLoss, present.Presented):
 
     def __repr__(self) -> str:
         return present.in_brief(self)
+
+
+def _absent(key: str, title: str) -> Callable[[str], list[Section]]:
+    """What stands for a section that was not found: its title, and a line that says why."""
+    return lambda why: [Section(key, title, (sentence(f"not found: {why}"),))]
 
 
 @in_turn
@@ -122,7 +151,7 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     mechanism = a_mechanism(mechanism)
     if not 0 <= time_limit < float("inf"):
         raise InputError(f"time_limit must be a number of seconds from 0 up, not {time_limit}")
-    pair = mechanism.pair(direction)
+    pair = with_known_masses(mechanism.pair(direction))
     clock = Clock((1 - FOR_CGF) * time_limit)
     found = clock.attempt(lambda: (pieces(pair), points(pair)), None, least=_LEAST_FOR_PIECES)
     if found is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
 from symdp.derive import series, tails
+from symdp.derive.child import or_reason
 from symdp.derive.present import plain
 from symdp.derive.section import Section
 from symdp.derive.series_sections import many_steps
@@ -64,35 +65,39 @@ def sentences(section: Section) -> dict[str, Any]:
 
 
 def _derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
-    """Return what has expressions, under the keys of the JSON, the expressions as they are."""
-    terms = series.saddle_terms(d, order, substitute=False)
-    return {
-        "values": d.mechanism.values,
-        "loss": d.loss,
-        "pieces": [_some(piece, "lower", "upper", "loss", "slope", "place") for piece in d.pieces],
-        "points": [_some(point, "value", "p", "q", "loss") for point in d.points],
-        "loss_range": d.loss_range,
-        "loss_range_cases": [
+    """Return what has expressions under the keys of the JSON; None for what was not found."""
+    parts: dict[str, Callable[[], Any]] = {
+        "values": lambda: d.mechanism.values,
+        "loss": lambda: d.loss,
+        "pieces": lambda: [
+            _some(piece, "lower", "upper", "loss", "slope", "place") for piece in d.pieces
+        ],
+        "points": lambda: [_some(point, "value", "p", "q", "loss") for point in d.points],
+        "loss_range": lambda: d.loss_range,
+        "loss_range_cases": lambda: [
             {"case": str(case), "range": case.ends, "reason": case.reason or None}
             for case in d.range_cases
         ],
-        "atoms": [_some(atom, "loss", "mass") for atom in d.atoms],
-        "mass_at_infinity": d.mass_at_infinity,
-        "mass_at_minus_infinity": d.mass_at_minus_infinity,
-        "inverse": [back for _, back in d.inverse],
-        "pld_density": _law(d.pld_density),
-        "pld_cdf": _law(d.pld_cdf),
-        "mass_rules": [dict(vars(rule)) for rule in d.mass_rules],
-        "cgf": {
+        "atoms": lambda: [_some(atom, "loss", "mass") for atom in d.atoms],
+        "mass_at_infinity": lambda: d.mass_at_infinity,
+        "mass_at_minus_infinity": lambda: d.mass_at_minus_infinity,
+        "inverse": lambda: [back for _, back in d.inverse],
+        "pld_density": lambda: _law(d.pld_density),
+        "pld_cdf": lambda: _law(d.pld_cdf),
+        "mass_rules": lambda: [dict(vars(rule)) for rule in d.mass_rules],
+        "cgf": lambda: {
             **_some(d.cgf, "tilt", "form", "expression", "domain", "domain_is_numeric"),
             **_some(d.cgf, "checked_at", "removable"),
             "reason": d.cgf.reason or None,
         },
-        "cumulants": {str(j): series.cumulant(d, j) for j in range(1, order + 2)},
-        "msd": {str(k): series.msd(d, k) for k in range(order + 1)},
-        "msd_terms": {str(f): own for f, own in terms},
-        "edgeworth": {str(k): series.edgeworth(d, k) for k in range(order + 1)},
+        "cumulants": lambda: {str(j): series.cumulant(d, j) for j in range(1, order + 2)},
+        "msd": lambda: {str(k): series.msd(d, k) for k in range(order + 1)},
+        "msd_terms": lambda: {
+            str(f): own for f, own in series.saddle_terms(d, order, substitute=False)
+        },
+        "edgeworth": lambda: {str(k): series.edgeworth(d, k) for k in range(order + 1)},
     }
+    return {name: or_reason(make, lambda _: None) for name, make in parts.items()}
 
 
 def _some(record: object, *names: str) -> dict[str, Any]:

@@ -78,11 +78,6 @@ def exponential_sum(pair: Pair, below_one: tuple[str, ...] = ()) -> ExponentialS
     What was read is compared with proved integrals at tilts off and on the real axis, at random
     values of parameters that are free.
 
-    Parameters
-    ----------
-    pair : Pair
-    below_one : names of parameters that are probabilities, so that the check respects it
-
     Examples
     --------
     >>> from symdp import mechanisms

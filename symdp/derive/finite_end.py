@@ -42,17 +42,6 @@ class NearEnd:
 def near_end(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, inward: int) -> NearEnd:
     """Return the expression in terms of the distance u from a finite end, x = end ± u.
 
-    Parameters
-    ----------
-    expression
-        Smooth inside.
-    x
-        Its variable.
-    end
-        An exact number.
-    inward
-        1 at a lower end, −1 at an upper one.
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)

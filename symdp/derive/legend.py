@@ -37,6 +37,7 @@ _COMMON = {
 _OWN = {
     "loss": {"F": "the distribution function of the loss under P, atoms apart", "s": "a loss"},
     "cumulants": {
+        "P_j": "the Legendre function of degree t",
         "j": "how many of the factors come from P, or a whole number",
     },
     "series": {
@@ -97,14 +98,7 @@ _OWN = {
 
 
 def meanings(d: HasCGF, key: str, extra: dict[str, str]) -> dict[str, str]:
-    """Return what the symbols of one section mean.
-
-    Parameters
-    ----------
-    d : what was derived
-    key : of the section
-    extra : further symbols, such as the variable, by their names in text
-    """
+    """Return what the symbols of one section mean."""
     tilt = token(layout(d.cgf.tilt))
     found = _COMMON | {tilt: "the tilt"} | _OWN.get(key, {}) | extra
     found |= {f"{tilt}₋": "where K begins to be finite", f"{tilt}₊": "where it ends"}

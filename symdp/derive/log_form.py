@@ -20,15 +20,6 @@ from symdp.model import tidy
 def log_form(expression: sp.Expr, x: sp.Symbol, at: sp.Expr) -> LogForm:
     """Return the normal form of log |expression| around the point `at`.
 
-    Parameters
-    ----------
-    expression : sympy.Expr
-        Smooth and without zero on the piece that holds `at`.
-    x : sympy.Symbol
-        The mechanism's variable.
-    at : sympy.Expr
-        A point inside the piece; it tells the signs of bases such as x − 1.
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)

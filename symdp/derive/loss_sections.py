@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.derive import series
+from symdp.derive.child import or_reason
 from symdp.derive.orders import sampled_pair
 from symdp.derive.section import Line, Section, equation, sentence
 from symdp.emit.layout import layout
+from symdp.emit.mass import MassIntegral
 from symdp.emit.node import Node, fence, operator, row
 from symdp.emit.notation import read
 from symdp.errors import InputError
@@ -33,6 +35,16 @@ _WHY = {
     "without_replacement": "the profile of a fixed batch [BBG Thm 8] belongs to this pair [ZDW]",
     "with_replacement": "the profile of repeated draws [BBG Thm 10] belongs to this pair [ZDW]",
 }
+
+
+def tried(d: HasCGF, what: str, work: Callable[[], Iterable[Line]]) -> list[Line]:
+    """Return the lines of a part of a section, or one that says why there are none."""
+
+    def absent(why: str) -> list[Line]:
+        return [sentence(f"{what}: {why}")]
+
+    late = absent("not found within the time limit")
+    return or_reason(lambda: d.clock.attempt(lambda: list(work()), late, SHARE, LEAST), absent)
 
 
 def mechanism_section(d: PrivacyLoss) -> Section:
@@ -63,7 +75,22 @@ def density_lines(d: PrivacyLoss) -> list[Line]:
     return list(_densities(d))
 
 
+def masses_of(d: PrivacyLoss) -> list[MassIntegral]:
+    """The masses by which the densities are divided, as far as they are no formula."""
+    pairs = (d.pair, *(pair for _, pair in d.pair.alternatives))
+    found = {mass for p in pairs for e in p.expressions() for mass in e.atoms(MassIntegral)}
+    return sorted(found, key=sp.default_sort_key)
+
+
 def _densities(d: PrivacyLoss) -> Iterator[Line]:
+    yield from _laws(d)
+    for mass in masses_of(d):
+        inside, limits = mass.parts
+        own = sp.Integral(inside, limits).xreplace({limits[0]: d.variable})
+        yield equation(mass.name, own)
+
+
+def _laws(d: PrivacyLoss) -> Iterator[Line]:
     x, pair = layout(d.variable), d.pair
     if pair.alternatives:
         for number, (weight, one) in enumerate(pair.alternatives, start=1):
@@ -104,7 +131,12 @@ def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
 
 def loss_section(d: PrivacyLoss) -> Section:
     """Return the loss, where it is monotone, its range, its inverse and its law."""
-    return Section("loss", "Privacy loss", (*loss_lines(d), *law_lines(d)))
+
+    def absent(why: str) -> list[Line]:
+        return [sentence(f"the law of the loss: {why}")]
+
+    law = or_reason(lambda: law_lines(d), absent)
+    return Section("loss", "Privacy loss", (*loss_lines(d), *law))
 
 
 def loss_lines(d: PrivacyLoss) -> list[Line]:
@@ -211,7 +243,7 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     else:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
-    lines += d.clock.attempt(lambda: list(_at_zero(d)), [], SHARE, LEAST)
+    lines += tried(d, "cumulants at t = 0", lambda: _at_zero(d))
     return Section("cumulants", "Cumulant generating function", tuple(lines))
 
 
@@ -304,8 +336,11 @@ def derivative_mark(order: int) -> str:
 
 def _at_zero(d: PrivacyLoss) -> Iterator[Line]:
     """κ₁ … κ₄, skewness and excess: in the parameters, or as moments with leading terms in q."""
+    kappa = []
     if d.cgf.expression is not None:
-        kappa = [series.cumulant_at(d, j, 0) for j in range(1, CUMULANTS + 1)]
+        with suppress(InputError):  # a special function may have no derivative by its parameters
+            kappa = [series.cumulant_at(d, j, 0) for j in range(1, CUMULANTS + 1)]
+    if kappa:
         for j, value in enumerate(kappa, start=1):
             yield equation(read("κ_{}", sp.Integer(j)), value)
         if kappa[1] != 0:

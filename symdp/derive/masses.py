@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import pairwise
+from typing import Any
 
 import sympy as sp
 
-from symdp.derive.child import compute
+from symdp.derive.child import compute, or_reason
 from symdp.derive.integrate import Integrand, definite
 from symdp.derive.log_form import log_form
+from symdp.derive.pieces import pieces
 from symdp.derive.pld import LossLaw
+from symdp.derive.quadrature import moment
 from symdp.derive.records import Atom, Piece, Point
 from symdp.derive.signs import compare, interior_point, random_values, sorted_points
+from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
+from symdp.model.pair import Pair, Support
 
 _SECONDS = 4.0  # for one integral
 _DIGITS = 20  # to which two forms of a mass are compared
+_LONGEST_MASS = 60  # operations of a formula that is shorter to read than its integral
 _MANY = 64  # values of a loss on integers from which on they are not listed
 
 
@@ -50,9 +56,12 @@ def piece_mass(terms: Iterable[sp.Expr], x: sp.Symbol, lower: sp.Expr, upper: sp
 
 
 def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
-    """The integral as SymPy finds it and numbers confirm it, else as it is; sums as they are."""
+    """An integral as SymPy finds it and numbers confirm it, else as it is; a sum of polynomials."""
     if x.is_integer:
-        return sp.Sum(density, (x, lower, upper))
+        if lower == upper:
+            return density.subs(x, lower)
+        whole = sp.Sum(density, (x, lower, upper))
+        return sp.factor(whole.doit()) if density.is_polynomial(x) else whole
     whole = sp.Integral(density, (x, lower, upper))
     found = compute("integrate", (density, x, lower, upper), _SECONDS)
     if found is None or found.has(sp.I, sp.Piecewise, sp.hyper, sp.meijerg):
@@ -64,6 +73,58 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
 
     size = attempt(gap, sp.oo, _SECONDS)
     return found if size.is_comparable and size < sp.Float(10) ** (5 - _DIGITS) else whole
+
+
+def with_known_masses(pair: Pair) -> Pair:
+    """Return a pair in which the masses that densities are divided by are formulas, where known.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> x = sp.Symbol("x")
+    >>> noise = symdp.Mechanism.additive(1 / sp.cosh(x / 2), x, sensitivity=1, normalize=True)
+    >>> with_known_masses(noise.pair()).Q
+    1/(2*pi*cosh(x/2))
+    """
+    held = {m for e in pair.expressions() for m in e.atoms(MassIntegral, MassSum)}
+    known = {mass: found for mass in held if (found := _known_mass(mass)) is not None}
+
+    def put(law: Any) -> Any:
+        return tuple(map(put, law)) if isinstance(law, tuple) else law.xreplace(known)
+
+    others = tuple((weight, with_known_masses(one)) for weight, one in pair.alternatives)
+    if not known:
+        return replace(pair, alternatives=others) if others else pair
+    places = tuple((place, put(own)) for place, own in pair.atoms)
+    return replace(
+        pair, components=tuple(map(put, pair.components)), alternatives=others, atoms=places
+    )
+
+
+@lru_cache(maxsize=64)
+def _known_mass(mass: MassIntegral | MassSum) -> sp.Expr | None:
+    """A mass as a formula that numbers confirm; None where there is none."""
+    x, lower, upper = mass.limits[0]
+    one = (sp.S.One,)
+    support = Support("integers" if x.is_integer else "interval", lower, upper)
+    pair = Pair(x, support, (mass.function,), one, one)
+
+    def found() -> sp.Expr | None:
+        total = sp.Add(*(piece_mass(p.log_p_terms, x, p.lower, p.upper) for p in pieces(pair)))
+        if total.has(sp.Integral, sp.Sum) or sp.count_ops(total) > _LONGEST_MASS:
+            return None
+        total = tidy.simplify(total)
+        values = random_values(mass.free_symbols, 3, [str(s.name) for s in mass.free_symbols])
+        concrete = replace(
+            pair,
+            components=(mass.function.subs(values),),
+            support=pair.support.substitute(dict(values)),
+        )
+        seen = sp.Float(moment(sp.S.Zero, pieces(concrete), [], x).real.str(_DIGITS, radius=False))
+        gap = abs(total.subs(values).evalf(_DIGITS) / seen - 1)
+        return total if gap.is_comparable and gap < _SUM_TOLERANCE else None
+
+    return or_reason(lambda: attempt(found, None, _SECONDS), lambda _: None)
 
 
 def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tuple[Atom, ...]:

@@ -44,11 +44,6 @@ def numeric_domain(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
     from a finite end or |x|, so that it bounds t by −Δ(log P + log w)/Δℓ from one place to the
     next further out, on the side that the sign of Δℓ tells.
 
-    Parameters
-    ----------
-    pieces : of a pair without free parameters
-    x : their variable
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)

@@ -75,15 +75,7 @@ def cumulant_in_moments(order: int, tilt: sp.Symbol) -> sp.Expr:
 def cumulants_of(
     moments: Sequence[sp.Expr], written: Callable[[sp.Expr], sp.Expr] = lambda found: found
 ) -> list[sp.Expr]:
-    """Return κ_1, κ_2, … from raw moments that begin with that of order 0.
-
-    Parameters
-    ----------
-    moments
-        1, m_1, m_2, ….
-    written
-        How each cumulant is rewritten before it is used in the next.
-    """
+    """Return κ_1, κ_2, … from raw moments that begin with that of order 0."""
     found: list[sp.Expr] = []
     for n in range(1, len(moments)):
         known = (math.comb(n - 1, k - 1) * found[k - 1] * moments[n - k] for k in range(1, n))
@@ -104,17 +96,6 @@ def cgf_at(pair: Pair, tilt: int, time_limit: float, below_one: tuple[str, ...])
         exp K(t) = Σ_{j ≤ t+1} C(t+1, j) (1 − q)^{t+1−j} q^j e^{k(j−1)},    t = 0, 1, 2, …
 
     with 1 in place of e^{k(−1)}; the reversed pair has it at −1 − t.
-
-    Parameters
-    ----------
-    pair : Pair
-    tilt : int
-    time_limit, below_one : as for `derive_cgf`
-
-    Returns
-    -------
-    sympy.Expr
-        oo where the tilt is known to lie outside the domain.
 
     Raises
     ------

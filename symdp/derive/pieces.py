@@ -74,16 +74,8 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
     formula gives them, else rationals within 2^−200 of the true place.  Stretches where P and Q
     are both 0 are left out; with an integer variable both ends of a piece belong to it.  Atoms
     beside the densities come last, each as a flat piece of length 1, whose `place` says where it
-    is: the interval of such a piece has no meaning beyond its length.
-
-    Parameters
-    ----------
-    pair : Pair
-
-    Returns
-    -------
-    tuple of Piece, from left to right; empty for a finite list of points (see `points`). Those of
-    a public choice follow one another, each with the probability of its pair on both densities.
+    is: the interval of such a piece has no meaning beyond its length.  A finite list has none (see
+    `points`); those of a public choice have the probability of their pair on both densities.
 
     Raises
     ------

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import mpmath
 import sympy as sp
@@ -16,7 +18,8 @@ from symdp.derive.log_form import log_form
 from symdp.derive.normal_form import exponential_terms
 from symdp.derive.records import Piece
 from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import interior_point, random_values
+from symdp.derive.signs import compare, interior_point, random_values, sorted_points
+from symdp.errors import InputError
 from symdp.model import tidy
 
 _INVERSE_DIGITS = 30  # to which an inverse is tried
@@ -163,13 +166,7 @@ class LossLaw:
 def pld_density(
     pieces: Sequence[Piece], inverses: Sequence[sp.Expr | None], x: sp.Symbol, s: sp.Symbol
 ) -> LossLaw:
-    """Return ω(s) = Σ P(ℓ⁻¹(s))·|dℓ⁻¹/ds| over the monotone pieces; atoms are apart.
-
-    Parameters
-    ----------
-    pieces, inverses : of the loss
-    x, s : the variable and the symbol of loss values
-    """
+    """Return ω(s) = Σ P(ℓ⁻¹(s))·|dℓ⁻¹/ds| over the monotone pieces; atoms are apart."""
     if x.is_integer:
         return LossLaw(s, None, "a discrete loss has atoms alone")
 
@@ -185,12 +182,7 @@ def pld_density(
 def pld_cdf(
     pieces: Sequence[Piece], inverses: Sequence[sp.Expr | None], x: sp.Symbol, s: sp.Symbol
 ) -> LossLaw:
-    """Return P(ℓ ≤ s) of the continuous part of the loss, atoms left out.
-
-    Parameters
-    ----------
-    pieces, inverses, x, s : as for `pld_density`
-    """
+    """Return P(ℓ ≤ s) of the continuous part of the loss, atoms left out."""
     if x.is_integer:
         return LossLaw(s, None, "a discrete loss has atoms alone")
     missing = next((p for p in pieces if _moves(p) and _mass(p, x, p.lower, p.upper) is None), None)
@@ -241,7 +233,7 @@ def _summed(
     outside: tuple[sp.Expr, sp.Expr] | None,
 ) -> LossLaw:
     """Add what the pieces contribute, each within the range of its loss."""
-    total = sp.S.Zero
+    parts: list[_Part] = []
     for piece, back in zip(pieces, inverses, strict=True):
         if not _moves(piece):
             continue
@@ -262,18 +254,46 @@ def _summed(
         if outside is None:
             whole = _mass(piece, x, piece.lower, piece.upper)
             after = sp.S.Zero if whole is None else _short(whole)
-        total += _between(inside, s, low, high, after)
-    return LossLaw(s, total) if total != 0 else LossLaw(s, None, "the loss has atoms alone")
+        # An infinite end may hold the sign of parameters that are not 0 where the loss moves.
+        infinite = [end.has(sp.oo, -sp.oo) for end in (low, high)]
+        low, high = -sp.oo if infinite[0] else low, sp.oo if infinite[1] else high
+        parts.append(_Part(inside, low, high, after))
+    if not parts:
+        return LossLaw(s, None, "the loss has atoms alone")
+    return LossLaw(s, _in_cases(parts, s))
 
 
-def _between(inside: sp.Expr, s: sp.Symbol, low: sp.Expr, high: sp.Expr, after: sp.Expr) -> sp.Expr:
+class _Part(NamedTuple):
+    """What a piece adds: `inside` between two losses, nothing below them, `after` above."""
+
+    inside: sp.Expr
+    low: sp.Expr
+    high: sp.Expr
+    after: sp.Expr
+
+
+def _in_cases(parts: list[_Part], s: sp.Symbol) -> sp.Expr:
+    """Return the sum of the parts as one set of cases, their conditions in order."""
+    inner = {end for part in parts for end in (part.low, part.high) if not end.is_infinite}
+    try:
+        ends = [-sp.oo, *sorted_points(inner, "the losses"), sp.oo]
+    except InputError:  # values of parameters decide the order
+        return sp.Add(*(_in_cases([part], s) for part in parts))
     cases: list[tuple[sp.Expr, sp.Basic]] = []
-    if low is not -sp.oo:
-        cases.append((sp.S.Zero, s <= low))
-    cases.append((inside, sp.true if high is sp.oo else s < high))
-    if high is not sp.oo:
-        cases.append((after, sp.true))
-    return inside if len(cases) == 1 else sp.Piecewise(*cases)
+    for low, high in pairwise(ends):
+        active = [p.inside for p in parts if _covers(p.low, low) and _covers(high, p.high)]
+        active += [p.after for p in parts if p.after != 0 and _covers(p.high, low)]
+        total = sp.Add(*active) if len(active) < 2 else _short(sp.Add(*active))
+        condition = sp.true if high is sp.oo else s <= high if total == 0 else s < high
+        if cases and cases[-1][0] == total:
+            cases[-1] = (total, condition)
+        else:
+            cases.append((total, condition))
+    return cases[0][0] if len(cases) == 1 else sp.Piecewise(*cases, evaluate=False)
+
+
+def _covers(low: sp.Expr, high: sp.Expr) -> bool:
+    return (compare(low, high) or 0) <= 0
 
 
 def _agrees(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.derive.cgf import derive_cgf, derive_with_values, tilt_symbol
+from symdp.derive.child import or_reason
 from symdp.derive.limits import range_or_reason
-from symdp.derive.masses import atoms, mass_where
+from symdp.derive.masses import atoms, mass_where, with_known_masses
 from symdp.derive.orders import cgf_at, check_order
 from symdp.derive.pieces import pieces
 from symdp.derive.pld import inverses, loss_symbol
@@ -54,9 +55,10 @@ class PrivacyLoss:
     points: tuple[Point, ...]
     clock: Clock = field(repr=False, compare=False)
 
-    def _part(self, work: Callable[[], T], otherwise: T) -> T:
-        """One part of the derivation, or what stands in for it where its time is up."""
-        return self.clock.attempt(work, otherwise, _SHARE, _LEAST)
+    def _part(self, work: Callable[[], T], otherwise: Callable[[str], T]) -> T:
+        """One part of the derivation, or what stands in for it and says why it was not found."""
+        late = otherwise(_LATE)
+        return or_reason(lambda: self.clock.attempt(work, late, _SHARE, _LEAST), otherwise)
 
     @property
     def variable(self) -> sp.Symbol:
@@ -111,8 +113,7 @@ class PrivacyLoss:
             for p in self.points
             if not p.loss.is_infinite
         )
-        late: tuple[tuple[sp.Expr, sp.Expr] | None, str] = (None, _LATE)
-        return self._part(lambda: range_or_reason(parts, self.variable), late)
+        return self._part(lambda: range_or_reason(parts, self.variable), lambda why: (None, why))
 
     @cached_property
     def range_cases(self) -> tuple[Case, ...]:
@@ -121,7 +122,7 @@ class PrivacyLoss:
 
         if self.loss_range is not None or not self.mechanism.parameters:
             return ()
-        return self._part(lambda: range_cases(self.mechanism, self.direction), ())
+        return self._part(lambda: range_cases(self.mechanism, self.direction), lambda _: ())
 
     @property
     def only_loss(self) -> sp.Expr | None:
@@ -139,7 +140,7 @@ class PrivacyLoss:
 
         if self.loss_range is not None or self.mechanism.parameters or self.points:
             return None
-        return self._part(lambda: numeric_range(self.pieces, self.variable), None)
+        return self._part(lambda: numeric_range(self.pieces, self.variable), lambda _: None)
 
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
@@ -165,7 +166,7 @@ class PrivacyLoss:
         """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
         found = self._part(
             lambda: inverses(self.pieces, self.variable, self._loss_value),
-            (None,) * len(self.pieces),
+            lambda _: (None,) * len(self.pieces),
         )
         return tuple(zip(self.pieces, found, strict=True))
 
@@ -176,7 +177,8 @@ class PrivacyLoss:
 
         backs, s = [back for _, back in self.inverse], self._loss_value
         return self._part(
-            lambda: pld_density(self.pieces, backs, self.variable, s), LossLaw(s, None, _LATE)
+            lambda: pld_density(self.pieces, backs, self.variable, s),
+            lambda why: LossLaw(s, None, why),
         )
 
     @cached_property
@@ -186,11 +188,14 @@ class PrivacyLoss:
         from symdp.derive.pld import LossLaw, pld_cdf
 
         backs, s, x = [back for _, back in self.inverse], self._loss_value, self.variable
-        late = LossLaw(s, None, _LATE)
+
+        def absent(why: str) -> LossLaw:
+            return LossLaw(s, None, why)
+
         if self.points or (x.is_integer and has_few_values(self.pieces)):
             whole = 1 - self.mass_at_infinity
-            return self._part(lambda: step_function(self.atoms, s, whole), late)
-        return self._part(lambda: pld_cdf(self.pieces, backs, x, s), late)
+            return self._part(lambda: step_function(self.atoms, s, whole), absent)
+        return self._part(lambda: pld_cdf(self.pieces, backs, x, s), absent)
 
     @cached_property
     def mass_rules(self) -> tuple[MassRule, ...]:
@@ -199,22 +204,29 @@ class PrivacyLoss:
 
         if not self.variable.is_integer or self.points or has_few_values(self.pieces):
             return ()
-        return self._part(lambda: mass_rules(self.pieces, self.variable), ())
+        return self._part(lambda: mass_rules(self.pieces, self.variable), lambda _: ())
 
     @cached_property
     def dominating_direction(self) -> Dominance:
         """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
         if self.mechanism.is_mirrored:
             return Dominance("both", "substituting a record is undone by substituting it back")
-        late = Dominance("unknown", f"{_LATE}: compare both directions in numbers")
-        return self._part(lambda: dominating_direction(self.mechanism.pair("remove")), late)
+        pair = with_known_masses(self.mechanism.pair("remove"))
+        return self._part(
+            lambda: dominating_direction(pair),
+            lambda why: Dominance("unknown", f"{why}: compare both directions in numbers"),
+        )
 
     @cached_property
     def cgf(self) -> CGF:
         """K(t) = log ∫ P^{1+t} Q^{−t}: closed and checked, or numeric with the reason."""
         limit = FOR_CGF * self.time_limit
-        late = CGF(tilt_symbol(self.pair), None, "numeric", None, reason=_LATE)
-        return attempt(lambda: self._cgf(limit), late, limit + _LEAST_FOR_CGF)
+
+        def absent(why: str) -> CGF:
+            return CGF(tilt_symbol(self.pair), None, "numeric", None, reason=why)
+
+        seconds = limit + _LEAST_FOR_CGF
+        return or_reason(lambda: attempt(lambda: self._cgf(limit), absent(_LATE), seconds), absent)
 
     def _cgf(self, limit: float) -> CGF:
         """K found with free parameters where there are some with values, which are then put in."""
@@ -223,6 +235,7 @@ class PrivacyLoss:
             return derive_cgf(self.pair, limit, self.below_one)
         values = {p.symbol: m.values[p.name] for p in m.template.declared if p.name in m.values}
         free = replace(m.template, relation=m.relation).pair(self.direction)
+        free = with_known_masses(free)
         return derive_with_values(free, values, self.pair, limit, self.below_one)
 
     @property

@@ -38,12 +38,6 @@ def moment(z: sp.Expr, pieces: Sequence[Piece], points: Sequence[Point], x: sp.S
 
     The cuts of infinite ranges are not part of the ball; they leave out about e^−60 of the whole.
 
-    Parameters
-    ----------
-    z : a rational, or a complex number with rational parts
-    pieces, points : of a pair without free parameters
-    x : the variable of the pieces
-
     Raises
     ------
     CheckError
@@ -175,12 +169,7 @@ class _PieceMoment:
 def cut_marks(
     height: Height, low: Fraction | None, high: Fraction | None, is_smooth: Smooth | None = None
 ) -> tuple[list[Fraction], float]:
-    """Cut a range where nothing is left of the integrand, at its peak, and near singular ends.
-
-    Returns
-    -------
-    The marks, and the log of what the integral is at least, as far as a unimodal integrand tells.
-    """
+    """Cut a range where nothing is left of the integrand, at its peak, and near singular ends."""
     heights: dict[Fraction, float] = {}
     for anchor in [end for end in (low, high) if end is not None] or [Fraction(0)]:
         heights |= _heights(height, anchor, low, high)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 import sympy as sp
 
@@ -164,14 +165,7 @@ def equation(
     note: str = "",
     taken: Iterable[str] = (),
 ) -> Line:
-    """Return a line; a right side in words has no formula, a long one is given in named parts.
-
-    Parameters
-    ----------
-    left : in the notation of `symdp.emit.notation`
-    right : an expression; a formula; or a text, which begins with "=" where it is a formula
-    taken : names that no part may have
-    """
+    """Return a line; a right side in words has no formula, a long one is given in named parts."""
     name = read(left) if isinstance(left, str) else left
     if isinstance(right, str):
         if right.startswith("="):
@@ -248,9 +242,12 @@ def in_parts(
     if len(text(layout(expression))) <= _LONG_FORMULA or expression.has(sp.Integral, sp.Sum):
         return expression, []
     used = {str(s.name) for s in expression.free_symbols} | set(taken)
-    names = [sp.Symbol(name) for name in _PARTS if name not in used]
-    names += [sp.Symbol(f"u_{k}") for k in range(1, 200)]
-    found, (whole,) = sp.cse(expression, symbols=iter(names), order="canonical")
+
+    def names() -> Iterator[sp.Symbol]:
+        short = (name for name in _PARTS if name not in used)
+        return map(sp.Symbol, chain(short, (f"u_{k}" for k in count(1))))
+
+    found, (whole,) = sp.cse(expression, symbols=names(), order="canonical")
     kept: list[tuple[sp.Symbol, sp.Expr]] = []
     inlined: dict[sp.Symbol, sp.Expr] = {}
     for name, value in found:
@@ -261,7 +258,7 @@ def in_parts(
             inlined[name] = own
     whole = whole.xreplace(inlined)
     # In the order of the alphabet, whatever was inlined between.
-    again = dict(zip((name for name, _ in kept), names, strict=False))
+    again = dict(zip((name for name, _ in kept), names(), strict=False))
     kept = [(again[name], value.xreplace(again)) for name, value in kept]
     return whole.xreplace(again), kept
 
@@ -281,13 +278,7 @@ class Section:
         return transliterated(found) if ascii_only else found
 
     def explained(self, meanings: Mapping[str, str]) -> Section:
-        """Return the section with its legend.
-
-        Parameters
-        ----------
-        meanings
-            From a symbol, as `token` gives it, to what it is.
-        """
+        """Return the section with its legend."""
         legend: dict[str, tuple[Node, str]] = {}
         for label, node in self.symbols().items():
             general, any_index = _general(label, node)

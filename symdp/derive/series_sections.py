@@ -12,7 +12,7 @@ import sympy as sp
 from symdp.derive import series
 from symdp.derive.asymptotics import LEVEL, PLACE
 from symdp.derive.exponential_sum import REFUSALS, read_exponential_sum
-from symdp.derive.loss_sections import LEAST, SHARE, finite_lines
+from symdp.derive.loss_sections import LEAST, SHARE, finite_lines, tried
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.residue_lines import residue_lines
 from symdp.derive.section import Line, Section, equation, sentence
@@ -163,7 +163,7 @@ def own_section(d: PrivacyLoss) -> Section:
     """Return F₀, F₂, ρ₃, ρ₄ and c₁ with this mechanism's K put in; nothing without a formula."""
     lines: list[Line] = []
     if d.cgf.expression is not None and d.only_loss is None:
-        lines += d.clock.attempt(partial(_own, d), [], SHARE, LEAST)
+        lines += tried(d, "F₀ and its derivatives", lambda: _own(d))
     return Section("series", "For this mechanism", tuple(lines))
 
 
@@ -194,7 +194,11 @@ def _is_short(value: sp.Expr) -> bool:
 def asymptotics_section(d: PrivacyLoss) -> Section:
     """Return ε(n, δ), and t₀ and log δ in three regimes of ε, for many steps."""
     lines = [equation("ε(n, δ)", many_steps(d), relation="≈")]
-    lines += d.clock.attempt(partial(_regimes, d), [], SHARE, LEAST)
+    if d.only_loss is None:
+        own: list[Line] = []
+        if d.cgf.expression is not None:
+            own = d.clock.attempt(lambda: _regimes(d, substitute=True), [], SHARE, LEAST)
+        lines += own or tried(d, "t₀ and log δ", lambda: _regimes(d, substitute=False))
     return Section("asymptotics", "Many steps", tuple(lines))
 
 
@@ -206,14 +210,11 @@ _SAID = {
 _SIGNS = ", if κ₁ > 0 > K′(−1)"  # which is so where K vanishes at 0 and at −1
 
 
-def _regimes(d: PrivacyLoss) -> list[Line]:
-    if d.only_loss is not None:
-        return []
-    is_closed = d.cgf.expression is not None
+def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
     try:
-        found = series.asymptotics(d, 0, is_closed)
+        found = series.asymptotics(d, 0, substitute)
     except InputError:
-        found = series.asymptotics(d, 0)
+        return []
     is_lost = d.mass_at_infinity != 0
     is_partial = is_lost or d.mass_at_minus_infinity != 0
     names = {PLACE: sp.Symbol("theta", real=True), LEVEL: sp.Symbol("r", real=True)}
@@ -272,7 +273,7 @@ def tails_section(d: PrivacyLoss, tails: Tails) -> Section:
 
 def composed_section(d: PrivacyLoss) -> Section:
     """Return the composed δ as a finite formula, where there is one."""
-    lines: list[Line] = d.clock.attempt(lambda: list(_composed(d)), [], SHARE, LEAST)
+    lines = tried(d, "δ(ε)", lambda: _composed(d))
     return Section("composed", "Composed δ as a finite formula", tuple(lines))
 
 

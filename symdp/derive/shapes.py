@@ -30,12 +30,6 @@ def occurrences(expression: sp.Basic, variable: sp.Symbol) -> int:
 def tidy_polynomial(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr:
     """Write Σ cₖ xᵏ with few x: factored line, completed square, or Horner about the centre.
 
-    Parameters
-    ----------
-    coefficients : dict
-        Coefficient of each power, the constant term under 0.
-    x : sympy.Symbol
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)
@@ -148,11 +142,6 @@ def exponential_polynomial(
 ) -> tuple[sp.Expr, dict[int, sp.Expr]] | None:
     """Read Σ cᵢ exp(aᵢ) as a polynomial in one u = exp(g(x)).
 
-    Returns
-    -------
-    (g, {power: coefficient}) with no negative power, or None where the parts of the aᵢ that depend
-    on x are not whole multiples of one g.
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)
@@ -203,11 +192,6 @@ def moebius(
 
     Both limits a/c and b/d are positive; the quotient is the smaller one plus a fraction of their
     gap, so nothing cancels.
-
-    Returns
-    -------
-    (r, 1) where r is the quotient, or (r, −1) where r is its inverse: the one whose limits are the
-    more likely to lie below 1.  None where the order of the limits is uncertain.
 
     Examples
     --------

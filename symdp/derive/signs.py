@@ -24,11 +24,6 @@ _LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 def sign_of(expression: sp.Expr) -> int | None:
     """Return 1, 0 or −1 where the sign of a constant or parameter expression is certain, else None.
 
-    Parameters
-    ----------
-    expression : sympy.Expr
-        Free of the mechanism's variable; its symbols carry assumptions.
-
     Examples
     --------
     >>> s = sp.Symbol("s", positive=True)

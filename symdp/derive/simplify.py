@@ -24,14 +24,6 @@ def log_of_total(total: sp.Expr, tilt: sp.Symbol, deadline: float = math.inf) ->
     Exponentials, powers and positive constants leave the log.  Numerators and denominators that
     may turn negative stay together, since both do so at once.
 
-    Parameters
-    ----------
-    total : sympy.Expr
-        A moment generating function of the tilt, positive at 0.
-    tilt : sympy.Symbol
-    deadline : float
-        On the clock of `symdp.interrupt.worked`; a long expression is factored until then at most.
-
     Examples
     --------
     >>> t, m = sp.Symbol("t", real=True), sp.Symbol("m", positive=True)

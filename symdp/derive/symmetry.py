@@ -45,11 +45,6 @@ def has_one_law(mechanism: Mechanism) -> bool:
     Q(x) = f(x), and with them the law of ℓ under P and that of −ℓ under Q. Milliseconds, unlike
     `dominating_direction`; False proves nothing, nor does it for values that alone make it even.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With or without values.
-
     Examples
     --------
     >>> from symdp import mechanisms
@@ -92,11 +87,6 @@ def dominating_direction(pair: Pair) -> Dominance:
     q·H(1 + (α − 1)/q) in the remove direction, (1 − α(1 − q))⁺·H(αq/(1 − α(1 − q))) in the
     other: the smaller factor with the later argument, so that remove dominates [SPA Lemma 3].
     On finite lists any exchange of points serves.
-
-    Parameters
-    ----------
-    pair : Pair
-        In the remove direction.
 
     Examples
     --------

@@ -27,12 +27,6 @@ def trend(
     Sums of rising terms rise, exp, log and odd powers keep the direction, negative powers of
     positive bases turn it.  None where this is not enough.
 
-    Parameters
-    ----------
-    expression, x
-    lower, upper : ends of the interval
-    known : directions of subexpressions that were found otherwise
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)

@@ -27,19 +27,7 @@ _EVALUATIONS = 20_000  # of an integrand: less than a second
 
 
 def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | None:
-    """Enclose Σ f(k), k = first … last, at `flint.ctx.prec`.
-
-    Parameters
-    ----------
-    function : callable
-        f(ball, analytic=…), real for real arguments.
-    first, last
-        The first and the last integer.
-
-    Returns
-    -------
-    arb or None
-        None where f is not seen to be holomorphic, or not smooth at the scale of some integers.
+    """Enclose Σ f(k), k = first … last, at `flint.ctx.prec`; None where f is not seen smooth.
 
     Examples
     --------

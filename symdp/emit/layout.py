@@ -61,8 +61,8 @@ def layout(e: sp.Basic) -> Node:
         return fence(layout(e.args[0]), "|", "|")
     if isinstance(e, sp.binomial):
         return Node("binomial", tuple(map(layout, e.args)))
-    if hasattr(e, "as_integral"):  # the mass of a density, which is a symbol to SymPy
-        return layout(e.as_integral())
+    if hasattr(e, "as_integral"):  # the mass of a density: its definition stands beside it
+        return layout(sp.Symbol(e.name))
     if isinstance(e, sp.Integral | sp.Sum | sp.Product):
         return _over(e)
     if isinstance(e, sp.Derivative):
@@ -70,6 +70,8 @@ def layout(e: sp.Basic) -> Node:
     if isinstance(e, sp.besseli | sp.besselk):
         letter = "I" if isinstance(e, sp.besseli) else "K"
         return applied(script(name(letter), layout(e.args[0])), layout(e.args[1]))
+    if isinstance(e, sp.legendre):
+        return applied(script(name("P"), layout(e.args[0])), layout(e.args[1]))
     if isinstance(e, sp.loggamma):
         return applied(name("log"), applied(name("Gamma"), layout(e.args[0])))
     if isinstance(e, sp.polygamma):

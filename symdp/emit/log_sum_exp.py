@@ -99,14 +99,6 @@ def recognise_log_sum_exp(expression: sp.Expr) -> sp.Expr:
     log(1 + u), exp(u) − 1 and log(a/b) become nodes that do not cancel, and logs of gamma and
     Bessel functions become nodes that do not overflow.  Values on the real line do not change.
 
-    Parameters
-    ----------
-    expression : sympy.Expr
-
-    Returns
-    -------
-    sympy.Expr
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)
@@ -205,6 +197,19 @@ def _log_of_powers(powers: list[sp.Pow]) -> list[sp.Expr]:
             waiting.remove(partner)
             logs.append(first.exp * sp.log(first.base / partner.base))
     return logs
+
+
+def _is_positive_sum(base: sp.Expr) -> bool:
+    """Whether this is a sum with exponentials of terms that are positive where they are real."""
+    return (
+        isinstance(base, sp.Add)
+        and all(
+            isinstance(factor, sp.exp) or factor.is_positive
+            for term in base.args
+            for factor in sp.Mul.make_args(term)
+        )
+        and base.has(sp.exp)
+    )
 
 
 def _is_positive_bessel(factor: sp.Expr) -> bool:
@@ -343,13 +348,16 @@ def _split(term: sp.Expr) -> list[_Term]:
             exponents.append(power * _log_special(base))
         elif isinstance(factor, sp.cosh):
             cosines.append(factor.args[0])
-        elif isinstance(factor, sp.Pow) and factor.base.is_positive and not factor.is_number:
+        elif _is_positive_sum(base):
+            powers.append(sp.Pow(base, power, evaluate=False))
+        elif isinstance(factor, sp.Pow) and base.is_positive and not factor.is_number:
             powers.append(factor)
         else:
             coefficients.append(factor)
     # A lone x**2 stays a coefficient; ratios such as a Student density's become exponentials,
-    # so that a mixture keeps its relative accuracy where the ratio is near 1.
-    if all(power.exp.is_Integer and power.exp.is_positive for power in powers):
+    # so that a mixture keeps its relative accuracy where the ratio is near 1, and so do sums of
+    # exponentials, which leave the range of doubles.
+    if all(p.exp.is_Integer and p.exp.is_positive and not p.base.has(sp.exp) for p in powers):
         coefficients.extend(powers)
     else:
         exponents.extend(_log_of_powers(powers))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import sympy as sp
 from flint import ctx
 
-from symdp.emit.arb import constant
+from symdp.emit.arb import ENCLOSERS, constant
 from symdp.errors import AccuracyError
 
 _BITS = (128, 192)  # of the value of a mass: 57 digits at the most
@@ -37,15 +38,15 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     is_finite = True
     is_commutative = True
 
-    def __new__(cls, function: sp.Expr, limits: sp.Tuple) -> MassIntegral:
-        """Keep a density and (variable, lower, upper) as they are."""
+    def __new__(cls, function: sp.Expr, limits: sp.Tuple, name: str = "C") -> MassIntegral:
+        """Keep a density and (variable, lower, upper) as they are; people read the name."""
         node: MassIntegral = super().__new__(cls)
-        node.function, node.limits = function, (sp.Tuple(*limits),)
+        node.function, node.limits, node.name = function, (sp.Tuple(*limits),), name
         return node
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Return what makes it anew, for pickle."""
-        return self.function, self.limits[0]
+        return self.function, self.limits[0], self.name
 
     def _hashable_content(self) -> tuple[Any, ...]:
         return self.function, self.limits[0]
@@ -70,7 +71,7 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     def _with(self, function: sp.Expr, limits: sp.Tuple) -> tuple[sp.Expr, bool]:
         if (function, limits) == self.parts:
             return self, False
-        return MassIntegral(function, limits), True
+        return MassIntegral(function, limits, self.name), True
 
     def _eval_subs(self, old: sp.Basic, new: sp.Basic) -> sp.Expr:
         if old not in self.free_symbols:
@@ -139,3 +140,11 @@ def _evaluated(mass: sp.Expr, bits: int) -> sp.Expr:
         if not value.is_finite():
             raise AccuracyError(f"'{mass}' could not be enclosed")
         return sp.Float(value.mid().str(bits // 3, radius=False), precision=bits)
+
+
+def _enclosed(mass: MassIntegral) -> Any:
+    """A ball around a mass: its value is one wherever it is asked for, on a page as in numbers."""
+    return import_module("symdp.balls.mass").enclose_normalizer(mass)
+
+
+ENCLOSERS[MassIntegral] = _enclosed

@@ -165,21 +165,23 @@ class Pair:
         return masses if self.support.kind == "points" else masses[0]
 
 
-def mass_of(law: Component, variable: sp.Symbol, support: Support) -> sp.Expr:
+def mass_of(law: Component, variable: sp.Symbol, support: Support, name: str = "C") -> sp.Expr:
     """Return the mass of a law, of a density as an unevaluated exact sum or integral."""
     if isinstance(law, tuple):
         if (total := sp.Add(*law)) == 0:
             raise InputError("the masses add up to 0, so they cannot be normalized")
         return total
     taken = {str(symbol.name) for symbol in law.free_symbols}
-    name = f"{variable.name}_"
-    while name in taken:
-        name += "_"
+    own = f"{variable.name}_"
+    while own in taken:
+        own += "_"
     # Not a Dummy: two loads of one file must give equal mechanisms.
-    dummy = sp.Symbol(name, **variable.assumptions0)
-    head = MassIntegral if support.kind == "interval" else MassSum
+    dummy = sp.Symbol(own, **variable.assumptions0)
     limits = sp.Tuple(dummy, support.lower, support.upper)
-    return head(law.xreplace({variable: dummy}), limits)
+    inside = law.xreplace({variable: dummy})
+    if support.kind != "interval":
+        return MassSum(inside, limits)
+    return MassIntegral(inside, limits, next(n for n in (name, "N", "Z", "C_0") if n not in taken))
 
 
 def divided(law: Component, by: sp.Expr) -> Component:

@@ -332,8 +332,8 @@ class Laws:
         """Return the laws divided by their masses, those of the atoms included."""
         shares = zip(*(masses for _, masses in self.atoms), strict=True) if self.atoms else ((), ())
         by = [
-            mass_of(law, variable, support) + sp.Add(*own)
-            for law, own in zip((self.P, self.Q), shares, strict=True)
+            mass_of(law, variable, support, name) + sp.Add(*own)
+            for law, own, name in zip((self.P, self.Q), shares, ("C_P", "C_Q"), strict=True)
         ]
         atoms = tuple(
             (place, tuple(m / whole for m, whole in zip(masses, by, strict=True)))

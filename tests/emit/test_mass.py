@@ -4,6 +4,7 @@ import pytest
 
 from symdp import compose, loads
 from symdp.emit.layout import layout
+from symdp.emit.mass import MassIntegral
 from symdp.emit.plain_text import text
 
 FILE = """
@@ -42,11 +43,14 @@ def test_a_normalized_density_with_a_parameter(variable, support, density):
     assert own.delta == pytest.approx(plain.delta, rel=1e-12)
 
 
-def test_masses_are_printed_as_the_sums_and_integrals_that_they_are():
+def test_masses_are_printed_as_sums_or_by_a_name_that_the_page_defines():
     own = FILE.format(variable="k", support=INTEGERS, density="exp(-abs(k)/s)")
     assert text(layout(loads(own).pair().Q)) == "e^(−|k|/s)/(∑_(k = −∞)^∞ e^(−|k|/s))"
     own = FILE.format(variable="x", support=REAL, density="exp(-x**4/s)")
-    assert text(layout(loads(own).pair().Q)) == "e^(−x⁴/s)/(∫_(−∞)^∞ e^(−x⁴/s) dx)"
+    law = loads(own).pair().Q
+    assert text(layout(law)) == "e^(−x⁴/s)/C"
+    (mass,) = law.atoms(MassIntegral)
+    assert text(layout(mass.as_integral())) == "∫_(−∞)^∞ e^(−x⁴/s) dx"
 
 
 def test_a_mass_without_parameters_is_no_number_to_be_tried():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.derive.child import or_reason
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.series import cumulant, cumulant_at, finite_mass, invert_slope
 from symdp.derive.signs import compare
@@ -38,10 +39,6 @@ def derive_tails(derivation: PrivacyLoss) -> Tails:
     the drift η [EA Prop 4.5], sub-Gaussian and sub-exponential constants; at each tilt the third
     absolute moment P_t and its ratio [SPA Thm 5], and constants V_k that bound |φ_t|.
 
-    Parameters
-    ----------
-    derivation : PrivacyLoss
-
     Examples
     --------
     >>> import symdp
@@ -58,7 +55,7 @@ def derive_tails(derivation: PrivacyLoss) -> Tails:
 
 def _tried(d: PrivacyLoss, work: Callable[[], T], otherwise: T) -> T:
     """What the work finds within its share of the derivation's time."""
-    return d.clock.attempt(work, otherwise, _SHARE, _LEAST)
+    return or_reason(lambda: d.clock.attempt(work, otherwise, _SHARE, _LEAST), lambda _: otherwise)
 
 
 def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:

@@ -134,12 +134,6 @@ def sub_gaussian_square(derivation: PrivacyLoss, under: str) -> tuple[sp.Expr | 
     τ has s² = τ²/4 (Hoeffding's lemma); and a loss with |ℓ′| ≤ Λ of a variable whose density f has
     (log f)″ ≤ −κ is a Λ/√κ-Lipschitz function of a standard normal variable, so s² = Λ²/κ.
 
-    Parameters
-    ----------
-    derivation : PrivacyLoss
-    under : {"P", "Q"}
-        The law of the variable.
-
     Examples
     --------
     >>> import symdp

@@ -29,12 +29,6 @@ def van_der_corput_formula(derivation: PrivacyLoss, order: int) -> tuple[sp.Expr
     and w = dP_t/dx.  A normal loss of variance v has V_k = 2v^{−k/2} Σ |He_{k−1}(z)| φ(z) over the
     zeros z of He_k; a density g_0 that turns at most once on each piece has V_1 = Σ 2 max g_0.
 
-    Parameters
-    ----------
-    derivation : PrivacyLoss
-    order : int
-        k, 1 or more.
-
     Examples
     --------
     >>> import symdp
