@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -58,29 +58,15 @@ class Model:
 
 
 class Cell(NamedTuple):
-    """A piece of a panel, all of it bounds that hold everywhere on it.
+    """A piece of a panel, all of it bounds that hold everywhere on it."""
 
-    Attributes
-    ----------
-    low, high : float
-        The losses at its left and right ends.
-    least, most : float
-        Of the density of the loss; `most` is infinite where the loss may turn.
-    mass : float
-        At least the tilted mass.
-    variations : tuple of float
-        At least ∫|d/dx D^{k−1}f| dx for each order k.
-    edges : tuple of tuple of float
-        At least |D^j f| at its left and at its right end.
-    """
-
-    low: float
+    low: float  # the losses at its left and right ends
     high: float
-    least: float
-    most: float
-    mass: float
-    variations: tuple[float, ...] = ()
-    edges: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    least: float  # of the density of the loss
+    most: float  # infinite where the loss may turn
+    mass: float  # at least the tilted mass
+    variations: tuple[float, ...] = ()  # at least ∫|d/dx D^{k−1}f| dx for each order k
+    edges: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())  # at least |D^j f| at both ends
 
 
 class Falling:
@@ -109,12 +95,10 @@ class Falling:
 
     def at(self, y: float) -> float:
         """Return a bound for all frequencies from y on."""
-        best = self._total
         heights, widths = self._layers
-        if heights.size:
-            v = 0.5 * (1 - _SAFE) * y * widths
-            fall = np.where(v <= 2.0, v * v * (1 / 6 - v * v / 120), 1 - 1 / np.maximum(v, 2.0))
-            best = self._total - (1 - _SAFE) * float(heights @ (widths * fall))
+        v = 0.5 * (1 - _SAFE) * y * widths
+        fall = np.where(v <= 2.0, v * v * (1 / 6 - v * v / 120), 1 - 1 / np.maximum(v, 2.0))
+        best = self._total - (1 - _SAFE) * float(heights @ (widths * fall))
         for removed, edges, variation in self._parts:
             rest = variation / y ** len(edges)
             rest += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
@@ -122,23 +106,29 @@ class Falling:
         return float(max(math.nextafter(best, math.inf), 1e-300))
 
 
+def layers(least: Sequence[float]) -> Iterator[tuple[int, int, float]]:
+    """Yield layers below a row of heights: its ends, and by how much it is above what is below."""
+    stack = [(0, len(least), 0.0)]
+    while stack:
+        i, j, base = stack.pop()
+        if i >= j:
+            continue
+        lowest = min(range(i, j), key=least.__getitem__)
+        height = max(least[lowest], base)
+        if height > base:
+            yield i, j, height - base
+        stack += [(i, lowest, height), (lowest + 1, j, height)]
+
+
 def _layers(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
     """Return heights and widths: one layer below all cells of a row, then one on each side, …"""
-    heights, widths = [], []
-    for run in runs:
-        stack = [(0, len(run), 0.0)]
-        while stack:
-            i, j, base = stack.pop()
-            if i >= j:
-                continue
-            lowest = min(range(i, j), key=lambda k: run[k].least)
-            height = max(run[lowest].least, base)
-            width = abs(run[j - 1].high - run[i].low)
-            if height > base and width > 0:
-                heights.append((height - base) * (1 - _SAFE))
-                widths.append(width * (1 - _SAFE))
-            stack += [(i, lowest, height), (lowest + 1, j, height)]
-    return np.asarray(heights), np.asarray(widths)
+    found = [
+        (height, abs(run[j - 1].high - run[i].low))
+        for run in runs
+        for i, j, height in layers([cell.least for cell in run])
+    ]
+    both = np.asarray(found or [(0.0, 0.0)]) * (1 - _SAFE)
+    return both[:, 0], np.maximum(both[:, 1], 0.0)
 
 
 def _by_parts(

@@ -97,19 +97,11 @@ def enclose_epsilon(
 
 
 class _Look(NamedTuple):
-    """What an enclosure of δ at one ε says.
-
-    Attributes
-    ----------
-    sign
-        1 where δ(ε) > δ is proved, −1 where δ(ε) ≤ δ is, 0 where neither is.
-    height, radius
-        h(ε) within the radius; None where δ(ε) may be δ∞.
-    """
+    """What an enclosure of δ at one ε says."""
 
     place: Fraction
-    sign: int
-    height: Fraction | None
+    sign: int  # 1 where δ(ε) > δ is proved, −1 where δ(ε) ≤ δ is, 0 where neither is
+    height: Fraction | None  # h(ε) within the radius; None where δ(ε) may be δ∞
     radius: Fraction
 
 
@@ -173,29 +165,17 @@ class _Profile:
 
 @dataclass
 class _Search:
-    """The ends that are proved so far, and where the zero of h seems to lie.
-
-    Attributes
-    ----------
-    low, high
-        h > 0 at the one, or it is 0; h ≤ 0 at the other, None where no such place is known.
-    place, away
-        About the zero, and about how far from it the zero may lie.
-    slope, slope_error
-        About h′ there, and its relative error.
-    last
-        The last look of which h is known.
-    """
+    """The ends that are proved so far, and where the zero of h seems to lie."""
 
     profile: _Profile
     digits: int
-    place: Fraction
-    away: Fraction
-    slope: Fraction
-    low: Fraction = Fraction(0)
-    high: Fraction | None = None
-    slope_error: Fraction = _SLOPE_ERROR
-    last: _Look | None = None
+    place: Fraction  # about the zero
+    away: Fraction  # about how far from there it may lie
+    slope: Fraction  # about h′ there
+    low: Fraction = Fraction(0)  # h > 0 there, or it is 0
+    high: Fraction | None = None  # h ≤ 0 there, None where no such place is known
+    slope_error: Fraction = _SLOPE_ERROR  # relative
+    last: _Look | None = None  # of which h is known
     least: Fraction = Fraction(0)  # of the distance of an end, where δ has few digits
     blur: int = _BLUR
     has_zero: bool = False  # whether δ(0) was looked at

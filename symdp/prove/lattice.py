@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
+from itertools import groupby, islice
 
 import numpy as np
 from flint import acb, arb, ctx
@@ -27,6 +27,7 @@ from flint import acb, arb, ctx
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError
 from symdp.law.total import find_lattice
+from symdp.prove.falling import layers
 from symdp.prove.kind import Kinds, sum_law
 from symdp.prove.line import SPARE_BITS, SPARE_DIGITS, log_payoff, masses
 from symdp.prove.measure import Asked, Nodes, measure, up, walk
@@ -219,35 +220,16 @@ def _layers(
     for weight, place in zip(weights, places, strict=True):
         masses[place] = masses.get(place, 0.0) + float(weight.lower()) * (1 - _SAFE)
         total += float(weight.upper()) * (1 + _SAFE)
-    heights, lengths = [], []
-    ordered = sorted(masses)
-    runs: list[list[int]] = []
-    for place in ordered:
-        if runs and place == runs[-1][-1] + 1:
-            runs[-1].append(place)
-        else:
-            runs.append([place])
-    for run in runs:
-        own = [masses[place] for place in run]
-        stack = [(0, len(run), 0.0)]
-        while stack:
-            i, j, base = stack.pop()
-            if j - i < 2:
-                continue
-            lowest = min(range(i, j), key=own.__getitem__)
-            if own[lowest] > base:
-                heights.append(own[lowest] - base)
-                lengths.append(j - i)
-            height = max(own[lowest], base)
-            stack += [(i, lowest, height), (lowest + 1, j, height)]
-    return total, np.asarray(heights), np.asarray(lengths, dtype=float)
+    runs = groupby(enumerate(sorted(masses)), lambda pair: pair[1] - pair[0])
+    rows = ([masses[place] for _, place in run] for _, run in runs)
+    found = [(height, float(j - i)) for row in rows for i, j, height in layers(row)]
+    both = np.asarray(found or [(0.0, 1.0)])
+    return total, both[:, 0], both[:, 1]
 
 
-def _modulus(layers: tuple[float, np.ndarray, np.ndarray], theta: float) -> float:
+def _modulus(found: tuple[float, np.ndarray, np.ndarray], theta: float) -> float:
     """Bound |M| for all angles from one on up to π/2."""
-    total, heights, lengths = layers
-    if not heights.size:
-        return total
+    total, heights, lengths = found
     arch = np.abs(np.sin(np.minimum(lengths * theta, math.pi)) / (lengths * math.sin(theta)))
     beyond = np.where(lengths > 2, 1 / 3, 0.0)
     share = np.minimum(np.maximum(arch, beyond), 1 / (lengths * math.sin(theta)))

@@ -60,17 +60,11 @@ class Panels(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """How well an integral is wanted: ∫ e^{tℓ − scale + iyℓ} dP for |y| ≤ reach.
-
-    Attributes
-    ----------
-    log_error
-        Log of the error that all panels together may make.
-    """
+    """How well an integral is wanted: ∫ e^{tℓ − scale + iyℓ} dP for |y| ≤ reach."""
 
     tilt: arb
     scale: float
-    log_error: float
+    log_error: float  # log of the error that all panels together may make
     reach: float = 0.0
 
 
@@ -169,7 +163,7 @@ class _Rule:
         waiting = list(itertools.pairwise(edges))[::-1]
         share = math.log(max(len(waiting), 1)) + 2.0  # e-folds: panels share what may err
         wanted = [one.log_error - share for one in self._asked]
-        most = 1.5 * max(order_of(-w) for w in wanted) + 2 * _ORDER_STEP
+        most = 3 * max(order_of(-w) for w in wanted)
         for tries in itertools.count():
             if not waiting:
                 return

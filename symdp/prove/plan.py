@@ -50,33 +50,16 @@ class Scales(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A line, its step and how far it has to be summed, and panels of each kind of step.
-
-    Attributes
-    ----------
-    tilt, below, above : float
-        below < tilt < above, right of 0 or between −1 and 0.
-    period : float
-        Λ; of a lattice, a multiple of its spacing.
-    log_size : float
-        About log δ, infinite losses included; 0 between the poles.
-    log_finite : float
-        About the log of the sum itself.
-    curvature : float
-        F″ at the saddle point.
-    scales : tuple of (float, float, float)
-        About K of one step at the three tilts, for each kind.
-    panels : tuple of tuple of Panels
-    """
+    """A line, its step and how far it has to be summed, and panels of each kind of step."""
 
     tilt: float
-    below: float
+    below: float  # < tilt < above, right of 0 or between −1 and 0
     above: float
-    period: float
-    log_size: float
-    log_finite: float
-    curvature: float
-    scales: tuple[Scales, ...]
+    period: float  # Λ; of a lattice, a multiple of its spacing
+    log_size: float  # about log δ, infinite losses included; 0 between the poles
+    log_finite: float  # about the log of the sum itself
+    curvature: float  # F″ at the saddle point
+    scales: tuple[Scales, ...]  # of one step of each kind
     panels: tuple[tuple[Panels, ...], ...]
 
     @property
@@ -271,52 +254,37 @@ def _ended(stretch: Stretch, edges: list[float], log_mass: float) -> list[float]
     piece = stretch.piece
     assert piece is not None
     *others, inner, last = edges
-    if last in (piece.lower, piece.upper):
-        if stretch.is_regular(last, abs(last - inner)):
-            return edges
-        while len(others) > 1 and abs(inner - last) < _NEAR * abs(others[0] - last):
-            *others, inner = others  # so near it is looked at anew, up to the mass
-        return [*others, inner, *_approach(stretch, inner, last, log_mass)]
-    return [*edges, *_march(stretch, last, inner, log_mass)]
+    if last not in (piece.lower, piece.upper):
+        return [*edges, *_outwards(stretch, last, last - inner, log_mass)]
+    if stretch.is_regular(last, abs(last - inner)):
+        return edges
+    while len(others) > 1 and abs(inner - last) < _NEAR * abs(others[0] - last):
+        *others, inner = others  # so near it is looked at anew, up to the mass
+    return [*others, inner, *_outwards(stretch, inner, last - inner, log_mass, is_singular=True)]
 
 
-def _approach(stretch: Stretch, edge: float, end: float, log_mass: float) -> list[float]:
-    """Return edges ever nearer to a singular end, until hardly any mass is left beside it."""
+def _outwards(
+    stretch: Stretch, edge: float, width: float, log_mass: float, *, is_singular: bool = False
+) -> list[float]:
+    """Return further edges on one side until hardly any mass is left, ever nearer if singular."""
     piece = stretch.piece
     assert piece is not None
+    end = piece.upper if width > 0 else piece.lower
     found: list[float] = []
-    while len(found) < _LONGEST:
-        distance = edge - end
-        with np.errstate(all="ignore"):
-            log_p = float(piece.log_p(np.asarray([edge]))[0])
-        if log_p + math.log(abs(distance)) < log_mass - 2.0 or math.isnan(log_p):
-            break
-        edge = end + distance / 4
-        if edge in (end, end + distance):
-            break
-        found.append(edge)
-    return found
-
-
-def _march(stretch: Stretch, edge: float, inner: float, log_mass: float) -> list[float]:
-    """Return further edges on one side."""
-    piece = stretch.piece
-    assert piece is not None
-    end = piece.upper if edge > inner else piece.lower
-    found: list[float] = []
-    width = edge - inner
     while edge != end and len(found) < _LONGEST:
         with np.errstate(all="ignore"):
-            places = edge + width * _BESIDE
+            places = np.asarray([edge]) if is_singular else edge + width * _BESIDE
             places = places[(places >= piece.lower) & (places <= piece.upper)]
             log_p = float(piece.log_p(places).max())
-        room = min(abs(end - edge), abs(width) + abs(edge))
+        room = abs(end - edge) if is_singular else min(abs(end - edge), abs(width) + abs(edge))
         if log_p + math.log(room) < log_mass - 2.0 or math.isnan(log_p):
             break
         width *= 1.5
-        following = edge + width
+        following = end + (edge - end) / 4 if is_singular else edge + width
         if abs(following - edge) >= abs(end - edge):
             following = end
+        if following == edge or (is_singular and following == end):
+            break
         found.append(following)
         edge = following
     return found
