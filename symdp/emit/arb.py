@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from flint import acb, arb, ctx, fmpq
 
@@ -40,31 +40,46 @@ _Operation = Callable[..., Any]
 class _Compiled:
     """Steps over balls, run at whatever precision flint then works."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, bound: tuple[fmpq, ...] = ()) -> None:
         _check_supported(program)
-        self._program = program
-        self._steps = [
-            (OPERATIONS[step.operation], step.detail, _reader(step.operands))
-            for step in program.steps
-        ]
-        self._constants: dict[int, list[Any]] = {}
+        self._program, self._bound = program, bound
+        self._free = len(program.symbols) - len(bound)
+        first = len(program.symbols) + len(program.constants)
+        moving = set(range(self._free))
+        self._fixed, self._moving = [], []
+        for slot, step in enumerate(program.steps, first):
+            own = (slot, OPERATIONS[step.operation], step.detail, _reader(step.operands))
+            if moving.isdisjoint(step.operands):
+                self._fixed.append(own)
+            else:
+                self._moving.append(own)
+                moving.add(slot)
+        self._known: dict[int, list[Any]] = {}
 
-    def __reduce__(self) -> tuple[type[_Compiled], tuple[Program]]:
-        return type(self), (self._program,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._program, self._bound)
+
+    def at(self, values: Sequence[fmpq]) -> Self:
+        """Return the function with its last arguments bound; what they alone tell is kept."""
+        return type(self)(self._program, tuple(values))
 
     def _run(self, arguments: tuple[Any, ...], analytic: bool) -> list[Any]:
         """Return what is in every slot."""
-        if len(arguments) != len(self._program.symbols):
-            names = ", ".join(self._program.symbols)
+        if len(arguments) != self._free:
+            names = ", ".join(self._program.symbols[: self._free])
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
-        constants = self._constants.get(ctx.prec)
-        if constants is None:
-            constants = [constant(node) for node in self._program.constants]
-            self._constants[ctx.prec] = constants
-        values = [*(acb(argument) for argument in arguments), *constants]
-        append = values.append
-        for operation, detail, operands in self._steps:
-            append(operation(detail, analytic, *operands(values)))
+        known: list[Any] | None = self._known.get(ctx.prec)
+        if known is None:
+            known = [None] * self._free + [acb(value) for value in self._bound]
+            known += [constant(node) for node in self._program.constants]
+            known += [None] * len(self._program.steps)
+            for slot, operation, detail, operands in self._fixed:
+                known[slot] = operation(detail, False, *operands(known))
+            self._known[ctx.prec] = known
+        values = known.copy()
+        values[: self._free] = [acb(argument) for argument in arguments]
+        for slot, operation, detail, operands in self._moving:
+            values[slot] = operation(detail, analytic, *operands(values))
         return values
 
 

@@ -41,7 +41,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
 from symdp.law.loss import LossLaw
 from symdp.law.residues import Moment, Numbers
-from symdp.law.step import Array, SmoothPiece, Step, paired
+from symdp.law.step import Array, SmoothPiece, Step
 
 if TYPE_CHECKING:
     from symdp.derive.exponential_sum import ExponentialSum
@@ -247,16 +247,16 @@ class PieceFormula:
         own = [piece.log_p, piece.log_q, piece.loss]
         listed = [own, terms, *([expression] for expression in own)]
         self._programs = [compile_template(some, [x]) for some in listed]
-        self._balls = [compile_arb(e, [x, *parameters]) for e in (piece.log_p, piece.loss)]
+        self._balls = compile_arb_together([piece.log_p, piece.loss], [x, *parameters])
         self.constants = [c for program in self._programs for c in program.constants]
         if any(not isinstance(c, sp.Expr) for c in self.constants):
             raise InputError("which branch of the density holds depends on values")
 
     def at(self, values: list[fmpq], known: dict[sp.Expr, arb]) -> SmoothPiece | None:
         """Return the piece at some values, None where an end of it is singular."""
-        balls = [_Bound(ball, values) for ball in self._balls]
+        ball = self._balls.at(values)
         ends = [known[end] for end in (self.lower, self.upper) if not end.is_infinite]
-        if not all(_continues(ball, end) for ball in balls for end in ends):
+        if not all(_continues(ball, end) for end in ends):
             return None
         lower, upper = (
             float(end) if end.is_infinite else float(known[end].mid())
@@ -272,7 +272,7 @@ class PieceFormula:
             log_p=log_p,
             log_q=log_q,
             loss=loss,
-            ball=paired(*balls),
+            ball=ball,
             log_terms=NumpyFunctions(terms, numbers=_numbers(terms, known)),
             flat=self._flat,
             log_mass=None if self.log_mass is None else float(known[self.log_mass].mid()),
@@ -324,23 +324,13 @@ class MomentFormula:
         return Moment(numbers, self._orders, (None,) * len(self._lengths), exact)
 
 
-class _Bound:
-    """A function in ball arithmetic at some values of its parameters."""
-
-    def __init__(self, function: ArbFunction, values: list[fmpq]) -> None:
-        self._function, self._values = function, values
-
-    def __call__(self, x: Any, analytic: bool = False) -> Any:
-        return self._function(x, *map(arb, self._values), analytic=analytic)
-
-
-def _continues(ball: _Bound, end: arb) -> bool:
-    """Return whether a function is seen to be holomorphic around an end."""
+def _continues(ball: ArbFunctions, end: arb) -> bool:
+    """Return whether functions are seen to be holomorphic around an end."""
     from flint import acb
 
     with ctx.workprec(_BITS):
         place = end + acb(arb(0, _AROUND), arb(0, _AROUND))
-        return bool(ball(place, analytic=True).is_finite())
+        return all(value.is_finite() for value in ball(place, analytic=True))
 
 
 def _is_usable(ball: arb) -> bool:
@@ -417,7 +407,7 @@ class _Encoder:
             return {"program": self._program(value, [self.any(c) for c in value.constants])}
         name = type(value).__name__
         if name in _FUNCTIONS:
-            (program,) = value.__reduce__()[1]
+            program, _ = value.__reduce__()[1]
             constants = [self._closed(c) for c in program.constants]
             return {name: self._program(program, constants)}
         if name in _RECORDS:
