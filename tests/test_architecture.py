@@ -57,7 +57,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 180,
     "methods": 4741,
     "model": 5320,
-    "prove": 6151,
+    "prove": 6156,
     "questions": 6722,
     "report": 3360,
 }

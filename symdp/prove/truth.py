@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -31,9 +31,6 @@ from symdp.prove.kind import Kind, kind_of, sum_law
 from symdp.prove.measure import gauss
 from symdp.prove.plan import find_saddle, panels_of
 from symdp.prove.work import limited, spend
-
-if TYPE_CHECKING:
-    pass
 
 FEWER_DIGITS = 15  # asked for where more are out of reach
 _SPARE = 4  # digits of each integral beyond those of the sum
@@ -150,7 +147,14 @@ def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int)
             first, last = own[dense[0]], own[dense[-1]]
             g = first.tail if len(dense) == 1 else partial(last.expected, first)
         total = sum((mass * g(e) for (mass, _), e in zip(sums, ends, strict=True)), arb(0))
-        ball = total.max(arb(0)) + mass_at_infinity(steps, log_error)
+        missed = sum(  # of laws of mass 1
+            (
+                n * abs(1 - own[kind_of(p)].mass - mass_at_infinity([(p, 1)], log_error))
+                for p, n in steps
+            ),
+            arb(0),
+        )
+        ball = total.max(arb(0)) + mass_at_infinity(steps, log_error) + arb(0, missed.upper())
         if not (ball > 0 and _digits(ball, digits) >= digits):
             raise AccuracyError(
                 f"two sums of δ agree on fewer than {digits} digits ({ball.str(10)}); ask for "
@@ -253,6 +257,7 @@ class _Step:
         self._above = [(arb(0), arb(0))]  # P and Q of the last parts
         for p, q in whole[::-1]:
             self._above.append((self._above[-1][0] + p, self._above[-1][1] + q))
+        self.mass = sum((mass for mass, _ in self.atoms), self._above[-1][0])
         self._rule = gauss(int(bits / 3.0) + 8, ctx.prec)
 
     def tail(self, e: arb) -> arb:
