@@ -40,25 +40,29 @@ from symdp.exact.line import (
     line_tilt,
     longer,
     plain_sum,
-    sharpened,
 )
 from symdp.law.saddle_point import Strip
 from symdp.law.total import SumLaw, kept_with_law
 
 
 def contour_answer(
-    law: SumLaw, epsilon: float, in_balls: bool = False, most: float = TOLERABLE
+    law: SumLaw,
+    epsilon: float,
+    sharpened: Callable[[SumLaw, float, Answer], Answer] | None = None,
+    most: float = TOLERABLE,
 ) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
-    Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added. Balls may
-    take over where rounding counts; beyond the relative half width `most` there is no answer.
+    Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added. What is
+    given may narrow an answer where rounding counts; beyond the relative half width `most` there is
+    none.
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
     for trace in (_traced, _traced_farther):
         shared = on_shared_lines(law, epsilon, trace)
-        shared = sharpened(law, epsilon, shared) if in_balls else shared
+        if shared is not None and sharpened is not None:
+            shared = sharpened(law, epsilon, shared)
         if shared is not None and _is_narrow(shared, most):
             return shared
     # What is listed of atoms is listed of every step.
@@ -75,14 +79,15 @@ def prepare(law: SumLaw, epsilons: Sequence[float]) -> None:
     """Take the integrals of many ε together that shared lines serve, before each is asked for."""
     if law.is_spread:
         lower, upper = law.loss_bounds
-        sum_ahead(law, [epsilon for epsilon in epsilons if lower < epsilon < upper], _traced)
+        inside = [epsilon for epsilon in epsilons if lower < epsilon < upper]
+        _lines(law, Strip.RIGHT).sum_ahead(inside, _traced)
 
 
 def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
 
     def value(strip: Strip) -> StripValue | None:
-        return shared_value(law, epsilon, strip, trace)
+        return _lines(law, strip).value(epsilon, trace)
 
     return answer_from_strips(law, value)
 
@@ -182,43 +187,6 @@ Traced = Line | Refused
 Trace = Callable[[SumLaw, float, float, float], Traced]
 
 
-def shared_line(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> Line | None:
-    """Return the line of a strip that serves ε, or None where no line can be kept.
-
-    `law, epsilon`: the total loss, not on a lattice, and ε. `strip`: RIGHT or MIDDLE. `trace`:
-    makes the line that crosses near the saddle point of an ε and serves all ε' not farther from it
-    than half a stretch, or says why there is none.
-    """
-    return _lines(law, strip).line(epsilon, trace)
-
-
-def shared_value(law: SumLaw, epsilon: float, strip: Strip, trace: Trace) -> StripValue | None:
-    """Return the integral from the line that serves ε, None where no line can be kept."""
-    lines = _lines(law, strip)
-    known = lines.ahead.get((epsilon, trace))
-    if known is not None:
-        return known
-    line = lines.line(epsilon, trace)
-    return None if line is None else line.value(epsilon)
-
-
-def sum_ahead(law: SumLaw, epsilons: Sequence[float], trace: Trace) -> None:
-    """Take the integrals right of both poles at many ε at once: `shared_value` has them then."""
-    lines = _lines(law, Strip.RIGHT)
-    lines.prepare(epsilons, trace)
-    served: dict[int, tuple[Line, list[float]]] = {}
-    for epsilon in epsilons:
-        line = lines.line(epsilon, trace)
-        if line is not None:
-            served.setdefault(id(line), (line, []))[1].append(epsilon)
-    lines.ahead = {
-        (epsilon, trace): value
-        for line, some in served.values()
-        if line.cut is None
-        for epsilon, value in zip(some, line.values_at(some), strict=True)
-    }
-
-
 def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
     """Return about the ε at which the integral right of both poles is δ, None where there is none.
 
@@ -227,17 +195,9 @@ def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
     return _lines(law, Strip.RIGHT).epsilon_near(log_delta)
 
 
-def _lines(law: SumLaw, strip: Strip) -> _Lines:
-    known = _strips(law)
-    if strip not in known:
-        known[strip] = _Lines(law, strip)
-    return known[strip]
-
-
 @kept_with_law
-def _strips(law: SumLaw) -> dict[Strip, _Lines]:
-    """Lines by their strips."""
-    return {}
+def _lines(law: SumLaw, strip: Strip) -> _Lines:
+    return _Lines(law, strip)
 
 
 @dataclass(frozen=True)
@@ -260,7 +220,7 @@ class _Lines:
     def __init__(self, law: SumLaw, strip: Strip) -> None:
         self._law, self._strip, self._end = law, strip, strip.width(law)
         self._lines: dict[tuple[float, Trace], Traced] = {}
-        self.ahead: dict[tuple[float, Trace], StripValue] = {}  # integrals taken together
+        self._ahead: dict[tuple[float, Trace], StripValue] = {}  # integrals taken together
         self._middles: dict[float, _Place] = {}  # where lines are about to be traced
         self._nodes = 0
         self._places: list[_Place] = []
@@ -275,7 +235,29 @@ class _Lines:
             self._places = self._reachable(range(first, most + 1))
             most -= 1
 
-    def prepare(self, epsilons: Sequence[float], trace: Trace) -> None:
+    def value(self, epsilon: float, trace: Trace) -> StripValue | None:
+        """Return the integral from the line that serves ε, None where no line can be kept."""
+        if (epsilon, trace) in self._ahead:
+            return self._ahead[epsilon, trace]
+        line = self.line(epsilon, trace)
+        return None if line is None else line.value(epsilon)
+
+    def sum_ahead(self, epsilons: Sequence[float], trace: Trace) -> None:
+        """Take the integrals at many ε at once: `value` has them then."""
+        self._prepare(epsilons, trace)
+        served: dict[int, tuple[Line, list[float]]] = {}
+        for epsilon in epsilons:
+            line = self.line(epsilon, trace)
+            if line is not None:
+                served.setdefault(id(line), (line, []))[1].append(epsilon)
+        self._ahead = {
+            (epsilon, trace): value
+            for line, some in served.values()
+            if line.cut is None
+            for epsilon, value in zip(some, line.values_at(some), strict=True)
+        }
+
+    def _prepare(self, epsilons: Sequence[float], trace: Trace) -> None:
         """Halve the stretches of many ε together, and evaluate the middles that lines cross at."""
         for end in (min(epsilons, default=math.nan), max(epsilons, default=math.nan)):
             self._reaches(end, _epsilon)

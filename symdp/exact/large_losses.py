@@ -28,16 +28,16 @@ from flint import arb
 
 from symdp.exact.accuracy import EQUAL, NEGLIGIBLE, ROUNDED, SAFETY, SETTLED, TOLERABLE
 from symdp.exact.answer import Answer, exact_answer, margin, outside_range
-from symdp.exact.contour import HALF_CELL, Refused, Traced, contour_answer, shared_line
+from symdp.exact.contour import HALF_CELL, Refused, Traced, contour_answer, on_shared_lines
 from symdp.exact.cut_off import mesh_line, mesh_value, predicted_error
 from symdp.exact.line import StripValue, answer_from_strips, line_tilt
 from symdp.exact.sums import Atoms, atoms_of, united
 from symdp.law.elementary import log_payoff, log_sum
 from symdp.law.loss import LossLaw
-from symdp.law.nodes import escapes
+from symdp.law.nodes import escapes, log_mass
 from symdp.law.outline import NEGLIGIBLE as OUTLINED
 from symdp.law.outline import Outline
-from symdp.law.panels import ORDER, build_rule
+from symdp.law.panels import ORDER
 from symdp.law.saddle_point import Strip, log_one_minus_exp
 from symdp.law.step import Array, SmoothPiece, Step
 from symdp.law.total import SumLaw, kept_with_law
@@ -81,7 +81,7 @@ def _answer(
         if found is not None:
             return found
         if depth == _DEEPEST and error <= 10.0 * TOLERABLE:
-            shared = _on_shared_lines(law, epsilon)
+            shared = on_shared_lines(law, epsilon, _traced)
             if shared is not None and margin(shared) <= 10.0 * TOLERABLE:
                 return shared
 
@@ -100,18 +100,6 @@ def _answer(
     found = answer_from_strips(law, value)
     assert found is not None
     return found
-
-
-def _on_shared_lines(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return the answer from lines that serve other ε as well, None where there are none."""
-    if law.is_spread:
-        return None
-
-    def value(strip: Strip) -> StripValue | None:
-        line = shared_line(law, epsilon, strip, _traced)
-        return None if line is None else line.value(epsilon)
-
-    return answer_from_strips(law, value)
 
 
 def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Traced:
@@ -248,19 +236,12 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
     if best is None:
         return None
     _, index, threshold = best
-    found = _kept_halves(law).get((index, threshold)) or _halves(law.parts[index][0], threshold)
+    found = _halves(law, index, threshold)
     if found is None:
         return None
-    _kept_halves(law)[index, threshold] = found
     sides, logs = found
     logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
     return _listed(law, index, sides, logs)
-
-
-@kept_with_law
-def _kept_halves(law: SumLaw) -> dict[tuple[int, float], tuple[list[LossLaw], list[float]]]:
-    """Laws of steps below and above a threshold, whose nodes many ε share."""
-    return {}
 
 
 def _listed(
@@ -271,11 +252,13 @@ def _listed(
     return list(_terms(sides, logs, law.parts[index][1], others, law.log_finite_mass))
 
 
-def _halves(part: LossLaw, threshold: float) -> tuple[list[LossLaw], list[float]] | None:
+@kept_with_law
+def _halves(law: SumLaw, index: int, threshold: float) -> tuple[list[LossLaw], list[float]] | None:
     """Return the laws of a step given that its loss is below or above, and their log probabilities.
 
     None where the loss crosses a threshold more than once on a piece, or mass was not seen.
     """
+    part = law.parts[index][0]
     cut: tuple[list[SmoothPiece], list[SmoothPiece]] = [], []
     for outline in part.outlines:
         if escapes(outline.piece):
@@ -290,10 +273,10 @@ def _halves(part: LossLaw, threshold: float) -> tuple[list[LossLaw], list[float]
     low, high = part.loss_bounds
     sides, logs = [], []
     for pieces, bounds in zip(cut, ((low, threshold), (threshold, high)), strict=True):
-        log_mass = log_sum([_log_mass(piece) for piece in pieces])
-        step = Step(part.step.name, tuple(piece.less(log_mass) for piece in pieces))
+        mass = log_sum([log_mass(piece) for piece in pieces])
+        step = Step(part.step.name, tuple(piece.less(mass) for piece in pieces))
         sides.append(LossLaw(step, bounds))
-        logs.append(log_mass)
+        logs.append(mass)
     whole = log_sum(logs)
     if not abs(whole - math.log1p(-part.mass_at_infinity)) < SETTLED:
         return None
@@ -318,12 +301,6 @@ def _cut_at(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]
         (bool(above[0]), replace(piece, upper=low, ends=(*ends[0], arb(low)))),
         (not above[0], replace(piece, lower=low, ends=(arb(low), *ends[1]))),
     ]
-
-
-def _log_mass(piece: SmoothPiece) -> float:
-    outline = Outline(piece, tilts=(0.0,))
-    rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-    return log_sum(piece.accurate(rule.x)[0] + rule.log_weight)
 
 
 def _terms(

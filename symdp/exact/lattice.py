@@ -34,7 +34,6 @@ from symdp.exact.line import (
     line_tilt,
     longer,
     loss_size,
-    sharpened,
     with_places,
 )
 from symdp.exact.sums import count_sums
@@ -65,7 +64,7 @@ def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
         line = with_period(law, epsilon, first, tilted, kernel, limit)
         return None if line is None else line.value(epsilon)
 
-    return sharpened(law, epsilon, answer_from_strips(law, value))
+    return answer_from_strips(law, value)
 
 
 def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:

@@ -24,8 +24,8 @@ from typing import Protocol
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import COUNTED, HALF, MOST_NODES, NEGLIGIBLE, ROUNDED, ROUNDING, SAFETY
-from symdp.exact.answer import Answer, exact_answer, margin, unclosed
+from symdp.exact.accuracy import HALF, MOST_NODES, NEGLIGIBLE, ROUNDING, SAFETY
+from symdp.exact.answer import Answer, exact_answer, unclosed
 from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.law.elementary import Complex, log_payoff
 from symdp.law.nodes import Tilted
@@ -441,12 +441,3 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         most = SAFETY * below.relative_error + max(below.log_value, 0.0)
         return Answer(math.log(most), -math.inf, math.log(most), "bound", "", 0.0, None, "", most)
     return exact_answer(log_delta, complement, error, slope, complement_error=below.relative_error)
-
-
-def sharpened(law: SumLaw, epsilon: float, answer: Answer | None) -> Answer | None:
-    """Return an answer, or the one in balls where it is wide by rounding and balls are narrower."""
-    if answer is None or margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
-        return answer
-    from symdp.exact.balls import in_balls  # and with it SymPy
-
-    return in_balls(law, epsilon, answer)

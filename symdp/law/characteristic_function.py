@@ -207,8 +207,8 @@ def column_sums(weights: Array, angle: Array, count: int) -> Complex:
     return np.asarray(spectrum / _kernel_transform()((np.arange(count) / grid) ** 2))
 
 
-DERIVATIVES = 4  # the most integrations by parts
-_ORDERS = (1, 2, DERIVATIVES)  # of a variation; a higher one serves farther out
+_DERIVATIVES = 4  # the most integrations by parts
+_ORDERS = (1, 2, _DERIVATIVES)  # of a variation; a higher one serves farther out
 _ANGLES = np.asarray([0.5, 1.0, 2.0, 3.0])  # a, how far two losses may turn apart
 _ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
 _ENDS = np.linalg.solve(
@@ -267,10 +267,8 @@ class Decay:
         return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
 
 
-def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
+def decay(tilted: Tilted) -> Decay:
     """Return how the characteristic function of one step's tilted loss is bounded far out.
-
-    `most`: how many integrations by parts at most: 1, 2 or 4.
 
     Examples
     --------
@@ -282,10 +280,10 @@ def decay(tilted: Tilted, most: int = DERIVATIVES) -> Decay:
     (True, True)
     """
     panels = tilted.nodes.whole_panels
-    return panel_decay(tilted.weight[panels.index], panels.slope, panels.joined, most)
+    return panel_decay(tilted.weight[panels.index], panels.slope, panels.joined)
 
 
-def decays(parts: Sequence[Tilted], most: int = DERIVATIVES) -> Decay:
+def decays(parts: Sequence[Tilted]) -> Decay:
     """Return the same of several steps at once, each with panels of no mass at its end."""
     panels = [part.nodes.whole_panels for part in parts]
     length = max(1, *(len(some.index) for some in panels))
@@ -295,26 +293,23 @@ def decays(parts: Sequence[Tilted], most: int = DERIVATIVES) -> Decay:
         weight[k, : len(some.index)] = part.weight[some.index]
         slope[k, : len(some.index)] = some.slope
         joined[k, : some.joined.size] = some.joined
-    return panel_decay(weight, slope, joined, most)
+    return panel_decay(weight, slope, joined)
 
 
-def panel_decay(
-    weight: Array, slope: Array, joined: NDArray[np.bool_], most: int = DERIVATIVES
-) -> Decay:
+def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay:
     """Return the decay of one step, or of many, from weights and ℓ′ on whole panels.
 
     `weight, slope`: the last two axes are panels and their nodes; ℓ′ is per half a panel's width.
-    `joined`: whether a panel ends where the next one begins. `most`: how many integrations by parts
-    at most.
+    `joined`: whether a panel ends where the next one begins.
     """
     with np.errstate(all="ignore"):
         # A node stands for its weight times |ℓ′|, both per half a panel's width.
         derivatives = [weight / (np.abs(slope) * WEIGHTS)]
-        for _ in range(most - 1):
+        for _ in range(_DERIVATIVES - 1):
             derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
         ends = [_finite(d @ _ENDS) for d in derivatives]
         variation = []
-        for k in (order for order in _ORDERS if order <= most):
+        for k in _ORDERS:
             low, high = ends[k - 1][..., :1], ends[k - 1][..., 1:]
             path = np.concatenate([low, derivatives[k - 1], high], axis=-1)
             variation.append(_finite(np.abs(path[..., 1:] - path[..., :-1]).sum(axis=-1)))
@@ -335,9 +330,9 @@ def _finite(values: Array) -> Array:
 
 
 @singledispatch
-def log_decay(tilted: Tilted, y: Array, most: int = DERIVATIVES) -> Array:
+def log_decay(tilted: Tilted, y: Array) -> Array:
     """Return an estimated bound on log |φ_t(y')| for every |y'| ≥ |y|, the y in rising order."""
-    return decay(tilted, most).log_bound(y)
+    return decay(tilted).log_bound(y)
 
 
 @singledispatch

@@ -66,7 +66,7 @@ class RatioLaw:
                 loss.append(np.asarray(piece.loss(x)))
                 log_p.append(piece.log_p(x))
                 continue
-            panels, leftover = build_panels([(outline, masses)], _FREQUENCY)
+            panels, leftover = build_panels(outline, masses, _FREQUENCY)
             if panels is None:
                 continue
             self.error = max(self.error, float(leftover.max()))

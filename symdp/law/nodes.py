@@ -224,6 +224,13 @@ def flat_nodes(outline: Outline) -> _PieceNodes:
     return kept
 
 
+def log_mass(piece: SmoothPiece) -> float:
+    """Return log ∫ P over a piece."""
+    if piece.integer:
+        return log_sum(piece.accurate(integer_nodes(piece, [0.0]))[0])
+    return log_sum(flat_nodes(Outline(piece, tilts=(0.0,))).log_weight)
+
+
 def build_nodes(
     step: Step,
     outlines: Sequence[Outline],

@@ -80,7 +80,7 @@ def _totals(*several: Panels) -> Array:
     return totals
 
 
-def _refine(probe: Probes, edges: Array) -> tuple[Probes, Panels, Array]:
+def _refine(probe: Probe, edges: Array) -> tuple[Probe, Panels, Array]:
     """Return panels that settled, their leftover errors, and by which values they did.
 
     Where very many do not agree as terms cancel, balls and series between them give the values.
@@ -88,16 +88,15 @@ def _refine(probe: Probes, edges: Array) -> tuple[Probes, Panels, Array]:
     found = _settled(probe, edges, may_cancel=False)
     if found is not None:
         return probe, *found
-    pieces = [interpolated(part.piece, edges) for part in probe.parts]
-    if all(pieces):
-        pairs = zip(probe.parts, pieces, strict=True)
-        probe = Probes([replace(part, piece=piece) for part, piece in pairs if piece is not None])
+    piece = interpolated(probe.piece, edges)
+    if piece is not None:
+        probe = replace(probe, piece=piece)
     found = _settled(probe, edges, may_cancel=True)
     assert found is not None
     return probe, *found
 
 
-def _settled(probe: Probes, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
+def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
     """Bisect panels until each agrees with its halves; return them and the leftover errors.
 
     None where terms are seen to cancel and must not.
@@ -143,7 +142,7 @@ def _settled(probe: Probes, edges: Array, may_cancel: bool) -> tuple[Panels, Arr
     raise AccuracyError("the quadrature of the density did not settle")
 
 
-def _merge(probe: Probes, panels: Panels, faint: float) -> Panels:
+def _merge(probe: Probe, panels: Panels) -> Panels:
     """Join neighbouring panels wherever one rule does the work of two."""
     totals = _totals(panels)
     panels = panels.take(np.argsort(panels.lower))
@@ -154,9 +153,6 @@ def _merge(probe: Probes, panels: Panels, faint: float) -> Panels:
         good, _ = _agree(
             wide, panels.integrals[..., first] + panels.integrals[..., first + 1], totals
         )
-        if faint > 0:
-            shares = panels.integrals[0] / totals[0][:, None]
-            good &= (np.minimum(shares[:, first], shares[:, first + 1]) > faint).any(axis=0)
         chosen: list[int] = []  # of those that were tried, none next to another one
         for k in np.flatnonzero(good).tolist():
             if not chosen or first[k] > first[chosen[-1]] + 1:
@@ -176,39 +172,27 @@ def _merge(probe: Probes, panels: Panels, faint: float) -> Panels:
 
 
 def build_panels(
-    steps: Sequence[tuple[Outline, Mapping[float, float]]],
-    frequency: float,
-    faint: float = 0.0,
-    cuts: Array = _NONE,
+    outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[Panels | None, Array]:
     """Return settled panels and their leftover errors; None where the piece carries no mass.
 
     Panels are as few as serve in double precision, and may leave unresolved what is negligible
-    there; those of less than a `faint` share of the mass stay as small as they were at first.
-
-    `steps`: one piece of one step or of several, each with tilts and the logs of its mass under
-    them. `cuts`: places at which panels end as well.
+    beside the logs of the mass that the whole law has under each tilt.
     """
-    probes, edges = [], [cuts] if cuts.size else []
-    for outline, masses in steps:
-        tilts, log_masses = list(masses), np.asarray(list(masses.values()))
-        edges.append(first_edges(outline, tilts, log_masses))
-        probes.append(Probe(outline.piece, tilts, log_masses, frequency))
-    first = edges[0] if len(edges) == 1 else apart(distinct(np.concatenate(edges)))
+    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+    first = first_edges(outline, tilts, log_masses)
     if first.size == 0:
         return None, np.zeros(1)
-    probe, panels, leftover = _refine(Probes(probes), first)
-    return _merge(probe, panels, faint), leftover
+    probe, panels, leftover = _refine(Probe(outline.piece, tilts, log_masses, frequency), first)
+    return _merge(probe, panels), leftover
 
 
-def build_rule(
-    outline: Outline, masses: Mapping[float, float], frequency: float, cuts: Array = _NONE
-) -> Rule:
+def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> Rule:
     """Return nodes that integrate P·e^{(t+iy)ℓ} for every tilt asked and |y| ≤ frequency.
 
     Each tilt has the log of the whole law's mass under it, beside which little is left out.
     """
-    panels, leftover = build_panels([(outline, masses)], frequency, cuts=cuts)
+    panels, leftover = build_panels(outline, masses, frequency)
     if panels is None:
         return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
@@ -352,7 +336,10 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
         shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
         edges.append(shells[(shells > low) & (shells < high)])
-    return apart(distinct(np.concatenate(edges)))
+    found = distinct(np.concatenate(edges))
+    keep = np.ones(found.size, dtype=bool)  # none inside that is next to another one
+    keep[1:-1] = np.diff(found)[:-1] > 1e-13 * np.abs(found[1:-1])
+    return found[keep]
 
 
 def _felt(
@@ -362,13 +349,6 @@ def _felt(
     log_p = tilted_log_density(piece, np.asarray([place]), tilts)[:, 0]
     held = log_p + math.log(width) > log_masses - NEGLIGIBLE
     return sorted(tilt for tilt, is_felt in zip(tilts, held.tolist(), strict=True) if is_felt)
-
-
-def apart(edges: Array) -> Array:
-    """Return rising edges without those inside that are next to another one."""
-    keep = np.ones(edges.size, dtype=bool)
-    keep[1:-1] = np.diff(edges)[:-1] > 1e-13 * np.abs(edges[1:-1])
-    return edges[keep]
 
 
 def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:
@@ -532,30 +512,6 @@ class Probe:
         return Panels(lower, upper, integrals, noise)
 
 
-@dataclass(frozen=True)
-class Probes:
-    """The functions of several steps, all of which every panel must integrate."""
-
-    parts: Sequence[Probe]
-
-    @property
-    def tilts(self) -> list[float]:
-        """The tilts of one step after the other."""
-        return [tilt for part in self.parts for tilt in part.tilts]
-
-    def evaluate(self, lower: Array, upper: Array) -> Panels:
-        """Return panels with the integrals of all steps."""
-        found = [part.evaluate(lower, upper) for part in self.parts]
-        if len(found) == 1:
-            return found[0]
-        integrals = np.concatenate([panels.integrals for panels in found], axis=1)
-        return Panels(lower, upper, integrals, np.concatenate([p.noise for p in found]))
-
-    def cancelled(self, lower: Array, upper: Array) -> Array:
-        """Return the same of each tilt's step: a row for every tilt."""
-        return np.concatenate([part.cancelled(lower, upper) for part in self.parts])
-
-
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
 _FLAT = 1e-14  # changes of the loss below this, relative to its size, are rounding
 _HALVINGS = 100  # of a bracket, down to neighbouring doubles
@@ -580,7 +536,7 @@ def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGr
     `outline`: the piece, with the modes under all tilts that are asked. `masses`: tilts, each with
     the log of the whole law's mass under it to within a few units.
     """
-    panels, _ = build_panels([(outline, masses)], 0.0)
+    panels, _ = build_panels(outline, masses, 0.0)
     if panels is None:
         return None
     edges = distinct(np.concatenate([panels.lower, panels.upper]))

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.law.characteristic_function import (
-    DERIVATIVES,
     log_bound_near,
     log_characteristic,
     log_characteristic_grid,
@@ -48,15 +47,6 @@ _ROUNDED = 4.0 * 2.0**-53  # relative: of a sum of doubles over nodes or steps
 _ROUGH = 0.1  # the same where a digit or two will do
 _MOST_TILTED = 8  # tilted laws that are kept
 _OUTWARD = 3e-14  # relative: of an end of the range, so that no loss lies beyond
-
-
-@dataclass(frozen=True)
-class SumNodes:
-    """What the nodes say of a whole sum of steps."""
-
-    mean: float
-    beyond: tuple[float, float]
-    error: float
 
 
 class ManySteps:
@@ -148,9 +138,9 @@ class ManySteps:
         return float(self.total(lambda law: float(np.diff(law.loss_bounds)[0]) ** 2)[0])
 
     @cached_property
-    def base(self) -> SumNodes:
+    def base(self) -> ManyTilted:
         """What the nodes around tilts −1 and 0 say of the sum."""
-        return self.tilted(0.0).nodes
+        return self.tilted(0.0)
 
     @cached_property
     def atom_gap(self) -> float:
@@ -229,12 +219,21 @@ class ManyTilted:
     def _sum(self, values: Iterable[Any]) -> Any:
         return sum(n * value for value, (_, n) in zip(values, self.parts, strict=True))
 
+    @property
+    def nodes(self) -> ManyTilted:
+        """Itself, as it says of the sum what nodes say of a step."""
+        return self
+
     @cached_property
-    def nodes(self) -> SumNodes:
-        """Sums over the steps that no tilt changes."""
+    def mean(self) -> float:
+        """E L of the sum."""
+        return float(self._sum(x.nodes.mean for x, _ in self.parts))
+
+    @cached_property
+    def beyond(self) -> tuple[float, float]:
+        """What the nodes leave out of E|L| and E L², added up."""
         first, second = (self._sum(x.nodes.beyond[k] for x, _ in self.parts) for k in (0, 1))
-        mean = self._sum(x.nodes.mean for x, _ in self.parts)
-        return SumNodes(mean, (first, second), self.error)
+        return first, second
 
     @cached_property
     def error(self) -> float:
@@ -357,8 +356,8 @@ def _(tilted: ManyTilted, order: int) -> Array:  # type: ignore[misc]
 
 
 @log_decay.register
-def _(tilted: ManyTilted, y: Array, most: int = DERIVATIVES) -> Array:  # type: ignore[misc]
-    return np.asarray(sum(n * log_decay(x, y, most) for x, n in tilted.parts))
+def _(tilted: ManyTilted, y: Array) -> Array:  # type: ignore[misc]
+    return np.asarray(sum(n * log_decay(x, y) for x, n in tilted.parts))
 
 
 @log_bound_near.register

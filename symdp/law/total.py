@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, wraps
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from symdp.law.loss import EXTENDED, LossLaw
 from symdp.law.nodes import Tilted, tilted_cumulants
 from symdp.law.step import Array
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
 _LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
@@ -255,10 +256,6 @@ class SumLaw:
         """Return laws of single steps tilted by `tilt`, and how many steps each stands for."""
         return [(law.tilted(tilt, frequency), float(count)) for law, count in self.terms]
 
-    def tilted_parts(self, tilt: float, frequency: float = 0.0) -> list[tuple[Tilted, int]]:
-        """Return every distinct step's law tilted by `tilt`, with its count."""
-        return [(law.tilted(tilt, frequency), count) for law, count in self.parts]
-
     def log_transform(self, tilts: Array, epsilon: float) -> Array:
         """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
         drift = np.asarray(tilts) * self.drift(epsilon)
@@ -306,7 +303,7 @@ class SumLaw:
         """Return P_t = Σ nᵢ E_t|Lᵢ − E_t Lᵢ|³ [SPA Thm 5]."""
         return math.fsum(
             count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
-            for tilted, count in self.tilted_parts(tilt)
+            for tilted, count in ((law.tilted(tilt), n) for law, n in self.parts)
         )
 
 
@@ -316,8 +313,10 @@ def square_length(parts: Sequence[tuple[LossLaw, int]]) -> float:
     return math.fsum(count * (high - low) ** 2 for count, (low, high) in ends)
 
 
-def kept_with_law(function: Callable[[SumLaw], T]) -> Callable[[SumLaw], T]:
-    """Return a function that asks another, pure one once for every law.
+def kept_with_law(
+    function: Callable[Concatenate[SumLaw, P], T],
+) -> Callable[Concatenate[SumLaw, P], T]:
+    """Return a function that asks another, pure one once for every law, and what else it is given.
 
     What a record of answers needs, as one for every ε, is a function that makes an empty one.
 
@@ -331,10 +330,11 @@ def kept_with_law(function: Callable[[SumLaw], T]) -> Callable[[SumLaw], T]:
     """
 
     @wraps(function)
-    def asked(law: SumLaw) -> T:
-        if asked not in law.kept:
-            law.kept[asked] = function(law)
-        found: T = law.kept[asked]
+    def asked(law: SumLaw, /, *given: P.args, **named: P.kwargs) -> T:
+        key = asked, given, *named.items()
+        if key not in law.kept:
+            law.kept[key] = function(law, *given, **named)
+        found: T = law.kept[key]
         return found
 
     return asked

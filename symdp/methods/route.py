@@ -13,19 +13,17 @@ from dataclasses import dataclass, replace
 
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import EXACT, HALF, NEGLIGIBLE, SETTLED
+from symdp.exact.accuracy import COUNTED, EXACT, ROUNDED, SAFETY
 from symdp.exact.answer import (
     OUTSIDE,
     Answer,
     FloatAccountant,
     margin,
     outside_range,
-    with_uncertain_mass,
 )
 from symdp.exact.contour import contour_answer, own_lines, prepare
-from symdp.law.cut import Cut, cut_law
-from symdp.law.saddle_point import Strip, log_add_exp, log_moments_bound, saddle_point
-from symdp.law.total import SumLaw, kept_with_law
+from symdp.law.saddle_point import log_moments_bound
+from symdp.law.total import SumLaw
 
 
 def _is_any(law: SumLaw) -> bool:
@@ -77,7 +75,7 @@ def _listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.balls import residue_answer
+    from symdp.exact.residues import residue_answer
 
     return residue_answer(law, epsilon)
 
@@ -91,11 +89,21 @@ def _single_answer(law: SumLaw, epsilon: float) -> Answer | None:
 def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     from symdp.exact.lattice import lattice_answer
 
-    return lattice_answer(law, epsilon)
+    answer = lattice_answer(law, epsilon)
+    return None if answer is None else _sharpened(law, epsilon, answer)
+
+
+def _sharpened(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
+    """Return an answer, or the one in balls where it is wide by rounding and balls are narrower."""
+    if margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
+        return answer
+    from symdp.methods.in_balls import in_balls  # and with it SymPy
+
+    return in_balls(law, epsilon, answer)
 
 
 def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    return contour_answer(law, epsilon, in_balls=True)
+    return contour_answer(law, epsilon, _sharpened)
 
 
 def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -284,7 +292,7 @@ class Contour(FloatAccountant):
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
         if len(epsilons) > 1 and law.is_spread and law.count > 1:
-            from symdp.exact.balls import residues
+            from symdp.exact.residues import residues
 
             if residues(law) is None:
                 prepare(law, epsilons)
@@ -293,7 +301,15 @@ class Contour(FloatAccountant):
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small."""
         heavy = law.count > 1 and not law.domain[1] > 0
-        answer = _without_far_losses(law, epsilon) if heavy else None
+        if not heavy:
+            return _first_answer(law, epsilon)
+        from symdp.methods.far_losses import without_far_losses
+
+        answer = without_far_losses(law, epsilon, _first_answer)
+        if answer is not None and answer.kind == "estimate":  # a bound tells more, where it is near
+            rounded = _rounded_answer(law, epsilon)
+            if _has_lower(rounded) and margin(rounded) < 0.1:
+                return replace(rounded, route="prv")
         return answer or _first_answer(law, epsilon)
 
 
@@ -304,63 +320,3 @@ def _first_answer(law: SumLaw, epsilon: float) -> Answer:
         if answer is not None:
             return replace(answer, route=answer.route or route.name)
     raise AssertionError("the last row of the table always answers")
-
-
-def _without_far_losses(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return δ(ε) of steps without moments from a law that is cut where it does not matter.
-
-    The farther out it is cut, the larger the integrand is beside δ. So the mass beyond falls until
-    it is small beside δ, or its losses so large that it does not matter how large they are.
-    """
-    from symdp.methods.prv import largest_loss, log_one_large
-
-    single, top = log_one_large(law, epsilon), largest_loss(law, epsilon)
-    fall, best = 1.5 * NEGLIGIBLE, None
-    for _ in range(8):
-        cut = _cut(law, fall, top)
-        if cut is None:
-            return best
-        # A mass that is no double is not counted as infinite.
-        excess = cut.log_excess(epsilon) if cut.log_mass > SMALLEST_LOG else cut.log_mass
-        expected = max(_log_leading(cut.law, epsilon), single)
-        if expected > 4.0 * HALF:  # 1 − δ, which needs no moment, tells it
-            plain = contour_answer(law, epsilon)
-            if plain is not None:
-                return replace(plain, route="contour")
-        lacking = excess - expected - math.log(SETTLED)
-        if not lacking > 0.0:
-            best = with_uncertain_mass(_first_answer(cut.law, epsilon), excess)
-            assert best.log_upper is not None
-            if cut.log_mass <= SMALLEST_LOG:
-                best = replace(best, log_upper=log_add_exp(best.log_upper, cut.log_mass))
-            lacking = excess - best.log_delta - math.log(SETTLED)
-        if not lacking > 0.0:
-            break
-        fall += 0.5 * NEGLIGIBLE * math.ceil(lacking / (0.5 * NEGLIGIBLE))
-    if best is not None and best.kind == "estimate":  # a bound tells more, where it is near
-        rounded = _rounded_answer(law, epsilon)
-        if _has_lower(rounded) and margin(rounded) < 0.1:
-            return replace(rounded, route="prv")
-    return best
-
-
-def _log_leading(law: SumLaw, epsilon: float) -> float:
-    """Return about log δ(ε) by the saddle point, mass at infinity left out."""
-    try:
-        saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
-    except AccuracyError:
-        return -math.inf
-    return -math.inf if saddle is None else saddle.log_leading
-
-
-@kept_with_law
-def _cuts(law: SumLaw) -> dict[tuple[float, float], Cut | None]:
-    """Cut laws, by how far out they are cut."""
-    return {}
-
-
-def _cut(law: SumLaw, fall: float, top: float) -> Cut | None:
-    kept = _cuts(law)
-    if (fall, top) not in kept:
-        kept[fall, top] = cut_law(law, fall, top)
-    return kept[fall, top]

@@ -227,7 +227,7 @@ def _edges(
 
         outline = stretch.outline
         assert outline is not None
-        panels, _ = build_panels([(outline, {0.0: float(outline.log_masses([0.0])[0])})], 0.0)
+        panels, _ = build_panels(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
         own = [] if panels is None else [np.append(panels.lower, panels.upper[-1:])]
     if not own:
         return ()

@@ -241,8 +241,8 @@ def test_subsampled_gaussian_everywhere(rate, sigma, count, direction):
 @pytest.mark.parametrize(("b", "epsilon"), [("5", 2.0), ("7/2", 0.0), ("5", 2.05)])
 def test_twelve_steps_on_and_off_a_sum_of_atoms(b, epsilon):
     # Residues know every atom and every kink, and share nothing with the line.
-    from symdp.exact.balls import residue_answer
     from symdp.exact.contour import on_own_lines
+    from symdp.exact.residues import residue_answer
 
     law = compose(mechanisms.laplace(b=b), 12).law("remove")
     integral, _ = on_own_lines(law, epsilon)

@@ -12,7 +12,7 @@ from symdp.emit.mass import MassIntegral
 from symdp.exact.answer import Answer
 from symdp.exact.contour import on_own_lines
 from symdp.exact.single import log_single
-from symdp.law.cut import cut_law
+from symdp.methods.far_losses import cut_law
 from symdp.methods.route import Contour
 
 LINE = '["-oo", "oo"]'

@@ -15,7 +15,7 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp.derive.modes import has_one_mode
+from symdp.balls.modes import has_one_mode
 
 mp = mpmath.mp
 Masses = dict[int, Any]

@@ -16,7 +16,7 @@ import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
 from symdp.derive import exponential_sum as reading
-from symdp.exact.balls import residue_answer
+from symdp.exact.residues import residue_answer
 from symdp.law.formula import decode, encode, formula_of
 from symdp.law.loss import LossLaw
 from symdp.law.total import SumLaw

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
-from symdp.exact.contour import _traced, on_own_lines, shared_line
+from symdp.exact.contour import _lines, _traced, on_own_lines
 from symdp.exact.cut_off import Tail, TailBound, mesh_value
 from symdp.exact.line import Line, line_tilt
 from symdp.law.characteristic_function import decay
@@ -39,7 +39,7 @@ def test_a_shared_line_agrees_with_a_line_of_ones_own(direction):
     generator = np.random.default_rng(7)
     for epsilon in generator.uniform(0.05, 8.0, 60).tolist():
         shared = Contour().log_delta(law, epsilon)
-        assert isinstance(shared_line(law, epsilon, Strip.RIGHT, _traced), Line)
+        assert isinstance(_lines(law, Strip.RIGHT).line(epsilon, _traced), Line)
         own, assured = on_own_lines(law, epsilon)
         assert assured
         assert shared.log_delta == pytest.approx(own.log_delta, abs=2e-13)
@@ -71,7 +71,7 @@ def test_slope_is_the_derivative():
 def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(count):
     law = compose(two_bumps(1), count).law("remove")
     epsilon = 0.3 * count
-    assert shared_line(law, epsilon, Strip.RIGHT, _traced) is None
+    assert _lines(law, Strip.RIGHT).line(epsilon, _traced) is None
     with pytest.raises(AccuracyError, match="equally spaced"):
         on_own_lines(law, epsilon)
     # The mesh bounds whatever lies beyond its cut-off: its lines agree within their bounds.

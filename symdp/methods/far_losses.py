@@ -12,18 +12,26 @@ So it does not matter where b lies, if it is far above ε or P(J) far below δ.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from flint import arb
 
+from symdp.decimal_text import SMALLEST_LOG
+from symdp.errors import AccuracyError
+from symdp.exact.accuracy import HALF, NEGLIGIBLE, SETTLED
+from symdp.exact.answer import Answer, with_uncertain_mass
+from symdp.exact.contour import contour_answer
 from symdp.law.elementary import log_sum
 from symdp.law.loss import LossLaw, is_heavy
-from symdp.law.nodes import flat_nodes, integer_nodes
+from symdp.law.nodes import log_mass
 from symdp.law.outline import Outline
+from symdp.law.saddle_point import Strip, log_add_exp, saddle_point
 from symdp.law.step import SmoothPiece
-from symdp.law.total import SumLaw
+from symdp.law.total import SumLaw, kept_with_law
+from symdp.methods.prv import largest_loss, log_one_large
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,50 @@ class Cut:
         return self.log_mass + min(epsilon - self.least, 0.0)
 
 
+def without_far_losses(
+    law: SumLaw, epsilon: float, answered: Callable[[SumLaw, float], Answer]
+) -> Answer | None:
+    """Return δ(ε) of steps without moments from a law that is cut where it does not matter.
+
+    The farther out it is cut, the larger the integrand is beside δ. So the mass beyond falls until
+    it is small beside δ, or its losses so large that it does not matter how large they are.
+    """
+    single, top = log_one_large(law, epsilon), largest_loss(law, epsilon)
+    fall, best = 1.5 * NEGLIGIBLE, None
+    for _ in range(8):
+        cut = cut_law(law, fall, top)
+        if cut is None:
+            return best
+        # A mass that is no double is not counted as infinite.
+        excess = cut.log_excess(epsilon) if cut.log_mass > SMALLEST_LOG else cut.log_mass
+        expected = max(_log_leading(cut.law, epsilon), single)
+        if expected > 4.0 * HALF:  # 1 − δ, which needs no moment, tells it
+            plain = contour_answer(law, epsilon)
+            if plain is not None:
+                return replace(plain, route="contour")
+        lacking = excess - expected - math.log(SETTLED)
+        if not lacking > 0.0:
+            best = with_uncertain_mass(answered(cut.law, epsilon), excess)
+            assert best.log_upper is not None
+            if cut.log_mass <= SMALLEST_LOG:
+                best = replace(best, log_upper=log_add_exp(best.log_upper, cut.log_mass))
+            lacking = excess - best.log_delta - math.log(SETTLED)
+        if not lacking > 0.0:
+            break
+        fall += 0.5 * NEGLIGIBLE * math.ceil(lacking / (0.5 * NEGLIGIBLE))
+    return best
+
+
+def _log_leading(law: SumLaw, epsilon: float) -> float:
+    """Return about log δ(ε) by the saddle point, mass at infinity left out."""
+    try:
+        saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
+    except AccuracyError:
+        return -math.inf
+    return -math.inf if saddle is None else saddle.log_leading
+
+
+@kept_with_law
 def cut_law(law: SumLaw, fall: float, top: float) -> Cut | None:
     """Return the total loss with heavy ends cut off, None where they cannot be.
 
@@ -74,7 +126,7 @@ def _cut_step(law: LossLaw, fall: float, top: float) -> tuple[LossLaw, float, fl
             if found is None:
                 return None
             piece, outer = _split(piece, found[0], upper)
-            mass = _log_mass(outer)
+            mass = log_mass(outer)
             if not mass > -math.inf:
                 return None
             pieces.append(outer if outer.integer else replace(outer, log_mass=mass))
@@ -143,12 +195,6 @@ def _split(piece: SmoothPiece, place: float, upper: bool) -> tuple[SmoothPiece, 
         **outer,
     )
     return replace(piece, **kept), infinite
-
-
-def _log_mass(piece: SmoothPiece) -> float:
-    if piece.integer:
-        return log_sum(piece.accurate(integer_nodes(piece, [0.0]))[0])
-    return log_sum(flat_nodes(Outline(piece, tilts=(0.0,))).log_weight)
 
 
 def _constant(value: float) -> Any:

@@ -1,11 +1,8 @@
-"""δ(ε) in balls: by residues, or the sum of a plan where doubles lose too much to rounding.
+"""The sum of a plan in balls, for an answer of which doubles lose too much to rounding.
 
-**Residues**, where M of every step is a short sum of rational functions times exponentials. What
-was read of M is compared with the nodes of each law, at its own values of the parameters.
-
-**Plans.** n steps multiply every rounding error by n, and next to the largest loss the logarithms
-are large that cancel. A plan that doubles found is as good as ever then: its sum, evaluated in
-balls, has any number of digits (see `symdp.prove.line`).
+n steps multiply every rounding error by n, and next to the largest loss the logarithms are large
+that cancel. A plan that doubles found is as good as ever then: its sum, evaluated in balls, has
+any number of digits (see `symdp.prove.line`).
 """
 
 from __future__ import annotations
@@ -16,71 +13,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from flint import acb, arb, ctx
+from flint import arb
 
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import SETTLED, TOLERABLE
-from symdp.exact.answer import BALL_BITS, Answer, answer_in_balls, is_narrow, margin
+from symdp.exact.answer import Answer, answer_in_balls, margin
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import escapes, inner_place
 from symdp.law.outline import Outline
-from symdp.law.residues import Moment, ResidueSum, residue_sum
 from symdp.law.step import SmoothPiece
 from symdp.law.total import SumLaw, kept_with_law
 from symdp.prove.enclosure import MANY, enclose_sum
 from symdp.prove.kind import Kind, Kinds, Stretch
-
-_MOST_PRODUCTS = 1e5  # terms above ε times orders of poles: a tenth of a second
-_MOST_PARTS = 16  # distinct steps: of more that have two terms each, the terms are too many
-_TILT, _TURNS = -0.375, (0.0, 1.0)  # with y over the deviation: where M is compared with nodes
-
-
-def residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return δ(ε), None where M of a step is no such sum, or the terms are too many."""
-    total = residues(law)
-    at = Fraction(epsilon)
-    if total is None or total.products_above(at) > _MOST_PRODUCTS:
-        return None
-    log_infinite = law.log_mass_at_infinity
-    try:
-        with ctx.workprec(BALL_BITS):
-            finite = total.excess(at, lambda ball: is_narrow(ball, log_infinite))
-            return answer_in_balls(finite, log_infinite)
-    except AccuracyError:
-        return None
-
-
-@kept_with_law
-def residues(law: SumLaw) -> ResidueSum | None:
-    """Return the finite sum that is δ, if there is one."""
-    if not law.is_spread or len(law.terms) > _MOST_PARTS:
-        return None
-    moments = []
-    for part, count in law.parts:
-        moment = part.moment
-        if moment is None or not _is_of(part, moment):
-            return None
-        moments.append((moment, count))
-    return residue_sum(moments)
-
-
-def _is_of(law: LossLaw, moment: Moment) -> bool:
-    """Return whether M has the values of the nodes, and its mass is 1 less that at infinity."""
-    base = law.base
-    deviation = math.sqrt(float(base.weight @ (base.loss - base.mean) ** 2))
-    with ctx.workprec(BALL_BITS):
-        numbers = moment.numbers()
-        for y in _TURNS:
-            z = complex(_TILT, y / deviation if deviation > 0 else 0.0)
-            value = numbers.at(acb(z.real, z.imag), moment.orders)
-            seen = complex(np.exp(base.log_weight + z * base.loss).sum())
-            size = float(np.exp(base.log_weight + _TILT * base.loss).sum())
-            if not abs(value - acb(seen.real, seen.imag)) < TOLERABLE * size:
-                return False
-        mass = numbers.at(acb(0), moment.orders).real + law.mass_at_infinity
-        return bool(abs(mass - 1) < SETTLED) or not mass.is_finite()
-
 
 _DIGITS = 13  # of δ
 _WORK = 0.15  # of what a proof may cost: about two seconds
