@@ -53,7 +53,7 @@ MOST_ROOM_LINES = {
     "exact": 3863,
     "expansion": 520,
     "individual": 3920,
-    "law": 7519,
+    "law": 7526,
     "mechanisms": 180,
     "methods": 5002,
     "model": 5320,

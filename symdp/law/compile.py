@@ -22,7 +22,8 @@ from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
 from symdp.errors import InputError
 from symdp.interrupt import generation
-from symdp.law.formula import flat_masses, formula_of, law_of_formula, with_atoms
+from symdp.law.flat import flat_masses, with_atoms
+from symdp.law.formula import formula_of, law_of_formula
 from symdp.law.loss import BITS as END_BITS
 from symdp.law.loss import LossLaw
 from symdp.law.nodes import inner_place

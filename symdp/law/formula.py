@@ -6,15 +6,12 @@ for what depends on them alone, and nothing is derived again.
 **As plain data** another process evaluates it without deriving it. A formula consists of
 straight-line programs. Its constants are expressions: those without symbols become programs, too,
 those that depend on parameters become numbers of a table.
-
-A stretch on which the loss is constant is one atom, whose probability has a closed form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -22,31 +19,27 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 from flint import arb, arb_poly, ctx, fmpq
 
 from symdp.emit.arb import (
     ArbFunction,
     ArbFunctions,
-    compile_arb,
     compile_arb_together,
-    constant_ball,
 )
-from symdp.emit.enclose import enclose_sum
-from symdp.emit.exact import BITS
 from symdp.emit.numpy import NumpyFunction, NumpyFunctions
 from symdp.emit.steps import Program
 from symdp.emit.steps import Step as Operation
-from symdp.errors import AccuracyError, InputError
+from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.law.loss import LossLaw
 from symdp.law.residues import Moment, Numbers
 from symdp.law.step import Array, SmoothPiece, Step
 
 if TYPE_CHECKING:
+    import sympy as sp
+
     from symdp.derive.exponential_sum import ExponentialSum
     from symdp.derive.records import Piece
-    from symdp.emit.arb import ArbFunction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
@@ -238,6 +231,7 @@ class PieceFormula:
         import sympy as sp
 
         from symdp.emit.program import compile_template
+        from symdp.law.flat import log_exponential_mass
 
         self.lower, self.upper = piece.lower, piece.upper
         self._flat, self.is_atom = piece.slope == "constant", piece.place is not None
@@ -464,60 +458,3 @@ def _program(held: list[Any]) -> Program:
         ),
         tuple(results),
     )
-
-
-def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
-    """Return the pieces of the integers on which the loss is constant, with balls around their P.
-
-    Those that are too many to sum, and not smooth enough for an integral, are left out.
-    """
-    found = {}
-    for piece in pieces:
-        if piece.slope == "constant":
-            with suppress(AccuracyError), ctx.workprec(BITS):
-                mass = _mass(piece, k)
-                if mass > 0:
-                    found[piece] = mass
-    return found
-
-
-def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
-    """Return the log of the mass of a density e^{a+rx} from an end on, None for others."""
-    if piece.log_p is None or not (piece.slope == "constant" or piece.loss == sp.oo):
-        return None
-    rate = sp.diff(piece.log_p, x)
-    if x in rate.free_symbols or piece.lower.is_infinite == piece.upper.is_infinite:
-        return None
-    end = piece.lower if piece.upper.is_infinite else piece.upper
-    return piece.log_p.subs(x, end) - sp.log(sp.Abs(rate))
-
-
-def _mass(piece: Piece, k: sp.Symbol) -> arb:
-    log_p = compile_arb(piece.log_p, [k])
-
-    def mass(place: Any, analytic: bool = False) -> Any:
-        return log_p(place, analytic=analytic).exp()
-
-    lower, upper = (
-        None if end.is_infinite else constant_ball(end, BITS).real
-        for end in (piece.lower, piece.upper)
-    )
-    rate = sp.diff(piece.log_p, k)
-    if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
-        ratio = constant_ball(-rate if upper is not None else rate, BITS).real.exp()
-        if ratio < 1:
-            first: arb = mass(lower if upper is None else upper)
-            return first / (1 - ratio)
-    return enclose_sum(mass, lower, upper)
-
-
-def with_atoms(step: Step, masses: Mapping[Piece, arb]) -> Step:
-    """Return a step of no points with pieces of constant loss as points."""
-    with ctx.workprec(BITS):
-        balls = [(mass, compile_arb(piece.loss, [])().real) for piece, mass in masses.items()]
-        return replace(
-            step,
-            point_loss=np.asarray([float(loss.mid()) for _, loss in balls]),
-            point_log_p=np.asarray([float(mass.log().mid()) for mass, _ in balls]),
-            point_balls=tuple((mass, loss) for mass, loss in balls if loss.is_finite()),
-        )

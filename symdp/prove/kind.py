@@ -18,7 +18,7 @@ from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 from symdp.law.compile import compiled_pieces, pair_law
-from symdp.law.formula import log_exponential_mass
+from symdp.law.flat import log_exponential_mass
 from symdp.law.outline import Outline
 from symdp.law.total import SumLaw
 from symdp.prove.work import spend

@@ -15,7 +15,7 @@ from symdp.errors import AccuracyError
 from symdp.law.characteristic_function import uniform_sum
 from symdp.law.compile import loss_law
 from symdp.law.elementary import exponential_remainder, oscillation_sum
-from symdp.law.formula import flat_masses
+from symdp.law.flat import flat_masses
 from symdp.law.outline import Outline
 from symdp.law.panels import ORDER, build_rule
 from symdp.law.total import SumLaw
