@@ -245,9 +245,9 @@ def _summed(
             limit_at(piece.loss, x, piece.lower, from_left=False),
             limit_at(piece.loss, x, piece.upper, from_left=True),
         ]
-        if inside is None or None in ends:
-            return LossLaw(s, None, "P or the range of the loss has no closed form on a piece")
         low, high = ends if piece.slope == "increasing" else ends[::-1]
+        if inside is None or low is None or high is None:
+            return LossLaw(s, None, "P or the range of the loss has no closed form on a piece")
         if not _agrees(inside, piece, back, x, s, is_density=outside is not None):
             return LossLaw(s, None, "the form that was found disagrees with numbers")
         after = sp.S.Zero

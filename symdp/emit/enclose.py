@@ -37,23 +37,8 @@ def shell_tail(
     arithmetic finds on it times its length (or its number of integers), which is a proof for
     every x up to 2¹⁰²⁴, so for every number that a double can hold.
 
-    Parameters
-    ----------
-    function : callable
-        f(arb) → arb, as `compile_arb` makes it.
-    start : arb
-        Positive distance from 0 at which the tail begins.
-    direction : {1, -1}
-        The side: +1 for x ≥ start, −1 for x ≤ −start.
-    tolerance : arb
-        Positive; gives up as soon as the bound exceeds it.
-    per_integer : bool
-        Bound a sum over the integers instead of an integral.
-
-    Returns
-    -------
-    arb or None
-        An upper bound not above `tolerance`, or None where none was found.
+    The tail is on the side of `direction`; `per_integer` asks for a sum over the integers.  None
+    stands for no bound below the tolerance.
     """
     small = tolerance / 1024
     total, x, choice = arb(0), arb(start), 3

@@ -204,7 +204,8 @@ def _factors(factors: list[sp.Expr]) -> Node:
     if len(factors) <= 1:
         return layout(factors[0]) if factors else number("1")
     parts: list[Node] = []
-    for factor in sorted(factors, key=_reading_order):
+    # What stands behind a sign of a sum is summed.
+    for factor in sorted(factors, key=lambda f: (isinstance(f, sp.Sum), _reading_order(f))):
         own = held(layout(factor))
         if parts and _needs_dot(parts[-1], own):
             parts.append(operator("·"))

@@ -142,8 +142,7 @@ def _evaluated(mass: sp.Expr, bits: int) -> sp.Expr:
         return sp.Float(value.mid().str(bits // 3, radius=False), precision=bits)
 
 
-def _enclosed(mass: MassIntegral) -> Any:
-    """A ball around a mass: its value is one wherever it is asked for, on a page as in numbers."""
+def _enclosed(mass: MassIntegral) -> Any:  # one value, on a page as in numbers
     return import_module("symdp.balls.mass").enclose_normalizer(mass)
 
 

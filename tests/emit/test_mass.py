@@ -59,3 +59,9 @@ def test_a_mass_without_parameters_is_no_number_to_be_tried():
     over = FILE.format(variable="x", support=REAL, density="exp(-abs(x)/4)/(1 + x**2)**s")
     found = [compose(loads(text)(s=1), 3).delta(1.0).delta for text in (own, over)]
     assert found[0] == pytest.approx(found[1], rel=1e-13)
+
+
+def test_what_stands_behind_the_sign_of_a_sum_is_summed():
+    own = FILE.format(variable="k", support=INTEGERS, density="1/(1 + k**2/s**2)**2")
+    law = loads(own).pair().Q
+    assert text(layout(law)) == "1/((k²/s² + 1)²∑_(k = −∞)^∞ 1/(k²/s² + 1)²)"
