@@ -46,7 +46,7 @@ MOST_CONSTANTS = {
 MOST_ROOM_LINES = {
     "": 2510,
     "adapters": 1120,
-    "balls": 1545,
+    "balls": 1449,
     "cli": 4660,
     "derive": 12610,
     "emit": 6320,

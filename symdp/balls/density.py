@@ -60,11 +60,6 @@ def with_mass_one(steps: Mapping[Mechanism, int], for_proof: bool = False) -> di
 
     A mass that is off by 1e-12 makes δ wrong by n times as much, or by more: what P and Q mean
     then depends on who reads them. What is for a proof leaves no mass to a quadrature.
-
-    Raises
-    ------
-    InputError
-        If a density is negative or its mass is further from one than rounding explains.
     """
     return checked_steps(steps, for_proof)[0]
 

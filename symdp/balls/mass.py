@@ -71,11 +71,6 @@ def enclose_mass(
 ) -> arb:
     """Enclose the integral of a density, or its sum over integers, to an absolute accuracy.
 
-    Raises
-    ------
-    AccuracyError
-        If a tail is not bounded, or the time is over.
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)

@@ -127,8 +127,8 @@ class _Slope:
         slopes = [sp.diff(height, x) for height in (_log(own, x), own)]
         self._flat = [place for place, e in zip(self._ends, (lower, upper), strict=True)
                       if e.is_finite and slopes[1].subs(x, e - end) == 0]  # fmt: skip
-        self._forms = [[_Ranges(form, x) for form in _written(slope)] for slope in slopes]
-        self._bends = [[_Ranges(form, x) for form in _written(sp.diff(slope, x))]
+        self._forms = [[Ranges(form, x) for form in _written(slope)] for slope in slopes]
+        self._bends = [[Ranges(form, x) for form in _written(sp.diff(slope, x))]
                        for slope in slopes]  # fmt: skip
 
     def signs(self) -> list[int]:
@@ -155,13 +155,13 @@ class _Slope:
         for forms, bends in zip(self._forms, self._bends, strict=True):
             smooth = False
             for form in forms:
-                seen = _Seen()
+                seen = Seen()
                 sign = _sign(form(low, high, seen))
                 if seen.is_smooth(at_end=at_end):
                     smooth = True
                     if sign is not None:
                         return [sign]
-            turns = [_sign(bend(low, high, _Seen())) for bend in bends if smooth]
+            turns = [_sign(bend(low, high, Seen())) for bend in bends if smooth]
             bend = next(filter(None, turns), None)
             if bend == -1 and low == -_INFINITE and high == _INFINITE:
                 return [1, -1]  # nothing lies beyond
@@ -190,10 +190,10 @@ def _bent(bend: int, first: _Sign, last: _Sign) -> list[int] | None:
     return None
 
 
-def _at(forms: list[_Ranges], place: arb) -> _Sign:
+def _at(forms: list[Ranges], place: arb) -> _Sign:
     """Return the sign at a place, None where it is not told."""
     for form in forms if place.is_finite() else ():
-        seen = _Seen()
+        seen = Seen()
         sign = _sign(form(place, place, seen))
         if sign is not None and seen.is_smooth(at_end=False):
             return sign
@@ -242,7 +242,7 @@ def _sign(values: Interval) -> int | None:
 
 
 @dataclass
-class _Seen:
+class Seen:
     """What an interval met on its way through a program.
 
     `crossed` says that 0 may lie inside of what was divided by or had its logarithm taken,
@@ -259,14 +259,15 @@ class _Seen:
         return not self.crossed and (not self.touched or (at_end and not self.folded))
 
 
-class _Ranges:
+class Ranges:
     """An expression as a function from intervals to intervals that hold its values there."""
 
     def __init__(self, expression: sp.Expr, x: sp.Symbol) -> None:
         self._program = compile_program(expression, [x])
         self._constants = [_of_ball(constant(node)) for node in self._program.constants]
 
-    def __call__(self, low: arb, high: arb, seen: _Seen) -> Interval:
+    def __call__(self, low: arb, high: arb, seen: Seen) -> Interval:
+        """Return the ends of values between two places, which may be infinite."""
         values: list[Interval] = [(low, high), *self._constants]
         for step in self._program.steps:
             operands = [values[slot] for slot in step.operands]
@@ -274,7 +275,7 @@ class _Ranges:
         return values[self._program.result]
 
 
-def _range(name: str, detail: Any, operands: list[Interval], seen: _Seen) -> Interval:
+def _range(name: str, detail: Any, operands: list[Interval], seen: Seen) -> Interval:
     own = _OWN.get(name)
     found: Interval | None = None
     if own is not None:
@@ -302,7 +303,7 @@ def _limit(name: str, detail: Any, end: arb) -> arb:
     return arb(limits[int(end > 0)])
 
 
-def _monotone(name: str, detail: Any, operands: list[Interval], seen: _Seen) -> Interval | None:
+def _monotone(name: str, detail: Any, operands: list[Interval], seen: Seen) -> Interval | None:
     ((low, high),) = operands
     domain = _DOMAINS.get(name)
     if domain is not None:
@@ -317,7 +318,7 @@ def _monotone(name: str, detail: Any, operands: list[Interval], seen: _Seen) -> 
     return _limit(name, detail, low).lower(), _limit(name, detail, high).upper()
 
 
-def _sum(_seen: _Seen, _: Any, *terms: Interval) -> Interval:
+def _sum(_seen: Seen, _: Any, *terms: Interval) -> Interval:
     low, high = _ZERO, _ZERO
     for one in terms:
         low = -_INFINITE if -_INFINITE in (low, one[0]) else (low + one[0]).lower()
@@ -325,7 +326,7 @@ def _sum(_seen: _Seen, _: Any, *terms: Interval) -> Interval:
     return low, high
 
 
-def _product(_seen: _Seen, _: Any, *factors: Interval) -> Interval:
+def _product(_seen: Seen, _: Any, *factors: Interval) -> Interval:
     low = high = arb(1)
     for one in factors:
         ends = [_ZERO if 0 in (a, b) else a * b for a in (low, high) for b in one]
@@ -343,7 +344,7 @@ def _least(values: Iterator[arb]) -> arb:
     return least
 
 
-def _reciprocal(seen: _Seen, values: Interval) -> Interval:
+def _reciprocal(seen: Seen, values: Interval) -> Interval:
     low, high = values
     seen.touched |= bool(low == 0 or high == 0)
     if low >= 0:
@@ -361,7 +362,7 @@ def _inverse(end: arb, otherwise: arb) -> arb:
     return otherwise if end == 0 else 1 / end
 
 
-def _integer_power(seen: _Seen, exponent: int, base: Interval) -> Interval:
+def _integer_power(seen: Seen, exponent: int, base: Interval) -> Interval:
     if exponent < 0:
         return _reciprocal(seen, _integer_power(seen, -exponent, base))
     low, high = base
@@ -372,7 +373,7 @@ def _integer_power(seen: _Seen, exponent: int, base: Interval) -> Interval:
     )
 
 
-def _power(seen: _Seen, _: Any, base: Interval, exponent: Interval) -> Interval:
+def _power(seen: Seen, _: Any, base: Interval, exponent: Interval) -> Interval:
     low, high = exponent
     if base[0] < 0 or not (low.is_finite() and high.is_finite()):
         seen.crossed = True
@@ -381,7 +382,7 @@ def _power(seen: _Seen, _: Any, base: Interval, exponent: Interval) -> Interval:
     return _range("exp", None, [_product(seen, None, exponent, logarithm)], seen)
 
 
-def _absolute(seen: _Seen, _: Any, values: Interval) -> Interval:
+def _absolute(seen: Seen, _: Any, values: Interval) -> Interval:
     low, high = values
     if low >= 0:
         return low, high
@@ -393,7 +394,7 @@ def _absolute(seen: _Seen, _: Any, values: Interval) -> Interval:
 def _even(name: str) -> Callable[..., Interval]:
     """Return the ranges of a function that is even and rises in |x|."""
 
-    def function(seen: _Seen, detail: Any, values: Interval) -> Interval:
+    def function(seen: Seen, detail: Any, values: Interval) -> Interval:
         low, high = _absolute(seen, None, values)
         ends = [
             acb(OPERATIONS[name](detail, False, acb(end))).real if end.is_finite() else _INFINITE
@@ -405,7 +406,7 @@ def _even(name: str) -> Callable[..., Interval]:
 
 
 def _wave(name: str) -> Callable[..., Interval]:
-    def function(seen: _Seen, detail: Any, values: Interval) -> Interval:
+    def function(seen: Seen, detail: Any, values: Interval) -> Interval:
         low, high = values
         seen.folded = True
         if not (low.is_finite() and high.is_finite()) or high - low > 4:
@@ -418,7 +419,7 @@ def _wave(name: str) -> Callable[..., Interval]:
 def _log_sum(name: str) -> Callable[..., Interval | None]:
     """Log Σ c e^a rises with every a, and with every c, where no c is negative."""
 
-    def function(_seen: _Seen, detail: Any, *arguments: Interval) -> Interval | None:
+    def function(_seen: Seen, detail: Any, *arguments: Interval) -> Interval | None:
         if any(low < 0 for low, _ in arguments[::2]):
             return None
         ends = []

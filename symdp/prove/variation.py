@@ -114,18 +114,17 @@ def _models(stretch: Stretch, edges: Sequence[float], order: int) -> list[Model]
     while waiting:
         left, right, halvings = waiting.pop()
         model = panel_model(stretch, left, right, _POINTS, order + _MORE + 2)
-        if model is not None and (halvings == _HALVINGS or _is_gentle(model)):
+        if model is not None and (halvings >= _HALVINGS or _is_gentle(model)):
             found.append(model)
             continue
         middle = ((left + right) / 2).mid()
-        if not left < middle < right or len(found) + len(waiting) > _MOST_PANELS:
-            raise AccuracyError("a density is too singular at an end of its support")
+        if halvings > 3 * _HALVINGS or len(found) > _MOST_PANELS:
+            raise AccuracyError("the loss's density is not resolved by panels of its variable")
         if model is not None and halvings:
             for slope, place in zip(_slopes(model), (left, right), strict=True):
                 if slope == 0 and str(place) in ends:
                     raise AccuracyError(_TURNS.format(place.str(6, radius=False)))
-        more = halvings + 1 if model is not None else halvings
-        waiting += [(middle, right, more), (left, middle, more)]
+        waiting += [(middle, right, halvings + 1), (left, middle, halvings + 1)]
     return found
 
 

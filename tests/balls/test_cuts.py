@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symdp import mechanisms
-from symdp.balls.cuts import DISTANCE, cut_tails, outward_slope
+from symdp.balls.cuts import cut_tails
 from symdp.derive.pieces import pieces
 from symdp.emit import compile_arb
 from symdp.errors import AccuracyError
@@ -95,24 +95,6 @@ def test_bounds_hold_and_are_close(name):
 def test_infinite_tails_have_no_cut(exponent):
     with pytest.raises(AccuracyError, match="no proved bound"):
         _bound(exponent, -1 if exponent.has(sp.cosh) else 1)
-
-
-@pytest.mark.parametrize(
-    "exponent",
-    [
-        -sp.exp(x**2) + x,
-        -sp.atan(x) - x,
-        sp.loggamma(x) - x**2,
-        sp.Abs(x - 3) - x**2,
-        sp.S.Zero * x + 3,
-        -(x**2) * sp.log(x),
-        # Which of the two is faster, or whether the first is there, is beyond any fixed precision.
-        -sp.exp(sp.pi * x) + sp.exp((sp.pi + R(1, 10**60)) * x),
-    ],
-    ids=str,
-)
-def test_what_has_another_form_has_no_slope(exponent):
-    assert outward_slope(exponent.xreplace({x: DISTANCE})) is None
 
 
 @pytest.mark.slow
