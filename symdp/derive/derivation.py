@@ -12,12 +12,7 @@ from symdp.derive import document, present, series
 from symdp.derive.cases import derived_cases
 from symdp.derive.child import or_reason
 from symdp.derive.legend import explained
-from symdp.derive.loss_sections import (
-    cgf_section,
-    loss_section,
-    masses_of,
-    mechanism_section,
-)
+from symdp.derive.loss_sections import cgf_section, loss_section, masses_of, mechanism_section
 from symdp.derive.masses import with_known_masses
 from symdp.derive.orders import check_order
 from symdp.derive.pieces import pieces, points

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.derive import series
-from symdp.derive.child import or_reason
+from symdp.derive.child import GIVES_UP, or_reason
 from symdp.derive.orders import sampled_pair
 from symdp.derive.section import Line, Section, equation, sentence
 from symdp.emit.layout import layout
@@ -243,7 +243,11 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     else:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
-    lines += tried(d, "cumulants at t = 0", lambda: _at_zero(d))
+    own: list[Line] = []
+    if cgf.expression is not None:
+        with suppress(*GIVES_UP):  # a special function may have no derivative by its parameters
+            own = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], SHARE, LEAST)
+    lines += own or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d))
     return Section("cumulants", "Cumulant generating function", tuple(lines))
 
 
@@ -334,21 +338,20 @@ def derivative_mark(order: int) -> str:
     return ["", "′", "″", "‴"][order] if order < 4 else f"^{{({order})}}"
 
 
-def _at_zero(d: PrivacyLoss) -> Iterator[Line]:
-    """κ₁ … κ₄, skewness and excess: in the parameters, or as moments with leading terms in q."""
-    kappa = []
-    if d.cgf.expression is not None:
-        with suppress(InputError):  # a special function may have no derivative by its parameters
-            kappa = [series.cumulant_at(d, j, 0) for j in range(1, CUMULANTS + 1)]
-    if kappa:
-        for j, value in enumerate(kappa, start=1):
-            yield equation(read("κ_{}", sp.Integer(j)), value)
-        if kappa[1] != 0:
-            skewness = kappa[2] / kappa[1] ** sp.Rational(3, 2)
-            yield equation("κ₃/κ₂^{3/2}", sp.factor_terms(skewness), words="skewness")
-            excess = sp.factor_terms(kappa[3] / kappa[1] ** 2)
-            yield equation("κ₄/κ₂²", excess, words="excess")
-        return
+def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
+    """κ₁ … κ₄, skewness and excess in the parameters."""
+    kappa = [series.cumulant_at(d, j, 0) for j in range(1, CUMULANTS + 1)]
+    for j, value in enumerate(kappa, start=1):
+        yield equation(read("κ_{}", sp.Integer(j)), value)
+    if kappa[1] != 0:
+        skewness = kappa[2] / kappa[1] ** sp.Rational(3, 2)
+        yield equation("κ₃/κ₂^{3/2}", sp.factor_terms(skewness), words="skewness")
+        excess = sp.factor_terms(kappa[3] / kappa[1] ** 2)
+        yield equation("κ₄/κ₂²", excess, words="excess")
+
+
+def _moments_at_zero(d: PrivacyLoss) -> Iterator[Line]:
+    """κ₁ … κ₄ as moments, with leading terms in q."""
     x = layout(d.variable)
     whole = row(*_over_finite_losses(d, read("ℓ({})^jP({})", x, x)))
     if d.mass_at_infinity != 0:
