@@ -68,14 +68,3 @@ def test_a_mixture_has_a_finite_loss_far_out(name):
                 truth = mpmath.log1p(mpmath.exp(-abs(ratio))) + max(ratio, 0) - mpmath.log(2)
             truth = float(truth)
             assert value == pytest.approx(truth, rel=1e-12, abs=1e-15)
-
-
-@pytest.mark.slow
-def test_the_answer_of_a_mixture_with_a_power_tail():
-    p, q = PAIRS["power and root beside sech"][:2]
-    mechanism = symdp.loads(SAMPLED.format(P=p, Q=q, normalize="true"))
-    many = symdp.compose(mechanism, 40)
-    # Losses on a lattice of width 1e-4 convolved by a Fourier transform of 2²³ points, in NumPy.
-    truths = {"remove": 0.5580396, "add": 0.5587949}
-    for direction, truth in truths.items():
-        assert many.delta(0.061, direction=direction).delta == pytest.approx(truth, abs=1e-7)
