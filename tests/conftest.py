@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import flint
@@ -48,3 +49,11 @@ def _restored_precision() -> Iterator[None]:
 def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
     """Run commands in this process."""
     return Shell(capsys)
+
+
+@pytest.fixture
+def interrupts_are_heeded() -> Iterator[None]:
+    """Undo what a shell does to its background jobs, whose children would ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -26,6 +26,7 @@ def example(monkeypatch, tmp_path):
     return module
 
 
+@pytest.mark.usefixtures("interrupts_are_heeded")
 def test_it_stops_in_one_line_and_with_the_shell_s_code():
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

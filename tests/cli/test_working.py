@@ -144,6 +144,7 @@ def test_nothing_is_drawn_before_two_seconds(seen):
     assert "\x1b[?25" not in seen["quick"]  # the cursor is neither hidden nor shown again
 
 
+@pytest.mark.usefixtures("interrupts_are_heeded")
 def test_an_interrupt_on_a_terminal_leaves_it_as_it_was():
     script = textwrap.dedent(
         """

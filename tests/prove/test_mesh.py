@@ -301,7 +301,7 @@ def test_an_oscillating_density_turns_inside_its_piece():
     """P = φ(x)(1 + cos(8x)/2): the phase 8x is uniform under φ but for e^{−32}."""
     kind = kind_of(OSCILLATING.pair())
     (stretch,) = kind.stretches
-    assert stretch._exact.slope == "unknown"
+    assert stretch.exact.slope == "unknown"
     found, _ = cells.outcomes_of(kind, panels_of(kind, 1.0, 0.0, -20.0), 32, 32)
     assert any({1, -1} <= {run.sign for run in panel.runs} for panel in found)
 
