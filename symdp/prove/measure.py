@@ -37,6 +37,7 @@ _ARCS = 8  # of its upper half
 _MOST_PANELS = 20_000  # tried on a stretch
 _MOST_NODES = 100_000  # of a step
 _ORDER_STEP = 4  # orders of rules come in steps, so that few are made
+_BITS_STEP = 64  # of the precision of a rule
 MOST_INTEGERS = 100_000  # of a stretch
 _LOG2 = math.log(2.0)  # e-folds of a factor of two
 _BLOCK = 32  # frequencies taken by one product of matrices
@@ -206,7 +207,7 @@ class _Rule:
             self._errors[number] += arb(log_size).exp().upper()
 
     def _gauss(self, stretch: Stretch, centre: arb, half: arb, order: int) -> None:
-        for root, weight in gauss(order, ctx.prec):
+        for root, weight in gauss(order, _BITS_STEP * math.ceil(ctx.prec / _BITS_STEP)):
             log_p, loss = stretch.values(centre + half * root)
             self.atom(half * weight * log_p.exp(), loss)
 
@@ -280,8 +281,9 @@ def _ellipse_arcs() -> tuple[acb, ...]:
 
 def order_of(excess: float) -> int:
     """Return how many nodes bring an error down by so many e-folds, with the rule's factor 6."""
-    order = math.ceil((excess + 2.0) / (2 * math.log(RADIUS)))
-    return max(_ORDER_STEP, _ORDER_STEP * math.ceil(order / _ORDER_STEP))
+    order = max(1, math.ceil((excess + 2.0) / (2 * math.log(RADIUS))))
+    step = max(_ORDER_STEP, 1 << max(order.bit_length() - 3, 0))  # few rules: roots take long
+    return step * math.ceil(order / step)
 
 
 def rule_error(log_bound: float, order: int) -> arb:
@@ -294,7 +296,8 @@ def rule_error(log_bound: float, order: int) -> arb:
 def gauss(order: int, precision: int) -> tuple[tuple[arb, arb], ...]:
     """Gauss–Legendre nodes and weights on [−1, 1]."""
     with ctx.workprec(precision):
-        return tuple(arb.legendre_p_root(order, k, weight=True) for k in range(order))
+        right = [arb.legendre_p_root(order, k, weight=True) for k in range((order + 1) // 2)]
+        return (*right, *((-root, weight) for root, weight in right[: order // 2][::-1]))
 
 
 def walk(weights: Sequence[arb], losses: Sequence[arb], error: arb, spacing: arb) -> Iterator[acb]:

@@ -23,7 +23,7 @@ _REACH = 60.0  # of the grid, far beyond where light tails count
 _PLACES = 1 << 20  # of the grid
 _LATTICE = 1 << 20  # values of a sum
 _LARGEST = 60.0  # a loss beyond this counts as infinite, or as none
-_QUICK = (1, 4, 6)  # laws of the quick run
+_QUICK = (1, 6)  # laws of the quick run
 
 
 @dataclass(frozen=True)
