@@ -127,9 +127,10 @@ def _to_mpf(ball: arb, digits: int) -> Any:
 def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int) -> arb:
     """Return δ(ε) within what its two sums differ by, if that is little enough."""
     kinds = [(kind_of(pair), n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
-    dense = [kind for kind, count in kinds if not kind.is_discrete for _ in range(count)]
-    if len(kinds) < len(steps) or len(dense) > _MOST_STEPS:
+    number = sum(count for kind, count in kinds if not kind.is_discrete)
+    if len(kinds) < len(steps) or number > _MOST_STEPS:
         raise AccuracyError("")
+    dense = [kind for kind, count in kinds if not kind.is_discrete for _ in range(count)]
     saddle = find_saddle(sum_law(tuple(kinds)), float(epsilon))
     # Without a moment a large loss is likely, and δ is not small.
     log_size = -4.0 if saddle is None else min(saddle.log_size, 0.0)
