@@ -269,14 +269,11 @@ def ellipse(stretch: Stretch, centre: arb, half: arb) -> list[tuple[Any, Any]] |
 @lru_cache(maxsize=1)
 def _ellipse_arcs() -> tuple[acb, ...]:
     """Balls that cover the upper half of the ellipse (ρe^{iθ} + e^{−iθ}/ρ)/2."""
-    balls = []
     with ctx.workprec(COARSE_BITS):
         step = arb.pi() / _ARCS
-        for index in range(_ARCS):
-            angle = between(index * step, (index + 1) * step)
-            wide, tall = arb(RADIUS) + arb(1) / RADIUS, arb(RADIUS) - arb(1) / RADIUS
-            balls.append(acb(wide / 2 * angle.cos(), tall / 2 * angle.sin()))
-    return tuple(balls)
+        angles = [between(index * step, (index + 1) * step) for index in range(_ARCS)]
+        wide, tall = (arb(RADIUS) + arb(1) / RADIUS) / 2, (arb(RADIUS) - arb(1) / RADIUS) / 2
+        return tuple(acb(wide * angle.cos(), tall * angle.sin()) for angle in angles)
 
 
 def order_of(excess: float) -> int:

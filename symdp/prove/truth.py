@@ -127,10 +127,9 @@ def _to_mpf(ball: arb, digits: int) -> Any:
 def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int) -> arb:
     """Return δ(ε) within what its two sums differ by, if that is little enough."""
     kinds = [(kind_of(pair), n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
-    number = sum(count for kind, count in kinds if not kind.is_discrete)
-    if len(kinds) < len(steps) or number > _MOST_STEPS:
+    dense = [(kind, count) for kind, count in kinds if not kind.is_discrete]
+    if len(kinds) < len(steps) or sum(count for _, count in dense) > _MOST_STEPS:
         raise AccuracyError("")
-    dense = [kind for kind, count in kinds if not kind.is_discrete for _ in range(count)]
     saddle = find_saddle(sum_law(tuple(kinds)), float(epsilon))
     # Without a moment a large loss is likely, and δ is not small.
     log_size = -4.0 if saddle is None else min(saddle.log_size, 0.0)
@@ -145,8 +144,9 @@ def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int)
         ends = [fraction_ball(epsilon) - x for _, x in sums]
         g: Function = _payoff
         if dense:
-            first, last = own[dense[0]], own[dense[-1]]
-            g = first.tail if len(dense) == 1 else partial(last.expected, first)
+            first, last = own[dense[0][0]], own[dense[-1][0]]
+            is_single = dense == [(dense[0][0], 1)]
+            g = first.tail if is_single else partial(last.expected, first)
         total = sum((mass * g(e) for (mass, _), e in zip(sums, ends, strict=True)), arb(0))
         missed = sum(  # of laws of mass 1
             (

@@ -204,6 +204,7 @@ def test_the_certificate_of_a_card_is_checked(shell, tmp_path, certified, change
     assert ran.code == (0 if said == "everything agrees" else 1)
 
 
+@pytest.mark.slow
 def test_a_card_tells_the_run_the_day_and_mu_with_its_regret(shell, tmp_path):
     path, page = tmp_path / "run.json", tmp_path / "run.md"
     told = "card --examples 60000 --batch 256 --epochs 2 --noise 1.12 --delta 1e-5 -o"

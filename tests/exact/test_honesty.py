@@ -142,7 +142,7 @@ ROUNDED = {
 }
 
 
-@pytest.mark.slow_cases("losses that crowd at the least one")
+@pytest.mark.slow_cases("losses that crowd at the least one", "a payoff that is mostly rounding")
 @pytest.mark.parametrize("name", ROUNDED)
 def test_bounds_hold_where_roundings_are_not_small(name):
     mechanism, count, epsilon, direction = ROUNDED[name]

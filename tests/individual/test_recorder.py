@@ -55,6 +55,7 @@ def test_steps_and_arrays_count_the_same(tmp_path):
     np.testing.assert_array_equal(one.accountant().counts, found[0])
 
 
+@pytest.mark.slow
 def test_results_enclose_the_norms_themselves(tmp_path):
     values = norms(steps=30, records=4).astype(np.float64)
     values = np.where(values > 0.0, np.ceil(2.0 * values) / 2.0 - 0.01, 0.0)  # few kinds of steps
