@@ -384,6 +384,7 @@ def test_the_series_add_what_infinite_losses_are(found, e):
         assert abs(float(rows["δ₂"]) - true) < (0.02 * (true - lost) if "Sad" in title else 0.01)
 
 
+@pytest.mark.slow  # on a busy machine the time for closed forms of K is over first
 def test_many_steps_say_what_finite_losses_add(found):
     """In the bulk and in the tail the printed logarithm is that of δ − 1 + (1 − δ_∞)ⁿ."""
     _, page = both(found, "disjoint")
