@@ -1,0 +1,53 @@
+"""What is decided of random densities agrees with their values on a grid; much may be left open."""
+
+import random
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from symdp.balls.modes import _is_decided
+from symdp.interrupt import attempt
+from symdp.model.pair import Support
+
+X = sp.Symbol("x", real=True)
+LINE = Support("interval", -sp.oo, sp.oo)
+
+
+def term(rng: random.Random) -> sp.Expr:
+    y = 10 * (X - sp.Rational(rng.randint(-40, 40), 10)) / rng.randint(1, 30)
+    ripple = 1 + sp.sin(2 * X) / rng.choice([2, 8, 30])
+    return rng.choice(
+        [
+            sp.exp(-(y**2) / 2),
+            1 / (1 + y**2),
+            1 / sp.cosh(y),
+            sp.exp(-sp.Abs(y)),
+            sp.exp(-(y**2) / 2) * (1 + sp.erf(3 * y)),
+            ripple / sp.sqrt(1 + y**2) ** 3,
+            sp.exp(-(y**4) + y**2),
+            sp.exp(-sp.sqrt(1 + y**2)) * (2 + sp.tanh(y)),
+        ]
+    )
+
+
+def rises_again(density: sp.Expr) -> bool:
+    """Whether values fall and rise again, those so small that they are rounded left out."""
+    far = np.geomspace(60.0, 1e5, 4000)
+    places = np.unique(np.concatenate([np.linspace(-60.0, 60.0, 240_001), far, -far]))
+    with np.errstate(all="ignore"):
+        values = np.asarray(sp.lambdify(X, density, "scipy")(places))
+    change = np.diff(np.log(values[values > 1e-200]))
+    signs = np.sign(change[np.abs(change) > 1e-11])
+    return bool(((signs[:-1] < 0) & (signs[1:] > 0)).any())
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(s, marks=pytest.mark.slow)
+                                               for s in range(6, 120))])  # fmt: skip
+def test_no_decision_is_wrong(seed):
+    rng = random.Random(seed)
+    density = term(rng)
+    if rng.random() < 0.5:
+        density += term(rng) / rng.choice([1, 10, 1000])
+    found = attempt(lambda: _is_decided(density, X, LINE), None, 2.0)
+    assert found is None or found is not rises_again(density), density
