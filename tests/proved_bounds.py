@@ -9,11 +9,11 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.law.saddle_point import Strip
 from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.moments import Moments
 from symdp.methods.route import Contour
 from symdp.model.mechanism import Mechanism
+from symdp.numeric.saddle_point import Strip
 
 x = sp.Symbol("x", real=True)
 

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from symdp.exact.rows import solve_rows
 from symdp.individual import from_counts
 from symdp.individual.grid import NormGrid
 from symdp.individual.plancherel import loss_density
 from symdp.individual.single import record_composition
-from symdp.law.subsampled_gaussian import SubsampledGaussian
+from symdp.numeric.rows import solve_rows
+from symdp.numeric.subsampled_gaussian import SubsampledGaussian
 
 STEPS, RATE, DELTA = 5000, 0.01, 1e-6
 NOISE = np.geomspace(1.0, 30.0, 64)

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from symdp.arguments import AT_MOST, flat, is_array, listed, real
 from symdp.errors import InputError, suggestion
-from symdp.exact.rows import Progress
 from symdp.individual.methods import METHODS, Asked, Parts, Work, run
 from symdp.individual.profiles import split_profiles, split_steps
 from symdp.individual.result import IndividualResult, check_delta
-from symdp.law.step import Array
 from symdp.model.protection import protection_of
 from symdp.model.relation import ADD_REMOVE, Protection
 from symdp.model.taken import a_mechanism
+from symdp.numeric.rows import Progress
+from symdp.numeric.step import Array
 from symdp.questions.accounted import answered
 
 if TYPE_CHECKING:

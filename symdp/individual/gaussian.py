@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
-from symdp.law.step import Array
+from symdp.numeric.step import Array
 
 NAME = __name__.rpartition(".")[2]  # of the method: this file's, which no mechanism's file decides
 _NEWTON = 60  # iterations; quadratic from a bracket, so far fewer are needed

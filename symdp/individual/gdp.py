@@ -12,9 +12,9 @@ import numpy as np
 from symdp.arguments import real
 from symdp.errors import InputError
 from symdp.individual.gaussian import mu_of
-from symdp.law.step import Array
 from symdp.model.average import SUM
 from symdp.model.taken import a_mechanism
+from symdp.numeric.step import Array
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

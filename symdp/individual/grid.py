@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
-from symdp.law.step import Array
+from symdp.numeric.step import Array
 
 MOST_EDGES = 4096  # kinds of steps that are told apart
 _SLACK = 2.0**-22  # two units in the last place of a single-precision norm

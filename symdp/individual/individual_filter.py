@@ -27,7 +27,7 @@ from symdp.errors import InputError
 from symdp.individual.filters import exact_budget
 from symdp.individual.result import WARNING
 from symdp.individual.state import double_up, exactly, number, read, replace_state, written
-from symdp.law.step import Array
+from symdp.numeric.step import Array
 
 CONDITIONS = (
     "proved if a record's contribution depends on the record and on past outputs only, not on "

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from symdp.arguments import a_path, whole
 from symdp.blocks import kept_blocks
 from symdp.errors import InputError
-from symdp.law.step import Array
+from symdp.numeric.step import Array
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -12,8 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
-from symdp.exact.accuracy import ROUNDING
-from symdp.exact.rows import (
+from symdp.individual import gaussian, renyi
+from symdp.individual.plancherel import plancherel
+from symdp.individual.result import IndividualResult, larger
+from symdp.individual.single import BOUND, ESTIMATE, EXACT, StepKinds, table_answers
+from symdp.numeric.accuracy import ROUNDING
+from symdp.numeric.kinds import Table
+from symdp.numeric.rows import (
     CONTOUR,
     UNRESOLVED,
     WITHOUT_LOSS,
@@ -22,13 +27,8 @@ from symdp.exact.rows import (
     solve_rows,
     used_kinds,
 )
-from symdp.individual import gaussian, renyi
-from symdp.individual.plancherel import plancherel
-from symdp.individual.result import IndividualResult, larger
-from symdp.individual.single import BOUND, ESTIMATE, EXACT, StepKinds, table_answers
-from symdp.law.kinds import Table
-from symdp.law.step import Array
-from symdp.law.subsampled_gaussian import SubsampledGaussian
+from symdp.numeric.step import Array
+from symdp.numeric.subsampled_gaussian import SubsampledGaussian
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

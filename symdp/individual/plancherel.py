@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.law.step import Array
+from symdp.numeric.step import Array
 
 POINTS = 1 << 20  # of the transform; the paper takes as many
 REACH = 20.0  # L: losses from −L to L are told apart

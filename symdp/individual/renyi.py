@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.exact.rows import TiltGrid, chunks
-from symdp.law.elementary import log_payoff
-from symdp.law.kinds import Table
-from symdp.law.saddle_point import SLACK
-from symdp.law.step import Array
+from symdp.numeric.elementary import log_payoff
+from symdp.numeric.kinds import Table
+from symdp.numeric.rows import TiltGrid, chunks
+from symdp.numeric.saddle_point import SLACK
+from symdp.numeric.step import Array
 
 _FINER = 33  # tilts between two neighbours, at each refinement
 _REFINEMENTS = 2  # of the orders around the best one

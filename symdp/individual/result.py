@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from symdp.arguments import real
 from symdp.errors import InputError
-from symdp.law.step import Array
+from symdp.numeric.step import Array
 from symdp.questions.largest import KINDS
 
 PATHS = ("shared line", "no loss seen at this delta", "single record", "renyi bound")

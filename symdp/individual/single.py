@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError, SymdpError
-from symdp.law.kinds import LawTable
-from symdp.law.loss import LossLaw
-from symdp.law.step import Array
+from symdp.numeric.kinds import LawTable
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.step import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -123,7 +123,7 @@ class StepKinds:
         return self._tables[side]
 
     def _law(self, kind: int, side: str) -> LossLaw | None:
-        from symdp.law.compile import row_law
+        from symdp.numeric.compile import row_law
         from symdp.questions.accounted import answered, direction_of
 
         if not (self.is_served[kind] and kind in self._steps):

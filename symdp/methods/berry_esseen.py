@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer, FloatAccountant
 from symdp.methods.interval import proved_answer
 from symdp.methods.standard_moments import summands
+from symdp.numeric.answer import Answer, FloatAccountant
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _ROUNDING = 1e-12  # absolute: more than a difference of two probabilities is rounded
 

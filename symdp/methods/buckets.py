@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer, FloatAccountant
 from symdp.method_options import POINTS
 from symdp.methods.moments import Moments, proved_instead
 from symdp.methods.prv import largest_loss, mesh_of
+from symdp.numeric.answer import Answer, FloatAccountant
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _POINTS = 1 << 20
 _MISSED = -30.0  # log of the probability beyond the ends of the grid

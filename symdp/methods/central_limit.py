@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.saddle_point import Strip, best_saddle
 from symdp.methods.mills import mills_differences, mills_moments
 from symdp.methods.regime import Series, estimate, far_line, standardised
 from symdp.methods.series_accountant import SeriesAccountant
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.saddle_point import Strip, best_saddle
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # A tilted law that has all but collapsed on its largest loss is treated as if its deviation were

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from symdp.exact.answer import Answer
-from symdp.law.saddle_point import Strip
 from symdp.methods.mills import mills_moments
 from symdp.methods.moments import proved_instead
 from symdp.methods.regime import REMEDY, Series, estimate, far_line, standardised
 from symdp.methods.series_accountant import SeriesAccountant
+from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import Strip
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 
 # Every other order may vanish, and far out under Q, where e^ε multiplies the tail, they first grow.

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.saddle_point import complement_rounding, log_one_minus_exp
 from symdp.methods.edgeworth_error import edgeworth_error
 from symdp.methods.interval import log_tail, proved_answer
 from symdp.methods.smoothing_error import smoothing_error
 from symdp.methods.standard_moments import Summands, summands
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.saddle_point import complement_rounding, log_one_minus_exp
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _ROUNDING = 1e-15  # of a sum of probabilities
 

@@ -21,17 +21,17 @@ from flint import arb
 
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import HALF, NEGLIGIBLE, SETTLED
-from symdp.exact.answer import Answer, with_uncertain_mass
-from symdp.exact.contour import contour_answer
-from symdp.law.elementary import log_sum
-from symdp.law.loss import LossLaw, is_heavy
-from symdp.law.nodes import log_mass
-from symdp.law.outline import Outline
-from symdp.law.saddle_point import Strip, log_add_exp, saddle_point
-from symdp.law.step import SmoothPiece
-from symdp.law.total import SumLaw, kept_with_law
 from symdp.methods.prv import largest_loss, log_one_large
+from symdp.numeric.accuracy import HALF, NEGLIGIBLE, SETTLED
+from symdp.numeric.answer import Answer, with_uncertain_mass
+from symdp.numeric.contour import contour_answer
+from symdp.numeric.elementary import log_sum
+from symdp.numeric.loss import LossLaw, is_heavy
+from symdp.numeric.nodes import log_mass
+from symdp.numeric.outline import Outline
+from symdp.numeric.saddle_point import Strip, log_add_exp, saddle_point
+from symdp.numeric.step import SmoothPiece
+from symdp.numeric.total import SumLaw, kept_with_law
 
 
 @dataclass(frozen=True)

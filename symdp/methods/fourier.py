@@ -11,9 +11,6 @@ import numpy as np
 
 from symdp.capacity import afford
 from symdp.errors import InputError
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.loss import LossLaw
-from symdp.law.total import SumLaw
 from symdp.method_options import POINTS as SHARED_POINTS
 from symdp.method_options import REACH
 from symdp.methods.loss_mesh import (
@@ -29,9 +26,12 @@ from symdp.methods.loss_mesh import (
     step_beyond,
 )
 from symdp.methods.moments import Moments, proved_instead
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.total import SumLaw
 
 if TYPE_CHECKING:
-    from symdp.law.step import Array
+    from symdp.numeric.step import Array
 
 _WANTED = 1e-6  # relative, by the method's own estimate
 _FIRST_POINTS = 1 << 13  # doubled until two grids agree

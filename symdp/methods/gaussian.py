@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.saddle_point import log_add_exp
 from symdp.methods.mills import mills_differences
 from symdp.methods.moments import proved_instead
 from symdp.methods.regime import (
@@ -20,9 +18,11 @@ from symdp.methods.regime import (
     largest_error,
     out_of_regime,
 )
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.saddle_point import log_add_exp
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _THRESHOLDS = 241  # places of the threshold, in a first look and in a closer one

@@ -16,12 +16,12 @@ from typing import Any
 from flint import arb
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer, answer_in_balls, margin
-from symdp.law.loss import LossLaw
-from symdp.law.nodes import escapes, inner_place
-from symdp.law.outline import Outline
-from symdp.law.step import SmoothPiece
-from symdp.law.total import SumLaw, kept_with_law
+from symdp.numeric.answer import Answer, answer_in_balls, margin
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.nodes import escapes, inner_place
+from symdp.numeric.outline import Outline
+from symdp.numeric.step import SmoothPiece
+from symdp.numeric.total import SumLaw, kept_with_law
 from symdp.prove.enclosure import MANY, enclose_sum
 from symdp.prove.kind import Kind, Kinds, Stretch
 

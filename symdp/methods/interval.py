@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.exact.answer import Answer
-from symdp.law.saddle_point import (
+from symdp.methods.moments import Moments
+from symdp.methods.regime import REMEDY
+from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import (
     SLACK,
     Probe,
     complement_rounding,
@@ -16,11 +18,9 @@ from symdp.law.saddle_point import (
     log_add_exp,
     log_one_minus_exp,
 )
-from symdp.methods.moments import Moments
-from symdp.methods.regime import REMEDY
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _CLOSE = 1e-4  # standard deviations of the best tilt, where the bound is flat
 

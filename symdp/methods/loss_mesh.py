@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.law.elementary import Complex, distinct
-from symdp.law.loss import LossLaw
-from symdp.law.outline import Outline, tilted_log_density
-from symdp.law.panels import monotone_grid, value_and_slope
-from symdp.law.step import Array, SmoothPiece
-from symdp.law.total import SumLaw
+from symdp.numeric.elementary import Complex, distinct
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.outline import Outline, tilted_log_density
+from symdp.numeric.panels import monotone_grid, value_and_slope
+from symdp.numeric.step import Array, SmoothPiece
+from symdp.numeric.total import SumLaw
 
 _ROOTS = 80  # steps of a bisection: down to neighbouring doubles
 _BLOCK = 1 << 17  # cells at a time

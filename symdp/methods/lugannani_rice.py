@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.saddle_point import Probe, Strip, increasing_root
 from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.mills import mills_differences, mills_moments
 from symdp.methods.moments import proved_instead
@@ -20,9 +18,11 @@ from symdp.methods.regime import (
     largest_error,
     standardised,
 )
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.saddle_point import Probe, Strip, increasing_root
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _SETTLED = 1e-12  # of a standard deviation of the tilted loss
 _CUMULANTS = 12  # how far the series around a removable singularity goes

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.saddle_point import log_moments_bound
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.saddle_point import log_moments_bound
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 
 @dataclass(frozen=True)

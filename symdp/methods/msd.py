@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
-from symdp.exact.answer import Answer
-from symdp.law.saddle_point import Saddle, best_saddle
 from symdp.methods.regime import Series, estimate, far_line, standardised
 from symdp.methods.series_accountant import SeriesAccountant
+from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import Saddle, best_saddle
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 
 def standardised_exponent(law: SumLaw, saddle: Saddle, order: int) -> list[float]:

@@ -10,14 +10,14 @@ import numpy as np
 
 from symdp.capacity import afford
 from symdp.errors import AccuracyError, InputError
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.exact.single import log_single
-from symdp.law.elementary import log_payoff
-from symdp.law.loss import LossLaw
-from symdp.law.saddle_point import SLACK, Strip, far_tilt, log_moments_bound, saddle_point
-from symdp.law.total import SumLaw
 from symdp.method_options import DELTA_ERROR, EPS_ERROR, POINTS
 from symdp.methods.loss_mesh import GridSum, Lumps, grid_sum, loss_cells, loss_span, reach
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.elementary import log_payoff
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.saddle_point import SLACK, Strip, far_tilt, log_moments_bound, saddle_point
+from symdp.numeric.single import log_single
+from symdp.numeric.total import SumLaw
 
 _FEW_POINTS, _POINTS = 1 << 20, 1 << 22  # the second where bounds from the first are wide
 _NARROW = 0.05  # wider intervals are worth four times the points

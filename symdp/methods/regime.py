@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer
-from symdp.law.saddle_point import Strip, delta_from_strip
 from symdp.methods.moments import proved_instead
+from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import Strip, delta_from_strip
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 
 # An asymptotic series is about as accurate as its first omitted terms are small, to a factor of

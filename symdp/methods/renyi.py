@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import InputError
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.saddle_point import Strip, log_add_exp, log_bound, log_integral_bound
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.saddle_point import Strip, log_add_exp, log_bound, log_integral_bound
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symdp.errors import InputError
-from symdp.exact.answer import Answer
-from symdp.law.saddle_point import golden_section, log_bound, log_one_minus_exp
-from symdp.law.total import SumLaw
 from symdp.model.renyi_curve import RenyiCurve
+from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import golden_section, log_bound, log_one_minus_exp
+from symdp.numeric.total import SumLaw
 
 if TYPE_CHECKING:
-    from symdp.law.step import Array
     from symdp.model.mechanism import Mechanism
+    from symdp.numeric.step import Array
 
 METHODS = ("contour", "renyi", "moments")  # the default, and the names that mean this bound
 _FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8

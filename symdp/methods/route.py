@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
-from symdp.exact.accuracy import COUNTED, EXACT, ROUNDED, SAFETY
-from symdp.exact.answer import (
+from symdp.numeric.accuracy import COUNTED, EXACT, ROUNDED, SAFETY
+from symdp.numeric.answer import (
     OUTSIDE,
     Answer,
     FloatAccountant,
     margin,
     outside_range,
 )
-from symdp.exact.contour import contour_answer, own_lines, prepare
-from symdp.law.saddle_point import log_moments_bound
-from symdp.law.total import SumLaw
+from symdp.numeric.contour import contour_answer, own_lines, prepare
+from symdp.numeric.saddle_point import log_moments_bound
+from symdp.numeric.total import SumLaw
 
 
 def _is_any(law: SumLaw) -> bool:
@@ -69,25 +69,25 @@ _ADVICE = (
 
 
 def _listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.sums import listed_answer
+    from symdp.numeric.sums import listed_answer
 
     return listed_answer(law, epsilon)
 
 
 def _residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.residues import residue_answer
+    from symdp.numeric.residue_line import residue_answer
 
     return residue_answer(law, epsilon)
 
 
 def _single_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.single import single_answer
+    from symdp.numeric.single import single_answer
 
     return single_answer(law, epsilon)
 
 
 def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.exact.lattice import lattice_answer
+    from symdp.numeric.lattice import lattice_answer
 
     answer = lattice_answer(law, epsilon)
     return None if answer is None else _sharpened(law, epsilon, answer)
@@ -126,7 +126,7 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     What lies beyond a line is not bounded then: its answer is an estimate, and not believed where
     the mesh excludes it. None where nothing bounds δ from below.
     """
-    from symdp.exact.large_losses import given_large_losses, mesh_answer
+    from symdp.numeric.large_losses import given_large_losses, mesh_answer
 
     law, mesh = law.singly(), None
     with suppress(AccuracyError):  # nor may a part of the losses have a line
@@ -292,7 +292,7 @@ class Contour(FloatAccountant):
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
         if len(epsilons) > 1 and law.is_spread and law.count > 1:
-            from symdp.exact.residues import residues
+            from symdp.numeric.residue_line import residues
 
             if residues(law) is None:
                 prepare(law, epsilons)

@@ -16,7 +16,7 @@ from symdp.errors import InputError
 from symdp.methods.standard_moments import summands
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from symdp.errors import InputError
-from symdp.exact.answer import FloatAccountant
+from symdp.numeric.answer import FloatAccountant
 
 HIGHEST_ORDER = 12  # of every series
 

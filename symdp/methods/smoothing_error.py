@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.law.characteristic_function import log_characteristic, log_characteristic_grid
-from symdp.law.elementary import Complex
 from symdp.methods.standard_moments import SUM_ROUNDING, StepRows, step_rows
+from symdp.numeric.characteristic_function import log_characteristic, log_characteristic_grid
+from symdp.numeric.elementary import Complex
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
     from symdp.methods.standard_moments import Summands
+    from symdp.numeric.total import SumLaw
 
 Array = NDArray[np.float64]
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.errors import AccuracyError, InputError
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.elementary import log_payoff
-from symdp.law.saddle_point import Strip, delta_from_strip, saddle_point
 from symdp.method_options import TILT
 from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.interval import proved_answer
 from symdp.methods.standard_moments import summands
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.elementary import log_payoff
+from symdp.numeric.saddle_point import Strip, delta_from_strip, saddle_point
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _GOLDEN = 0.5 * (3.0 - math.sqrt(5.0))  # section of the search
 _FIRST_STEP = 0.4  # in the logarithm of the tilt

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.exact.accuracy import ROUNDING
+from symdp.numeric.accuracy import ROUNDING
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
-from symdp.exact.answer import Accountant, Answer
 from symdp.method_options import (
     DELTA_ERROR,
     DIGITS,
@@ -37,6 +36,7 @@ from symdp.methods.route import Contour
 from symdp.methods.series_accountant import HIGHEST_ORDER
 from symdp.methods.spa_bounds import SpaBounds
 from symdp.methods.variance_bound import VarianceBound
+from symdp.numeric.answer import Accountant, Answer
 
 __all__ = ["METHODS", "Accountant", "Answer", "Method", "accountant", "names", "options_of"]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer, FloatAccountant
-from symdp.law.saddle_point import SLACK, Strip, golden_section, log_add_exp, saddle_point
 from symdp.methods.moments import Moments
+from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.saddle_point import SLACK, Strip, golden_section, log_add_exp, saddle_point
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
 
 _NEAR = 0.05  # standard deviations: the saddle point only begins the search
 _WIDTHS = (0.25, 3.0)  # of the saddle point's tilt, where the best one is looked for

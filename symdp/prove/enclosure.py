@@ -35,9 +35,9 @@ from symdp.derive.signs import sign_of
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
-from symdp.law.residues import ResidueSum, residues_of
-from symdp.law.saddle_point import Strip
 from symdp.model.allocation import AllocatedPair, OneStep
+from symdp.numeric.residues import ResidueSum, residues_of
+from symdp.numeric.saddle_point import Strip
 from symdp.prove.allocation import enclose_epochs, estimate_log_epoch
 from symdp.prove.kind import Kinds, kind_of, sum_law
 from symdp.prove.lattice import Lattice, LatticeLine, lattice_of

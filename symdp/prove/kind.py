@@ -17,16 +17,16 @@ from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
-from symdp.law.compile import compiled_pieces, pair_law
-from symdp.law.flat import log_exponential_mass
-from symdp.law.outline import Outline
-from symdp.law.total import SumLaw
+from symdp.numeric.compile import compiled_pieces, pair_law
+from symdp.numeric.flat import log_exponential_mass
+from symdp.numeric.outline import Outline
+from symdp.numeric.total import SumLaw
 from symdp.prove.work import spend
 
 if TYPE_CHECKING:
     from symdp.derive.records import Piece
-    from symdp.law.step import SmoothPiece
     from symdp.model.pair import Pair
+    from symdp.numeric.step import SmoothPiece
 
 Kinds = tuple[tuple["Kind", int], ...]  # of all steps, with counts
 _BITS = 128  # of a look around an end

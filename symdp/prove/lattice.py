@@ -26,7 +26,7 @@ from flint import acb, arb, ctx
 
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError
-from symdp.law.total import find_lattice
+from symdp.numeric.total import find_lattice
 from symdp.prove.falling import layers
 from symdp.prove.kind import Kinds, sum_law
 from symdp.prove.line import SPARE_BITS, SPARE_DIGITS, log_payoff, masses

@@ -42,8 +42,8 @@ import numpy as np
 from flint import arb, arb_poly, ctx, fmpz_poly
 
 from symdp.errors import AccuracyError
-from symdp.law.elementary import log_payoff as log_payoff_in_doubles
-from symdp.law.elementary import log_sum
+from symdp.numeric.elementary import log_payoff as log_payoff_in_doubles
+from symdp.numeric.elementary import log_sum
 from symdp.prove.cells import Atom, Panel, outcomes_of
 from symdp.prove.kind import Kinds, sum_law
 from symdp.prove.line import log_payoff, masses

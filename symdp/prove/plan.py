@@ -19,11 +19,11 @@ import numpy as np
 
 from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
-from symdp.law.elementary import log_payoff
-from symdp.law.nodes import NodeSet, integer_nodes
-from symdp.law.outline import NEGLIGIBLE
-from symdp.law.saddle_point import Strip, saddle_point
-from symdp.law.total import SumLaw
+from symdp.numeric.elementary import log_payoff
+from symdp.numeric.nodes import NodeSet, integer_nodes
+from symdp.numeric.outline import NEGLIGIBLE
+from symdp.numeric.saddle_point import Strip, saddle_point
+from symdp.numeric.total import SumLaw
 from symdp.prove.kind import Kind, Kinds, Stretch, sum_law
 from symdp.prove.measure import Panels
 
@@ -223,7 +223,7 @@ def _edges(
         return _integers(stretch, log_mass)
     own = [edges for other, edges in known if other is piece and edges.size]
     if not own:
-        from symdp.law.panels import build_panels
+        from symdp.numeric.panels import build_panels
 
         outline = stretch.outline
         assert outline is not None

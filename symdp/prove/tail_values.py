@@ -25,8 +25,8 @@ from symdp.derive.tails.records import TailConstant
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
 from symdp.errors import AccuracyError, InputError, suggestion
-from symdp.law.saddle_point import Probe, increasing_root
-from symdp.law.total import SumLaw
+from symdp.numeric.saddle_point import Probe, increasing_root
+from symdp.numeric.total import SumLaw
 from symdp.prove.kind import kind_of
 from symdp.prove.tilted_loss import TiltedLoss, log_moment, tilted_loss
 from symdp.prove.variation import split_bound, variation_constant

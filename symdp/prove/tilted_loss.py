@@ -30,8 +30,8 @@ from symdp.emit.arb_operations import UNKNOWN
 from symdp.emit.enclose import find_cut
 from symdp.emit.exact import BITS, real_ball
 from symdp.errors import AccuracyError
-from symdp.law.total import SumLaw
 from symdp.model.pair import Pair
+from symdp.numeric.total import SumLaw
 from symdp.prove.kind import Kind, Stretch, kind_of
 from symdp.prove.measure import Asked, Panels, measure
 from symdp.prove.plan import panels_of

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from symdp.errors import InputError
-from symdp.exact.accuracy import ROUNDING
-from symdp.exact.answer import Answer
-from symdp.law.saddle_point import log_usual_bound
+from symdp.numeric.accuracy import ROUNDING
+from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.largest import Link, largest
 
 if TYPE_CHECKING:
-    from symdp.exact.answer import Accountant
-    from symdp.law.total import SumLaw
+    from symdp.numeric.answer import Accountant
+    from symdp.numeric.total import SumLaw
     from symdp.questions.accounted import Composed
 
 _DIGITS = 30  # of the method truth

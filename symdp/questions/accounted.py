@@ -26,10 +26,10 @@ from symdp.model.relation import DOWNWARDS, ONE_SIGN, SUBSTITUTION, UPWARDS
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
-    from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
     from symdp.model.relation import Protection
+    from symdp.numeric.total import SumLaw
     from symdp.questions.guarantee import Guarantee
 
     Steps = tuple[tuple[Mechanism, int], ...]

@@ -12,9 +12,9 @@ from symdp.errors import InputError
 from symdp.questions.composition import Composition
 
 if TYPE_CHECKING:
-    from symdp.law.loss import LossLaw
-    from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
+    from symdp.numeric.loss import LossLaw
+    from symdp.numeric.total import SumLaw
     from symdp.questions.accounted import Accounted
 
 _ELSEWHERE = (Fraction(2, 3), Fraction(7, 4))  # times its values, where a formula's mass is checked
@@ -49,8 +49,8 @@ class KnownComposition(Composition):
         count: int,
         built: Callable[[], Composition],
     ) -> None:
-        from symdp.law.formula import decode
         from symdp.model.relation import Protection
+        from symdp.numeric.formula import decode
 
         formula = decode(facts["formula"])
         law = formula.at([values[name] for name in formula.names], str(facts["name"]))
@@ -84,7 +84,7 @@ class KnownComposition(Composition):
         return self.accounted.steps
 
     def _new_law(self, side: str) -> SumLaw:
-        from symdp.law.total import SumLaw
+        from symdp.numeric.total import SumLaw
 
         law = self._law if side == "remove" else self._law.reversed()
         return SumLaw([(law, self.count)], side)
@@ -96,10 +96,10 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     That its densities have mass one is checked at three values of its parameters, as everywhere;
     the quadrature of each law is the check at others.
     """
-    from symdp.law.compile import loss_law
-    from symdp.law.formula import encode, formula_of
-    from symdp.law.loss import LossLaw
     from symdp.model.relation import SUBSTITUTION
+    from symdp.numeric.compile import loss_law
+    from symdp.numeric.formula import encode, formula_of
+    from symdp.numeric.loss import LossLaw
     from symdp.questions.shifts import is_proved_at_all_values
 
     if steps.accounted.lowered:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError
-from symdp.law.saddle_point import golden_section, log_one_minus_exp
+from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
 
 if TYPE_CHECKING:
     import numpy as np

@@ -32,9 +32,9 @@ from symdp.turns import in_turn
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from symdp.exact.answer import Accountant, Answer
-    from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
+    from symdp.numeric.answer import Accountant, Answer
+    from symdp.numeric.total import SumLaw
     from symdp.questions.certificate import Certificate
     from symdp.questions.invert import Inverse
 

@@ -9,15 +9,15 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
-from symdp.exact.answer import OUTSIDE
-from symdp.exact.contour import epsilon_near
-from symdp.law.saddle_point import log_usual_bound
+from symdp.numeric.answer import OUTSIDE
+from symdp.numeric.contour import epsilon_near
+from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.bracketed_root import bracketed_root
 from symdp.questions.largest import Link
 
 if TYPE_CHECKING:
-    from symdp.exact.answer import Accountant, Answer, Kind
-    from symdp.law.total import SumLaw
+    from symdp.numeric.answer import Accountant, Answer, Kind
+    from symdp.numeric.total import SumLaw
 
 _RELATIVE = 4e-15  # of ε; its own rounding is a tenth of that
 _SMALL_DELTA = -1.0  # log δ below which the saddle point's leading order is near enough

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from symdp.exact.answer import Answer, Kind
+    from symdp.numeric.answer import Answer, Kind
     from symdp.questions.guarantee import Guarantee
 
 KINDS: tuple[Kind, ...] = ("exact", "bound", "estimate")  # from the strongest to the weakest

@@ -14,10 +14,10 @@ from symdp.model.allocation import allocated_steps
 from symdp.model.renyi_curve import RenyiCurve
 
 if TYPE_CHECKING:
-    from symdp.law.loss import LossLaw
-    from symdp.law.schedule import StepFamily
-    from symdp.law.total import SumLaw
     from symdp.model.mechanism import Mechanism
+    from symdp.numeric.loss import LossLaw
+    from symdp.numeric.schedule import StepFamily
+    from symdp.numeric.total import SumLaw
 
 _LEAST = 24  # distinct steps of one formula from which on fewer may stand for all of them
 
@@ -29,9 +29,9 @@ def total_law(steps: Steps, direction: str) -> SumLaw:
 
     Of steps that are known by a Rényi curve alone it is a bound on the transform.
     """
-    from symdp.law.compile import loss_law
-    from symdp.law.schedule import ManySteps, ManyStepsLaw
-    from symdp.law.total import SumLaw
+    from symdp.numeric.compile import loss_law
+    from symdp.numeric.schedule import ManySteps, ManyStepsLaw
+    from symdp.numeric.total import SumLaw
 
     def parts(some: Steps) -> list[tuple[LossLaw, int]]:
         return [(loss_law(mechanism, direction), count) for mechanism, count in some]
@@ -82,9 +82,9 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
     Where their values are on no line, and one parameter has few values, those that share one of
     them may be.
     """
-    from symdp.law.compile import loss_law
-    from symdp.law.formula import formula_of
-    from symdp.law.schedule import StepFamily
+    from symdp.numeric.compile import loss_law
+    from symdp.numeric.formula import formula_of
+    from symdp.numeric.schedule import StepFamily
 
     if allocated_steps(members[0][0]) is not None:
         return []

@@ -135,8 +135,8 @@ def agreement(pair: Pair, epsilon: float) -> tuple[int, int] | None:
 
     None where the densities are no formulas that mpmath evaluates.
     """
-    from symdp.law.compile import pair_law
-    from symdp.law.total import SumLaw
+    from symdp.numeric.compile import pair_law
+    from symdp.numeric.total import SumLaw
     from symdp.prove.truth import privacy_profile
 
     try:

@@ -23,13 +23,13 @@ from symdp.emit.plain_text import text
 from symdp.errors import AccuracyError, InputError
 from symdp.expansion import hermite_values
 from symdp.interrupt import attempt
-from symdp.law.saddle_point import Strip, saddle_point
+from symdp.numeric.saddle_point import Strip, saddle_point
 from symdp.prove.tail_values import tail_value
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation
     from symdp.derive.tails import TailConstant
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
     from symdp.questions.composition import Composition, Direction
 
 _DIGITS = 6

@@ -26,7 +26,7 @@ from .comparison import Entry, contradictions
 from .laws import Law, laws, mechanism_of
 
 if TYPE_CHECKING:
-    from symdp.law.total import SumLaw
+    from symdp.numeric.total import SumLaw
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
 

@@ -12,7 +12,7 @@ import symdp
 from symdp.errors import InputError
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.single import record_composition
-from symdp.law.subsampled_gaussian import SubsampledGaussian
+from symdp.numeric.subsampled_gaussian import SubsampledGaussian
 
 NOISE = np.array([1.0, 2.5, 6.0, 15.0])
 RATE = 0.01

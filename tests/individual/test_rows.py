@@ -13,8 +13,8 @@ import sympy as sp
 import symdp
 from symdp import mechanisms
 from symdp.individual import from_mechanisms
-from symdp.law.compile import row_law
-from symdp.law.kinds import LawTable
+from symdp.numeric.compile import row_law
+from symdp.numeric.kinds import LawTable
 
 # x = sinh u on an even grid, and dx: all densities below are analytic around the line, or end there
 U = np.arange(-24.0, 24.0, 1 / 128)

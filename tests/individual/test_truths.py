@@ -12,7 +12,7 @@ import pytest
 import symdp
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.single import gaussian_step, record_composition
-from symdp.law.subsampled_gaussian import SubsampledGaussian
+from symdp.numeric.subsampled_gaussian import SubsampledGaussian
 
 laplace = symdp.mechanisms.laplace
 gaussian = symdp.mechanisms.gaussian

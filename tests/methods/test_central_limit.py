@@ -19,13 +19,13 @@ from tilted_integrals import END_POINT, MILLS_RATIO, SCALED_TILT, hermite_integr
 
 from symdp.errors import InputError
 from symdp.expansion import graded_terms, hermite
-from symdp.law.saddle_point import Strip
 from symdp.methods.central_limit import (
     CentralLimit,
     TiltedEdgeworth,
     payoff_integrals,
 )
 from symdp.methods.mills import mills_differences, mills_moments
+from symdp.numeric.saddle_point import Strip
 
 PUBLISHED = 0.049601410315  # rate 0.01, σ = 1.5, 10⁴ steps, ε = 1, remove
 ARGUMENTS = [-300.0, -40.0, -9.0, -1.0, -0.1, 0.0, 0.01, 0.3, 1.0, 3.0, 7.0, 20.0, 1e4]

@@ -18,7 +18,6 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.law.schedule import ManyStepsLaw
 from symdp.methods.edgeworth_error import edgeworth_error, uniform_error
 from symdp.methods.eeai import EdgeworthInterval, edgeworth_tail
 from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail
@@ -26,6 +25,7 @@ from symdp.methods.moments import Moments
 from symdp.methods.route import Contour
 from symdp.methods.smoothing_error import KERNEL, log_largest, smoothing_error
 from symdp.methods.standard_moments import summands
+from symdp.numeric.schedule import ManyStepsLaw
 from symdp.prove.truth import privacy_profile
 
 METHOD = EdgeworthInterval()

@@ -20,7 +20,8 @@ from closed_form_law import (
 
 from symdp.errors import AccuracyError, InputError
 from symdp.expansion import F, saddlepoint_series
-from symdp.law.saddle_point import (
+from symdp.methods.msd import SaddlePoint
+from symdp.numeric.saddle_point import (
     Strip,
     best_saddle,
     delta_from_strip,
@@ -28,7 +29,6 @@ from symdp.law.saddle_point import (
     log_one_minus_exp,
     saddle_point,
 )
-from symdp.methods.msd import SaddlePoint
 
 PUBLISHED = 0.049601410315  # rate 0.01, σ = 1.5, 10⁴ steps, ε = 1, remove
 
@@ -76,7 +76,7 @@ def test_no_saddle_point_outside_the_domain():
 
 
 def test_root_finder_counts_failures_as_too_far():
-    from symdp.law.saddle_point import Probe
+    from symdp.numeric.saddle_point import Probe
 
     def probe(s):
         if s > 3:

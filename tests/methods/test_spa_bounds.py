@@ -19,9 +19,9 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.law.saddle_point import Strip
 from symdp.methods.spa_bounds import SpaBounds, log_interval
 from symdp.methods.standard_moments import summands
+from symdp.numeric.saddle_point import Strip
 from symdp.prove.truth import privacy_profile
 
 METHOD = SpaBounds()
@@ -91,7 +91,7 @@ def exact_delta(law, epsilon):
 
 
 def test_best_tilt_beats_the_saddle_point():
-    from symdp.law.saddle_point import saddle_point
+    from symdp.numeric.saddle_point import saddle_point
 
     law = compose(SUBSAMPLED, 10**4).law("remove")
     for epsilon in (0.5, 1.0, 3.0):
@@ -134,7 +134,7 @@ def slope(values):
 @pytest.mark.parametrize("b", [-1.0, 0.5, 3.0])
 def test_rate_of_the_saddle_point(b):
     """[SPA Prop 8]: t₀√(nV) → (b + √(b² + 4))/2, and what is missing falls like n^{−1/2}."""
-    from symdp.law.saddle_point import saddle_point
+    from symdp.numeric.saddle_point import saddle_point
 
     limit = 0.5 * (b + math.sqrt(b * b + 4.0))
     gaps = []
@@ -149,7 +149,7 @@ def test_rate_of_the_saddle_point(b):
 @pytest.mark.parametrize("b", [-1.0, 0.5, 3.0])
 def test_rate_of_the_error(b):
     """[SPA Thm 7]: at t₀ the error is 2C P V^{−3/2} e^{(1−bτ)/2}/√n up to 1 + o(1), τ = t₀√(nV)."""
-    from symdp.law.saddle_point import saddle_point
+    from symdp.numeric.saddle_point import saddle_point
 
     tau = 0.5 * (b + math.sqrt(b * b + 4.0))
     errors, ratios = [], []

@@ -13,12 +13,12 @@ from proved_bounds import log_central_limit
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.law.saddle_point import Strip, saddle_point
 from symdp.methods import fourier_bounds as fa
 from symdp.methods.msd import SaddlePoint
 from symdp.methods.route import Contour
 from symdp.methods.saddle_rates import log_central_limit_bound, rates
 from symdp.methods.spa_bounds import log_interval
+from symdp.numeric.saddle_point import Strip, saddle_point
 
 SAMPLED = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 

@@ -7,7 +7,7 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.law.saddle_point import Strip
+from symdp.numeric.saddle_point import Strip
 from symdp.prove.enclosure import enclose_delta
 from symdp.prove.kind import kind_of
 from symdp.prove.line import Line

@@ -10,8 +10,8 @@ import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
 from symdp.derive.symmetry import dominating_direction, has_one_law
-from symdp.exact.answer import Answer
 from symdp.methods.route import Contour
+from symdp.numeric.answer import Answer
 from symdp.questions.invert import invert, invert_larger
 from symdp.questions.total_law import total_law
 

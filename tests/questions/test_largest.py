@@ -11,9 +11,9 @@ import sympy as sp
 from skewed_pairs import random_pair
 
 from symdp import Mechanism, compose, mechanisms, parallel
-from symdp.exact.answer import Answer, FloatAccountant
 from symdp.individual.result import IndividualResult, larger
 from symdp.methods import names
+from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.questions.invert import invert_larger
 from symdp.questions.largest import KINDS, Link, largest, weakest
 

@@ -13,9 +13,9 @@ import pytest
 
 from symdp import calibrate, compose, mechanisms
 from symdp.errors import AccuracyError
-from symdp.exact.answer import Answer
-from symdp.law.saddle_point import log_one_minus_exp
 from symdp.methods.route import Contour
+from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import log_one_minus_exp
 from symdp.questions.complement import Complement
 from symdp.questions.tradeoff import bayes_error, membership_advantage, trade_off
 from symdp.report.card import _attack

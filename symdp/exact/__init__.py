@@ -1,1 +1,0 @@
-"""The default answer: δ exactly, but for an error that its interval counts."""

@@ -1,1 +1,0 @@
-"""Numbers: quadrature nodes of any density, loss laws, characteristic functions on a line."""

@@ -1,0 +1,399 @@
+r"""The loss of random allocation, log(Y/t): a law with a tabulated density.
+
+**From above, where the sum of likelihood ratios has atoms or kinks.** δ of either direction is the
+mean of a convex function of Y, the sum of t copies of W = P/Q under Q: E (Y/t − e^ε)⁺ and E (1 −
+e^ε Y/t)⁺. Moving W to one of the two points of a lattice around it, so that its mean stays, makes
+every such mean larger [Jensen], and so does moving all copies. With h the spacing, a copy that is
+moved adds at most h/4 where it and the others end within a cell of the kink, so that
+
+.. math::
+
+   0 \le \delta' - \delta \le \frac{h}{4} \max_y \Pr(|Y' - y| \le (1 + m) h, W_1 \text{ is moved}),
+
+m = t, or 4.2 √t but for a probability of 1e-15 [Hoeffding]; for the other direction the maximum is
+that of t/y times the same. Y' lives on a lattice, and its law is one power of a transform. The
+lattice holds the least W and the largest, so that those two, which are often atoms, stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from flint import acb, arb, ctx
+from numpy.typing import NDArray
+
+from symdp.emit.arb_operations import UNKNOWN
+from symdp.errors import AccuracyError
+from symdp.model.allocation import split_counts
+from symdp.numeric.allocation_density import LogDensityTable, tabulate
+from symdp.numeric.characteristic_function import uniform_sum
+from symdp.numeric.elementary import log_sum
+from symdp.numeric.likelihood_ratio import RatioLaw, log_tail
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.nodes import NodeSet
+from symdp.numeric.step import Array, BallFunction, RealFunction, SmoothPiece, Step, together
+
+_NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
+_PLACES = 2000  # at which a tilted density is looked at
+_MOST_TILT = 1e6  # beyond which a moment generating function is taken to be finite
+_BITS = 160  # precision of the probabilities of a list
+
+
+class AllocatedLaw(LossLaw):
+    """The privacy loss of one of t steps drawn at random, in one direction.
+
+    `base`: the loss of one step in the remove direction. `steps`: t, 2 or more. `direction`:
+    "remove" or "add".
+    """
+
+    def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
+        table, ratios = table_of(base, steps), ratios_of(base)
+        sign = 1.0 if direction == "remove" else -1.0
+        self._table, self._sign = table, sign
+        self._with_errors: dict[int, NodeSet] = {}
+        own = sign > 0  # P has the record, and large losses lie where Y is large
+        ends = [steps * math.exp(edge) for edge in (table.edges[-1], table.edges[0])]
+        tails = [
+            log_tail(ratios.coarse, steps, y, side, with_record=own)
+            for y, side in zip(ends, (1, -1), strict=True)
+        ]
+        self._log_infinite = _infinite(base, ratios, steps, sign, tails[0 if own else 1])
+        step = _step(table, sign, base.step.name, self._log_infinite)
+        low, high = base.loss_bounds
+        super().__init__(step, (low, high) if sign > 0 else (-high, -low))
+        self.domain = _domain(table, sign)
+        self.uncertain_mass = math.exp(tails[0]) + math.exp(tails[1]) + ratios.mass_beyond
+
+    def nodes(self, tilt: float, frequency: float) -> NodeSet:
+        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+        found = super().nodes(tilt, frequency)
+        known = self._with_errors.get(id(found))
+        if known is None:
+            known = replace(found, error=found.error + self._error_of(found, tilt))
+            self._with_errors[id(found)] = known
+        return known
+
+    def _error_of(self, nodes: NodeSet, tilt: float) -> float:
+        """Return the mean error of the table under the tilts at the ends of a window."""
+        place = self._sign * nodes.loss
+        error = self._table.error[self._table.panel(place)]
+        worst = 0.0
+        lower, upper = self._level(tilt)
+        for end in (self._edge(lower, False), self._edge(upper, True)):
+            exponent = nodes.log_weight + end * nodes.loss
+            weight = np.where(nodes.atomic, 0.0, np.exp(exponent - exponent.max(initial=-np.inf)))
+            worst = max(worst, float(weight @ error) / max(float(weight.sum()), 1e-300))
+        return worst
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """P(Q = 0), and what the table does not reach."""
+        return math.exp(self._log_infinite)
+
+    def known_profile(self, epsilon: float) -> tuple[float, float, float, float]:
+        """Return log δ(ε), log(1 − δ(ε)), δ's relative error and log(e^ε Q(L > ε))."""
+        x, log_q, error = self._table.rule(self._sign * epsilon)
+        above = self._sign * x - epsilon
+        log_p = log_q + x if self._sign > 0 else log_q
+        with np.errstate(divide="ignore"):
+            gain = log_p + np.log(-np.expm1(np.minimum(-above, 0.0)))
+        log_delta = log_sum(gain)
+        share = np.exp(gain - log_delta) if log_delta > -math.inf else np.zeros(gain.size)
+        complement = log_sum(log_p + np.minimum(-above, 0.0))
+        falling = log_sum(np.where(above > 0, log_p - above, -np.inf))
+        return log_delta, complement, float(share @ error), falling
+
+    def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
+        """Return K(t) − t E L, K′(t) − E L and K″(t) of the table, for several tilts at once."""
+        low, high = self.domain
+        if not (low < tilts.min() and tilts.max() < high):
+            raise AccuracyError(f"{self.step.name}: no table of its loss reaches so large a tilt")
+        x, log_q, _ = self._table.rule(math.inf)
+        log_p = log_q + x if self._sign > 0 else log_q
+        centred = self._sign * x - self.base.mean
+        exponent = log_p + np.multiply.outer(tilts, centred)
+        top = exponent.max(axis=1)
+        weight = np.exp(exponent - top[:, None])
+        total = weight.sum(axis=1)
+        mean = weight @ centred / total
+        return top + np.log(total), mean, weight @ centred**2 / total - mean * mean
+
+
+def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:
+    """Return the step of random allocation on a finite list, from its probabilities."""
+    with ctx.workprec(_BITS):
+        log_p, loss, balls = [], [], []
+        for with_record, without in listed_masses(p, q, steps):
+            first, second = (
+                (with_record, without) if direction == "remove" else (without, with_record)
+            )
+            if first == 0:
+                continue
+            log_p.append(float(first.log().mid()))
+            if second == 0:
+                loss.append(math.inf)
+                continue
+            balls.append((first, (first / second).log()))
+            loss.append(float(balls[-1][1].mid()))
+    return Step(name, (), np.asarray(loss), np.asarray(log_p), tuple(balls))
+
+
+def listed_masses(p: Sequence[arb], q: Sequence[arb], steps: int) -> Iterator[tuple[arb, arb]]:
+    """Yield the probabilities with and without the record of every way to count outcomes.
+
+    The numbers n of outcomes have the multinomial law under Q; under P one of the t outputs has
+    the law P: Σ_j p_j·Multinomial(n − e_j; t − 1).
+    """
+    whole = [_powers(mass, steps) for mass in q]
+    factorials = [arb(n).fac() for n in range(steps + 1)]
+    for counts in split_counts(len(q), steps):
+        terms = [whole[j][n] / factorials[n] for j, n in enumerate(counts)]
+        likely = _product(terms) * factorials[steps]
+        with_record = arb(0)
+        for j, n in enumerate(counts):
+            if n:
+                rest = _product([*terms[:j], *terms[j + 1 :]])
+                with_record += p[j] * rest * whole[j][n - 1] / factorials[n - 1]
+        yield with_record * factorials[steps - 1], likely
+
+
+def _powers(mass: arb, most: int) -> list[arb]:
+    found = [arb(1)]
+    for _ in range(most):
+        found.append(found[-1] * mass)
+    return found
+
+
+def _product(factors: Iterable[arb]) -> arb:
+    return math.prod(factors, start=arb(1))
+
+
+@lru_cache(maxsize=16)
+def ratios_of(base: LossLaw) -> RatioLaw:
+    """Return the likelihood ratio of one law, which all numbers of steps share."""
+    return RatioLaw(base)
+
+
+@lru_cache(maxsize=64)
+def table_of(base: LossLaw, steps: int) -> LogDensityTable:
+    """Return the table of one law and number of steps, which both directions share."""
+    return tabulate(ratios_of(base), steps)
+
+
+def allocated_law(base: LossLaw, steps: int, direction: str) -> LossLaw:
+    """Return the law of one of t steps: a table, or a list from above where there is none.
+
+    Atoms of W forbid a table, jumps and poles of its density may.
+    """
+    ratios = ratios_of(base)
+    if not recurs(ratios, steps):
+        with suppress(AccuracyError):
+            return AllocatedLaw(base, steps, direction)
+    return LatticeAllocatedLaw(base, ratios, steps, direction)
+
+
+def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:
+    """Return the log of the mass at infinity: Q = 0 somewhere, or P = 0 in every step.
+
+    What may lie beyond the table's end of large losses is counted there: δ may be too large by so
+    much, and never too small.
+    """
+    if sign > 0:
+        mass = base.mass_at_infinity + ratios.mass_beyond
+        log_mass = math.log(mass) if mass > 0 else -math.inf
+    else:
+        mass = ratios.mass_at_zero
+        log_mass = steps * math.log(mass) if mass > 0 else -math.inf
+    return float(np.logaddexp(log_mass, beyond))
+
+
+def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -> Step:
+    def loss(x: Array) -> Array:
+        return np.asarray(sign * x)
+
+    def log_with(x: Array) -> Array:
+        return table(x) + x
+
+    log_p, log_q = (log_with, table) if sign > 0 else (table, log_with)
+    piece = SmoothPiece(
+        float(table.edges[0]),
+        float(table.edges[-1]),
+        log_p,
+        log_q,
+        loss,
+        _in_balls(log_p, sign),
+        log_terms=together([log_p, log_q]),
+        monotone=True,
+    )
+    if log_infinite == -math.inf:
+        return Step(name, (piece,))
+    return Step(name, (piece,), np.asarray([math.inf]), np.asarray([log_infinite]))
+
+
+def _in_balls(density: RealFunction, sign: float) -> BallFunction:
+    """Return log P as doubles have it, and ℓ; a table says nothing beside the line."""
+
+    def ball(x: Any, **_analytic: bool) -> tuple[Any, Any]:
+        if isinstance(x, acb):
+            return UNKNOWN, UNKNOWN
+        return arb(float(density(np.asarray([float(x.mid())]))[0])), int(sign) * x
+
+    return ball
+
+
+def _domain(table: LogDensityTable, sign: float) -> tuple[float, float]:
+    """Return the tilts at which the density ends below 2^−63 of the tilted maximum."""
+    x = np.linspace(table.edges[0], table.edges[-1], _PLACES)
+    log_q = table(x)
+
+    def holds(tilt: float) -> bool:
+        exponent = log_q + (1.0 + tilt) * x if sign > 0 else log_q - tilt * x
+        return bool(max(exponent[0], exponent[-1]) < exponent.max() - _NEGLIGIBLE)
+
+    ends = []
+    for start, way in ((-1.0, -1.0), (0.0, 1.0)):
+        near, far = 0.0, 1.0
+        while far < _MOST_TILT and holds(start + way * far):
+            near, far = far, 2.0 * far
+        for _ in range(30):
+            middle = 0.5 * (near + far)
+            near, far = (middle, far) if holds(start + way * middle) else (near, middle)
+        ends.append(start + way * near)
+    return ends[0], ends[1]
+
+
+_CELLS = 1 << 18  # of the lattice of Y: 2 MB, and some tenths of a second
+_BEYOND = math.log(1e-14)  # of the probability beyond the last cell
+_HALVINGS = 7  # in search of the last cell: to 1 in 50
+_SUB_GAUSSIAN = 4.2  # 2 exp(−2·4.2²) = 1e-15
+_SAME_CELL = 1e-9  # cells: what is so near a point of the lattice is on it, but for rounding
+_NOISE = 1e-15  # of the root of Σ mass²: rounding of the transform
+_WIDEST = 1e-3  # of δ, absolute: less is no answer
+_SCANNED = 1 << 17  # frequencies at which atoms are watched
+_FAINT = math.log(1e-13)  # of |φ|^t: what recurs below this does not count
+_LIKELY = 1e-9  # atoms less likely do not bring |φ| back
+
+
+class LatticeAllocatedLaw(LossLaw):
+    """The privacy loss of one of t steps drawn at random, from above, as a list of losses.
+
+    `base, ratios`: the loss of one step in the remove direction, and its likelihood ratio. `steps`:
+    t, 2 or more. `direction`: "remove" or "add".
+    """
+
+    def __init__(self, base: LossLaw, ratios: RatioLaw, steps: int, direction: str) -> None:
+        lattice = _Lattice(ratios, steps)
+        transform = np.fft.rfft(lattice.law)
+        size = lattice.law.size
+        whole = np.fft.irfft(transform**steps, size)
+        moved = np.fft.irfft(transform ** (steps - 1) * np.fft.rfft(lattice.moved), size)
+        noise = whole < _NOISE * math.sqrt(float(whole @ whole))
+        y = steps * lattice.least + lattice.spacing * np.arange(size)
+        lost = float(np.abs(whole[noise]) @ (1.0 + y[noise] / steps)) + lattice.beyond
+        lost += 2.0 * math.exp(_BEYOND) + ratios.mass_beyond
+        whole[noise] = 0.0
+        own = direction == "remove"
+        weight = np.ones(size) if own else steps / np.maximum(y, lattice.spacing)
+        gap = lost + 0.25 * lattice.spacing * _most_within(moved, steps, weight)
+        if not gap < _WIDEST:
+            raise AccuracyError(
+                f"random allocation of {base.step.name} over {steps} steps: the sum of likelihood "
+                f"ratios, up to {y[-1]:.2g}, has no density that could be tabulated, and a lattice "
+                f"bounds delta to within {gap:.1g} only; take more steps or more noise"
+            )
+        seen = (whole > 0) & (y > 0)
+        log_ratio, log_q = np.log(y[seen] / steps), np.log(whole[seen])
+        infinite = lost + (base.mass_at_infinity if own else float(whole[y <= 0].sum()))
+        loss = np.append(log_ratio if own else -log_ratio, math.inf)
+        log_p = np.append(log_q + log_ratio if own else log_q, math.log(infinite))
+        finite = loss[:-1]
+        bounds = float(finite.min()), float(finite.max())
+        super().__init__(Step(base.step.name, (), loss, log_p), bounds)
+        self.uncertain_mass = gap
+
+    @cached_property
+    def precise_losses(self) -> tuple[Fraction, ...]:
+        """The losses, which are doubles."""
+        return tuple(Fraction(loss) for loss in np.sort(self.base.loss).tolist())
+
+
+class _Lattice:
+    """The law of W on a lattice: whole, and of what was moved; P(W > top) counts as infinite."""
+
+    def __init__(self, ratios: RatioLaw, steps: int) -> None:
+        top = _top(ratios, steps)
+        self._place(ratios.coarse.ratio, steps, top)
+        nodes = ratios.refined(2.0 * math.pi / self.spacing, 0.0, top)  # some beyond the coarse
+        self._place(nodes.ratio, steps, top)
+        mass = np.exp(nodes.log_weight)
+        above = nodes.ratio > top - (steps - 1) * self.least  # and so is Y, whatever the others
+        self.beyond = float(mass[above] @ nodes.ratio[above])
+        place = (np.where(above, self.least, nodes.ratio) - self.least) / self.spacing
+        cell = np.rint(place)
+        stays = np.abs(place - cell) < _SAME_CELL
+        cell[~stays] = np.floor(place[~stays])
+        share = np.where(stays, 0.0, place - cell)
+        cells = cell.astype(np.int64)
+        self.law = _spread(cells, mass, share)
+        self.moved = _spread(cells[~stays], mass[~stays], share[~stays])
+
+    def _place(self, ratio: Array, steps: int, top: float) -> None:
+        """Place the lattice: the least of the ratios is on it, and the largest below the top."""
+        self.least, largest = float(ratio.min()), float(ratio.max())
+        self.spacing = (top - steps * self.least) / _CELLS
+        if largest < top:
+            self.spacing = (largest - self.least) / ((largest - self.least) // self.spacing)
+
+
+def _spread(cell: NDArray[np.int64], mass: Array, share: Array) -> Array:
+    low = np.bincount(cell, mass * (1.0 - share), _CELLS + 2)
+    return np.asarray(low + np.bincount(cell + 1, mass * share, _CELLS + 2), dtype=np.float64)
+
+
+def _top(ratios: RatioLaw, steps: int) -> float:
+    """Return a y that Y hardly ever exceeds, with the record and without."""
+    low, high = 0.0, 1.0
+
+    def exceeds(log_share: float) -> bool:
+        y = steps * math.exp(log_share)
+        return log_tail(ratios.coarse, steps, y, 1, with_record=True) > _BEYOND
+
+    while exceeds(high):
+        low, high = high, 2.0 * high
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
+    return steps * math.exp(high)
+
+
+def _most_within(law: Array, steps: int, weight: Array) -> float:
+    """Return the largest probability of a window times the weight at its lower end."""
+    reach = 1 + math.ceil(min(steps, _SUB_GAUSSIAN * math.sqrt(steps)))
+    total = np.concatenate([[0.0], np.cumsum(np.abs(law))])
+    lower = np.maximum(np.arange(law.size) - reach, 0)
+    upper = np.minimum(np.arange(law.size) + reach + 1, law.size)
+    within = total[upper] - total[lower]
+    within[within < _NOISE] = 0.0
+    return float((within * weight[lower]).max())
+
+
+def recurs(ratios: RatioLaw, steps: int) -> bool:
+    """Return whether atoms of W bring |φ|^t back, or never let it go, as a table cannot have it."""
+    atoms = ratios.atoms
+    kept = atoms.log_weight > math.log(_LIKELY)
+    ratio, mass = atoms.ratio[kept], np.exp(atoms.log_weight[kept])
+    if not kept.any() or steps * math.log(min(float(mass.sum()), 1.0)) < _FAINT:
+        return False
+    if ratio.size == 1:
+        return True
+    step = 0.5 / float(np.ptp(ratio))
+    size = np.abs(uniform_sum(mass, step * (ratio - ratio.min()), 0, _SCANNED))
+    faint = steps * np.log(np.maximum(size, 1e-300)) < _FAINT
+    return not faint[int(faint.argmax()) :].all()

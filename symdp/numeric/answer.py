@@ -1,0 +1,335 @@
+"""What an accountant answers, within which interval, and what it must offer to be one.
+
+**Intervals.** An estimate of the relative error is widened by `SAFETY`; rounding of log δ, and of 1
+− δ where δ is raised from it, is added. An answer whose interval is wider than `EXACT` is called an
+estimate.
+
+**Outside the range of the loss** δ needs no method. Where ε is at least the largest finite loss, δ
+= δ∞, the mass that is lost at infinity; where it is at most the least one, 1 − δ = e^{ε + K(−1)},
+as every output counts. Both are rounded like the logarithm of a mass; next to the largest loss its
+own rounding may put ε on either side of it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+from flint import arb, ctx
+
+from symdp.numeric.accuracy import EQUAL, EXACT, ROUNDED, ROUNDING, SAFETY, SETTLED
+from symdp.numeric.loss import EXTENDED
+from symdp.numeric.saddle_point import log_one_minus_exp
+
+if TYPE_CHECKING:
+    from symdp.numeric.total import SumLaw
+
+Kind = Literal["exact", "bound", "estimate"]
+OUTSIDE = "outside_range"  # the row that answers beyond all finite losses, for every method
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """δ at one ε in one direction, on the logarithmic scale.
+
+    `log_delta` is log δ (−inf where δ = 0); `log_lower` and `log_upper` are the method's own
+    bounds on it, None where it has none; `advice` says what to do where the method left its regime.
+    `log_complement` is log(1 − δ) where the method computes it without cancellation, with the
+    relative error `complement_error`, and `slope` is d log δ / dε where the method knows it.
+    `route` names the row of `symdp.methods.route` that gave it, empty for a method asked by name.
+    """
+
+    log_delta: float
+    log_lower: float | None
+    log_upper: float | None
+    kind: Kind
+    advice: str = ""
+    log_complement: float | None = None
+    slope: float | None = None
+    route: str = ""
+    complement_error: float = 0.0
+
+    @property
+    def complement_bounds(self) -> tuple[float, float]:
+        """The logarithms of the ends between which 1 − δ lies.
+
+        Where no integral of its own gives 1 − δ, its ends are those of δ.
+
+        Examples
+        --------
+        >>> Answer(math.log(0.5), math.log(0.25), 0.0, "estimate").complement_bounds
+        (-inf, -0.2876820724517809)
+        """
+        if self.log_complement is None:
+            low = -math.inf if self.log_upper is None else log_one_minus_exp(self.log_upper)
+            return low, 0.0 if self.log_lower is None else log_one_minus_exp(self.log_lower)
+        error = self.complement_error
+        low = self.log_complement + math.log1p(-error) if error < 1.0 else -math.inf
+        return low, min(self.log_complement + math.log1p(error), 0.0)
+
+
+class Accountant(Protocol):
+    """A rule that turns the law of a composition's privacy loss into δ(ε)."""
+
+    @property
+    def name(self) -> str:
+        """The name people ask for it by."""
+        ...
+
+    @property
+    def citations(self) -> tuple[str, ...]:
+        """What the method rests on."""
+        ...
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it gives the profile itself, no bound or estimate of it."""
+        ...
+
+    @property
+    def least_log_delta(self) -> float:
+        """The log of the smallest δ that it can give, −∞ where there is none."""
+        ...
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε) in the direction of the law."""
+        ...
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        ...
+
+
+BALL_BITS = 64  # at least, of balls that become doubles
+_TIGHT = arb(2) ** -56  # relative radius of a ball that is no wider than a double's rounding
+
+
+def exact_answer(
+    log_delta: float,
+    log_complement: float,
+    error: float,
+    slope: float = math.nan,
+    epsilon: float = 0.0,
+    complement_error: float | None = None,
+) -> Answer:
+    """Return δ within bounds that a relative error estimate gives, and how far to trust them.
+
+    `log_delta, log_complement`: log δ and log(1 − δ). `error`: relative, of δ, before it is
+    widened. `slope, epsilon`: d log δ / dε where it is known, and ε. `complement_error`: the same
+    of 1 − δ where it is an integral of its own; if left out, it was taken from δ.
+    """
+    if log_delta == -math.inf:
+        # No loss was seen above ε; one may lie as far above as both are rounded.
+        most = ROUNDED * max(abs(epsilon), ROUNDED)
+        return Answer(log_delta, log_delta, math.log(most), "exact", "", 0.0, complement_error=most)
+    width = SAFETY * error
+    # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
+    raised = -log_complement if math.isfinite(log_complement) else 0.0
+    width += 2.0 * ROUNDING * abs(log_delta) * (1.0 + raised)
+    lower = log_delta + math.log1p(-width) if width < 1 else -math.inf
+    upper = min(log_delta + math.log1p(width), 0.0)
+    known = slope if math.isfinite(slope) else None
+    if complement_error is None:
+        off = width * math.exp(min(log_delta - log_complement, 700.0))
+    else:
+        off = SAFETY * complement_error + 2.0 * ROUNDING * (1.0 + min(raised, 1e300))
+    if width < EXACT:
+        return Answer(
+            log_delta, lower, upper, "exact", "", log_complement, known, complement_error=off
+        )
+    advice = (
+        f"the contour reached a relative accuracy of only {width:.0e} here; "
+        "the bounds say so, the digits do not"
+    )
+    return Answer(log_delta, lower, upper, "estimate", advice, None, known)
+
+
+def is_narrow(finite: arb, log_infinite: float) -> bool:
+    """Return whether δ − δ∞ is known to a double's rounding of δ and of 1 − δ."""
+    total = finite + arb(log_infinite).exp().mid()
+    return bool(finite.rad() < _TIGHT * total.lower()) and bool(
+        finite.rad() < _TIGHT * (1 - total).lower()
+    )
+
+
+def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -> Answer:
+    """Return δ = δ∞ + what a ball encloses: its ends are those of the ball, rounded outwards.
+
+    A ball of 1 − δ that is an integral of its own may be narrower than what δ lacks.
+
+    Examples
+    --------
+    >>> answer = answer_in_balls(arb(0.25), -math.inf)
+    >>> answer.log_lower < math.log(0.25) < answer.log_upper, answer.kind
+    (True, 'exact')
+    """
+    infinite = arb(log_infinite).exp().mid()
+    with ctx.workprec(BALL_BITS << 9):  # 1 − δ may be far below the rounding of δ
+        total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
+        complement = 1 - total
+    if not total.upper() > 0:
+        return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
+    if rest is None or rest.rad() > total.rad():
+        rest = complement
+    log_delta, log_complement = _log(total.mid()), _log(rest.mid())
+    # The logarithm is rounded, and δ when it is raised from it.
+    slack = 2.0 * ROUNDING * (1.0 + abs(log_delta))
+    error = float((rest.rad() / rest.mid()).upper()) if rest.mid() > 0 else 0.0
+    low, high = _log(total.lower()) - slack, min(_log(total.upper()) + slack, 0.0)
+    is_exact = max(high - log_delta, log_delta - low) <= EXACT
+    return Answer(
+        log_delta,
+        low,
+        high,
+        "exact" if is_exact else "estimate",
+        "" if is_exact else "a part of the mass of the loss was not resolved; the bounds say so",
+        log_complement=log_complement,
+        complement_error=error + 2.0 * ROUNDING * (1.0 + min(-log_complement, 1e300)),
+    )
+
+
+def _log(end: arb) -> float:
+    """Return the logarithm of an exact number, −∞ of none above 0."""
+    return float(end.log().mid()) if end > 0 else -math.inf
+
+
+def unclosed(log_delta: float, log_complement: float, error: float) -> float:
+    """Return how far δ and 1 − δ, computed apart, miss 1, relative to δ; 0 where that is explained.
+
+    `log_delta, log_complement`: log δ and log(1 − δ), mass at infinity included. `error`: what both
+    are known to lack, absolute.
+
+    Examples
+    --------
+    >>> unclosed(math.log(0.25), math.log(0.75), 0.0)
+    0.0
+    >>> round(unclosed(math.log(0.25), math.log(0.7), 0.01), 3)
+    0.2
+    """
+    gap = abs(math.exp(log_delta) + math.exp(log_complement) - 1.0)
+    return gap * math.exp(min(-log_delta, 700.0)) if gap > error + SETTLED else 0.0
+
+
+def margin(answer: Answer) -> float:
+    """Return how far the bounds lie from the value."""
+    assert answer.log_upper is not None
+    assert answer.log_lower is not None
+    return max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
+
+
+class FloatAccountant(ABC):
+    """An accountant in floating point: exact outside the range of the loss, a method inside."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name people ask for it by."""
+
+    @property
+    @abstractmethod
+    def citations(self) -> tuple[str, ...]:
+        """What the method rests on."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it gives the profile itself, no bound or estimate of it."""
+        return False
+
+    @property
+    def least_log_delta(self) -> float:
+        """The log of the smallest δ that it can give, −∞ where there is none."""
+        return -math.inf
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε) in the direction of the law.
+
+        Where no finite loss exceeds ε, or none falls below it, δ needs no method and is exact.
+        """
+        exact = outside_range(law, epsilon)
+        answer = self.inside_range(law, epsilon) if exact is None else replace(exact, route=OUTSIDE)
+        mass = law.uncertain_mass
+        return with_uncertain_mass(answer, math.log(mass)) if mass > 0 else answer
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        return [self.log_delta(law, epsilon) for epsilon in epsilons]
+
+    @abstractmethod
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the method's own answer, for ε between the least and the largest loss."""
+
+
+def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
+    """Return an answer whose lower bound knows that a mass of large losses was taken as infinite.
+
+    δ itself and its upper bound count that mass as lost, so that they are never too small.
+
+    `answer`: of a law in which the mass is infinite. `log_mass`: the log of a probability.
+
+    Examples
+    --------
+    >>> answer = Answer(-10.0, -10.0, -10.0, "exact")
+    >>> with_uncertain_mass(answer, -11.0).kind
+    'bound'
+    """
+    if answer.log_lower is None:
+        return answer
+    lost = log_mass - answer.log_lower
+    lower = answer.log_lower + log_one_minus_exp(lost) if lost < 0 else -math.inf
+    if answer.kind == "exact" and not lost < math.log(EXACT):
+        mass = math.exp(log_mass)
+        advice = f"a probability of {mass:.0e} of large losses is not resolved, and counted as lost"
+        answer = replace(answer, kind="bound", advice=advice, log_complement=None)
+    return replace(answer, log_lower=lower)
+
+
+def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return the exact answer where ε lies outside the range of the finite loss, else None.
+
+    δ = δ∞ at and above the largest loss, δ = 1 − e^{ε+K(−1)} at and below the smallest.
+    """
+    lower, upper = law.loss_bounds
+    near = math.isfinite(upper) and abs(epsilon - upper) <= EQUAL * abs(upper)
+    top = law.precise_top if near else None
+    if (near and top is None) or epsilon >= (upper if top is None else top):
+        escaped = law.mass_at_infinity
+        if near and (top is None or not escaped > 0):
+            # The true end may lie above ε, by the rounding of either, and e^ε Q(S) is about P(S).
+            rounding = ROUNDED if top is None else EXTENDED
+            beyond = rounding * abs(upper) + max(upper - epsilon, 0.0)
+            most = math.log(max(min(1.0, escaped + beyond), 5e-324))
+            value = law.log_mass_at_infinity
+            return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
+        if not escaped > 0:
+            return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
+        return _with_margin(math.log(escaped), law.log_finite_mass, 4.0 * ROUNDED)
+    if epsilon <= lower:
+        log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon)[0])
+        value = log_one_minus_exp(log_complement)
+        if value == -math.inf:
+            return Answer(value, value, value, "exact", log_complement=0.0)
+        # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
+        rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
+        rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
+        error = 0.5 * ROUNDED * rounded
+        answer = _with_margin(value, log_complement, error * math.exp(log_complement - value))
+        return replace(answer, complement_error=error)
+    return None
+
+
+def _with_margin(value: float, log_complement: float, error: float) -> Answer:
+    """Return an exact answer whose bounds allow for rounding."""
+    margin = ROUNDED * (4.0 + abs(value)) + error
+    upper = min(0.0, value + margin)
+    return Answer(
+        value,
+        value - margin,
+        upper,
+        "exact",
+        log_complement=log_complement,
+        complement_error=margin * math.exp(min(value - log_complement, 700.0)),
+    )

@@ -1,0 +1,430 @@
+"""From the derived pieces of a pair to numbers: the only place where derivation meets numerics."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy as sp
+from flint import acb, arb, ctx
+
+from symdp.balls.mass import with_seen_masses
+from symdp.derive import pieces, points
+from symdp.derive.finite_end import DISTANCE, near_end
+from symdp.derive.limits import limit_at, loss_range
+from symdp.derive.records import Piece, Point
+from symdp.emit import compile_arb, compile_numpy
+from symdp.emit.arb import constant_ball
+from symdp.emit.exact import BITS, real_ball
+from symdp.errors import InputError
+from symdp.interrupt import generation
+from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
+from symdp.numeric.flat import flat_masses, with_atoms
+from symdp.numeric.formula import formula_of, law_of_formula
+from symdp.numeric.loss import BITS as END_BITS
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.nodes import inner_place
+from symdp.numeric.step import (
+    Array,
+    EndFunction,
+    RealFunction,
+    SmoothPiece,
+    Step,
+    Stretch,
+    paired,
+    together,
+)
+
+if TYPE_CHECKING:
+    from symdp.emit.arb import ArbFunction
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
+    from symdp.numeric.residues import Moment
+
+_MANY_BITS = 1_000  # carried next to an end, where terms cancel
+_DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
+_AROUND = 1e-12  # of an end, in which a function must be holomorphic
+_CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
+_SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
+
+
+def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
+    """Return the numeric law of one step's privacy loss in one direction, compiled once."""
+    side = "remove" if mechanism.is_mirrored else direction  # both have one law then
+    return _loss_law(mechanism.require_concrete(), side, generation())
+
+
+@lru_cache(maxsize=256)
+def _rangeless_law(mechanism: Mechanism, _: int) -> LossLaw | None:
+    """Return the law from a formula whose range of the loss may be unknown, None without."""
+    found = formula_of(mechanism, "remove", is_range_needed=False)
+    return None if found is None else found[0].at(found[1], mechanism.name)
+
+
+def row_law(mechanism: Mechanism, direction: str) -> LossLaw:
+    """Return the law of one step for rows of counts, which do not ask how large its loss may be.
+
+    So one formula serves all values of its parameters where their signs do not tell where the loss
+    turns, as of sampled logistic noise.
+    """
+    if allocated_steps(mechanism) is None:
+        law = _rangeless_law(mechanism.require_concrete(), generation())
+        if law is not None:
+            return law if direction == "remove" or mechanism.is_mirrored else law.reversed()
+    return loss_law(mechanism, direction)
+
+
+def pair_law(pair: Pair) -> LossLaw:
+    """Return the numeric law of a dominating pair without free parameters, compiled once."""
+    return _pair_law(pair, generation())
+
+
+@lru_cache(maxsize=256)
+def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
+    allocated = _allocated_law(mechanism, direction)
+    if allocated is not None:
+        return allocated
+    if direction == "add":
+        other = _loss_law(mechanism, "remove", generation())
+        if other.is_reversible:
+            return other.reversed()
+    formula = law_of_formula(mechanism, direction)
+    return formula or _compiled(mechanism.pair(direction), mechanism.name)
+
+
+@lru_cache(maxsize=256)
+def _pair_law(pair: Pair, _: int) -> LossLaw:
+    return _compiled(pair, "the pair")
+
+
+def _compiled(pair: Pair, name: str) -> LossLaw:
+    """Return the law of a pair from a derivation of its own."""
+    variable = pair.variable
+    if pair.support.kind == "points":
+        step, bounds = _finite_step(name, points(pair))
+        return LossLaw(step, bounds, read_moment=lambda: _moment(pair))
+    seen = with_seen_masses(pair)
+    derived, integer = pieces(seen), pair.is_discrete
+    made = compiled_pieces(seen)
+    smooth = [piece for _, piece in made if piece is not None]
+    flat = flat_masses([p for p, piece in made if piece is None], variable)
+    step = with_atoms(Step(name, tuple(smooth)), flat)
+    charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
+    found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
+    bounds = (
+        _seen_range(smooth, charged, variable)
+        if found is None
+        else (_outward(found[0], -1), _outward(found[1], 1))
+    )
+    is_reversible = not integer and bool(charged)
+    swapped = [_exchanged(p) for p in derived if p.log_p is None] if is_reversible else []
+    only_q = [_smooth_piece(piece, variable, integer) for piece in swapped]
+    return LossLaw(step, bounds, is_reversible, only_q=only_q, read_moment=lambda: _moment(pair))
+
+
+def _moment(pair: Pair) -> Moment | None:
+    """Return M of a pair as a sum of rational functions times exponentials, if it is one."""
+    from symdp.derive.exponential_sum import exponential_sum
+    from symdp.numeric.residues import moment_of
+
+    found = exponential_sum(pair)
+    return None if found is None else moment_of(found)
+
+
+@lru_cache(maxsize=256)
+def compiled_pieces(pair: Pair) -> tuple[tuple[Piece, SmoothPiece | None], ...]:
+    """Return the pieces with an outcome in numbers; None for one loss of many integers."""
+    integer = pair.is_discrete
+    outcomes = [p for p in pieces(pair) if p.log_p is not None]
+    flat = flat_masses(outcomes, pair.variable) if integer else {}
+    return tuple(
+        (p, None if p in flat else _smooth_piece(p, pair.variable, integer)) for p in outcomes
+    )
+
+
+def _exchanged(piece: Piece) -> Piece:
+    """Return a piece where P vanishes with P and Q exchanged."""
+    terms = piece.log_q_terms
+    return replace(
+        piece, log_p=piece.log_q, log_q=None, loss=sp.oo, log_p_terms=terms, log_q_terms=()
+    )
+
+
+def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
+    """Return the law of random allocation, None for other schemes."""
+    steps = allocated_steps(mechanism)
+    if steps is None:
+        return None
+    if steps == 1:
+        return loss_law(replace(mechanism, sampling=None), direction)
+    from symdp.numeric.allocation import allocated_law, listed_step
+
+    own = replace(mechanism, sampling=None)
+    if own.support.kind != "points":
+        return allocated_law(loss_law(own, "remove"), steps, direction)
+    pair = own.pair()
+    if outcomes(pair, steps) > MOST_OUTCOMES:
+        raise InputError(
+            f"{mechanism.summary}: {outcomes(pair, steps)} numbers of outcomes; at most "
+            f"{MOST_OUTCOMES} are listed: fewer steps or fewer points are needed"
+        )
+    with ctx.workprec(BITS):
+        p, q = ([compile_arb(mass, [])().real for mass in law] for law in (pair.P, pair.Q))
+    step = listed_step(mechanism.name, p, q, steps, direction)
+    finite = step.point_loss[np.isfinite(step.point_loss)]
+    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    return LossLaw(step, bounds)
+
+
+def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:
+    infinite = piece.loss == sp.oo
+    ball_log_p = compile_arb(piece.log_p, [variable])
+    ball_loss = None if infinite else compile_arb(piece.loss, [variable])
+    # Where two of the three continue beyond an end, so does their difference, log Q.
+    balls = [ball_log_p] if ball_loss is None else [ball_log_p, ball_loss]
+    # An end that no ball can enclose is left where it is.
+    with suppress(InputError):
+        stretched = None if integer else _stretched(piece, variable, balls)
+        if stretched is not None:
+            return stretched
+    log_p = compile_numpy(piece.log_p, [variable])
+    loss: RealFunction | None = None if infinite else compile_numpy(piece.loss, [variable])
+    return SmoothPiece(
+        lower=float(sp.N(piece.lower, 40)),
+        upper=float(sp.N(piece.upper, 40)),
+        log_p=log_p,
+        log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
+        loss=loss or _constant(math.inf),
+        ball=paired(ball_log_p, ball_loss),
+        log_terms=together([compile_numpy(term, [variable]) for term in _terms(piece)]),
+        flat=infinite or piece.slope == "constant",
+        monotone=piece.slope in ("increasing", "decreasing"),
+        integer=integer,
+        ends=_exact_ends(piece),
+    )
+
+
+def _exact_ends(piece: Piece) -> tuple[arb, ...]:
+    """Return balls around the finite ends that can be enclosed."""
+    ends: list[arb] = []
+    for end in (piece.lower, piece.upper):
+        with suppress(InputError):
+            if end.is_finite:
+                ends.append(constant_ball(end, END_BITS).real)
+    return tuple(ends)
+
+
+def _terms(piece: Piece) -> list[sp.Expr]:
+    return list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
+
+
+def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> SmoothPiece | None:
+    """Return the piece with its singular finite ends at infinity, None where it has none.
+
+    A singular end at 0 needs that only where the expressions cancel there.
+    """
+    infinite = piece.loss == sp.oo
+    listed = [piece.log_p] if infinite else [piece.log_p, piece.log_q, piece.loss]
+    if piece.lower == piece.upper:
+        return None
+    near = [
+        _Near(listed, _terms(piece), variable, end, inward)
+        for end, inward in ((piece.lower, 1), (piece.upper, -1))
+        if end.is_finite and not _continues(balls, end)
+    ]
+    length = piece.upper - piece.lower
+    singular = [end for end in near if end.is_singular]
+    two_sided = len(singular) == 2
+    width = float(sp.N(length, 40)) if length.is_finite else 1.0
+    if not any(end.needs_distance(width) for end in singular):
+        return None
+    if not all(end.is_sound(width) for end in singular):
+        return None
+    kept = lru_cache(maxsize=8)(lambda _precision: real_ball(length))
+    stretch = Stretch((lambda: kept(ctx.prec)) if length.is_finite else None, two_sided)
+    log_p, *others = zip(*(end.functions() for end in singular), strict=True)
+    loss = stretch.in_doubles(others[1], False) if others else None
+    fast_log_p = stretch.in_doubles(log_p, True)
+    return SmoothPiece(
+        lower=stretch.lower,
+        upper=stretch.upper,
+        log_p=fast_log_p,
+        log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
+        loss=loss or _constant(math.inf),
+        ball=paired(
+            stretch.in_balls([end.balls[0] for end in singular], True),
+            stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
+        ),
+        log_terms=together(
+            [
+                stretch.in_doubles([EndFunction(compile_numpy(f, [DISTANCE])) for f in term], True)
+                for term in zip(*(end.terms() for end in singular), strict=True)
+            ]
+        ),
+        flat=infinite or piece.slope == "constant",
+        monotone=piece.slope in ("increasing", "decreasing"),
+    )
+
+
+def _continues(balls: list[ArbFunction], end: sp.Expr) -> bool:
+    """Return whether functions are seen to be holomorphic around an end."""
+    with ctx.workprec(BITS):
+        place = constant_ball(end, BITS) + acb(arb(0, _AROUND), arb(0, _AROUND))
+        return all(ball(place, analytic=True).is_finite() for ball in balls)
+
+
+class _Near:
+    """Log densities and loss of a piece as functions of the distance from one of its ends."""
+
+    def __init__(
+        self,
+        listed: list[sp.Expr],
+        terms: list[sp.Expr],
+        variable: sp.Symbol,
+        end: sp.Expr,
+        inward: int,
+    ) -> None:
+        self._listed, self._terms = listed, terms
+        self._variable, self._end, self._inward = variable, end, inward
+        found = [near_end(expression, variable, end, inward) for expression in listed]
+        self.is_singular = not all(one.is_regular for one in found)
+        self._expressions = [one.expression for one in found]
+
+    def needs_distance(self, width: float) -> bool:
+        """Return whether the coordinate itself does not resolve the end in doubles."""
+        if self._end != 0:
+            return True
+        places = [self._inward * u * width for u in _DISTANCES]
+        return not all(
+            _agree(
+                compile_numpy(given, [self._variable]), compile_arb(given, [self._variable]), places
+            )
+            for given in self._listed
+        )
+
+    def is_sound(self, width: float) -> bool:
+        """Return whether the functions of the distance are the given ones, without cancellation."""
+        distances = [u * width for u in _DISTANCES]
+        place = compile_arb(self._end + self._inward * DISTANCE, [DISTANCE])
+        for given, double, ball in zip(self._listed, self.doubles, self.balls, strict=True):
+            original = compile_arb(given, [self._variable])
+            if not _agree(double, ball, distances):
+                return False
+            with ctx.workprec(_MANY_BITS):
+                for distance in map(arb, distances):
+                    value = ball(distance)
+                    gap = value - original(place(distance))
+                    if not abs(gap) < _SAME * (1 + abs(value)):
+                        return False
+        return True
+
+    @cached_property
+    def balls(self) -> list[ArbFunction]:
+        """The functions of the distance in ball arithmetic."""
+        return [compile_arb(expression, [DISTANCE]) for expression in self._expressions]
+
+    @cached_property
+    def doubles(self) -> list[RealFunction]:
+        """The same in doubles."""
+        return [compile_numpy(expression, [DISTANCE]) for expression in self._expressions]
+
+    def functions(self) -> list[EndFunction]:
+        """Return both."""
+        return [EndFunction(f, b) for f, b in zip(self.doubles, self.balls, strict=True)]
+
+    def terms(self) -> list[sp.Expr]:
+        """Return the logs of single terms as functions of the distance."""
+        return [
+            near_end(term, self._variable, self._end, self._inward).expression
+            for term in self._terms
+        ]
+
+
+def _agree(function: RealFunction, ball: ArbFunction, places: list[float]) -> bool:
+    """Return whether doubles give what balls do."""
+    values = function(np.asarray(places)).tolist()
+    with ctx.workprec(_MANY_BITS):
+        for place, value in zip(places, values, strict=True):
+            exact = float(ball(arb(place)).mid())
+            if not abs(value - exact) <= _CLOSE * (1.0 + abs(exact)):
+                return False
+    return True
+
+
+def _constant(value: float) -> RealFunction:
+    def function(x: Array) -> Array:
+        return np.full(np.shape(x), value)
+
+    return function
+
+
+def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[float, float]]:
+    """Return the step of a finite list, and its loss range."""
+    charged = [point for point in listed if not point.p.is_zero]
+    loss = np.asarray([float(sp.N(point.loss, 30)) for point in charged])
+    log_p = np.asarray([float(sp.N(sp.log(point.p), 30)) for point in charged])
+    finite = loss[np.isfinite(loss)]
+    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    with ctx.workprec(BITS):
+        balls = tuple(
+            (compile_arb(point.p, [])().real, compile_arb(point.loss, [])().real)
+            for point in charged
+            if point.loss != sp.oo
+        )
+    return Step(name, (), loss, log_p, balls), bounds
+
+
+def _outward(value: sp.Expr, sign: int) -> float:
+    """Return a bound as the double on its outer side, or as it is where it is a double."""
+    number = float(sp.N(value, 40))
+    if value.is_Rational and sp.Rational(number) == value:
+        return number
+    return math.nextafter(number, sign * math.inf) if math.isfinite(number) else number
+
+
+def _seen_range(
+    smooth: list[SmoothPiece], charged: list[Piece], variable: sp.Symbol
+) -> tuple[float, float]:
+    """Return an enclosing range of the loss where limits were not found symbolically.
+
+    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid,
+    and on a finer one where the loss is not known to be monotone, with a margin that is large then.
+    Beyond all doubles nothing can. A range that is too wide costs time, never accuracy.
+    """
+    from symdp.numeric.outline import Outline, extremes
+
+    low, high = math.inf, -math.inf
+    middle, margin = [], 1e-3
+    for piece in smooth:
+        if piece.flat and np.isposinf(piece.loss(np.zeros(1))).all():
+            continue
+        outline = Outline(piece)
+        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
+        if seen.size:
+            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
+            if not (piece.monotone or piece.integer):
+                least, largest = extremes(outline)
+                low, high, margin = min(low, least), max(high, largest), 0.25
+            middle.append(float(piece.loss(np.asarray([inner_place(piece)]))[0]))
+    limits = [
+        limit_at(piece.loss, variable, end, from_left)
+        for piece in charged
+        for end, from_left in ((piece.lower, False), (piece.upper, True))
+    ]
+    ends = [end for piece in charged for end in (piece.lower, piece.upper)]
+    if any(end.is_infinite and limit is None for end, limit in zip(ends, limits, strict=True)):
+        return -math.inf, math.inf
+    for limit in limits:
+        if limit is not None and limit.is_finite and not limit.free_symbols:
+            low, high = min(low, float(limit)), max(high, float(limit))
+    # What was seen next to an infinite limit says nothing of the other side.
+    below = max(middle, default=0.0) if sp.oo in limits else high
+    above = min(middle, default=0.0) if -sp.oo in limits else low
+    return (
+        -math.inf if -sp.oo in limits else low - margin * (below - low) - 1e-300,
+        math.inf if sp.oo in limits else high + margin * (high - above) + 1e-300,
+    )

@@ -1,0 +1,463 @@
+"""The law of a formula as a function of its parameters: derived and compiled once, then evaluated.
+
+The pieces of a pair are derived with its positive parameters left as symbols. Values put numbers in
+for what depends on them alone, and nothing is derived again.
+
+**As plain data** another process evaluates it without deriving it. A formula consists of
+straight-line programs. Its constants are expressions: those without symbols become programs, too,
+those that depend on parameters become numbers of a table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flint import arb, arb_poly, ctx, fmpq
+
+from symdp.emit.arb import (
+    ArbFunction,
+    ArbFunctions,
+    compile_arb_together,
+)
+from symdp.emit.numpy import NumpyFunction, NumpyFunctions
+from symdp.emit.steps import Program
+from symdp.emit.steps import Step as Operation
+from symdp.errors import InputError
+from symdp.interrupt import generation
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.residues import Moment, Numbers
+from symdp.numeric.step import Array, SmoothPiece, Step
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from symdp.derive.exponential_sum import ExponentialSum
+    from symdp.derive.records import Piece
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Pair
+
+_BITS = 200  # carried where parameters enter
+_LEAST_BITS = 120  # of a constant that is to be rounded to 64 or to 53
+_MOST = 1e150  # of a constant, and one over it the least: products of some are doubles, too
+_AROUND = 1e-12  # an end where the functions are holomorphic that far around needs no stretching
+_LIKELY = 6.0  # e-folds below the likeliest panel: those hold nearly all of P and Q
+# name of the rate among the parameters of a formula
+RATE = "sampling_rate"
+
+
+def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
+    """Return the law of one step from the formula of its mechanism, None where that has none.
+
+    `mechanism`: A concrete mechanism. `direction`: "remove" or "add".
+    """
+    found = formula_of(mechanism, direction)
+    return None if found is None else found[0].at(found[1], mechanism.name)
+
+
+def formula_of(
+    mechanism: Mechanism, direction: str, is_range_needed: bool = True
+) -> tuple[Formula, list[Fraction]] | None:
+    """Return the formula of a concrete mechanism and the values of its symbols, None without.
+
+    Where no range of the loss is needed, one that is not found may be all numbers.
+    """
+    template = mechanism.template
+    if template is None or template.support.kind != "interval":
+        return None
+    names = {p.name for p in template.declared}
+    values = {name: value for name, value in mechanism.bound if name in names}
+    free = {p.name for p in template.declared if p.symbol.is_positive and not p.symbol.is_integer}
+    fixed = tuple((name, value) for name, value in values.items() if name not in free)
+    numbers = {name: value for name, value in values.items() if name in free}
+    sampling = mechanism.sampling
+    if sampling is not None:
+        numbers[RATE] = sampling.rate
+    if not numbers or not all(value.is_Rational for value in numbers.values()):
+        return None
+    if sampling is not None and (not 0 < sampling.rate < 1 or sampling.group > 1):
+        return None  # of weights q^j (1 − q)^(k − j) the signs are known with the value of q alone
+    import sympy as sp
+
+    scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(RATE))
+    relation = mechanism.relation
+    formula = _formula(template, fixed, scheme, relation, direction, is_range_needed, generation())
+    if formula is None:
+        return None
+    exact = {name: Fraction(int(value.p), int(value.q)) for name, value in numbers.items()}
+    return formula, [exact[name] for name in formula.names]
+
+
+@lru_cache(maxsize=64)
+def _formula(
+    template: Mechanism,
+    fixed: tuple[tuple[str, sp.Expr], ...],
+    sampling: Any,
+    relation: str | None,
+    direction: str,
+    is_range_needed: bool,
+    _: int,
+) -> Formula | None:
+    from symdp.derive.pieces import pieces
+
+    try:
+        made = template(**dict(fixed))
+        if sampling is not None:
+            held: dict[str, Any] = {"records": sampling.records, "group": sampling.group}
+            held["released"] = sampling.released
+            made = made.subsample(sampling.scheme, RATE, sampling.batch, **held)
+        made = replace(made, relation=relation)
+        pair = made.pair(direction)
+        below_one = tuple(p.name for p in made.declared if p.domain.endswith("probability"))
+        names = (*below_one, RATE)
+        return Formula(pieces(pair), made.parameters, pair, names, is_range_needed)
+    except (InputError, NotImplementedError, TypeError):
+        return None  # values may decide what symbols do not
+
+
+class Formula:
+    """The pieces of a formula, compiled."""
+
+    def __init__(
+        self,
+        derived: Sequence[Piece],
+        parameters: dict[str, sp.Symbol],
+        pair: Pair,
+        below_one: tuple[str, ...],
+        is_range_needed: bool = True,
+    ) -> None:
+        import sympy as sp
+
+        from symdp.derive.limits import loss_range
+
+        x = pair.variable
+        self.source = pair, below_one
+        found = loss_range([p for p in derived if p.log_p is not None], x)
+        if found is None and not is_range_needed:
+            found = -sp.oo, sp.oo
+        if found is None or any(p.log_p is None or p.log_q is None for p in derived):
+            raise InputError("the pieces of the loss depend on values")
+        self.names = tuple(sorted(parameters))
+        symbols = self._symbols = [parameters[name] for name in self.names]
+        self._pieces = [PieceFormula(piece, x, symbols) for piece in derived]
+        self._range = found
+        wanted: list[sp.Expr] = [*found]
+        for piece in self._pieces:
+            wanted += [piece.lower, piece.upper, *piece.constants]
+            wanted += [] if piece.log_mass is None else [piece.log_mass]
+        self._constants = list(dict.fromkeys(e for e in wanted if not e.is_infinite))
+        self._balls = compile_arb_together(self._constants, symbols) if self._constants else None
+
+    def at(self, values: Sequence[Fraction], name: str) -> LossLaw | None:
+        """Return the law at some values, None where these need a derivation of their own."""
+        exact = [fmpq(value.numerator, value.denominator) for value in values]
+        with ctx.workprec(_BITS):
+            balls = self._balls(*map(arb, exact)) if self._balls is not None else ()
+        known = dict(zip(self._constants, balls, strict=True))
+        if not all(_is_usable(ball) for ball in balls):
+            return None
+        smooth: list[SmoothPiece] = []
+        for piece in self._pieces:
+            made = piece.at(exact, known)
+            if made is None or (smooth and not piece.is_atom and made.lower < smooth[-1].upper):
+                return None
+            smooth.append(made)
+        bounds = tuple(_outward(e, known, s) for e, s in zip(self._range, (-1, 1), strict=True))
+        return LossLaw(
+            Step(name, tuple(smooth)),
+            (bounds[0], bounds[1]),
+            is_reversible=True,
+            read_moment=lambda: None if self.moment is None else self.moment.at(exact),
+        )
+
+    @cached_property
+    def moment(self) -> MomentFormula | None:
+        """M as a sum of rational functions times exponentials, read once for all values."""
+        from symdp.derive.exponential_sum import exponential_sum
+
+        found = exponential_sum(*self.source)
+        return None if found is None else MomentFormula(found, self._symbols)
+
+    def entries(self, vectors: Sequence[Sequence[Fraction]], laws: Sequence[LossLaw]) -> Array:
+        """Return all that depends on the parameters, a row for each of many values of them.
+
+        That is every constant of the formula, and log P, log Q and ℓ at the likely places of one
+        of some laws of it, the narrowest.
+        """
+        columns = np.asarray([list(map(float, vector)) for vector in vectors]).T
+        found = list(self._doubles(*columns)) if self._constants else []
+        known = dict(zip(self._constants, found, strict=True))
+        for k, piece in enumerate(self._pieces):
+            places = [u for u in (_likely_places(law, k) for law in laws) if u.size]
+            if places:
+                found += piece.entries(min(places, key=np.ptp), known, len(vectors))
+        return np.column_stack(found)
+
+    @cached_property
+    def _doubles(self) -> NumpyFunctions:
+        from symdp.emit.program import compile_programs
+
+        return NumpyFunctions(compile_programs(self._constants, self._symbols))
+
+
+def _likely_places(law: LossLaw, number: int) -> Array:
+    """Return places of a piece where P or Q has mass, from a finite end of the piece or from 0.
+
+    In a finite piece they are shares of its length. A piece of a single loss has none.
+    """
+    piece = law.step.pieces[number]
+    for other, lower, upper in law.base.panels:
+        if other is piece:
+            x = 0.5 * (lower + upper)
+            log_p, log_q, _ = piece.values(x)
+            mass = np.maximum(log_p, log_q) + np.log(upper - lower)
+            x = x[mass > mass.max() - _LIKELY]
+            if math.isfinite(piece.lower):
+                length = piece.upper - piece.lower
+                return np.asarray((x - piece.lower) / (length if math.isfinite(length) else 1.0))
+            return np.asarray(piece.upper - x if math.isfinite(piece.upper) else x)
+    return np.empty(0)
+
+
+class PieceFormula:
+    """One piece of a formula."""
+
+    def __init__(self, piece: Piece, x: sp.Symbol, parameters: list[sp.Symbol]) -> None:
+        import sympy as sp
+
+        from symdp.emit.program import compile_template
+        from symdp.numeric.flat import log_exponential_mass
+
+        self.lower, self.upper = piece.lower, piece.upper
+        self._flat, self.is_atom = piece.slope == "constant", piece.place is not None
+        self._monotone = piece.slope in ("increasing", "decreasing")
+        self.log_mass = log_exponential_mass(piece, x)
+        terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
+        own = [piece.log_p, piece.log_q, piece.loss]
+        listed = [own, terms, *([expression] for expression in own)]
+        self._programs = [compile_template(some, [x]) for some in listed]
+        self._balls = compile_arb_together([piece.log_p, piece.loss], [x, *parameters])
+        self.constants = [c for program in self._programs for c in program.constants]
+        if any(not isinstance(c, sp.Expr) for c in self.constants):
+            raise InputError("which branch of the density holds depends on values")
+
+    def at(self, values: list[fmpq], known: dict[sp.Expr, arb]) -> SmoothPiece | None:
+        """Return the piece at some values, None where an end of it is singular."""
+        ball = self._balls.at(values)
+        ends = [known[end] for end in (self.lower, self.upper) if not end.is_infinite]
+        if not all(_continues(ball, end) for end in ends):
+            return None
+        lower, upper = (
+            float(end) if end.is_infinite else float(known[end].mid())
+            for end in (self.lower, self.upper)
+        )
+        if not lower < upper:
+            return None
+        whole, terms, *single = self._programs
+        log_p, log_q, loss = (_doubles(program, known) for program in single)
+        return SmoothPiece(
+            lower=lower,
+            upper=upper,
+            log_p=log_p,
+            log_q=log_q,
+            loss=loss,
+            ball=ball,
+            log_terms=NumpyFunctions(terms, numbers=_numbers(terms, known)),
+            flat=self._flat,
+            log_mass=None if self.log_mass is None else float(known[self.log_mass].mid()),
+            monotone=self._monotone,
+            ends=tuple(ends),
+            joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
+        )
+
+    def entries(self, places: Array, known: dict[sp.Expr, Array], rows: int) -> list[Array]:
+        """Return log P, log Q and ℓ at some places for many values of the parameters."""
+        ends = [
+            None if end.is_infinite else known[end][:, None] for end in (self.lower, self.upper)
+        ]
+        lower, upper = ends
+        if lower is not None:
+            x = lower + places * (1.0 if upper is None else upper - lower)
+        else:
+            x = np.tile(places, (rows, 1)) if upper is None else upper - places
+        whole = self._programs[0]
+        numbers = [known[c][:, None] for c in whole.constants]
+        return list(NumpyFunctions(whole, numbers=numbers)(x))
+
+
+class MomentFormula:
+    """M = Σ N(z) e^{bz}/Π (z − p)^d with parameters, whose numbers are one program of them."""
+
+    def __init__(self, found: ExponentialSum, parameters: list[sp.Symbol]) -> None:
+        listed = [c for term in found.terms for c in term.polynomial]
+        listed += [term.rate for term in found.terms] + [pole for pole, _ in found.poles]
+        self._lengths = tuple(len(term.polynomial) for term in found.terms)
+        self._orders = tuple(order for _, order in found.poles)
+        self._exact = tuple(
+            (int(pole.p), int(pole.q)) if pole.is_Rational else None for pole, _ in found.poles
+        )
+        self._balls = compile_arb_together(listed, parameters)
+
+    def at(self, values: Sequence[fmpq]) -> Moment:
+        """Return M at some values."""
+
+        def numbers() -> Numbers:
+            found = iter(self._balls(*map(arb, values)))
+            return Numbers(
+                tuple(arb_poly(list(islice(found, length))) for length in self._lengths),
+                tuple(islice(found, len(self._lengths))),
+                tuple(found),
+            )
+
+        exact = tuple(None if ratio is None else Fraction(*ratio) for ratio in self._exact)
+        return Moment(numbers, self._orders, (None,) * len(self._lengths), exact)
+
+
+def _continues(ball: ArbFunctions, end: arb) -> bool:
+    """Return whether functions are seen to be holomorphic around an end."""
+    from flint import acb
+
+    with ctx.workprec(_BITS):
+        place = end + acb(arb(0, _AROUND), arb(0, _AROUND))
+        return all(value.is_finite() for value in ball(place, analytic=True))
+
+
+def _is_usable(ball: arb) -> bool:
+    """Return whether a constant is known to more than 64 bits, and moderate."""
+    if not ball.is_finite():
+        return False
+    if ball == 0:
+        return True
+    size = abs(float(ball.mid()))
+    return bool(ball.rel_accuracy_bits() >= _LEAST_BITS) and 1.0 / _MOST < size < _MOST
+
+
+def _numbers(program: Program, known: dict[sp.Expr, arb]) -> list[float]:
+    return [float(known[c].mid()) for c in program.constants]
+
+
+def _doubles(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction:
+    return NumpyFunction(program, numbers=_numbers(program, known))
+
+
+def _outward(end: sp.Expr, known: dict[sp.Expr, arb], sign: int) -> float:
+    """Return an end of the range as a double on its outer side, or as it is where it is one."""
+    if end.is_infinite:
+        return float(end)
+    number = float(known[end].mid())
+    return number if known[end] == number else math.nextafter(number, sign * math.inf)
+
+
+# by name in a record on disk
+_FUNCTIONS = {one.__name__: one for one in (ArbFunction, ArbFunctions)}
+# by name in a record on disk
+_RECORDS = {one.__name__: one for one in (Formula, MomentFormula, PieceFormula)}
+_DERIVED_FROM = {"source"}  # what a formula was derived from, which no one who reads it needs
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """A constant of a formula: the number of an entry in its table, or infinity."""
+
+    number: int
+    infinity: int = 0
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.infinity != 0
+
+    def __float__(self) -> float:
+        return self.infinity * math.inf
+
+
+def encode(formula: Formula) -> Any:
+    """Return a formula as JSON values."""
+    assert formula.moment is None or formula.moment  # looked for before it is written down
+    return _Encoder().any(formula)
+
+
+def decode(data: Any) -> Formula:
+    """Return the formula of JSON values."""
+    found = _decoded(data)
+    if not isinstance(found, Formula):
+        raise TypeError("no formula")
+    return found
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def any(self, value: Any) -> Any:
+        """Return any part of a formula."""
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, list | tuple):
+            return {type(value).__name__: [self.any(one) for one in value]}
+        if isinstance(value, Program):
+            return {"program": self._program(value, [self.any(c) for c in value.constants])}
+        name = type(value).__name__
+        if name in _FUNCTIONS:
+            program, _ = value.__reduce__()[1]
+            constants = [self._closed(c) for c in program.constants]
+            return {name: self._program(program, constants)}
+        if name in _RECORDS:
+            parts = {key: part for key, part in vars(value).items() if key not in _DERIVED_FROM}
+            return {name: {key: self.any(part) for key, part in parts.items()}}
+        if getattr(value, "is_infinite", False):
+            return {"constant": [-1, 1 if value.is_extended_positive else -1]}
+        if hasattr(value, "free_symbols"):
+            return {"constant": [self._numbers.setdefault(value, len(self._numbers)), 0]}
+        raise InputError(f"{name} is no plain data")
+
+    def _closed(self, constant: Any) -> Any:
+        """Return a constant without symbols as a program."""
+        from symdp.emit.program import compile_constant
+
+        return {"program": self._program(compile_constant(constant), [])}
+
+    def _program(self, program: Program, constants: list[Any]) -> list[Any]:
+        steps = []
+        for step in program.steps:
+            if not isinstance(step.detail, int | tuple | None):
+                raise InputError(f"the operation {step.operation} is no plain data")
+            detail = list(step.detail) if isinstance(step.detail, tuple) else step.detail
+            steps.append([step.operation, list(step.operands), detail])
+        return [list(program.symbols), constants, steps, list(program.results)]
+
+
+def _decoded(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    ((kind, held),) = data.items()
+    if kind == "constant":
+        return _Constant(*held)
+    if kind in {"list", "tuple"}:
+        parts = [_decoded(one) for one in held]
+        return parts if kind == "list" else tuple(parts)
+    if kind == "program":
+        return _program(held)
+    if kind in _FUNCTIONS:
+        return _FUNCTIONS[kind](_program(held))
+    made = object.__new__(_RECORDS[kind])
+    vars(made).update({key: _decoded(part) for key, part in held.items()})
+    return made
+
+
+def _program(held: list[Any]) -> Program:
+    symbols, constants, steps, results = held
+    return Program(
+        tuple(symbols),
+        tuple(_decoded(one) for one in constants),
+        tuple(
+            Operation(name, tuple(operands), tuple(detail) if isinstance(detail, list) else detail)
+            for name, operands, detail in steps
+        ),
+        tuple(results),
+    )

@@ -1,0 +1,360 @@
+"""δ of any law from lines that are cut off smoothly: by one line, or given the large losses.
+
+A line's error is what the cut-off may change, bounded at every ε, and rounding of the FFT (see
+`cut_off`). Both depend on the tilt, which is moved from the saddle point
+towards 0 where the first nodes foretell less. Where no tilt makes ε typical, δ is a sum over the
+number of large losses; the intervals of its terms add up, and terms that are
+left out are bounded by Chernoff's bound.
+
+**Rare large losses.** Where a rare loss makes δ, no tilt makes ε a typical sum, and an integral
+cancels. With A and B the step's loss given that it is below or above a threshold, and p the
+probability of the latter,
+
+    δ(ε) = Σ_j C(n, j) p^j (1 − p)^{n−j} δ_{A·(n−j) + B·j}(ε),
+
+terms of one sign, each with a tilt of its own. The threshold is where the tilted masses of the
+step's values, or its tilted density, are lowest between two hills; pieces are cut there. Any two
+parts of the outcomes would do: where exactly they are cut changes the work alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from flint import arb
+
+from symdp.numeric.accuracy import EQUAL, NEGLIGIBLE, ROUNDED, SAFETY, SETTLED, TOLERABLE
+from symdp.numeric.answer import Answer, exact_answer, margin, outside_range
+from symdp.numeric.contour import HALF_CELL, Refused, Traced, contour_answer, on_shared_lines
+from symdp.numeric.cut_off import mesh_line, mesh_value, predicted_error
+from symdp.numeric.elementary import log_payoff, log_sum
+from symdp.numeric.line import StripValue, answer_from_strips, line_tilt
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.nodes import escapes, log_mass
+from symdp.numeric.outline import NEGLIGIBLE as OUTLINED
+from symdp.numeric.outline import Outline
+from symdp.numeric.panels import ORDER
+from symdp.numeric.saddle_point import Strip, log_one_minus_exp
+from symdp.numeric.step import Array, SmoothPiece, Step
+from symdp.numeric.sums import Atoms, atoms_of, united
+from symdp.numeric.total import SumLaw, kept_with_law
+
+_MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well
+_DEEPEST = 3  # times that a law is conditioned again
+_MOST_TERMS = 40  # each is a line of its own
+
+
+def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
+    """Return δ(ε) of a law of any kind with a two-sided error, AccuracyError if none is had."""
+    return _answer(law, epsilon, _DEEPEST, [_MOST_TERMS])
+
+
+def given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) of losses with a density as a sum over the number of large ones.
+
+    None where no line is short for want of it: no step has a density with two hills at the tilt
+    that makes ε typical.
+    """
+    if not (law.is_spread and law.domain[1] > 0):
+        return None
+    terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+    return None if terms is None else _summed(terms, epsilon, _DEEPEST - 1, [_MOST_TERMS // 4])
+
+
+def _answer(
+    law: SumLaw, epsilon: float, depth: int, left: list[int], wanted: float = TOLERABLE
+) -> Answer:
+    """Return δ(ε), a law conditioned again for as many lines as are left at most."""
+    if law.is_spread and 0 < depth < _DEEPEST and left[0] > 0:  # a term of such a sum
+        terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
+        if found is not None:
+            return found
+    if not law.is_spread and law.domain[1] > 0:
+        tilt = line_tilt(law, epsilon, Strip.RIGHT)
+        error = best_tilt(law, epsilon, tilt)[1]
+        terms = conditioned(law, tilt) if depth and error > 10.0 * TOLERABLE else None
+        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
+        if found is not None:
+            return found
+        if depth == _DEEPEST and error <= 10.0 * TOLERABLE:
+            shared = on_shared_lines(law, epsilon, _traced)
+            if shared is not None and margin(shared) <= 10.0 * TOLERABLE:
+                return shared
+
+    def value(strip: Strip) -> StripValue:
+        saddle = line_tilt(law, epsilon, strip)
+        tilt, error = best_tilt(law, epsilon, saddle)
+        found = mesh_value(law, epsilon, tilt, wanted)
+        # Where far nodes cancel, the first ones predict too little.
+        if tilt == saddle or found.relative_error <= _MISJUDGED * (error + wanted):
+            return found
+        if predicted_error(law, epsilon, saddle) == math.inf:  # there no line bounds anything
+            return found
+        other = mesh_value(law, epsilon, saddle, wanted)
+        return min(found, other, key=lambda one: one.relative_error)
+
+    found = answer_from_strips(law, value)
+    assert found is not None
+    return found
+
+
+def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Traced:
+    tilt, error = best_tilt(law, centre, saddle)
+    if half * abs(saddle - tilt) > HALF_CELL:
+        return Refused.TOO_WIDE
+    return mesh_line(law, centre, tilt, half) if error <= 10.0 * TOLERABLE else Refused.NO_LINE
+
+
+def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]:
+    """Return the tilt, at the saddle point or nearer to 0, with the least predicted error.
+
+    Tilts nearer to 0 allow wider steps between frequencies, and so a cut-off farther out; but the
+    sum cancels to a smaller share of its terms, which are rounded.
+    """
+    found = saddle, predicted_error(law, epsilon, saddle)
+    for share in (0.8, 0.6, 0.4, 0.25, 0.15) if saddle > 0 else ():
+        if found[1] <= TOLERABLE:
+            break
+        error = predicted_error(law, epsilon, share * saddle)
+        if error < found[1]:
+            found = share * saddle, error
+    return found
+
+
+def _summed(
+    terms: list[tuple[float, SumLaw]], epsilon: float, depth: int, left: list[int]
+) -> Answer | None:
+    """Return Σ e^{wⱼ} δⱼ(ε), None where too many terms count."""
+    bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
+    order = np.argsort(-bounds, kind="stable")
+    gains: list[float] = []
+    error, slope, total, asked, has_lines = -math.inf, -math.inf, -math.inf, 0, True
+    for done, place in enumerate(order.tolist()):
+        weight, law = terms[place]
+        if bounds[place] < total - NEGLIGIBLE:
+            others = log_sum(bounds[order[done:]])
+            error = float(np.logaddexp(error, others))
+            break
+        answer = outside_range(law, epsilon)
+        if answer is None:
+            asked += 1
+            left[0] -= depth < _DEEPEST - 1
+            if asked > _MOST_TERMS or (depth < _DEEPEST - 1 and left[0] < 0):
+                return None
+            # Where the first and largest term has no line, the others have none.
+            answer = contour_answer(law, epsilon) if has_lines and law.is_spread else None
+            has_lines = has_lines and answer is not None
+            answer = answer or _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
+        if answer.log_delta == -math.inf:
+            continue
+        assert answer.log_upper is not None
+        assert answer.log_lower is not None
+        gains.append(weight + answer.log_delta)
+        half = max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
+        half += SETTLED + ROUNDED * abs(weight)  # of the chance, whose logs are multiplied
+        error = float(np.logaddexp(error, gains[-1] + math.log(math.expm1(min(half, 700.0)))))
+        if answer.slope is not None:
+            slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))
+        total = log_sum(gains)
+    if total == -math.inf:
+        return None
+    relative = math.exp(min(error - total, 0.0)) / SAFETY
+    known = -math.exp(min(slope - total, 700.0))
+    return exact_answer(total, log_one_minus_exp(total), relative, known)
+
+
+def _log_bound(law: SumLaw, epsilon: float) -> float:
+    """Bound log δ by Chernoff's bound [SPA (43)] near the saddle point, or by the chance of a loss.
+
+    Where no loss is above its mean by more than its share of ε less all means, no sum exceeds ε.
+    """
+    lower, upper = law.loss_bounds
+    if epsilon >= upper:
+        return -math.inf
+    if epsilon <= lower or epsilon <= law.mean:
+        return 0.0
+    tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
+    bound = law.log_transform(tilts, epsilon) + log_payoff(tilts)
+    share = 0.5 * (epsilon - law.mean) / law.count  # half of it: masses are seen at nodes
+    chances = [-OUTLINED + math.log(law.count)]  # what nodes leave out
+    for part, count in law.parts:
+        large = part.base.loss > part.base.mean + share
+        chances.append(math.log(count) + log_sum(part.base.log_weight[large]))
+    return min(0.0, float(bound.min()), log_sum(np.asarray(chances)))
+
+
+_SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
+_FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
+
+
+def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
+    """Return logs of probabilities and the total losses given the number of large losses.
+
+    `tilt`: at which the masses of the values, or the density, have two hills, > 0.
+    """
+    if law.is_spread:
+        return _conditioned_densities(law, tilt)
+    best: tuple[float, int, int, Atoms] | None = None
+    for index, (part, _) in enumerate(law.parts):
+        values = _values(part, tilt)
+        depth, first = _valley(values[1] + tilt * values[0])
+        if depth > _SHALLOWEST and (best is None or depth > best[0]):
+            best = depth, index, first, values
+    if best is None:
+        return None
+    _, index, first, (loss, log_mass) = best
+    part = law.parts[index][0]
+    whole = log_sum(log_mass)
+    sides = [
+        _law_of(part, loss[:first], log_mass[:first]),
+        _law_of(part, loss[first:], log_mass[first:]),
+    ]
+    logs = [log_sum(log_mass[:first]) - whole, log_sum(log_mass[first:]) - whole]
+    logs[0] = math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0]
+    return _listed(law, index, sides, logs)
+
+
+def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
+    """Return the same where a step with a density has two hills and no atom."""
+    best: tuple[float, int, float] | None = None
+    for index, (part, _) in enumerate(law.parts):
+        if part.has_atoms or not part.is_spread:
+            continue
+        nodes = part.tilted(tilt).nodes
+        height = nodes.log_weight - nodes.log_spread + tilt * nodes.centred
+        # Between losses that are one double, as of outputs far from a record, there is no valley.
+        gap = np.diff(nodes.loss, prepend=-np.inf)
+        starts = np.flatnonzero(gap > EQUAL * np.abs(nodes.loss).max())
+        loss = nodes.loss[starts]
+        depth, first = _valley(np.maximum.reduceat(height, starts), ORDER // 4)
+        if depth > _SHALLOWEST and (best is None or depth > best[0]):
+            best = depth, index, 0.5 * float(loss[first - 1] + loss[first])
+    if best is None:
+        return None
+    _, index, threshold = best
+    found = _halves(law, index, threshold)
+    if found is None:
+        return None
+    sides, logs = found
+    logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
+    return _listed(law, index, sides, logs)
+
+
+def _listed(
+    law: SumLaw, index: int, sides: list[LossLaw], logs: list[float]
+) -> list[tuple[float, SumLaw]]:
+    """Return the terms of a law one of whose steps has two sides of such log probabilities."""
+    others = [pair for k, pair in enumerate(law.parts) if k != index]
+    return list(_terms(sides, logs, law.parts[index][1], others, law.log_finite_mass))
+
+
+@kept_with_law
+def _halves(law: SumLaw, index: int, threshold: float) -> tuple[list[LossLaw], list[float]] | None:
+    """Return the laws of a step given that its loss is below or above, and their log probabilities.
+
+    None where the loss crosses a threshold more than once on a piece, or mass was not seen.
+    """
+    part = law.parts[index][0]
+    cut: tuple[list[SmoothPiece], list[SmoothPiece]] = [], []
+    for outline in part.outlines:
+        if escapes(outline.piece):
+            continue
+        found = _cut_at(outline, threshold)
+        if found is None:
+            return None
+        for is_above, piece in found:
+            cut[is_above].append(piece)
+    if not all(cut):
+        return None
+    low, high = part.loss_bounds
+    sides, logs = [], []
+    for pieces, bounds in zip(cut, ((low, threshold), (threshold, high)), strict=True):
+        mass = log_sum([log_mass(piece) for piece in pieces])
+        step = Step(part.step.name, tuple(piece.less(mass) for piece in pieces))
+        sides.append(LossLaw(step, bounds))
+        logs.append(mass)
+    whole = log_sum(logs)
+    if not abs(whole - math.log1p(-part.mass_at_infinity)) < SETTLED:
+        return None
+    return sides, [log - whole for log in logs]
+
+
+def _cut_at(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]] | None:
+    """Return the parts of a piece, and whether the loss is above there; None of more than two."""
+    piece, seen = outline.piece, np.isfinite(outline.loss)
+    x, above = outline.x[seen], outline.loss[seen] > threshold
+    change = np.flatnonzero(above[:-1] != above[1:])
+    if change.size == 0:
+        return [(bool(above[0]), piece)]
+    if change.size > 1:
+        return None
+    low, high = float(x[change[0]]), float(x[change[0] + 1])
+    while low < (middle := 0.5 * (low + high)) < high:
+        is_same = bool(piece.loss(np.asarray([middle]))[0] > threshold) is bool(above[0])
+        low, high = (middle, high) if is_same else (low, middle)
+    ends = [tuple(e for e in piece.ends if (float(e) < low) is left) for left in (True, False)]
+    return [
+        (bool(above[0]), replace(piece, upper=low, ends=(*ends[0], arb(low)))),
+        (not above[0], replace(piece, lower=low, ends=(arb(low), *ends[1]))),
+    ]
+
+
+def _terms(
+    sides: list[LossLaw],
+    logs: list[float],
+    count: int,
+    others: list[tuple[LossLaw, int]],
+    log_finite: float,
+) -> Iterator[tuple[float, SumLaw]]:
+    chosen, rest = 0.0, 0.0  # log C(count, j), and what its sum has rounded off
+    for j in range(count + 1):
+        if j:
+            more = math.log((count - j + 1) / j) + rest
+            chosen, before = chosen + more, chosen
+            rest = more - (chosen - before)
+        weight = chosen + rest + j * logs[1] + (count - j) * logs[0] + log_finite
+        if j > 0 and weight < -_FARTHEST and logs[1] < 0 and j > count * math.exp(logs[1]):
+            return
+        kept = [(side, n) for side, n in zip(sides, (count - j, j), strict=True) if n]
+        yield weight, SumLaw([*kept, *others])
+
+
+def _values(part: LossLaw, tilt: float) -> Atoms:
+    """Return all values of a step's loss that count at any tilt from −1 to the given one."""
+    values = atoms_of(part, 0.0)
+    reach = 1.0
+    while reach < tilt:
+        values = united(values, atoms_of(part, reach))
+        reach *= 2.0
+    return united(values, atoms_of(part, tilt))
+
+
+def _valley(height: Array, beside: int = 1) -> tuple[float, int]:
+    """Return how far the deepest valley lies below the lower of its hills, and where it is."""
+    if height.size < 3:
+        return 0.0, 0
+    before = np.maximum.accumulate(height)
+    after = np.maximum.accumulate(height[::-1])[::-1]
+    # Two interleaved branches of the loss are no valleys: a neighbour may be as high.
+    around = np.pad(height, beside, mode="edge")
+    floor = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1).max(axis=1)[1:-1]
+    depth = np.minimum(before[1:-1], after[1:-1]) - floor
+    place = int(depth.argmax())
+    return float(depth[place]), place + 1
+
+
+def _law_of(part: LossLaw, loss: Array, log_mass: Array) -> LossLaw:
+    """Return the law of a step whose loss is one of some values."""
+    log_mass = log_mass - log_sum(log_mass)
+    balls = zip(np.exp(log_mass).tolist(), loss.tolist(), strict=True)
+    step = Step(
+        part.step.name,
+        point_loss=loss,
+        point_log_p=log_mass,
+        point_balls=tuple((arb(mass), arb(value)) for mass, value in balls),
+    )
+    return LossLaw(step, (float(loss[0]), float(loss[-1])))

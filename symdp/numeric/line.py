@@ -1,0 +1,443 @@
+"""The integrand of the contour formula on one vertical line, at the nodes of a trapezoidal rule.
+
+With F(z) = K(z) − εz and a kernel G the integral I(t) = (1/2πi) ∫_{Re z = t} e^{F(z)} G(z) dz is
+δ(ε) on 0 < t < t₊ and δ(ε) − M(0) on −1 < t < 0; G(z) = 1/(z(1+z)), or its periodic sum where the
+loss lives on a lattice. The rule's error is a sum of terms of one sign [Poisson summation], each
+bounded by a Chernoff bound, and that bound chooses the step.
+
+**Two strips.** A line right of both poles gives δ; where δ is large, one between them tells more:
+
+    δ(ε) − δ∞ = I(t) for t > 0,    1 − δ(ε) = −I(t) for −1 < t < 0.
+
+Each has an error relative to itself. Where δ is large the one that leaves δ the smaller error is
+taken: an error of 1 − δ counts (1 − δ)/δ times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.numeric.accuracy import HALF, MOST_NODES, NEGLIGIBLE, ROUNDING, SAFETY
+from symdp.numeric.answer import Answer, exact_answer, unclosed
+from symdp.numeric.characteristic_function import log_characteristic, log_characteristic_grid
+from symdp.numeric.elementary import Complex, log_payoff
+from symdp.numeric.nodes import Tilted
+from symdp.numeric.saddle_point import Strip, far_tilt, log_add_exp, log_one_minus_exp, saddle_point
+from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw
+
+Kernel = Callable[[Complex], Complex]
+
+_WORTHWHILE = 0.03  # of the best distance between tilts, for a step that costs no new node set
+
+
+@dataclass(frozen=True)
+class LineError:
+    """What the sum of a line lacks or has too much, each said once, relative to the integral."""
+
+    alias: float = math.exp(-NEGLIGIBLE)  # the other terms of Poisson's sum
+    beyond: float = 0.0  # nodes beyond the last one
+    outside: float = 0.0  # mass that the nodes of the losses do not see
+    quadrature: float = 0.0  # nodes of the losses, near y = 0 and far out
+    rounding: float = 0.0
+    cut: float = 0.0  # what a smooth cut-off changes
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        near = self.outside + self.quadrature + self.rounding + self.alias
+        return near + self.beyond + self.cut
+
+
+@dataclass(frozen=True)
+class StripValue:
+    """log |I(t)|, an estimate of its errors, and d log |I| / dε.
+
+    `assured` says whether terms beyond the last one were shown to be negligible, rather than seen
+    to have died out.
+    """
+
+    log_value: float
+    error: LineError
+    slope: float
+    assured: bool
+
+    @property
+    def relative_error(self) -> float:
+        """All errors together."""
+        return self.error.total
+
+
+class CutOff(Protocol):
+    """How a line is summed whose values do not die out."""
+
+    def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
+        """Return the sum at ε, its derivative, and what lies beyond and what the cut changes."""
+
+
+def continuous_kernel(z: Complex) -> Complex:
+    """Return 1/(z(1+z)), the transform of the hockey-stick payoff (1 − e^{−x})⁺."""
+    return 1.0 / (z * (1.0 + z))
+
+
+@dataclass(frozen=True)
+class Line:
+    """The integrand's values on a line, less what depends on ε: they serve every ε.
+
+    Values are Π φᵢ(y_k)^{nᵢ} G(t + iy_k) at places y_k, with the mean's phase taken out.
+    """
+
+    tilt: float  # t, where the line crosses the axis
+    step: float  # between places
+    mean: float  # Σ E L, rounded, and what was rounded off
+    rest: float
+    shift: float  # Σ nᵢ(E_t Lᵢ − μᵢ)
+    excess: float  # Σ nᵢ(Kᵢ(t) − tμᵢ)
+    places: Array
+    values: Complex
+    last: float  # the size of the last values: what was left out where values died out
+    outside: float  # as for `LineError`
+    quadrature: float  # of the nodes near y = 0
+    rounding: float  # in units of rounding, what the sum and the mean add
+    unsure: float  # what the error of the nodes may change in the values, added up on both sides
+    assured: bool  # as for `StripValue`
+    cut: CutOff | None = None
+
+    @cached_property
+    def _rows(self) -> Array:
+        """Real and imaginary parts of the values and of their derivative by ε, one sum each."""
+        weight = np.full(self.places.size, 2.0)
+        weight[0] = 1.0
+        values = weight * self.values
+        slopes = -(self.tilt + 1j * self.places) * values
+        return np.stack(
+            [
+                np.concatenate([values.real, -values.imag]),
+                np.concatenate([slopes.real, -slopes.imag]),
+            ]
+        )
+
+    @cached_property
+    def _twice(self) -> Array:
+        return np.concatenate([self.places, self.places])
+
+    @cached_property
+    def _quarter(self) -> Array:
+        return np.repeat([0.0, 0.5 * math.pi], self.places.size)
+
+    @cached_property
+    def _modulus(self) -> float:
+        return float(np.abs(self.values).sum())
+
+    def distance(self, epsilon: float) -> float:
+        """Return Σ E L − ε, rounded once."""
+        gap = self.mean - epsilon
+        # The part that the subtraction rounded off, exactly.
+        back = gap - self.mean
+        lost = (self.mean - (gap - back)) - (epsilon + back)
+        return gap + (lost + self.rest)
+
+    def plain(self, epsilon: float) -> float:
+        """Return the sum alone."""
+        turns = np.exp(1j * (self.distance(epsilon) + self.shift) * self.places)
+        return plain_sum((self.values * turns).real)
+
+    def value(self, epsilon: float) -> StripValue:
+        """Return the integral at one ε: by the plain sum where values died out."""
+        if self.cut is None:
+            return self.values_at([epsilon])[0]
+        return self._sized(self.distance(epsilon), *self.cut.sums(self, epsilon))
+
+    def values_at(self, epsilons: Sequence[float]) -> list[StripValue]:
+        """Return the integral at several ε by plain sums, each the same as if asked alone."""
+        distances = [self.distance(epsilon) for epsilon in epsilons]
+        # Cosines, and sines as cosines a quarter of a turn behind: one call for both.
+        phase = np.multiply.outer(np.asarray(distances) + self.shift, self._twice)
+        phase -= self._quarter
+        np.cos(phase, out=phase)
+        # No product of matrices, whose rounding depends on how many there are.
+        totals, slopes = ((phase * row).sum(axis=1).tolist() for row in self._rows)
+        beyond = 2.0 * self.places.size * self.last
+        return [
+            self._sized(distance, total, slope, beyond)
+            for distance, total, slope in zip(distances, totals, slopes, strict=True)
+        ]
+
+    def _sized(
+        self, distance: float, total: float, slope: float, beyond: float, cut: float = 0.0
+    ) -> StripValue:
+        """Return the integral whose sum is known, with the sizes of what the sum left out."""
+        size = abs(total)
+        magnitude = size * self.step / (2.0 * math.pi)
+        if not (magnitude > 0 and math.isfinite(magnitude)):
+            raise AccuracyError("the contour integral cancelled to nothing")
+        drift = self.tilt * distance
+        cancellation = max(1.0, self._modulus / size)
+        error = LineError(
+            beyond=beyond / size,
+            outside=self.outside,
+            quadrature=self.quadrature + self.unsure / size,
+            rounding=ROUNDING * (self.rounding + abs(drift)) * cancellation,
+            cut=cut / size,
+        )
+        log_value = drift + self.excess + math.log(magnitude)
+        return StripValue(log_value, error, slope / total, self.assured)
+
+
+def _spacing(
+    law: SumLaw, epsilon: float, tilt: float, log_answer: float, widest: float, beside: float
+) -> float:
+    """Return the largest step whose alias terms stay below e^{−40} of the answer.
+
+    A term at ε + 2πj/h is at most e^{2πj(t−s)/h + K(s) − sε + log c(s)} for any s beyond the tilt,
+    so a given s allows h = 2π|s − t|/(40 + K(s) − sε + log c(s) − log answer). Moving ε by at most
+    `beside` changes the difference by at most |s − t| times that, and the Gaussian factor e^{−x²/2}
+    of the answer by x = beside/√F₂.
+    """
+    accuracy = NEGLIGIBLE + 0.5 * (beside / widest) ** 2
+    natural = math.sqrt(2.0 * NEGLIGIBLE) / widest
+    end = law.domain[1]
+    if tilt > 0:
+        below = tilt - np.minimum(natural * np.asarray([0.5, 1.0, 2.0]), tilt)
+        above = tilt + natural * np.asarray([0.25, 0.5, 1.0, 2.0])
+        if not math.isinf(end):
+            above = np.minimum(above, tilt + (end - tilt) * np.asarray([0.25, 0.5, 0.75, 0.9]))
+    else:
+        below = tilt - np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), 1.0 + tilt)
+        above = tilt + np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), -tilt)
+    low, high = law.window(tilt)
+    if high - tilt > _WORTHWHILE * natural:
+        above = np.minimum(above, high)
+    if tilt - low > _WORTHWHILE * natural:
+        below = np.maximum(below, low)
+    side, bound = _near_enough(law, epsilon, np.concatenate([below, above]), tilt)
+    apart = np.abs(side - tilt)
+    if tilt > 0:
+        bound = bound + log_payoff(side)
+    room = np.maximum(accuracy + bound - log_answer + beside * apart, 1.0)
+    steps = 2.0 * math.pi * apart / room
+    return float(min(steps[: below.size].max(), steps[below.size :].max()))
+
+
+def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tuple[Array, Array]:
+    """Return tilts with their bounds of K(s) − sε: those asked, or some closer to the tilt."""
+    for share in (1.0, 0.5, 0.25, 0.125):
+        side = tilt + share * (asked - tilt)
+        try:
+            return side, law.rough.log_transform(side, epsilon)
+        except AccuracyError as refusal:  # too far out for a quadrature
+            refused = refusal
+    raise refused
+
+
+def _reach(variance: float) -> float:
+    """Return where a Gaussian is e^-50: the first nodes also tell how far others have to reach."""
+    return math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
+
+
+def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
+    """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
+    return math.fsum(abs(n) * x.size for (_, n), x in zip(law.terms, tilted, strict=True))
+
+
+def _weighed(law: SumLaw, tilted: Sequence[Tilted], tilt: float) -> float:
+    """Return how many times the relative error of nodes counts in the integral."""
+    size = math.fsum(2.0 * abs(n * x.excess) for (_, n), x in zip(law.terms, tilted, strict=True))
+    return 1.0 + size + abs(tilt) * loss_size(law, tilted)
+
+
+def first_line(
+    law: SumLaw,
+    tilted: list[Tilted],
+    epsilon: float,
+    tilt: float,
+    kernel: Kernel,
+    period: float,
+    beside: float,
+    most: int = MOST_NODES // 2,
+) -> tuple[Line, int]:
+    """Return a line with the nodes that a Gaussian would need, and the most that it may have.
+
+    The former are no more than `most`.
+    """
+    counts = [weight for _, weight in law.terms]
+    mean, rest = law.mean_parts
+    shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
+    variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
+    excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))
+    curvature = variance + 1.0 / (tilt * tilt) + 1.0 / ((1.0 + tilt) * (1.0 + tilt))
+    # Next to the end of the range the rounding of the losses counts, not how far they spread.
+    spread = loss_size(law, tilted)
+    # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
+    z = abs(tilt) + 1.0 / math.sqrt(curvature)
+    cut = [(n, *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
+    lacking = math.fsum(n * z * min(first, 0.5 * z * second) for n, first, second in cut)
+    # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
+    drowned = 4.0 * math.fsum(n * x.imprecise for n, x in zip(counts, tilted, strict=True))
+    line = Line(
+        tilt=tilt,
+        step=math.nan,
+        mean=mean,
+        rest=rest,
+        shift=shift,
+        excess=excess,
+        places=np.empty(0),
+        values=np.empty(0, dtype=np.complex128),
+        last=math.inf,
+        outside=lacking,
+        quadrature=max(x.error for x in tilted) * _weighed(law, tilted, tilt),
+        rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
+        unsure=0.0,
+        assured=False,
+    )
+    modulus = kernel_modulus(kernel, tilt, 0.0)
+    if not 0.0 < modulus < math.inf:
+        raise AccuracyError(
+            f"at the tilt {tilt:.6g} the integrand is no double: the losses are too large or too "
+            "small; use the method moments, or ask for another epsilon"
+        )
+    log_answer = tilt * line.distance(epsilon) + excess + math.log(modulus)
+    log_answer -= 0.5 * math.log(2.0 * math.pi * curvature)
+    step = _spacing(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
+    limit = MOST_NODES
+    if not math.isinf(period):
+        points = max(3, math.ceil(period / step))
+        points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
+        step, limit = period / points, points // 2 + 1
+    stop = int(min(limit, max(24, math.ceil(min(_reach(variance) / step, most)))))
+    return longer(law, replace(line, step=step), stop, kernel), limit
+
+
+def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
+    """Return the line with values up to node `stop` − 1."""
+    start = line.places.size
+    finer = law.tilted(line.tilt, line.step * stop)
+    logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
+    places: Array = line.step * np.arange(start, stop, dtype=np.float64)
+    grown = _extended(law, line, finer, places, logs, kernel)
+    return replace(grown, last=end_size(np.abs(grown.values[start:])))
+
+
+def with_places(
+    law: SumLaw, line: Line, places: Array, kernel: Kernel, left_out: float, size: float
+) -> Line:
+    """Return the line with values at some places further out, and a bound of all others.
+
+    `places`: multiples of the line's step beyond its last one. `left_out`: what all others may add
+    up to, on both sides. `size`: of the losses and ε together: their rounding turns far values by
+    so much times y.
+    """
+    start = line.places.size
+    if places.size:
+        finer = law.tilted(line.tilt, float(places[-1]))
+        logs = [log_characteristic(part, places) for part in finer]
+        line = _extended(law, line, finer, places, logs, kernel)
+    turned = 2.0 * ROUNDING * size * float(np.abs(line.values[start:]) @ places)
+    return replace(line, last=(left_out + turned) / (2.0 * line.places.size))
+
+
+def _extended(
+    law: SumLaw,
+    line: Line,
+    finer: Sequence[Tilted],
+    places: Array,
+    logs: Sequence[Complex],
+    kernel: Kernel,
+) -> Line:
+    block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
+    # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ and of yℓ.
+    off = np.zeros(places.size)
+    for part, log, (_, n) in zip(finer, logs, law.terms, strict=True):
+        beside = np.exp(np.minimum(-log.real, 300.0))
+        turned = math.sqrt(part.variance) * places
+        off += n * part.error * (np.minimum(np.abs(log), 1.0) + turned) * beside
+    return replace(
+        line,
+        unsure=line.unsure + 2.0 * float(np.abs(block) @ np.minimum(off, 1.0)),
+        places=np.concatenate([line.places, places]),
+        values=np.concatenate([line.values, block]),
+    )
+
+
+def end_size(block: Array) -> float:
+    """Return the largest of the last values of a block."""
+    return float(block[-(block.size // 8 + 1) :].max())
+
+
+def kernel_modulus(kernel: Kernel, tilt: float, y: float) -> float:
+    """Return |G(tilt + iy)|."""
+    return abs(complex(kernel(np.asarray([complex(tilt, y)]))[0]))
+
+
+def plain_sum(terms: Array) -> float:
+    """Return the two-sided sum of terms whose mirror images are their conjugates."""
+    return 2.0 * float(terms.sum()) - float(terms[0])
+
+
+_NEAR_SADDLE = 0.02  # standard deviations of the integrand: closer costs more than it saves
+
+
+def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
+    """Return the tilt of a line near the saddle point, whose place changes only the cost."""
+    saddle = saddle_point(law, epsilon, strip, settled=_NEAR_SADDLE)
+    return far_tilt(law, strip) if saddle is None else saddle.tilt
+
+
+def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:
+    """Return δ from the integrals of two strips, None where one has no value.
+
+    `value`: returns the integral of a strip.
+    """
+    log_escaped = law.log_mass_at_infinity
+    above: StripValue | None = None
+    refused: AccuracyError | None = None
+    try:
+        above = value(Strip.RIGHT) if law.domain[1] > 0 else None
+    except AccuracyError as failure:  # far below the mean 1 − δ is all that there is to know
+        refused = failure
+    log_delta = math.nan
+    if law.domain[1] > 0 and refused is None:
+        if above is None:
+            return None
+        log_delta = log_add_exp(above.log_value, log_escaped)
+        if log_delta < HALF:
+            slope = above.slope * math.exp(above.log_value - log_delta)
+            complement = log_one_minus_exp(log_delta)
+            return exact_answer(log_delta, complement, above.relative_error, slope)
+    below = value(Strip.MIDDLE)
+    if below is None:
+        return None
+    complement = min(below.log_value, 0.0)
+    through_complement = log_one_minus_exp(complement)
+    if above is not None and not (
+        through_complement > -math.inf
+        and below.relative_error * math.exp(complement - through_complement) < above.relative_error
+    ):
+        error = max(above.relative_error, below.relative_error)
+        error += unclosed(log_delta, complement, error)
+        slope = above.slope * math.exp(above.log_value - log_delta)
+        return exact_answer(
+            min(log_delta, 0.0), complement, error, slope, complement_error=below.relative_error
+        )
+    # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
+    above_delta = log_delta
+    log_delta = through_complement
+    scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
+    slope = -below.slope * scale
+    error = below.relative_error * scale
+    if above is not None:
+        known = above.relative_error * math.exp(above_delta) + below.relative_error
+        error += unclosed(above_delta, complement, known)
+    if refused is not None and not error < 1.0:
+        raise refused
+    if log_delta == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as
+        most = SAFETY * below.relative_error + max(below.log_value, 0.0)
+        return Answer(math.log(most), -math.inf, math.log(most), "bound", "", 0.0, None, "", most)
+    return exact_answer(log_delta, complement, error, slope, complement_error=below.relative_error)

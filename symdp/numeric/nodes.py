@@ -1,0 +1,428 @@
+"""The privacy loss of one step as a weighted set of points that serves a whole window of tilts.
+
+Under P_t ∝ e^{tL}P they give its moments, and K(t) accurate relative to itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, singledispatch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.capacity import BLOCK
+from symdp.errors import AccuracyError
+from symdp.numeric.elementary import distinct, exponential_remainder, log_sum
+from symdp.numeric.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
+from symdp.numeric.panels import DERIVATIVE, ORDER, build_rule, interpolated
+from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece, Step
+
+_ROUNDING = np.finfo(float).eps  # relative error of a node for each rounding of its values
+_FEW_ROUNDINGS = 2.0  # that every value has
+MAX_INTEGERS = 2_000_000  # summed one by one: a second
+MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15
+
+
+@dataclass(frozen=True)
+class WholePanels:
+    """Where the nodes of whole panels are, ℓ′ per half a width there, and which of them adjoin."""
+
+    index: Index
+    slope: Array
+    joined: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class NodeSet:
+    """Points ℓⱼ and log weights log pⱼ with Σ pⱼ e^{zℓⱼ} = M(z) on a window of tilts.
+
+    `mass_at_infinity` is P(Q = 0); the pⱼ add up to one less it. `error` is the quadrature's own
+    estimate of its relative error and what the nodes missed of the mass 1, and `beyond` about E|L|
+    and E L² of the tails that were cut off, which hardly have mass but may have large losses.
+    `atomic` marks single values of positive probability, which no frequency averages out. `number`
+    counts the nodes along the axis of outcomes, those left out included (−1 for an atom), and
+    `log_spread` is the log of the stretch of losses that a node stands for (−∞ for an atom): from
+    them the decay of the characteristic function is bounded.
+
+    `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is only accurate relative to itself
+    when built around the mean. Sets for far tilts are `partial`: they leave out what only tilts
+    nearer to 0 see. `panels` are the pieces with a finite loss that is not on integers, each with
+    its panels.
+    """
+
+    loss: Array
+    log_weight: Array
+    weight: Array
+    mean: float
+    centred: Array
+    mass_at_infinity: float
+    atomic: NDArray[np.bool_]
+    number: Index
+    log_spread: Array
+    error: float
+    partial: bool = False
+    beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
+
+    @cached_property
+    def whole_panels(self) -> WholePanels:
+        """The panels whose nodes were all kept."""
+        order = np.argsort(self.number)
+        order = order[np.searchsorted(self.number[order], 0) :]
+        panel = self.number[order] // ORDER
+        whole = np.flatnonzero(panel[ORDER - 1 :] == panel[: panel.size - ORDER + 1])
+        index = order[whole[:, None] + np.arange(ORDER)]
+        slope = self.loss[index] @ DERIVATIVE.T
+        return WholePanels(index, slope, np.asarray(np.diff(panel[whole]) == 1))
+
+    def reversed(self, escaped: float) -> NodeSet:
+        """Return the node set of −ℓ under Q, given the probability that P vanishes under Q."""
+        loss, log_weight = -self.loss[::-1], (self.log_weight - self.loss)[::-1]
+        log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, "Q")
+        return replace(
+            self,
+            loss=loss,
+            log_weight=log_weight,
+            weight=weight,
+            mean=mean,
+            centred=loss - mean,
+            mass_at_infinity=escaped / total,
+            atomic=self.atomic[::-1],
+            number=self.number[::-1],
+            log_spread=self.log_spread[::-1],
+            beyond=self.beyond_reversed,
+            beyond_reversed=self.beyond,
+            panels=tuple((piece.reversed(), a, b) for piece, a, b in self.panels),
+        )
+
+
+def _normalised(
+    log_weight: Array, loss: Array, escaped: float, name: str
+) -> tuple[Array, Array, float, float]:
+    """Return log weights and weights that add up to one, the mean, and what they added up to."""
+    total = float(np.exp(log_weight).sum()) + escaped
+    if not abs(total - 1.0) < 1e-9:
+        raise AccuracyError(f"the density of {name} integrates numerically to {total!r}, not 1")
+    log_weight = log_weight - np.log(total)
+    weight = np.exp(log_weight)
+    inside = weight.sum()
+    mean = float(weight @ loss / inside) if inside > 0 else 0.0
+    mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
+    return log_weight, weight, mean, total
+
+
+def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
+    """Return all integers of the piece on which some tilted mass function is not negligible.
+
+    What is negligible may be so many more e-folds smaller.
+
+    None are returned where all of them vanish.
+    """
+    offsets = np.unique(np.round(np.exp2(np.arange(0, 62, 0.125))))
+    low, high = piece.lower, piece.upper
+    finite = [e for e in (low, high) if np.isfinite(e)]
+    anchors = finite if finite else [0.0]
+    grid = np.unique(
+        np.concatenate(
+            [np.asarray([a + 0.0 * offsets, a + offsets, a - offsets]).ravel() for a in anchors]
+        )
+    )
+    grid = grid[(grid >= low) & (grid <= high)]
+    for _ in range(3):
+        mass = (
+            tilted_log_density(piece, grid, tilts) + np.log(np.maximum(np.gradient(grid), 1.0))
+            if grid.size > 1
+            else tilted_log_density(piece, grid, tilts)
+        )
+        peaks = grid[np.unique(mass.argmax(axis=1))]
+        more = np.concatenate([np.concatenate([p + offsets, p - offsets]) for p in peaks])
+        grid = np.unique(np.concatenate([grid, np.round(more)]))
+        grid = grid[(grid >= low) & (grid <= high)]
+    mass = tilted_log_density(piece, grid, tilts)
+    if grid.size > 1:
+        mass = mass + np.log(np.maximum(np.gradient(grid), 1.0))
+    essential = np.flatnonzero(
+        (mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE - further).any(axis=0)
+    )
+    if essential.size == 0:
+        return np.empty(0)
+    first, last = grid[max(essential[0] - 1, 0)], grid[min(essential[-1] + 1, grid.size - 1)]
+    if last - first > MAX_INTEGERS:
+        raise AccuracyError(
+            f"the mass function spreads over {last - first:.3g} integers; "
+            f"at most {MAX_INTEGERS} are summed"
+        )
+    return np.arange(first, last + 1.0)
+
+
+@dataclass(frozen=True)
+class _PieceNodes:
+    """ℓⱼ, log weightⱼ and what a node set says of each, for one piece."""
+
+    loss: Array
+    log_weight: Array
+    number: Index
+    log_spread: Array
+    error: float
+    beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[Array, Array] | None = None
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
+
+
+def _atoms(loss: Array, log_weight: Array, off: float = 1.0) -> _PieceNodes:
+    number = np.full(loss.size, -1, dtype=np.intp)
+    return _PieceNodes(loss, log_weight, number, np.full(loss.size, -np.inf), _rounding(off))
+
+
+def _rounding(off: float) -> float:
+    """Return the error that roundings beyond a few leave."""
+    return _ROUNDING * max(off - _FEW_ROUNDINGS, 0.0)
+
+
+def _piece_nodes(outline: Outline, masses: Mapping[float, float], frequency: float) -> _PieceNodes:
+    piece = outline.piece
+    if piece.integer:
+        log_p, loss, off = piece.accurate(integer_nodes(piece, list(masses)))
+        return _atoms(loss, log_p, off)
+    if piece.flat:
+        return flat_nodes(outline)
+    rule = build_rule(outline, masses, frequency)
+    log_p, loss, off = piece.accurate(rule.x)
+    if off > CANCELLED:  # too many to ask a ball of each
+        smooth = interpolated(piece, distinct(np.concatenate(rule.panels)))
+        log_p, loss, off = (smooth or piece).accurate(rule.x)
+    log_weight = log_p + rule.log_weight
+    return _PieceNodes(
+        loss,
+        log_weight,
+        rule.number,
+        rule.log_spread,
+        rule.error + _rounding(off),
+        rule.beyond,
+        rule.panels,
+        rule.beyond_reversed,
+    )
+
+
+def flat_nodes(outline: Outline) -> _PieceNodes:
+    """Return the atom of a piece of constant loss, its mass integrated once for all tilts."""
+    piece = outline.piece
+    if piece.log_mass is not None:
+        place = np.asarray([inner_place(piece)])
+        return _atoms(piece.rounded(place)[1], np.asarray([piece.log_mass]))
+    if not outline.kept:
+        rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
+        log_p, _, off = piece.accurate(rule.x)
+        log_weight, error = log_sum(log_p + rule.log_weight), rule.error + _rounding(off)
+        atom = _atoms(piece.rounded(rule.x[:1])[1], np.full(rule.x[:1].size, log_weight))
+        outline.kept.update(atom=replace(atom, error=error, panels=rule.panels))
+    kept: _PieceNodes = outline.kept["atom"]
+    return kept
+
+
+def log_mass(piece: SmoothPiece) -> float:
+    """Return log ∫ P over a piece."""
+    if piece.integer:
+        return log_sum(piece.accurate(integer_nodes(piece, [0.0]))[0])
+    return log_sum(flat_nodes(Outline(piece, tilts=(0.0,))).log_weight)
+
+
+def build_nodes(
+    step: Step,
+    outlines: Sequence[Outline],
+    ends: Sequence[float],
+    frequency: float,
+    reference: NodeSet | None = None,
+) -> NodeSet:
+    """Return the node set of a step for tilts between the ends and frequencies up to `frequency`.
+
+    Where the ends leave tilt 0 out, mean and mass at infinity are those of a `reference` that does
+    not.
+    """
+    escaping = [escapes(outline.piece) for outline in outlines]
+    finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
+    masses = covering_tilts(finite, ends) if finite else {}
+    found = [_atoms(step.point_loss, step.point_log_p)]
+    for outline, out in zip(outlines, escaping, strict=True):
+        found.append(_piece_nodes(outline, {0.0: 0.0} if out else masses, frequency))
+    loss, log_weight, log_spread = (
+        np.concatenate([getattr(nodes, name) for nodes in found])
+        for name in ("loss", "log_weight", "log_spread")
+    )
+    number = _numbered([nodes.number for nodes in found])
+    error = max(nodes.error for nodes in found)
+    infinite = np.isposinf(loss)
+    escaped = float(np.exp(log_weight[infinite]).sum())
+    keep = np.flatnonzero(~infinite & np.isfinite(log_weight) & np.isfinite(loss))
+    order = keep[np.argsort(loss[keep])]
+    loss, log_weight = loss[order], log_weight[order]
+    number, log_spread = number[order], log_spread[order]
+    again = np.flatnonzero((np.diff(loss) == 0.0) & (number[:-1] < 0) & (number[1:] < 0)) + 1
+    if again.size:  # atoms at one and the same loss
+        first = np.delete(np.arange(loss.size), again)
+        loss, number, log_spread = loss[first], number[first], log_spread[first]
+        log_weight = np.logaddexp.reduceat(log_weight, first)
+    atomic = number < 0
+    if reference is not None:
+        return replace(
+            reference,
+            loss=loss,
+            log_weight=log_weight,
+            weight=np.exp(log_weight),
+            centred=loss - reference.mean,
+            atomic=atomic,
+            number=number,
+            log_spread=log_spread,
+            error=error,
+            partial=True,
+            beyond=(0.0, 0.0),
+        )
+    log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, step.name)
+    # The mass of the density is 1: what the nodes miss of it was not seen, whatever it holds.
+    error += max(abs(total - 1.0) - MASS_ROUNDED, 0.0)
+    return NodeSet(
+        loss,
+        log_weight,
+        weight,
+        mean,
+        loss - mean,
+        escaped / total,
+        atomic,
+        number,
+        log_spread,
+        error,
+        beyond=_added(n.beyond for n in found),
+        beyond_reversed=_added(n.beyond_reversed for n in found),
+        panels=tuple(
+            (outline.piece, *nodes.panels)
+            for outline, out, nodes in zip(outlines, escaping, found[1:], strict=True)
+            if nodes.panels is not None and not out
+        ),
+    )
+
+
+def _added(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    first, second = zip(*pairs, strict=True)
+    return sum(first), sum(second)
+
+
+def _numbered(counts: Sequence[Index]) -> Index:
+    """Return the pieces' node numbers one after the other, a panel left free between pieces."""
+    numbers, first = [], 0
+    for count in counts:
+        numbers.append(np.where(count < 0, count, count + first))
+        first += (int(count.max(initial=-1)) // ORDER + 2) * ORDER
+    return np.concatenate(numbers)
+
+
+def escapes(piece: SmoothPiece) -> bool:
+    """Return whether Q vanishes on the piece, so that its loss is infinite."""
+    return bool(np.isposinf(piece.loss(np.asarray([inner_place(piece)]))).all())
+
+
+def inner_place(piece: SmoothPiece) -> float:
+    """Return some point of the piece."""
+    low, high = piece.lower, piece.upper
+    if np.isfinite(low) and np.isfinite(high):
+        return low if piece.integer else 0.5 * (low + high)
+    if np.isfinite(low):
+        return low + 1.0
+    return high - 1.0 if np.isfinite(high) else 0.0
+
+
+OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
+LARGE = 30.0  # from which on 1 + x is rounding beside e^x
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
+
+    `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
+    common part t·nμ − tε is formed once, exactly, for the whole sum. `atomic` is the part of
+    the weight on single values. A precise shift is accurate relative to itself, not only to the
+    losses.
+    """
+
+    tilt: float
+    nodes: NodeSet
+    shift: float
+    variance: float
+    weight: Array
+    deviation: Array
+    atomic: float
+    is_precise: bool
+
+    @property
+    def error(self) -> float:
+        """The quadrature's estimate of its relative error."""
+        return self.nodes.error
+
+    @property
+    def widest(self) -> float:
+        """The largest standard deviation of a single step, here the only one's."""
+        return math.sqrt(self.variance)
+
+    @property
+    def size(self) -> float:
+        """σ + |E_t L − μ| + |μ|, of which rounding takes its share."""
+        return self.widest + abs(self.shift) + abs(self.nodes.mean)
+
+    @property
+    def imprecise(self) -> float:
+        """How many steps have a K that is no sum of growths."""
+        return float(not self.is_precise)
+
+    @cached_property
+    def excess(self) -> float:
+        """K(t) − t·μ, accurate relative to itself."""
+        return float(excess(self.nodes, np.asarray([self.tilt]))[0])
+
+
+def excess(nodes: NodeSet, tilts: Array) -> Array:
+    """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero."""
+    rows = max(1, BLOCK // max(nodes.centred.size, 1))
+    if tilts.size > rows:
+        return np.concatenate(
+            [excess(nodes, tilts[i : i + rows]) for i in range(0, tilts.size, rows)]
+        )
+    scaled = np.multiply.outer(tilts, nodes.centred)
+    if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < OVERFLOW:
+        near = np.minimum(scaled, LARGE)
+        ratio = exponential_remainder(near) @ nodes.weight
+        if scaled.max(initial=0.0) > LARGE:
+            # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
+            grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
+            ratio += np.where(
+                scaled > LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
+            ).sum(axis=1)
+        escaped = nodes.mass_at_infinity
+        return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
+    exponent = nodes.log_weight + scaled
+    top = exponent.max(axis=1)
+    total = np.exp(exponent - top[:, None]).sum(axis=1)
+    return np.asarray(top + np.log(total))
+
+
+@singledispatch
+def tilted_cumulants(tilted: Tilted, order: int) -> Array:
+    """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
+
+    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}, the recursion for central moments.
+    """
+    moments = [1.0, 0.0]
+    power = tilted.weight * tilted.deviation
+    for _ in range(2, order + 1):
+        power = power * tilted.deviation
+        moments.append(float(power.sum()))
+    cumulants = [0.0, tilted.shift]
+    for j in range(2, order + 1):
+        lower = math.fsum(
+            math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
+        )
+        cumulants.append(moments[j] - lower)
+    return np.asarray(cumulants[1 : order + 1])

@@ -1,0 +1,640 @@
+"""Adaptive Gauss–Legendre panels that resolve a density under several tilts at once.
+
+A panel is accepted when its 16-point rule agrees with the two rules on its halves, for the tilted
+densities at every asked tilt and for their oscillation at the highest asked frequency. Panels start
+around every mode of every term of the densities and grow geometrically outwards, so that neither a
+far narrow peak nor a heavy tail is missed.
+
+**Turns of the loss.** On the panels of a quadrature that resolves P e^{tℓ} and ℓP e^{tℓ}, ℓ is as
+smooth as a polynomial: between two neighbouring nodes it turns once at the most. A turn therefore
+shows as a change of direction between three nodes, and is found there as the zero of ℓ′.
+
+**Where doubles cancel**, log P and ℓ are Legendre series through few balls at exact places. A place
+is told by its distance from the middle of its panel, which is exact however far that is from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.capacity import BLOCK, afford
+from symdp.errors import AccuracyError
+from symdp.numeric.elementary import distinct
+from symdp.numeric.outline import NEGLIGIBLE, Outline, tilted, tilted_each, tilted_log_density
+from symdp.numeric.step import Array, Index, RealFunction, SmoothPiece, rounded
+
+ROUNDS = 120  # halvings of a panel
+MAX_NODES = 1 << 21  # of a piece: some ten seconds
+PANEL_TOLERANCE = 1e-16  # relative to a piece: an error below rounding
+_SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest normal double
+_SHORTEST = 1e-303  # halves of it would soon be no doubles
+_ARRAYS = 12.0  # of the size of all nodes, held at once
+_LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
+_LOST = 16.0  # times the usual rounding: more digits are worth their time
+_VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
+# words of a refusal
+_TOO_FAST = "the density or its loss oscillates too fast to integrate"
+# no panels
+_NONE: Array = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Quadrature nodes of one piece: places, log weights, and the disagreement that was left.
+
+    `number` counts nodes from left to right, ORDER to a panel, those left out included, and
+    `log_spread` is the log of the stretch of losses a node stands for: its weight times |ℓ′|.
+    `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off, `beyond_reversed` the same
+    under Q, and `panels` are the ends of the panels, whose halves have the nodes.
+    """
+
+    x: Array
+    log_weight: Array
+    number: Index
+    log_spread: Array
+    error: float
+    beyond: tuple[float, float] = (0.0, 0.0)
+    panels: tuple[Array, Array] = (_NONE, _NONE)
+    beyond_reversed: tuple[float, float] = (0.0, 0.0)
+
+
+def _agree(whole: Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_], Array]:
+    """Return whether each panel's rule agrees with its parts' sum, and the disagreement."""
+    difference = np.abs(whole.integrals - parts)
+    allowed = PANEL_TOLERANCE * totals[:, :, None] + whole.noise
+    return np.asarray((difference <= allowed).all(axis=(0, 1))), difference.max(axis=0)
+
+
+def _totals(*several: Panels) -> Array:
+    """Return what a disagreement is small beside: a row for each test, of one for each tilt.
+
+    Where most losses are small and rare ones make up K, it is their own size that counts.
+    """
+    sums = [np.abs(panels.integrals).sum(axis=2) for panels in several]
+    mass = np.maximum(np.sum(sums, axis=0)[0], 1.0)
+    totals = np.broadcast_to(mass, sums[0].shape).copy()
+    totals[1] = np.clip(np.sum(sums, axis=0)[1], _SMALLEST, mass)
+    return totals
+
+
+def _refine(probe: Probe, edges: Array) -> tuple[Probe, Panels, Array]:
+    """Return panels that settled, their leftover errors, and by which values they did.
+
+    Where very many do not agree as terms cancel, balls and series between them give the values.
+    """
+    found = _settled(probe, edges, may_cancel=False)
+    if found is not None:
+        return probe, *found
+    piece = interpolated(probe.piece, edges)
+    if piece is not None:
+        probe = replace(probe, piece=piece)
+    found = _settled(probe, edges, may_cancel=True)
+    assert found is not None
+    return probe, *found
+
+
+def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
+    """Bisect panels until each agrees with its halves; return them and the leftover errors.
+
+    None where terms are seen to cancel and must not.
+    """
+    trial = probe.evaluate(edges[:-1], edges[1:])
+    totals = _totals(trial)
+    done: Panels | None = None
+    leftover = np.zeros(len(probe.tilts))
+    for _ in range(ROUNDS):
+        middle = 0.5 * (trial.lower + trial.upper)
+        halves = probe.evaluate(
+            np.concatenate([trial.lower, middle]), np.concatenate([middle, trial.upper])
+        )
+        if not (np.isfinite(trial.integrals).all() and np.isfinite(halves.integrals).all()):
+            raise AccuracyError("a tilted density is far larger than on the places looked at first")
+        lost = np.ones_like(trial.noise)
+        if middle.size > MANY_PANELS:
+            some = slice(None, None, middle.size // _LOOKED_AT)
+            most = probe.cancelled(trial.lower[some], trial.upper[some]).max(axis=1)
+            if (is_lost := bool(most.max() > _LOST)) and not may_cancel:
+                return None
+            lost = probe.cancelled(trial.lower, trial.upper) if is_lost else most[:, None] * lost
+            trial.noise *= lost
+        first = np.arange(middle.size)
+        left, right = halves.take(first), halves.take(first + middle.size)
+        good, difference = _agree(trial, left.integrals + right.integrals, totals)
+        good |= (middle <= trial.lower) | (middle >= trial.upper)
+        good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
+        good |= trial.upper - trial.lower < _SHORTEST
+        # Noise is no error of the rule: what rounding takes is counted with the nodes.
+        vague = trial.noise > _VAGUE * np.abs(trial.integrals[0])
+        explained = np.where(vague | (lost > _LOST), -1.0, 1.0 / lost) * trial.noise
+        leftover += np.maximum(difference - explained, 0.0)[:, good].sum(axis=1)
+        accepted = trial.take(np.flatnonzero(good))
+        done = accepted if done is None else done.join(accepted)
+        if good.all():
+            return done, leftover / totals[0]
+        bad = np.flatnonzero(~good)
+        trial = left.take(bad).join(right.take(bad))
+        if (done.lower.size + trial.lower.size) * ORDER > MAX_NODES:
+            raise AccuracyError(_TOO_FAST)
+        totals = _totals(done, trial)
+    raise AccuracyError("the quadrature of the density did not settle")
+
+
+def _merge(probe: Probe, panels: Panels) -> Panels:
+    """Join neighbouring panels wherever one rule does the work of two."""
+    totals = _totals(panels)
+    panels = panels.take(np.argsort(panels.lower))
+    untried = np.ones(panels.lower.size - 1, dtype=bool)  # each panel with its right neighbour
+    while untried.any():
+        first = np.flatnonzero(untried)
+        wide = probe.evaluate(panels.lower[first], panels.upper[first + 1])
+        good, _ = _agree(
+            wide, panels.integrals[..., first] + panels.integrals[..., first + 1], totals
+        )
+        chosen: list[int] = []  # of those that were tried, none next to another one
+        for k in np.flatnonzero(good).tolist():
+            if not chosen or first[k] > first[chosen[-1]] + 1:
+                chosen.append(k)
+        joined = first[chosen]
+        kept = np.ones(panels.lower.size, dtype=bool)
+        kept[joined] = kept[joined + 1] = False
+        panels = panels.take(np.flatnonzero(kept)).join(
+            wide.take(np.asarray(chosen, dtype=np.intp))
+        )
+        panels = panels.take(np.argsort(panels.lower))
+        untried = np.zeros(panels.lower.size - 1, dtype=bool)
+        place = joined - np.arange(joined.size)
+        untried[place[place < untried.size]] = True
+        untried[place[place > 0] - 1] = True
+    return panels
+
+
+def build_panels(
+    outline: Outline, masses: Mapping[float, float], frequency: float
+) -> tuple[Panels | None, Array]:
+    """Return settled panels and their leftover errors; None where the piece carries no mass.
+
+    Panels are as few as serve in double precision, and may leave unresolved what is negligible
+    beside the logs of the mass that the whole law has under each tilt.
+    """
+    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+    first = first_edges(outline, tilts, log_masses)
+    if first.size == 0:
+        return None, np.zeros(1)
+    probe, panels, leftover = _refine(Probe(outline.piece, tilts, log_masses, frequency), first)
+    return _merge(probe, panels), leftover
+
+
+def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> Rule:
+    """Return nodes that integrate P·e^{(t+iy)ℓ} for every tilt asked and |y| ≤ frequency.
+
+    Each tilt has the log of the whole law's mass under it, beside which little is left out.
+    """
+    panels, leftover = build_panels(outline, masses, frequency)
+    if panels is None:
+        return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
+    # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
+    middle = 0.5 * (panels.lower + panels.upper)
+    lower = np.stack([panels.lower, middle], axis=1).ravel()
+    upper = np.stack([middle, panels.upper], axis=1).ravel()
+    nodes, weights = gauss_legendre(lower, upper)
+    x, weight = nodes.ravel(), weights.ravel()
+    log_masses = np.asarray(list(masses.values()))
+    afford(_ARRAYS * x.size, "the nodes of the loss", REMEDY)
+    with np.errstate(all="ignore"):
+        loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
+        # Per unit of a panel's half width, which is in the weights as well.
+        spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
+        log_weight = np.log(weight)  # of panels next to 0 some are no doubles
+    keep = _is_seen(outline.piece, x, log_weight, list(masses), log_masses)
+    # Panels are kept whole, as far as they have values.
+    whole = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
+    keep |= whole
+    with np.errstate(all="ignore"):
+        keep &= np.isfinite(outline.piece.log_p(x)) & (loss.ravel() > -np.inf)
+    if not np.isposinf(loss).all():
+        keep &= np.isfinite(loss.ravel())
+    number = np.flatnonzero(keep)
+    beyond = swapped = (0.0, 0.0)
+    if number.size:
+        first, last = number[0] // ORDER, number[-1] // ORDER
+        edges = [
+            (float(lower[first]), float(upper[first])),
+            (float(upper[last]), float(lower[last])),
+        ]
+        beyond, swapped = (
+            _beyond(outline.piece, density, edges)
+            for density in (outline.piece.log_p, outline.piece.log_q)
+        )
+    error = float(leftover.max())
+    ends = panels.lower, panels.upper
+    return Rule(x[keep], log_weight[keep], number, spread[keep], error, beyond, ends, swapped)
+
+
+def _is_seen(
+    piece: SmoothPiece, x: Array, log_weight: Array, tilts: Sequence[float], log_masses: Array
+) -> NDArray[np.bool_]:
+    """Return whether each node has mass that is not negligible under some tilt."""
+    seen = np.zeros(x.size, dtype=bool)
+    size = max(1, BLOCK // len(tilts))
+    for i in range(0, x.size, size):
+        some = slice(i, i + size)
+        mass = tilted_log_density(piece, x[some], tilts) - log_masses[:, None]
+        seen[some] = (mass + log_weight[some] > -NEGLIGIBLE).any(axis=0)
+    return seen
+
+
+def _beyond(
+    piece: SmoothPiece, density: RealFunction, edges: Sequence[tuple[float, float]]
+) -> tuple[float, float]:
+    """Return about ∫ P|ℓ| and ∫ Pℓ² beyond edges, P falling there as from an inner place."""
+    total = np.zeros(2)
+    places = np.asarray(edges)
+    with np.errstate(all="ignore"):
+        logs = density(places.ravel()).reshape(places.shape)
+        falls = np.nan_to_num(logs[:, 1] - logs[:, 0])
+        losses = np.abs(np.asarray(piece.loss(places[:, 0])))
+    rows = zip(edges, logs[:, 0].tolist(), falls.tolist(), losses.tolist(), strict=True)
+    for (edge, inner), log_p, fall, loss in rows:
+        room = edge - piece.lower if edge < inner else piece.upper - edge
+        length = abs(edge - inner) / max(0.5, fall)
+        first = math.exp(min(log_p, 700.0)) * min(room, length) * loss if room > 0 else 0.0
+        if math.isfinite(first * loss):
+            total += first, first * loss
+    return float(total[0]), float(total[1])
+
+
+_DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
+_FINEST = -119  # log₂ of the smallest shell, as a share of a piece
+SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
+
+
+def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array:
+    """Return the first panels' edges: geometric shells around each anchor where some mass lies."""
+    piece, anchors, grid = outline.piece, outline.anchors, outline.x
+    if grid.size < 3:
+        return np.asarray([piece.lower, piece.upper])
+    mass = outline.shells(tilts)
+    essential = np.flatnonzero((mass > log_masses[:, None] - NEGLIGIBLE).any(axis=0))
+    if essential.size == 0:
+        return np.empty(0)
+    if (essential[0] == 0 and not np.isfinite(piece.lower)) or (
+        essential[-1] == grid.size - 1 and not np.isfinite(piece.upper)
+    ):
+        raise AccuracyError(
+            "the tail of the tilted density is too heavy to integrate: the tilt is too close to "
+            "the end of the domain on which the moment generating function is finite"
+        )
+    low = piece.lower if essential[0] == 0 else float(grid[essential[0] - 1])
+    high = piece.upper if essential[-1] == grid.size - 1 else float(grid[essential[-1] + 1])
+    edges = [np.asarray([low, high])]
+    sides: list[tuple[float, float, Array]] = []
+    places, under = [], []
+    for anchor in anchors:
+        if not low <= anchor <= high:
+            continue
+        edges.append(np.asarray([anchor]))
+        inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
+        felt = sorted(tilts)
+        if anchor not in outline.roots:
+            felt = _felt(piece, inside, high - low, tilts, log_masses)
+        if not felt:
+            continue
+        # Down to the rounding of the anchor, too, however far a heavy tail reaches.
+        finest = _FINEST
+        if anchor != 0:
+            finest = min(finest, math.floor(math.log2(abs(anchor) / (high - low))) - 52)
+        elif _is_heavy(piece, math.ldexp(high - low, finest), tilts, log_masses):
+            finest = -_DEEPEST - math.ceil(math.log2(high - low))
+        # No power of two by itself may vanish.
+        offsets = np.ldexp(high - low, np.arange(finest, 1))
+        for side in (-1.0, 1.0):
+            x = anchor + side * offsets
+            within = (x > low) & (x < high)
+            if within.any():
+                sides.append((anchor, side, offsets[within]))
+                places += [np.asarray([inside]), x[within]]
+                under.append(np.repeat([[felt[0]], [felt[-1]]], 1 + int(within.sum()), axis=1))
+    # The density at all of them at once: a call of it costs more than a place. Its logarithm is
+    # linear in the tilt, so that what changes most does so under the least tilt or the largest.
+    seen = np.empty(0)
+    if places:
+        with np.errstate(all="ignore"):
+            values = piece.values(np.concatenate(places))
+        seen = tilted_each(*values, np.concatenate(under, axis=1))
+    first = 0
+    for anchor, side, offsets in sides:
+        here, away = seen[:, first : first + 1], seen[:, first + 1 : first + 1 + offsets.size]
+        first += 1 + offsets.size
+        with np.errstate(invalid="ignore"):
+            drop = np.abs(away - here).max(axis=0)
+        wide = np.flatnonzero(~(drop < 1.0))
+        narrowest = offsets[wide[0]] if wide.size else offsets[-1]
+        doublings = math.log2(high - low) - math.log2(narrowest)
+        count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
+        shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
+        edges.append(shells[(shells > low) & (shells < high)])
+    found = distinct(np.concatenate(edges))
+    keep = np.ones(found.size, dtype=bool)  # none inside that is next to another one
+    keep[1:-1] = np.diff(found)[:-1] > 1e-13 * np.abs(found[1:-1])
+    return found[keep]
+
+
+def _felt(
+    piece: SmoothPiece, place: float, width: float, tilts: Sequence[float], log_masses: Array
+) -> list[float]:
+    """Return the tilts under which there may be mass around a mode."""
+    log_p = tilted_log_density(piece, np.asarray([place]), tilts)[:, 0]
+    held = log_p + math.log(width) > log_masses - NEGLIGIBLE
+    return sorted(tilt for tilt, is_felt in zip(tilts, held.tolist(), strict=True) if is_felt)
+
+
+def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:
+    """Return whether there is mass still closer to 0 than a place near it."""
+    places = np.asarray([x for x in (-near, near) if piece.lower < x < piece.upper])
+    if places.size == 0:
+        return False
+    with np.errstate(invalid="ignore"):
+        log_size = tilted_log_density(piece, places, tilts) + math.log(near)
+    return bool((log_size > log_masses[:, None] - NEGLIGIBLE).any())
+
+
+ORDER = 16  # nodes of a panel: the usual balance of cost and accuracy
+# On [−1, 1].
+NODES, WEIGHTS = (a.astype(np.float64) for a in np.polynomial.legendre.leggauss(ORDER))
+LARGE_LOSS = 100.0  # losses beyond this count as if they grew no more
+MANY_PANELS = 1_000  # of so many that have not settled, rounding is measured
+_FAR, _RESOLVED = 2.0**5, 2.0**40  # halves of an interval, that its middle is away from 0
+_NO_MASS = -745.2  # an exponent whose exponential is no double above 0
+_SOME = (2, 7, 8, 13)  # nodes of a panel at which rounding is measured
+_ROUNDED = 4.0  # times the largest that is seen at a few nodes
+# what a refusal says last
+REMEDY = "use the method moments, or ask for another epsilon or delta"
+
+
+# its polynomials
+_LEGENDRE = np.polynomial.legendre
+# From values at the nodes to the coefficients of their Legendre series, and to slopes there.
+_COEFFICIENTS: Array = (
+    _LEGENDRE.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (np.arange(ORDER) + 0.5)
+)
+# of Legendre polynomials at the nodes
+DERIVATIVE = _LEGENDRE.legval(NODES, _LEGENDRE.legder(_COEFFICIENTS.T)).T.astype(np.float64)
+
+
+def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Return nodes and weights, one row for each interval [lower, upper].
+
+    Where an interval is short beside its distance from 0, its nodes are rounded by e_i, which the
+    weights make up for: Σ w_i f(x_i + e_i) is Σ w_i f(x_i) + Σ w_i e_i f′(x_i), and f′ at the nodes
+    is a matrix times the values.
+    """
+    half = 0.5 * (upper - lower)
+    middle = 0.5 * (upper + lower)
+    offset = half[:, None] * NODES
+    nodes, weights = middle[:, None] + offset, half[:, None] * WEIGHTS
+    far = np.flatnonzero((np.abs(middle) > _FAR * half) & (np.abs(middle) < _RESOLVED * half))
+    if far.size:
+        rounded = _sum_error(middle[far, None], offset[far], nodes[far])
+        rounded += 0.5 * _sum_error(lower[far], upper[far], 2.0 * middle[far])[:, None]
+        weights[far] += (weights[far] * rounded / half[far, None]) @ DERIVATIVE
+    return nodes, weights
+
+
+def _sum_error(a: Array, b: Array, total: Array) -> Array:
+    """Return a + b − total exactly, of a sum that was rounded."""
+    back = total - a
+    return (a - (total - back)) + (b - back)
+
+
+def bounded(loss: Array) -> Array:
+    """Return a smooth function of the loss, about itself, that grows no more where it is large."""
+    return np.asarray(loss / np.hypot(1.0, loss / LARGE_LOSS))
+
+
+@dataclass
+class Panels:
+    """Intervals with their test integrals: (test function, tilt, interval), and rounding noise."""
+
+    lower: Array
+    upper: Array
+    integrals: Array
+    noise: Array
+
+    def take(self, index: Index) -> Panels:
+        """Return some of them."""
+        return Panels(
+            self.lower[index], self.upper[index], self.integrals[..., index], self.noise[:, index]
+        )
+
+    def join(self, other: Panels) -> Panels:
+        """Return these and others."""
+        return Panels(
+            np.concatenate([self.lower, other.lower]),
+            np.concatenate([self.upper, other.upper]),
+            np.concatenate([self.integrals, other.integrals], axis=-1),
+            np.concatenate([self.noise, other.noise], axis=-1),
+        )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The tilted and oscillating functions that every panel must integrate."""
+
+    piece: SmoothPiece
+    tilts: Sequence[float]
+    tops: Array
+    frequency: float
+
+    def evaluate(self, lower: Array, upper: Array) -> Panels:
+        """Return panels with the integrals of each tilted density: plain, by ℓ, oscillating."""
+        # Plain, by ℓ, two that oscillate, and the noise; twice, for what is joined or compared.
+        held = (5.0 if self.frequency > 0 else 3.0) * 2.0 * len(self.tilts) * lower.size
+        afford(held, "the nodes of the loss", REMEDY)
+        size = max(1, BLOCK // (ORDER * len(self.tilts)))
+        blocks = [
+            self._evaluated(lower[i : i + size], upper[i : i + size])
+            for i in range(0, max(lower.size, 1), size)
+        ]
+        if len(blocks) == 1:
+            return blocks[0]
+        return Panels(
+            lower,
+            upper,
+            np.concatenate([block.integrals for block in blocks], axis=-1),
+            np.concatenate([block.noise for block in blocks], axis=-1),
+        )
+
+    def cancelled(self, lower: Array, upper: Array) -> Array:
+        """Return the rounding of log P + tℓ, in units of what such values have, by tilt and panel.
+
+        More than 1 where large terms cancel, as beside a narrow mode far from a wide one.
+        """
+        every = -(-lower.size // MANY_PANELS)
+        x = gauss_legendre(lower[::every], upper[::every])[0][:, list(_SOME)].ravel()
+        with np.errstate(all="ignore"):
+            log_p, _, loss = self.piece.values(x)
+            exact_log_p, exact_loss = self.piece.rounded(x)
+            reach = np.abs(np.asarray(self.tilts))[:, None] + self.frequency
+            seen = np.abs(log_p - exact_log_p) + reach * np.abs(loss - exact_loss)
+            usual = 4.6e-16 * (2.0 + np.abs(log_p) + reach * np.abs(loss))
+            ratio = np.nan_to_num(seen / usual, nan=1.0, posinf=1.0)
+        highest = _ROUNDED * ratio.reshape(len(self.tilts), -1, len(_SOME)).max(axis=2)
+        return np.asarray(np.maximum(np.repeat(highest, every, axis=1)[:, : lower.size], 1.0))
+
+    def _evaluated(self, lower: Array, upper: Array) -> Panels:
+        x, weight = gauss_legendre(lower, upper)
+        places = x.ravel()
+        with np.errstate(all="ignore"):
+            log_p, log_q, loss = self.piece.values(places)
+            rows = tilted(log_p, log_q, loss, self.tilts)
+            # Where losses are wide each place matters to few of the tilts.
+            seen = np.flatnonzero((rows - self.tops[:, None]).max(axis=1) > _NO_MASS)
+            rows = rows[seen]
+            density = np.exp(rows - self.tops[seen, None])
+        loss = loss.reshape(x.shape)
+        loss = np.where(np.isfinite(loss), loss, 0.0)
+        values = density.reshape(seen.size, *x.shape) * weight
+        tests = [np.ones(loss.shape), bounded(loss)]
+        if self.frequency > 0:
+            phase = np.fmod(self.frequency * loss, 2 * np.pi)
+            tests += [np.cos(phase), np.sin(phase)]
+        # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
+        # density that no refinement removes.
+        reach = np.abs(np.asarray(self.tilts)[seen])[:, None, None] + self.frequency
+        far = np.abs(loss)
+        exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * far, 0.0)
+        # The second test function is as large as the loss, and so is its rounding.
+        size = 2.3e-16 * (1.0 + np.minimum(far, LARGE_LOSS))
+        noise = np.zeros((len(self.tilts), lower.size))
+        noise[seen] = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, size)
+        integrals = np.zeros((len(tests), len(self.tilts), lower.size))
+        integrals[:, seen] = np.einsum("kpn,tpn->ktp", np.stack(tests), values)
+        return Panels(lower, upper, integrals, noise)
+
+
+_IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
+_FLAT = 1e-14  # changes of the loss below this, relative to its size, are rounding
+_HALVINGS = 100  # of a bracket, down to neighbouring doubles
+
+
+@dataclass(frozen=True)
+class MonotoneGrid:
+    """Where a piece carries mass, its losses there, and where they turn.
+
+    `x, loss`: edges and nodes of the panels, and ℓ there.
+    """
+
+    edges: Array  # of the panels, rising
+    x: Array
+    loss: Array
+    turns: Array  # where ℓ turns from rising to falling or back, between places of x
+
+
+def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
+    """Return the grid on which the loss is monotone; None where the piece carries no mass.
+
+    `outline`: the piece, with the modes under all tilts that are asked. `masses`: tilts, each with
+    the log of the whole law's mass under it to within a few units.
+    """
+    panels, _ = build_panels(outline, masses, 0.0)
+    if panels is None:
+        return None
+    edges = distinct(np.concatenate([panels.lower, panels.upper]))
+    nodes, _ = gauss_legendre(edges[:-1], edges[1:])
+    x = distinct(np.concatenate([edges, nodes.ravel()]))
+    with np.errstate(all="ignore"):
+        loss = np.real(outline.piece.loss(x))
+    usable = np.isfinite(loss)
+    x, loss = x[usable], loss[usable]
+    return MonotoneGrid(edges, x, loss, _turns(outline.piece, x, loss))
+
+
+def _turns(piece: SmoothPiece, x: Array, loss: Array) -> Array:
+    """Return the places where the loss turns from rising to falling or back."""
+    rise = np.diff(loss)
+    clear = np.flatnonzero(np.abs(rise) > _FLAT * np.abs(loss).max(initial=0.0))
+    before, after = np.sign(rise[clear][:-1]), np.sign(rise[clear][1:])
+    change = np.flatnonzero(before != after)
+    low, high, side = x[clear[change]], x[clear[change + 1] + 1], before[change]
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if not ((middle > low) & (middle < high)).any():
+            break
+        rises = np.sign(value_and_slope(piece, middle)[1]) == side
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    return low
+
+
+def value_and_slope(piece: SmoothPiece, x: Array) -> tuple[Array, Array]:
+    """Return ℓ and ℓ′ = Im ℓ(x + ih)/h, which does not cancel however small h is."""
+    step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
+    with np.errstate(all="ignore"):
+        value = np.asarray(piece.loss(x + 1j * step))
+    return np.real(value), np.imag(value) / step
+
+
+_SERIES_SETTLED = 2e-15  # of the largest value of a panel: what the last coefficients may be
+_LAST_COEFFICIENTS = 3  # coefficients that must be small
+_MOST_PANELS = 1 << 12  # of a series
+_SERIES_ROUNDS = 40  # halvings
+
+
+def interpolated(piece: SmoothPiece, edges: Array) -> SmoothPiece | None:
+    """Return the piece with values from series between its edges; None where they do not settle."""
+    series = _series(piece, edges)
+    if series is None:
+        return None
+    lower, upper, coefficients = series
+    order = np.argsort(lower)
+    lower, coefficients = lower[order], coefficients[:, order]
+    middle, half = 0.5 * (lower + upper[order]), 0.5 * (upper[order] - lower)
+    only_p = bool(np.isposinf(piece.loss(middle)).all())
+
+    def joint(x: Array) -> tuple[Array, ...]:
+        panel = np.clip(np.searchsorted(lower, x, side="right") - 1, 0, lower.size - 1)
+        place = np.clip((x - middle[panel]) / half[panel], -1.0, 1.0)
+        log_p, loss = (np.polynomial.legendre.legval(place, c[panel].T, tensor=False)
+                       for c in coefficients)  # fmt: skip
+        if only_p:
+            return log_p, np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
+        return log_p, log_p - loss, loss
+
+    return replace(piece, joint=joint, loss=lambda x: joint(x)[2], log_p=lambda x: joint(x)[0])
+
+
+def _series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | None:
+    """Return panels and the coefficients of both: (function, panel, degree)."""
+    lower, upper = edges[:-1], edges[1:]
+    found: list[tuple[Array, Array, Array]] = []
+    count = 0
+    for _ in range(_SERIES_ROUNDS):
+        count += lower.size
+        if count > _MOST_PANELS:
+            return None
+        middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+        values = np.asarray(
+            [
+                rounded(piece.ball, centre, width * node)
+                for centre, width in zip(middle.tolist(), half.tolist(), strict=True)
+                for node in NODES.tolist()
+            ]
+        )
+        values = values.reshape(lower.size, ORDER, 2)
+        values[..., 1][np.isposinf(values[..., 1])] = 0.0
+        coefficients = np.einsum("nk,pnf->fpk", _COEFFICIENTS, values)
+        size = np.abs(values).max(axis=1).T
+        size[0] = np.maximum(size[0], 1.0)  # of log P it is the difference that counts
+        last = np.abs(coefficients[..., -_LAST_COEFFICIENTS:]).max(axis=2)
+        good = (last <= _SERIES_SETTLED * size).all(axis=0)
+        found.append((lower[good], upper[good], coefficients[:, good]))
+        if good.all():
+            some, others, sums = zip(*found, strict=True)
+            return np.concatenate(some), np.concatenate(others), np.concatenate(sums, axis=1)
+        lower, middle, upper = lower[~good], middle[~good], upper[~good]
+        lower, upper = np.concatenate([lower, middle]), np.concatenate([middle, upper])
+    return None

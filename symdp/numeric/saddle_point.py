@@ -1,0 +1,396 @@
+"""The strips of tilts between the poles, their saddle points and Chernoff's bounds on δ.
+
+The integrand e^{K(z) − εz}/(z(1+z)) has poles at 0 and −1. Its integral I over a vertical line,
+taken with a positive sign, is
+
+    t > 0:        I = E[(1 − e^{ε−L})⁺],              δ = δ∞ + I,
+    −1 < t < 0:   I = 1 − δ,
+    t < −1:       I = E[(e^{ε−L} − 1)⁺],              δ = 1 − e^{ε+K(−1)} + I,
+
+with L finite in the expectations [SPA (28), moved past its poles]. A method that approximates I to
+some relative accuracy is best where I is the smallest of the three.
+
+**Chernoff's bound** at the best tilt holds where nothing else is told:
+
+    δ ≤ min_t e^{K(t) − εt} t^t/(1+t)^{1+t}
+
+The factor is the largest value of (1 − e^{−x})e^{−tx} on x > 0; the plain bound leaves it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.numeric.elementary import log_payoff
+
+if TYPE_CHECKING:
+    from symdp.numeric.total import SumLaw
+
+_ITERATIONS = 200  # of a bracketed Newton search
+_OUTWARD = 1.5  # largest step in the logarithm of the tilt: far tilts cost a law new nodes
+_RESOLUTION = 1e-13  # of the logarithm of the tilt: closer than this, rounding decides
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)  # what a golden section keeps of an interval
+_FAR = (0.9, 0.7, 0.45, 0.2, 0.05)  # of a strip's width
+_EDGE = 1e-3  # how closely the end of what can be evaluated is approached
+
+
+class Strip(Enum):
+    """Where a line crosses the real axis: right of both poles, between them, or left of both."""
+
+    RIGHT = "t > 0"
+    MIDDLE = "-1 < t < 0"
+    LEFT = "t < -1"
+
+    def position(self, distance: float) -> tuple[float, float]:
+        """Return (t, 1 + t), both rounded once, at a distance from the strip's own pole.
+
+        The own pole is 0, for LEFT it is −1.
+        """
+        if self is Strip.RIGHT:
+            return distance, 1.0 + distance
+        if self is Strip.MIDDLE:
+            return -distance, 1.0 - distance
+        return -1.0 - distance, -distance
+
+    def width(self, law: SumLaw) -> float:
+        """Return the largest distance from that pole: 1 between the poles, else the domain's."""
+        lower, upper = law.domain
+        return {Strip.RIGHT: upper, Strip.MIDDLE: 1.0, Strip.LEFT: -1.0 - lower}[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """An increasing function at one point: its value, the size below which it counts as zero,
+    and a proposal for its root."""
+
+    value: float
+    tolerance: float
+    proposal: float
+
+
+def increasing_root(probe: Callable[[float], Probe], end: float, start: float) -> float | None:
+    """Return the root in (0, end) of an increasing function, or None where it is negative up to
+    the end (or to where the law can still be evaluated).
+
+    Proposals of the function are kept while they fall inside the bracket; else the bracket is
+    halved in the coordinate log s (log(s/(end − s)) for a finite end), in which both ends are at
+    infinity. A point that raises `AccuracyError` counts as too far out.
+
+    `probe`: the function. `end`: the upper end, inf allowed. `start`: a first guess inside the
+    interval.
+
+    Examples
+    --------
+    >>> newton = lambda s: Probe(s * s - 2, 1e-15, s - (s * s - 2) / (2 * s))
+    >>> round(increasing_root(newton, math.inf, 1.0), 12)
+    1.414213562373
+    >>> increasing_root(newton, 1.3, 1.0) is None
+    True
+    """
+
+    def coordinate(s: float) -> float:
+        return math.log(s) if math.isinf(end) else math.log(s / (end - s))
+
+    def point(u: float) -> float:
+        return math.exp(u) if math.isinf(end) else end / (1.0 + math.exp(-u))
+
+    low, high = -math.inf, math.inf
+    reachable = True
+    s = start
+    u = coordinate(s)
+    for _ in range(_ITERATIONS):
+        try:
+            here = probe(s)
+        except AccuracyError:
+            high, reachable, here = u, False, None
+        if here is not None:
+            if abs(here.value) <= here.tolerance:
+                return s
+            if here.value > 0:
+                high, reachable = u, True
+            else:
+                low = u
+        resolution = _RESOLUTION * (1.0 + abs(u)) if reachable else _EDGE
+        if high - low < resolution:
+            return s if reachable else None
+        if here is not None and 0 < here.proposal < end:
+            target = coordinate(here.proposal)
+        else:
+            target = u + (_OUTWARD if here is not None and here.value < 0 else -_OUTWARD)
+        target = min(target, u + _OUTWARD)
+        if not low < target < high:
+            target = 0.5 * (low + high)
+        u, s = target, point(target)
+        if not 0 < s < end or s > 1e300:
+            return None
+    if math.isinf(high):
+        return None
+    raise AccuracyError("the tilt of the privacy loss did not settle; use the method contour")
+
+
+def far_tilt(law: SumLaw, strip: Strip) -> float:
+    """Return a tilt far out in a strip, but where K can still be evaluated.
+
+    It stands in for a saddle point that K does not reach before the end of its domain.
+    """
+    width = min(strip.width(law), 1e3)
+    for share in _FAR:
+        tilt = strip.position(share * width)[0]
+        try:
+            law.tilted(tilt)
+        except AccuracyError:
+            continue
+        return tilt
+    raise AccuracyError("no positive tilt was found at which the CGF can be evaluated")
+
+
+def golden_section(
+    function: Callable[[float], float], low: float, high: float, steps: int
+) -> tuple[float, float]:
+    """Return where a function of one valley in (low, high) was found least, and that value.
+
+    Examples
+    --------
+    >>> place, value = golden_section(lambda x: (x - 1.0) ** 2, 0.0, 3.0, 40)
+    >>> abs(place - 1.0) < 1e-7, value < 1e-14
+    (True, True)
+    """
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    here, there = function(left), function(right)
+    best = min((here, left), (there, right))
+    for _ in range(steps):
+        if here < there:
+            high, right, there = right, left, here
+            left = high - _GOLDEN * (high - low)
+            here = function(left)
+        else:
+            low, left, here = left, right, there
+            right = low + _GOLDEN * (high - low)
+            there = function(right)
+        best = min(best, (here, left), (there, right))
+    return best[1], best[0]
+
+
+def log_one_minus_exp(x: float) -> float:
+    """Return log(1 − e^x) for x ≤ 0, −inf at x ≥ 0.
+
+    Examples
+    --------
+    >>> log_one_minus_exp(-1e-20) == math.log(1e-20), log_one_minus_exp(-50.0) == -math.exp(-50)
+    (True, True)
+    """
+    if x >= 0:
+        return -math.inf
+    return math.log(-math.expm1(x)) if x > -math.log(2.0) else math.log1p(-math.exp(x))
+
+
+def log_add_exp(x: float, y: float) -> float:
+    """Return log(e^x + e^y), −inf allowed.
+
+    Examples
+    --------
+    >>> log_add_exp(-1000.0, -math.inf)
+    -1000.0
+    """
+    top = max(x, y)
+    return top if math.isinf(top) else top + math.log1p(math.exp(min(x, y) - top))
+
+
+def delta_from_strip(
+    law: SumLaw, epsilon: float, strip: Strip, log_integral: float
+) -> tuple[float, float | None] | None:
+    """Return (log δ, log(1 − δ)) from log I of a strip, or None where I leaves δ no logarithm.
+
+    The complement is None in the right strip, where δ itself is the accurate one.
+
+    `strip, log_integral`: where I was computed, and its logarithm.
+    """
+    if strip is Strip.RIGHT:
+        value = log_add_exp(law.log_mass_at_infinity, log_integral)
+        return (value, None) if value <= 0 else None
+    if strip is Strip.MIDDLE:
+        return (log_one_minus_exp(log_integral), log_integral) if log_integral < 0 else None
+    log_base = epsilon + law.cgf(-1.0)
+    if log_integral >= log_base:
+        return None
+    log_complement = log_base + log_one_minus_exp(log_integral - log_base)
+    return (log_one_minus_exp(log_complement), log_complement) if log_complement < 0 else None
+
+
+_SETTLED = 1e-11  # of a standard deviation of the integrand
+
+
+@dataclass(frozen=True, slots=True)
+class Saddle:
+    """The saddle point of e^{F(z)} in one strip, F(z) = K(z) − εz − log|z| − log|1+z|.
+
+    `strip, tilt, tilt_plus_one`: where it is: t and 1 + t, each to full precision however near the
+    poles. `cgf, variance`: K and K″ there. `log_leading`: log of MSD₀ = e^F/√(2πF₂) [SPA (60)], the
+    strip's integral to leading order.
+    """
+
+    strip: Strip
+    tilt: float
+    tilt_plus_one: float
+    cgf: float
+    variance: float
+    curvature: float  # F₂ = K″ + 1/t² + 1/(1+t)²
+    log_leading: float
+
+
+def saddle_point(
+    law: SumLaw, epsilon: float, strip: Strip, settled: float = _SETTLED
+) -> Saddle | None:
+    """Return the saddle point of a strip, K′(t) = ε + 1/t + 1/(1+t) [SPA (50)], or None.
+
+    F is strictly convex in each strip. Newton's method keeps the near pole exact and treats
+    K′ − ε − (far pole) as linear, which for a Gaussian loss is all there is; the bracket guards it.
+
+    `strip`: the strip between the poles always has a saddle point; an outer one has none where the
+    moment generating function ends, with a finite slope, before it. `settled`: how close to the
+    saddle point, in standard deviations of the integrand.
+    """
+    end = strip.width(law)
+    if not end > 0:
+        return None
+    sign = 1.0 if strip is Strip.RIGHT else -1.0
+    variance = math.nan
+
+    def probe(s: float) -> Probe:
+        nonlocal variance
+        t, t_plus_one = strip.position(s)
+        mean, variance = (float(x) for x in law.cumulants(t, 2))
+        other = t if strip is Strip.LEFT else t_plus_one
+        rest = sign * (mean - epsilon - 1.0 / other)
+        slope = variance + 1.0 / (other * other)
+        b = rest - slope * s
+        root = math.sqrt(b * b + 4.0 * slope)
+        proposal = 2.0 / (b + root) if b > 0 else (root - b) / (2.0 * slope)
+        tolerance = settled * math.sqrt(slope + 1.0 / (s * s))
+        return Probe(rest - 1.0 / s, tolerance, proposal)
+
+    start = 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end)
+    s = increasing_root(probe, end, start)
+    if s is None:
+        return None
+    t, t_plus_one = strip.position(s)
+    cgf = law.cgf(t)
+    curvature = variance + 1.0 / (t * t) + 1.0 / (t_plus_one * t_plus_one)
+    exponent = math.fsum([cgf, -epsilon * t, -math.log(abs(t)), -math.log(abs(t_plus_one))])
+    leading = exponent - 0.5 * math.log(2.0 * math.pi * curvature)
+    return Saddle(strip, t, t_plus_one, cgf, variance, curvature, leading)
+
+
+def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
+    """Return the saddle point of the strip whose integral is the smallest.
+
+    Errors are relative to the strip's integral: the smallest leaves the smallest error in δ. For
+    ε ≥ 0 that is δ itself or 1 − δ; for ε < 0, by exchanging P and Q, e^ε times the same.
+    """
+    outer = saddle_point(law, epsilon, Strip.RIGHT if epsilon >= 0 else Strip.LEFT)
+    if outer is not None and outer.log_leading - min(epsilon, 0.0) < -math.log(2.0):
+        return outer
+    middle = saddle_point(law, epsilon, Strip.MIDDLE)
+    if middle is None:
+        raise AccuracyError("no saddle point of the privacy loss was found; use the method contour")
+    return middle
+
+
+# The bound holds at every tilt, so the optimum need not be exact, but the rounding of its terms
+# must not push it below δ: K is relied on to twelve digits of the largest term.
+SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
+_CLOSE = 1e-6  # of a standard deviation: any tilt gives a bound, one so near the best loses 1e-12
+_ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
+
+
+def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> float:
+    """Return an upper bound on log δ(ε), at most 0.
+
+    `plain`: leave the factor out.
+    """
+    best = 0.0
+    for strip in (Strip.RIGHT, Strip.LEFT) if epsilon < 0 else (Strip.RIGHT,):
+        log_integral = log_integral_bound(law, epsilon, strip, plain=plain)
+        if strip is Strip.LEFT:  # δ = 1 − e^{ε+K(−1)} + I, where both terms round
+            log_integral += 2.0 * complement_rounding(law)
+        found = delta_from_strip(law, epsilon, strip, log_integral)
+        if found is not None:
+            value, complement = found
+            if complement is not None:
+                value = log_one_minus_exp(complement - complement_rounding(law))
+            best = min(best, value)
+    return best
+
+
+def log_usual_bound(law: SumLaw, epsilon: float) -> float:
+    """Return an upper bound on log δ(ε) from tilts at which K is at hand, 0 where none is.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> law = compose(mechanisms.gaussian(sigma=5), 10).law("remove")
+    >>> -19.0 > log_usual_bound(law, 4.0) > log_moments_bound(law, 4.0) > -22.0
+    True
+    """
+    try:
+        tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
+        if not (tilts[0] > 0.0 and law.mean < epsilon):
+            return 0.0
+        terms = law.log_transform(tilts, epsilon), log_payoff(tilts)
+    except AccuracyError:  # no finite loss, or none that doubles tell
+        return 0.0
+    bound = float(np.min(sum(terms) + SLACK * (sum(map(np.abs, terms)) + law.count)))
+    return min(log_add_exp(bound, law.log_mass_at_infinity), 0.0)
+
+
+def complement_rounding(law: SumLaw) -> float:
+    """Return how far off log(1 − δ) = log(e^{ε+K(−1)} − I) may be where I hardly matters.
+
+    K(−1) is a sum over the steps, whose rounding grows with their number.
+    """
+    return SLACK + _ROUNDING * (law.count + abs(float(law.cumulants(0.0, 1)[0])))
+
+
+def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool) -> float:
+    """Return an upper bound on log I of an outer strip, inf where none is found."""
+    end = strip.width(law)
+    if not end > 0:
+        return math.inf
+    sign = 1.0 if strip is Strip.RIGHT else -1.0
+    mean, variance = law.cumulants(strip.position(0.0)[0], 2)
+    if plain and sign * (mean - epsilon) >= 0:
+        return math.inf  # the best tilt is zero, and the bound the trivial one
+    best = math.inf
+
+    def probe(s: float) -> Probe:
+        nonlocal best
+        t = strip.position(s)[0]
+        best = min(best, log_bound(law.cgf(t), epsilon, t, s, plain=plain))
+        first, second = law.cumulants(t, 2)
+        value = sign * (float(first) - epsilon)
+        slope = float(second)
+        if not plain:
+            value -= math.log1p(1.0 / s)
+            slope += 1.0 / (s * (1.0 + s))
+        return Probe(value, _CLOSE * math.sqrt(slope), s - value / slope if slope > 0 else -1.0)
+
+    gap = sign * (epsilon - float(mean))
+    spread = math.sqrt(float(variance)) if variance > 0 else 1.0
+    start = min(max(gap / spread, 1.0) / spread, 1.0, 0.5 * end)
+    increasing_root(probe, end, start)
+    return best
+
+
+def log_bound(cgf: float, epsilon: float, tilt: float, distance: float, *, plain: bool) -> float:
+    """Return the bound on log I of one tilt, so far from its strip's pole, raised by rounding."""
+    terms = [cgf, -epsilon * tilt]
+    if not plain:
+        terms.append(float(log_payoff(distance)))
+    return math.fsum(terms) + SLACK * math.fsum(abs(term) for term in terms)

@@ -1,0 +1,356 @@
+"""δ(ε) of one step from its definition, cut at the roots of ℓ(x) = ε, in balls.
+
+    δ(ε) = ∫_{ℓ>ε} P (1 − e^{ε−ℓ}) dx,    1 − δ(ε) = ∫ min(P, e^ε Q) dx.
+
+Doubles find where the mass of both lies and where ℓ crosses ε; Arb integrates what lies between and
+encloses it. What is left out beyond is e^−52 of what is kept, as far as doubles see, and the two
+integrals, which add up to 1, show whether a stretch was missed. Where balls of what cancels are too
+wide for Arb, or stretches too many, rules and their halves say about how far they are off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from flint import acb, arb, ctx
+
+from symdp.emit.enclose import between
+from symdp.errors import AccuracyError
+from symdp.numeric.accuracy import ROUNDED, ROUNDING, SAFETY, SETTLED
+from symdp.numeric.answer import BALL_BITS, Answer, answer_in_balls, exact_answer
+from symdp.numeric.elementary import distinct, log_sum
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.nodes import escapes, flat_nodes, inner_place
+from symdp.numeric.outline import NEGLIGIBLE, Outline
+from symdp.numeric.panels import MonotoneGrid, gauss_legendre, monotone_grid
+from symdp.numeric.saddle_point import log_add_exp
+from symdp.numeric.step import Array, SmoothPiece
+from symdp.numeric.total import SumLaw
+
+_TIGHT_BITS = 58  # of an integral, relative to its size
+_EVALUATIONS = 4_000  # of an integrand on one panel: a fifth of a second
+_APART = np.exp2(np.arange(-60.0, 64.0))  # distances from a root or an end, in octaves
+_SPLITS = 16  # places at which a stretch is split where Arb does not end at one
+_FAR = np.exp2(np.arange(-1000.0, -60.0, 4.0))  # distances from 0, next to which densities may grow
+_MANY_ROOTS = 12  # of ℓ = ε on a piece, between which Arb takes seconds in all
+_FINER = 24  # halvings of the distance between two doubles
+_TRIES = 4  # of an absolute tolerance, each from the size that was found
+Payoff = Callable[[Any, Any], Any]
+
+
+def single_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) of a single step with a density, None for others."""
+    if law.count > 1:
+        return None
+    part = law.parts[0][0]
+    known = part.known_profile(epsilon)
+    if known is not None:
+        return _of_profile(law, part, epsilon, known)
+    try:
+        found = profile(part, epsilon)
+    except AccuracyError:
+        return None
+    if found is None:
+        return None
+    finite, rest = found
+    with ctx.workprec(BALL_BITS):
+        infinite = arb(law.log_mass_at_infinity).exp().mid()
+        gap = abs(finite + infinite + rest - 1).upper()
+        if not gap < SETTLED:  # mass was missed, of δ or of 1 − δ
+            finite, rest = (arb(one, gap) for one in (finite, rest))
+        return answer_in_balls(finite, law.log_mass_at_infinity, rest)
+
+
+def _of_profile(
+    law: SumLaw, part: LossLaw, epsilon: float, known: tuple[float, float, float, float]
+) -> Answer:
+    finite, complement, missing, beyond = known
+    error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(finite), 1e6)
+    off = missing + 4.0 * ROUNDED + 2.0 * ROUNDING * (abs(complement) + abs(epsilon))
+    log_delta = log_add_exp(finite, law.log_mass_at_infinity)
+    slope = -math.exp(min(beyond - log_delta, 700.0))
+    return exact_answer(log_delta, complement, error, slope, epsilon, off + part.base.error)
+
+
+def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb] | None:
+    """Return E(1 − e^{ε−L})⁺ and E min(1, e^{ε−L}) of finite losses, None of those on integers."""
+    outlines = [outline for outline in law.outlines if not escapes(outline.piece)]
+    if any(outline.piece.integer for outline in outlines):
+        return None
+    top = law.loss_bounds[1]
+    near = abs(top) / max(top - epsilon, 1e-300) if math.isfinite(top) else 1.0
+    with ctx.workprec(2 * BALL_BITS + max(0, math.frexp(near)[1])):
+        at, gains, rests = arb(epsilon), arb(0), arb(0)
+
+        def gain(log_p: Any, loss: Any) -> Any:
+            return log_p.exp() * -(at - loss).expm1()
+
+        def all_of(log_p: Any, loss: Any) -> Any:
+            return log_p.exp()
+
+        def share(log_p: Any, loss: Any) -> Any:
+            return (log_p + at - loss).exp()
+
+        def add_atom(log_p: arb, loss: arb) -> None:
+            nonlocal gains, rests
+            gains += gain(log_p, loss).max(arb(0))
+            rests += all_of(log_p, loss).min(share(log_p, loss))
+
+        for mass, loss in law.step.point_balls:
+            add_atom(mass.log(), loss)
+        masses = _tilted_masses(outlines, epsilon, law.domain[1])
+        for outline in outlines:
+            piece = outline.piece
+            if piece.flat:
+                atom = flat_nodes(outline)
+                mass = arb(0)
+                for log_weight in atom.log_weight.tolist():
+                    mass += arb(log_weight).exp()
+                mass = arb(mass.mid(), (mass * (atom.error + 4.0 * ROUNDED)).upper())
+                add_atom(mass.log(), piece.ball(arb(inner_place(piece)))[1])
+                continue
+            crossed, edges = _crossings(outline, masses, epsilon)
+            roots = [_closer(piece, arb(low), arb(high), at) for low, high in crossed]
+            for low, high in roots:
+                log_p, loss = piece.ball(between(low, high))
+                gains += arb(0).union((high - low) * abs(gain(log_p, loss)).upper())
+                rests += arb(0).union((high - low) * abs(all_of(log_p, loss)).upper())
+            ends = [None, *(r for root in roots for r in root), None]
+            for start, end in zip(ends[::2], ends[1::2], strict=True):
+                inner = _Part(outline, start, end, edges, len(roots) > _MANY_ROOTS)
+                if inner.is_empty:
+                    continue
+                if inner.is_above(epsilon):
+                    gains += inner.integral(gain, _log_gain(epsilon))
+                    rests += inner.integral(share, lambda loss: epsilon - loss)
+                else:
+                    rests += inner.integral(all_of, np.zeros_like)
+    return gains, rests
+
+
+def log_single(law: LossLaw, epsilon: float) -> float:
+    """Return about log E(1 − e^{ε−L})⁺ over finite losses, −∞ where that is not had."""
+    with suppress(AccuracyError):
+        found = profile(law, epsilon)
+        if found is not None and found[0].mid() > 0:
+            with ctx.workprec(BALL_BITS):
+                return float(found[0].mid().log())
+    return -math.inf
+
+
+def _closer(piece: SmoothPiece, low: arb, high: arb, epsilon: arb) -> tuple[arb, arb]:
+    """Return places beyond doubles between which ℓ crosses ε."""
+    first = piece.ball(low)[1] - epsilon
+    for _ in range(_FINER):
+        middle = ((low + high) / 2).mid()
+        here = piece.ball(middle)[1] - epsilon
+        if here.contains(0) or first.contains(0):
+            break
+        low, high = (middle, high) if bool(here > 0) is bool(first > 0) else (low, middle)
+    return low, high
+
+
+class _Part:
+    """A stretch of a piece between two crossings, on one side of ε."""
+
+    def __init__(
+        self,
+        outline: Outline,
+        start: arb | None,
+        end: arb | None,
+        edges: Array,
+        is_one_of_many: bool,
+    ) -> None:
+        self._piece, self._is_one_of_many = outline.piece, is_one_of_many
+        piece = outline.piece
+        self._exact = start, end  # roots; the piece's own ends where there are none
+        self._start = piece.lower if start is None else float(start.mid())
+        self._end = piece.upper if end is None else float(end.mid())
+        near = [x for x in (self._start, self._end) if math.isfinite(x)]
+        edges = edges[(edges > self._start) & (edges < self._end)]
+        centres = np.asarray(near)[:, None]
+        size = 2.0**-20 * np.maximum(np.abs(centres), 1e-3)
+        apart = np.concatenate([_APART * size, np.tile(_APART, (len(near), 1))], 1)
+        x = np.concatenate([outline.x, edges, (centres - apart).ravel(), (centres + apart).ravel()])
+        for place, inward in ((self._start, _FAR), (self._end, -_FAR)):
+            x = np.concatenate([x, inward]) if place == 0.0 else x
+        x = distinct(x)
+        self._x = x[(x > self._start) & (x < self._end)]
+        self.is_empty = self._x.size < 3 or not self._start < self._end
+
+    def is_above(self, epsilon: float) -> bool:
+        """Return whether the loss is above ε, as most places say."""
+        with np.errstate(all="ignore"):
+            loss = np.asarray(self._piece.loss(self._x))
+        loss = loss[np.isfinite(loss)]
+        return bool(np.count_nonzero(loss > epsilon) * 2 > loss.size)
+
+    def integral(self, payoff: Payoff, log_payoff: Callable[[Array], Array]) -> arb:
+        """Enclose ∫ P·payoff, but for what is negligible beside it as far as doubles see."""
+        x = self._x
+        with np.errstate(all="ignore"):
+            log_p, _, loss = self._piece.values(x)
+            heights = np.nan_to_num(log_p + log_payoff(loss), nan=-np.inf, posinf=-np.inf)
+            spacing = np.log(np.gradient(x))
+        shells = heights + spacing
+        top = float(shells.max())
+        if not top > -math.inf:
+            return arb(0)
+        kept = np.flatnonzero(shells > top - NEGLIGIBLE)
+        first, last = int(kept[0]), int(kept[-1])
+        if self._is_one_of_many:
+            return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
+        ends = self._cut(first, -1), self._cut(last, 1)
+
+        def integrand(place: Any, analytic: bool = False) -> Any:
+            return payoff(*self._piece.ball(place, analytic=analytic))
+
+        inner = np.arange(first + 1, last)
+        splits = inner[heights[inner].argmax()][None] if inner.size else inner
+        for some in (splits, inner[:: max(1, inner.size // _SPLITS)]):
+            edges = [ends[0], *map(arb, x[some].tolist()), ends[1]]
+            total = _integrated(integrand, edges, top)
+            if total.rad() < abs(total.mid()) * arb(2) ** -(_TIGHT_BITS // 2):
+                return total
+        return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
+
+    def _by_rules(self, log_payoff: Callable[[Array], Array], edges: Array) -> arb:
+        """Return about the integral where Arb does not end, as of wide balls of what cancels."""
+
+        def log_total(some: Array) -> float:
+            nodes, weights = gauss_legendre(some[:-1], some[1:])
+            log_p, loss, _ = self._piece.accurate(nodes.ravel())
+            return log_sum(log_p + log_payoff(loss) + np.log(weights.ravel()))
+
+        finer = distinct(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
+        whole, halves = log_total(edges), log_total(finer)
+        off = abs(math.expm1(min(whole - halves, 1.0))) + 4.0 * ROUNDED
+        found = arb(halves).exp()
+        return arb(found.mid(), (found * SAFETY * off).upper())
+
+    def _cut(self, number: int, step: int) -> arb:
+        """Return an end of what is kept: the stretch's own end where that is next and regular."""
+        x, beside = self._x, number + step
+        if 0 <= beside < x.size:
+            return arb(x[beside])
+        root = self._exact[int(step > 0)]
+        if root is not None:
+            return root
+        end = self._start if step < 0 else self._end
+        exact = [e for e in self._piece.ends if float(e) == end]
+        place = exact[0] if exact else arb(end)
+        if place.is_finite():
+            around = acb(place + arb(0, 1) * abs(x[number] - end), arb(0, 1) * abs(x[number] - end))
+            if all(v.is_finite() for v in self._piece.ball(around, analytic=True)):
+                return place
+        return arb(x[number])
+
+
+def _integrated(integrand: Callable[..., Any], edges: Sequence[arb], log_size: float) -> arb:
+    """Enclose an integral whose size is about known, panel by panel."""
+    total = arb(0)
+    for _ in range(_TRIES):
+        total, tolerance = arb(0), arb(log_size).exp() * arb(2) ** -_TIGHT_BITS
+        for left, right in pairwise(edges):
+            total += acb.integral(
+                integrand, acb(left), acb(right), abs_tol=tolerance,
+                rel_tol=arb(2) ** -_TIGHT_BITS, eval_limit=_EVALUATIONS,
+            ).real  # fmt: skip
+            if not total.rad() < arb(log_size).exp():
+                return arb(0, 1)
+        size = abs(total.mid())
+        if total.rad() <= size * arb(2) ** (8 - _TIGHT_BITS) or not size > 0:
+            break
+        log_size = float(size.log())
+    return total
+
+
+def _log_gain(epsilon: float) -> Callable[[Array], Array]:
+    def function(loss: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.log(np.maximum(-np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0))
+
+    return function
+
+
+def _tilted_masses(finite: Sequence[Outline], epsilon: float, end: float) -> dict[float, float]:
+    """Return the tilts under which everything that δ and 1 − δ consist of is typical, with masses.
+
+    Below 0, the laws under P and Q; above, the saddle point's tilt, whose law makes ε typical.
+    """
+    smooth = [o for o in finite if not o.piece.flat]
+    if all(o.piece.monotone for o in smooth):
+        return {}
+    tilts = [-1.0, 0.0, *_typical_tilt(smooth, epsilon, end)]
+    logs = np.logaddexp.reduce([o.log_masses(tilts) for o in smooth], axis=0)
+    known = zip(tilts, logs.tolist(), strict=True)
+    return {tilt: log_mass for tilt, log_mass in known if math.isfinite(log_mass)}
+
+
+def _typical_tilt(outlines: Sequence[Outline], epsilon: float, end: float) -> list[float]:
+    """Return about where K′(t) = ε + 1/t + 1/(1+t), as grids tell; none far beyond doubles."""
+
+    def too_far(tilt: float) -> bool:
+        shells = np.concatenate([o.shells([tilt])[0] for o in outlines])
+        loss = np.concatenate([o.loss for o in outlines])
+        held = np.isfinite(shells) & np.isfinite(loss)
+        if not held.any():
+            return True
+        weight = np.exp(shells[held] - shells[held].max())
+        mean = float(weight @ loss[held] / weight.sum())
+        return mean > epsilon + 1.0 / tilt + 1.0 / (1.0 + tilt)
+
+    if not end > 0.0:
+        return []
+    farthest = 2.0**40  # from there on a loss is told within its rounding
+    low, high = 0.0, min(1.0, 0.5 * end)
+    while high < farthest and not too_far(high):
+        low, high = high, min(2.0 * high, 0.5 * (high + end))
+        if high == low:
+            return [low]
+    if high >= farthest:
+        return []
+    for _ in range(12):  # far closer than a standard deviation needs
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if too_far(middle) else (middle, high)
+    return [0.5 * (low + high)]
+
+
+def _crossings(
+    outline: Outline, masses: Mapping[float, float], epsilon: float
+) -> tuple[list[tuple[float, float]], Array]:
+    """Return neighbouring doubles between which ℓ crosses ε, and edges of panels, if it may turn.
+
+    Between two places of the grid the loss is monotone, so that a root shows as a change of sign.
+    """
+    piece, x, edges = outline.piece, outline.x, np.empty(0)
+    if not piece.monotone:
+        grid = _resolved(outline, masses)
+        if grid is not None:
+            x, edges = distinct(np.concatenate([x, grid.x, grid.turns])), grid.edges
+    with np.errstate(all="ignore"):
+        loss = np.asarray(piece.loss(x))
+    usable = ~np.isnan(loss)
+    x, above = x[usable], loss[usable] > epsilon
+    change = np.flatnonzero(above[:-1] != above[1:])
+    low, high, left = x[change], x[change + 1], above[change]
+    for _ in range(1100):
+        middle = 0.5 * (low + high)
+        if not ((middle > low) & (middle < high)).any():
+            break
+        same = (np.asarray(piece.loss(middle)) > epsilon) == left
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return list(zip(low.tolist(), high.tolist(), strict=True)), edges
+
+
+def _resolved(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
+    """Return the grid of all tilts, of P and Q alone where the others are too much, or None."""
+    for tilts in (masses, {t: m for t, m in masses.items() if t <= 0.0}):
+        with suppress(AccuracyError):
+            return monotone_grid(outline, tilts)
+    return None  # δ and 1 − δ tell whether a stretch was missed

@@ -1,0 +1,359 @@
+"""One step of a mechanism as plain numeric functions: what a loss law is built from.
+
+**Singular finite ends** are moved to infinity, where doubles resolve them. Next to a finite end the
+coordinate x itself has no digits left for the distance u from the end, on which densities and loss
+depend. A piece is therefore parametrised by a real v that falls to −∞ like log u; what is a power
+of u becomes an exponential of v, and a logarithm of u a line. Densities are those of v, the factor
+|dx/dv| included; the loss is the same function of the outcome.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from symdp.emit.arb_operations import UNKNOWN
+from symdp.errors import AccuracyError
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+RealFunction = Callable[[Array], Array]
+BallFunction = Callable[..., tuple[Any, Any]]
+
+_BITS, _MOST_BITS = 110, 4_000  # of a ball that says how to round, at first and at last
+MOST_ROUNDED = 4_000  # nodes at most that are evaluated in balls, one by one
+_EVERY, _LEAST, _MOST = 16, 16, 256  # of how many places one is compared with balls, and how many
+CANCELLED = 8.0  # roundings by which doubles are off where terms cancel
+_TYPICAL = 0.01  # of the median loss: what is smaller need be known no better
+
+
+def no_terms(x: Array) -> Sequence[Array]:
+    """Return nothing: P and Q are no sums, or their terms need no look."""
+    return ()
+
+
+def together(functions: Sequence[RealFunction]) -> Callable[[Array], Sequence[Array]]:
+    """Return the function that gives the values of several."""
+    return lambda x: [function(x) for function in functions]
+
+
+@dataclass(frozen=True)
+class SmoothPiece:
+    """A stretch of the support on which densities and privacy loss are smooth.
+
+    `lower, upper`: ends, ±inf allowed; for `integer` pieces the ends belong to the piece. `log_p,
+    log_q, loss`: vectorised log densities of P and Q and privacy loss ℓ. A loss of +inf means that
+    Q vanishes here, so that the piece's P-mass is mass at infinity. `log_terms`: returns the
+    logarithms of the single terms that P and Q are sums of; their modes show where a quadrature
+    must look, however far apart or narrow they are. `log_mass`: the log of the atom's probability
+    under P, None where it is to be integrated. `ball`: log P and ℓ in balls at the working
+    precision, of complex places too with `analytic`. `joint`: log P, log Q and ℓ at once, where
+    that is cheaper.
+    """
+
+    lower: float
+    upper: float
+    log_p: RealFunction
+    log_q: RealFunction
+    loss: RealFunction
+    ball: BallFunction
+    log_terms: Callable[[Array], Sequence[Array]] = no_terms
+    flat: bool = False  # true where ℓ is constant, so that the whole piece is one atom of the loss
+    log_mass: float | None = None
+    monotone: bool = False  # true where ℓ is derived to rise or to fall on the whole piece
+    integer: bool = False
+    ends: tuple[arb, ...] = ()  # balls around the finite ends, which a double may have rounded
+    joint: Callable[[Array], tuple[Array, ...]] | None = None
+
+    def values(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return log P, log Q and ℓ."""
+        if self.joint is None:
+            return self.log_p(x), self.log_q(x), np.asarray(self.loss(x), dtype=np.float64)
+        log_p, log_q, loss = self.joint(x)
+        return log_p, log_q, loss
+
+    def accurate(self, x: Array) -> tuple[Array, Array, float]:
+        """Return log P and ℓ, and how many roundings of a double they may be off by.
+
+        Where doubles are seen to cancel, balls say how to round, unless the places are too many.
+        """
+        with np.errstate(all="ignore"):
+            log_p, _, loss = self.values(x)
+            number = min(x.size, max(_LEAST, min(x.size // _EVERY, _MOST)))  # one of each panel
+            some = np.linspace(0, max(x.size - 1, 0), number).astype(np.intp)
+            off = _roundings(log_p[some], loss[some], *self.rounded(x[some]))
+        if off <= CANCELLED or x.size > MOST_ROUNDED:
+            return log_p, loss, off
+        return *self.rounded(x), 1.0
+
+    def rounded(self, x: Array) -> tuple[Array, Array]:
+        """Return log P and ℓ, each the double next to it."""
+        pairs = [rounded(self.ball, place) for place in x.tolist()]
+        log_p, loss = np.asarray(pairs, dtype=np.float64).reshape(-1, 2).T
+        return log_p, loss
+
+    def reversed(self) -> SmoothPiece:
+        """Return the piece with P and Q exchanged, neither of which vanishes on it."""
+        mass = self.log_mass
+        if mass is not None:  # from some place of it
+            place = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
+            mass -= float(self.rounded(place)[1][0])
+        own = self.ball
+
+        def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
+            log_p, loss = own(x, **analytic)
+            return log_p - loss, -loss
+
+        return replace(
+            self,
+            log_mass=mass,
+            log_p=self.log_q,
+            log_q=self.log_p,
+            loss=_negative(self.loss),
+            ball=ball,
+            joint=None if self.joint is None else _exchanged(self.joint),
+        )
+
+    def less(self, constant: float) -> SmoothPiece:
+        """Return the piece with both log densities less a constant."""
+        own, density, other = self.ball, self.log_p, self.log_q
+
+        def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
+            log_p, loss = own(x, **analytic)
+            return log_p - arb(constant), loss
+
+        return replace(
+            self,
+            log_p=lambda x: np.asarray(density(x) - constant),
+            log_q=lambda x: np.asarray(other(x) - constant),
+            ball=ball,
+            joint=None,
+        )
+
+
+def paired(log_p: Callable[..., Any], loss: Callable[..., Any] | None) -> BallFunction:
+    """Return the function that gives balls of both, an infinite ℓ where it has none."""
+
+    def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
+        return log_p(x, **analytic), arb.pos_inf() if loss is None else loss(x, **analytic)
+
+    return ball
+
+
+def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array) -> float:
+    """Return how many roundings of a double the differences are in the mean square."""
+    size = np.abs(exact_loss[np.isfinite(exact_loss)])
+    unit = np.abs(exact_loss) + (_TYPICAL * float(np.median(size)) if size.size else 0.0)
+    pairs = [
+        (log_p, exact_log_p, 1.0 + np.abs(exact_log_p)),
+        (loss, exact_loss, np.maximum(unit, 1e-300)),
+    ]
+    off = [np.where(near == exact, 0.0, np.abs(near - exact) / u) for near, exact, u in pairs]
+    squares = np.square(np.nan_to_num(off, nan=np.inf) / np.finfo(float).eps)
+    return max(1.0, math.sqrt(float(squares.mean(axis=1).max())) if log_p.size else 1.0)
+
+
+def _is_known(ball: arb) -> bool:
+    if not ball.is_finite():
+        return bool(ball == arb.pos_inf())
+    return ball.rel_accuracy_bits() >= 54 or float(ball.rad()) < 1e-300
+
+
+@lru_cache(maxsize=1 << 15)  # node sets of several tilts share places, whose balls are slow
+def rounded(ball: BallFunction, place: float, beside: float = 0.0) -> tuple[float, float]:
+    """Return log P and ℓ at the sum of two numbers, each the double next to it."""
+    bits = _BITS
+    while bits <= _MOST_BITS:
+        with ctx.workprec(bits):
+            pair = ball(arb(place) + arb(beside))
+            if all(map(_is_known, pair)):
+                return float(pair[0].mid()), float(pair[1].mid())
+        bits *= 2
+    raise AccuracyError(
+        f"the density or the loss has no finite value at {place!r}, as where a density touches "
+        "zero at so many places that they are not told apart; bound the support"
+    )
+
+
+def _negative(function: RealFunction) -> RealFunction:
+    return lambda x: -function(x)
+
+
+def _exchanged(joint: Callable[[Array], tuple[Array, ...]]) -> Callable[[Array], tuple[Array, ...]]:
+    def function(x: Array) -> tuple[Array, ...]:
+        log_p, log_q, loss = joint(x)
+        return log_q, log_p, -loss
+
+    return function
+
+
+@dataclass(frozen=True)
+class Step:
+    """Everything numeric about one step in one direction: smooth pieces, and single points.
+
+    `point_loss` and `point_log_p` are the points of a finite list (a loss of +inf is mass at
+    infinity), and `point_balls` enclose (probability, loss) of those with a finite loss. `name` is
+    used in messages only.
+    """
+
+    name: str
+    pieces: tuple[SmoothPiece, ...] = ()
+    point_loss: Array = field(default_factory=lambda: np.empty(0))
+    point_log_p: Array = field(default_factory=lambda: np.empty(0))
+    point_balls: tuple[tuple[arb, arb], ...] = ()
+
+
+ArbFunction = Callable[..., Any]
+
+_FAR = -100.0  # further out a function of u = O(e^v) is a line in v, or it is left as it is
+_SAMPLES = (-200.0, -400.0)  # depths that show the line
+_CHECKS = (_FAR, -1e3, -1e5, -1e9)  # depths at which it is to hold
+_LINE = 1e-14  # relative: a function that is linear next to an end
+_END_BITS = 300  # carried next to an end
+
+
+@dataclass(frozen=True)
+class EndFunction:
+    """One function of the distance u from an end: in doubles, and in balls where it has them."""
+
+    double: RealFunction
+    ball: ArbFunction | None = None
+
+
+class Stretch:
+    """The places of one piece between singular ends: v, and from it the distance u from an end.
+
+    With two singular ends v runs over all reals, v < 0 is counted from the lower end and v > 0 from
+    the upper one: u = W e^{−|v|}/(1 + e^{−|v|}). With one, u = W e^v for v < 0 on a piece of length
+    W, or log(1 + e^v) on an unbounded one.
+
+    `length`: W at the working precision, None for an unbounded piece. `two_sided`: whether both
+    ends are singular.
+    """
+
+    def __init__(self, length: Callable[[], arb] | None, two_sided: bool) -> None:
+        self._length, self.two_sided = length, two_sided
+        self.lower = -math.inf
+        self.upper = math.inf if two_sided or length is None else 0.0
+        with ctx.workprec(_END_BITS):
+            self._width = 1.0 if length is None else float(length().mid())
+            self._log_width = 0.0 if length is None else float(length().log().mid())
+
+    def depth(self, v: Array) -> Array:
+        """Return −|v| where both ends are singular, else v."""
+        return np.where(np.real(v) > 0, -v, v) if self.two_sided else v
+
+    def distance(self, depth: Array) -> tuple[Array, Array]:
+        """Return u and log |dx/dv|."""
+        from scipy import special
+
+        if self._length is None:
+            small = np.exp(np.where(np.real(depth) > 0, -depth, depth))
+            rest = special.log1p(small)
+            beyond = np.where(np.real(depth) > 0, depth, 0.0)
+            return beyond + rest, depth - beyond - rest
+        small = np.exp(depth)
+        if not self.two_sided:
+            return self._width * small, self._log_width + depth
+        rest = special.log1p(small)
+        return self._width * small / (1.0 + small), self._log_width + depth - 2.0 * rest
+
+    def ball_depth(self, v: Any) -> Any:
+        """Return the depth of a real or complex ball of places."""
+        return -v if self.two_sided and float(v.real.mid()) > 0 else v
+
+    def ball_distance(self, depth: Any) -> tuple[Any, Any]:
+        """Return balls around u and log |dx/dv|."""
+        if self._length is None:
+            positive = float(depth.real.mid()) > 0
+            rest = _log_one_plus((-depth if positive else depth).exp())
+            return (depth + rest, -rest) if positive else (rest, depth - rest)
+        length, small = self._length(), depth.exp()
+        if not self.two_sided:
+            return length * small, length.log() + depth
+        return length * small / (1 + small), length.log() + depth - 2 * _log_one_plus(small)
+
+    def in_doubles(self, ends: Sequence[EndFunction], is_density: bool) -> RealFunction:
+        """Return a function of v from functions of u, at the lower end and at the upper one."""
+        sides = [_Side(self, end, is_density) for end in ends]
+
+        def function(v: Array) -> Array:
+            v = np.asarray(v)
+            depth = np.asarray(self.depth(v))
+            if not self.two_sided:
+                return sides[0](depth)
+            value = np.empty(v.shape, dtype=depth.dtype)
+            below = np.real(v) <= 0
+            for side, chosen in zip(sides, (below, ~below), strict=True):
+                if chosen.any():
+                    value[chosen] = side(depth[chosen])
+            return value
+
+        return function
+
+    def in_balls(self, ends: Sequence[ArbFunction], is_density: bool) -> ArbFunction:
+        """Return the same in ball arithmetic."""
+
+        def function(v: Any, analytic: bool = False) -> Any:
+            depth = self.ball_depth(v)
+            upper = self.two_sided and float(v.real.mid()) > 0
+            distance, log_slope = self.ball_distance(depth)
+            value = ends[int(upper)](distance, analytic=analytic)
+            return value + log_slope if is_density else value
+
+        return function
+
+
+def _log_one_plus(small: Any) -> Any:
+    """Return log(1 + u), not a number where a ball of u may cross the cut."""
+    return small.log1p() if small.real > -1 else UNKNOWN
+
+
+class _Side:
+    """A function of the depth at one end, continued by its line where u underflows."""
+
+    def __init__(self, stretch: Stretch, end: EndFunction, is_density: bool) -> None:
+        self._stretch, self._function, self._is_density = stretch, end.double, is_density
+        self._line = None if end.ball is None else self._far_line(end.ball)
+
+    def _far_line(self, function: ArbFunction) -> tuple[float, float] | None:
+        """Return slope and intercept of the line that the function is far out, if it is one."""
+
+        def value(depth: float) -> float:
+            distance, log_slope = self._stretch.ball_distance(arb(depth))
+            found = function(distance)
+            return float((found + log_slope if self._is_density else found).mid())
+
+        with ctx.workprec(_END_BITS):
+            near, far = (value(depth) for depth in _SAMPLES)
+            slope = (far - near) / (_SAMPLES[1] - _SAMPLES[0])
+            intercept = near - slope * _SAMPLES[0]
+            for depth in _CHECKS:
+                gap = abs(value(depth) - (intercept + slope * depth))
+                if not gap <= _LINE * (1.0 + abs(intercept) + abs(slope * depth)):
+                    return None
+        return slope, intercept
+
+    def __call__(self, depth: Array) -> Array:
+        with np.errstate(all="ignore"):
+            if self._line is None:
+                return self._near(depth)
+            beyond = np.real(depth) < _FAR
+            if not beyond.any():
+                return self._near(depth)
+            slope, intercept = self._line
+            return np.where(
+                beyond, intercept + slope * depth, self._near(np.where(beyond, _FAR, depth))
+            )
+
+    def _near(self, depth: Array) -> Array:
+        distance, log_slope = self._stretch.distance(depth)
+        value = self._function(distance)
+        return np.asarray(value + log_slope if self._is_density else value)

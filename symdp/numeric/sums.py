@@ -1,0 +1,336 @@
+"""All sums of losses that are atoms, by repeated doubling, equal sums merged on the way.
+
+    δ(ε) = Σ_{λ>ε} p_λ (1 − e^{ε−λ}),    1 − δ(ε) = Σ_λ p_λ min(1, e^{ε−λ}).
+
+Sums closer than `EQUAL` of the largest loss are one value but for rounding, and stand at their
+mean; no chain of them is longer than `BLURRED`. The error counts the rounding of n additions, the
+slope Σ p_λ e^{ε−λ} times the rounding of a loss, and all mass that merging may have put on the
+wrong side of ε.
+
+**Next to the largest sum** few steps can fall short of their own largest loss. With the budget B =
+Σ nᵢ max ℓᵢ − ε, a sum is above ε where what its steps fall short by adds up to less than B.
+Partial sums that fall short by more are left out, and nothing else is:
+
+    δ = Σ_{d < B} P(d) (1 − e^{d − B}),    d = Σ (max ℓᵢ − ℓᵢ).
+
+Terms are positive, so that rounding adds about n·1e-15 of δ, and what the rounding of λ moves
+across ε. A lattice takes its period instead where n or the list is long: that is rounded less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from symdp.numeric.accuracy import (
+    BLURRED,
+    EQUAL,
+    FEW_NODES,
+    HALF,
+    MOST_NODES,
+    MOST_WORK,
+    ROUNDED,
+    TOLERABLE,
+)
+from symdp.numeric.answer import Answer, exact_answer, unclosed
+from symdp.numeric.elementary import log_sum
+from symdp.numeric.line import line_tilt
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.saddle_point import Strip, log_add_exp, log_one_minus_exp
+from symdp.numeric.step import Array
+from symdp.numeric.total import SumLaw, find_lattice, kept_with_law
+
+MAX_SUMS = 2 * MOST_NODES  # of all steps: 16 MB an array, and about a second
+
+Atoms = tuple[Array, Array]  # losses, and logs of masses under P
+
+
+@dataclass(frozen=True)
+class FiniteSum:
+    """log δ and log(1 − δ) of the finite part, and the logs of its rounding and of −dδ/dε.
+
+    `complement_error` is relative to 1 − δ where that is a sum of its own.
+    """
+
+    log_delta: float
+    log_complement: float
+    log_error: float
+    log_slope: float
+    complement_error: float | None = None
+
+
+def finite_sum(
+    law: SumLaw, epsilon: float, tilt: float, *, atomic: bool = False
+) -> FiniteSum | None:
+    """Return δ(ε) of the finite part as a finite sum, or None where there are too many terms.
+
+    δ = Σ_{λ>ε} p_λ (1 − e^{ε−λ}) over all values λ of the total loss: sums of positive terms.
+
+    `tilt`: where the law is looked at: values that are negligible there and near 0 are left out.
+    `atomic`: count only those sums in which every step's loss is an atom.
+    """
+    total = _all_sums(law, tilt, atomic)
+    if total is None:
+        return None
+    loss, log_weight = total
+    gap, rounded = _distances(law, loss, epsilon)
+    with np.errstate(divide="ignore"):
+        gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
+    log_delta, slope = log_sum(gain), log_sum((log_weight + gap)[gap < 0])
+    # Every loss is rounded, which counts where ε lies just below one that makes up δ.
+    size = float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
+    exposed = math.log(rounded + ROUNDED * ROUNDED) + (slope if slope > -math.inf else 0.0)
+    log_error = math.log(ROUNDED) + log_add_exp(math.log(law.count) + log_delta, exposed)
+    # What stands for several values next to ε may lie on the wrong side of it.
+    near = np.abs(gap) <= BLURRED * size
+    log_error = log_add_exp(log_error, log_sum(log_weight[near]) + math.log(BLURRED * size))
+    complement = log_sum(log_weight + np.minimum(gap, 0.0))
+    # The log of 1 − δ moves by no more than the losses do.
+    beside = log_sum(log_weight[near] + np.minimum(gap[near], 0.0)) - complement
+    error = ROUNDED * (law.count + size) + BLURRED * size * math.exp(min(beside, 0.0))
+    return FiniteSum(log_delta, complement, log_error, slope, error)
+
+
+def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:
+    """Return ε less every loss, and the size of what is rounded in those below 0.
+
+    Where the largest loss alone exceeds ε its distance is known beyond doubles.
+    """
+    last = float(loss[-1])
+    top = law.precise_top if last > epsilon and not (loss[-2:-1] > epsilon).any() else None
+    if top is not None and abs(float(top) - last) <= EQUAL * abs(last):
+        beyond = float(top - Fraction(epsilon))
+        return (last - loss) - beyond, abs(beyond)
+    return epsilon - loss, float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
+
+
+def log_multisets(atoms: int, count: int) -> float:
+    """Return log C(atoms + count − 1, count), the log of how many multisets there are."""
+    return math.lgamma(atoms + count) - math.lgamma(count + 1) - math.lgamma(atoms)
+
+
+@kept_with_law
+def count_sums(law: SumLaw) -> float:
+    """Return how many multisets of losses there are: at least as many as different sums."""
+    log_count = sum(log_multisets(part.base.loss.size, count) for part, count in law.parts)
+    return math.exp(min(log_count, 700.0))
+
+
+def added(first: Atoms | None, second: Atoms | None, most: float = math.inf) -> Atoms | None:
+    """Return the law of a sum of two independent losses, equal values merged, None if too many.
+
+    `first, second`: the losses. `most`: sums from here on are left out.
+    """
+    if first is None or second is None or first[0].size * second[0].size > MOST_WORK:
+        return None
+    (loss, log_weight), (other, other_weight) = sorted((first, second), key=lambda a: a[0].size)
+    losses, weights, size = [], [], 0
+    rows = max(1, MOST_NODES // other.size)
+    for start in range(0, loss.size, rows):
+        total = np.add.outer(loss[start : start + rows], other).ravel()
+        total_weight = np.add.outer(log_weight[start : start + rows], other_weight).ravel()
+        kept = total < most
+        losses.append(total[kept])
+        weights.append(total_weight[kept])
+        size += losses[-1].size
+        if size > 4 * MAX_SUMS:  # before equal values are merged
+            return None
+    return merged(np.concatenate(losses), np.concatenate(weights)) if size else None
+
+
+def power(step: Atoms, count: int, most: float = math.inf) -> Atoms | None:
+    """Return the law of the sum of `count` copies by repeated doubling, None if too many."""
+    square: Atoms | None = step
+    result: Atoms | None = None
+    while True:
+        if count & 1:
+            result = square if result is None else added(result, square, most)
+        count >>= 1
+        if not count:
+            return result
+        square = added(square, square, most)
+        if square is None:
+            return None
+
+
+def atoms_of(law: LossLaw, tilt: float, atomic: bool = False) -> Atoms:
+    """Return the losses of one step at a tilt, only atoms where asked, in rising order."""
+    nodes = law.nodes(tilt, 0.0)
+    kept = nodes.atomic if atomic else slice(None)
+    return nodes.loss[kept], nodes.log_weight[kept]
+
+
+def merged(loss: Array, log_weight: Array) -> Atoms | None:
+    """Return the values in rising order, those that rounding does not tell apart at their mean."""
+    order = np.argsort(loss, kind="stable")
+    loss, log_weight = loss[order], log_weight[order]
+    close = EQUAL * max(abs(loss[0]), abs(loss[-1]))
+    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > close)
+    # No chain of close values may lead far away.
+    far = loss - np.repeat(loss[starts], np.diff(np.append(starts, loss.size)))
+    if far.max() > BLURRED / EQUAL * close:
+        cell = np.floor(far / (BLURRED / EQUAL * close))
+        starts = np.flatnonzero(
+            (np.diff(loss, prepend=-np.inf) > close) | (np.diff(cell, prepend=0.0) != 0)
+        )
+    if starts.size > MAX_SUMS:
+        return None
+    if starts.size == loss.size:
+        return loss, log_weight
+    lengths = np.diff(np.append(starts, loss.size))
+    tops = np.maximum.reduceat(log_weight, starts)
+    shares = np.exp(log_weight - np.repeat(tops, lengths))
+    total = np.add.reduceat(shares, starts)
+    shift = np.add.reduceat(shares * (loss - np.repeat(loss[starts], lengths)), starts) / total
+    return loss[starts] + shift, tops + np.log(total)
+
+
+@kept_with_law
+def _listed(law: SumLaw) -> dict[tuple[bytes, ...], Atoms | None]:
+    """All sums, by the losses that they are of."""
+    return {}
+
+
+def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
+    """Return the sums of the losses at a tilt, None where there are too many; both are kept."""
+    steps = [atoms_of(part, tilt, atomic) for part, _ in law.parts]
+    kept = _listed(law)
+    key = tuple(loss.tobytes() for loss, _ in steps)
+    if key in kept:
+        return kept[key]
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for step, (_, count) in zip(steps, law.parts, strict=True):
+        total = added(total, power(step, count))
+    size = sum(1 if other is None else other[0].size for other in (total, *kept.values()))
+    if size <= MAX_SUMS // 2:  # each tilt of integer noise has a list of its own
+        kept[key] = total
+    return total
+
+
+def united(first: Atoms, second: Atoms) -> Atoms:
+    """Return the atoms that are in either list: of integer noise, each tilt has its own."""
+    told_apart = [merged(*atoms) for atoms in (first, second)]
+    assert told_apart[0] is not None
+    assert told_apart[1] is not None
+    (loss, log_weight), (other, other_weight) = told_apart[0], told_apart[1]
+    place = np.searchsorted(loss, other)
+    gap = np.minimum(
+        np.abs(other - loss[np.minimum(place, loss.size - 1)]),
+        np.abs(other - loss[np.maximum(place - 1, 0)]),
+    )
+    new = gap > BLURRED * max(float(np.abs(loss).max()), float(np.abs(other).max()))
+    losses = np.concatenate([loss, other[new]])
+    order = np.argsort(losses, kind="stable")
+    return losses[order], np.concatenate([log_weight, other_weight[new]])[order]
+
+
+MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
+
+
+def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
+    """Return δ(ε) of the finite part where few steps can fall short, else None.
+
+    `law, epsilon`: the total of losses that are all single values, and ε below the largest total.
+    `tilt`: where the law is looked at: values that are negligible there are left out.
+    """
+    budget = law.below_top(epsilon)
+    if law.precise_top is None or not budget > 0.0:
+        return None
+    steps: list[Atoms] = []
+    rounded = 4.0 * ROUNDED * budget
+    for part, count in law.parts:
+        most = budget * (1.0 + TOLERABLE)  # both are rounded
+        step = _shortfalls(part, tilt, most)
+        if step is None:
+            return None
+        short = math.floor(
+            min(budget * (1.0 + TOLERABLE) / step[0][1:].min(initial=math.inf), count)
+        )
+        if log_multisets(step[0].size, short) > math.log(4 * FEW_NODES):
+            return None
+        rounded += 2.0 * ROUNDED * short * abs(part.loss_bounds[1])
+        steps.append(step)
+    most = budget + rounded
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    for step, (_, count) in zip(steps, law.parts, strict=True):
+        total = added(total, power(step, count, most), most)
+    if total is None:
+        return None
+    shortfall, log_weight = total
+    gap = shortfall - budget
+    with np.errstate(divide="ignore"):
+        log_delta = log_sum(log_weight + np.log(-np.expm1(np.minimum(gap, 0.0))))
+    if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > HALF:
+        return None  # 1 − δ is known from sums of all values only
+    # A sum next to ε may lie on either side of it, as may what stands for several.
+    exposed = math.log(rounded) + log_sum((log_weight + np.minimum(gap, 0.0))[gap < rounded])
+    blurred = BLURRED * most
+    log_error = log_add_exp(math.log(law.count * ROUNDED) + log_delta, exposed)
+    log_error = log_add_exp(
+        log_error, log_sum(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
+    )
+    slope = log_sum((log_weight + gap)[gap < 0])
+    return FiniteSum(log_delta, log_one_minus_exp(log_delta), log_error, slope)
+
+
+def is_near_top(law: SumLaw, epsilon: float) -> bool:
+    """Return whether ε is so close to the largest total that `topmost_sum` is worth a try."""
+    return law.loss_bounds[1] - epsilon < MOST_SHORT * _gap(law)
+
+
+@kept_with_law
+def _gap(law: SumLaw) -> float:
+    """Return how far the second largest total lies below the largest."""
+    gaps = [math.inf]
+    for part, _ in law.parts:
+        loss = part.base.loss
+        lower = loss[loss < loss.max(initial=-math.inf)]
+        if lower.size:
+            gaps.append(float(loss.max() - lower.max()))
+    return min(gaps)
+
+
+def _shortfalls(law: LossLaw, tilt: float, most: float) -> Atoms | None:
+    """Return how far losses lie below the largest, in rising order, and the logs of masses."""
+    loss, log_weight = atoms_of(law, tilt)
+    top = law.loss_bounds[1]
+    if not loss.size or abs(loss[-1] - top) > EQUAL * (1.0 + abs(top)):
+        return None
+    shortfall, log_weight = (loss[-1] - loss)[::-1], log_weight[::-1]
+    near = shortfall < most
+    return merged(shortfall[near], log_weight[near])
+
+
+def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) from all sums, or all above ε, None where they are too many.
+
+    `epsilon`: between the least and the largest loss, in nats.
+    """
+    if law.is_spread:
+        return None
+    found: FiniteSum | None = None
+    if is_near_top(law, epsilon):
+        found = topmost_sum(law, epsilon, line_tilt(law, epsilon, Strip.RIGHT))
+    if found is None and count_sums(law) <= MAX_SUMS:
+        if (count_sums(law) > FEW_NODES or law.count > MOST_SHORT) and find_lattice(law):
+            return None
+        is_list = not any(part.step.pieces for part, _ in law.parts)  # whole at every tilt
+        tilt = 0.0 if is_list else line_tilt(law, epsilon, Strip.RIGHT)
+        found = finite_sum(law, epsilon, tilt)
+    return None if found is None else _of_sum(found, law.log_mass_at_infinity, epsilon)
+
+
+def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
+    log_delta = log_add_exp(found.log_delta, log_escaped)
+    known = log_delta > -math.inf
+    error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
+    # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
+    if log_delta > HALF:
+        complement, off = found.log_complement, found.complement_error
+        error += unclosed(log_delta, complement, error)
+    else:
+        complement, off = log_one_minus_exp(log_delta), None
+    return exact_answer(log_delta, complement, error, epsilon=epsilon, complement_error=off)

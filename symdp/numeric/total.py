@@ -1,0 +1,407 @@
+"""The total privacy loss of a composition, in numbers: sums over its distinct steps.
+
+**Lattices a + Δℤ**, on which the characteristic function repeats, have two-point lists, integer
+noise with a linear loss, and every sum of copies of one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, wraps
+from itertools import pairwise
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import InputError
+from symdp.numeric.elementary import distinct
+from symdp.numeric.loss import EXTENDED, LossLaw
+from symdp.numeric.nodes import Tilted, tilted_cumulants
+from symdp.numeric.step import Array
+
+# of a function that is kept with a law
+P = ParamSpec("P")
+# what that function returns
+T = TypeVar("T")
+_TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
+_LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
+_ROUNDED_TOP = 1e-15  # relative: of the largest loss where it is known in doubles alone
+_ROUNDED_MASS = 1e-12  # relative: of the probability of the largest losses of all steps
+# of P: median, and the decile on either side
+_QUANTILES = np.asarray([0.1, 0.5, 0.9])
+
+
+class SumLaw:
+    """The total privacy loss of independent steps: distinct laws, each with a count.
+
+    `parts`: pairs (law, count), counts ≥ 1. `direction`: "remove" or "add", empty for a part of a
+    law. `terms`: pairs (law, count) from which all comes that adds up over the steps, as K and its
+    derivatives do: the parts themselves, unless there are too many of them. `kept`: what functions
+    marked by `kept_with_law` have returned of this law.
+    """
+
+    def __init__(self, parts: Sequence[tuple[LossLaw, int]], direction: str = "") -> None:
+        if not parts:
+            raise InputError("a composition needs at least one step")
+        self._parts, self.direction = tuple(parts), direction
+        self.kept: dict[object, Any] = {}
+        self.count = sum(count for _, count in parts)
+
+    @property
+    def parts(self) -> tuple[tuple[LossLaw, int], ...]:
+        """Every distinct step's law, with its count."""
+        return self._parts
+
+    @property
+    def terms(self) -> Sequence[tuple[LossLaw, int]]:
+        """The laws and counts that sums over the steps are taken with."""
+        return self.parts
+
+    def singly(self) -> SumLaw:
+        """Return the same total with every distinct step by itself."""
+        return self
+
+    @property
+    def rough(self) -> SumLaw:
+        """The same total, of very many steps to a digit or two, as bounds need it."""
+        return self
+
+    @property
+    def thinned(self) -> SumLaw:
+        """The same total, or one of fewer steps with a characteristic function hardly smaller."""
+        return self
+
+    @cached_property
+    def domain(self) -> tuple[float, float]:
+        """The tilts between which every step's moment generating function is finite."""
+        return (
+            max(law.domain[0] for law, _ in self.terms),
+            min(law.domain[1] for law, _ in self.terms),
+        )
+
+    @cached_property
+    def is_spread(self) -> bool:
+        """Whether some loss has a continuous part."""
+        return any(law.is_spread for law, _ in self.terms)
+
+    @cached_property
+    def has_atoms(self) -> bool:
+        """Whether some single value of a loss has positive probability."""
+        return any(law.has_atoms for law, _ in self.terms)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the losses of some steps are several single values, and those of others are not.
+
+        A step whose finite loss is one value only moves the others.
+        """
+        return self.is_spread and any(
+            not law.is_spread and law.loss_bounds[0] < law.loss_bounds[1] for law, _ in self.terms
+        )
+
+    @cached_property
+    def apart(self) -> tuple[SumLaw, SumLaw]:
+        """The steps of a mixed law: those whose losses are single values, and the others."""
+        sides = [[x for x in self.parts if x[0].is_spread is spread] for spread in (False, True)]
+        return SumLaw(sides[0]), SumLaw(sides[1])
+
+    def combine(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return Σ nᵢ vᵢ over the terms."""
+        total: NDArray[Any] = np.zeros_like(np.asarray(values[0]))
+        for value, (_, count) in zip(values, self.terms, strict=True):
+            total = total + count * value
+        return total
+
+    @cached_property
+    def atom_cycle(self) -> float:
+        """The longest distance after which the atoms' part of |φ| recurs: 2π over their gap."""
+        gaps = [law.atom_gap for law, _ in self.terms if law.has_atoms]
+        return 2.0 * math.pi / min(gaps, default=math.inf)
+
+    @cached_property
+    def loss_bounds(self) -> tuple[float, float]:
+        """The essential range of the finite total loss."""
+        return (
+            sum(count * law.loss_bounds[0] for law, count in self.terms),
+            sum(count * law.loss_bounds[1] for law, count in self.terms),
+        )
+
+    @cached_property
+    def precise_top(self) -> Fraction | None:
+        """The largest total loss beyond doubles, None where that is not known."""
+        total = Fraction(0)
+        for law, count in self.parts:
+            if law.precise_top is None:
+                return None
+            total += count * law.precise_top
+        return total
+
+    def below_top(self, epsilon: float) -> float:
+        """Return how far ε lies below the largest total loss, inf where that is infinite."""
+        top = self.precise_top
+        return self.loss_bounds[1] - epsilon if top is None else float(top - Fraction(epsilon))
+
+    def few_fall_short(self, epsilon: float) -> bool:
+        """Return whether what exceeds ε are hardly more than the largest losses of all steps.
+
+        In the mean at most one step's loss is another one then, if the sum exceeds ε, and δ is what
+        a few short convolutions give.
+        """
+        below = self.loss_bounds[1] - epsilon
+        if not (self.has_atoms and below < _TOP_SHARE * (self.loss_bounds[1] - self.mean)):
+            return False
+        pairs = [(law.near_top(below), count) for law, count in self.parts]
+        if not all(largest > -math.inf for (largest, *_), _ in pairs):
+            return False
+        others = sum(count * math.exp(close - largest) for (largest, close, _), count in pairs)
+        return others <= 1.0 and self._top_mass * -math.expm1(-below) < _LARGE_DELTA
+
+    @cached_property
+    def _top_mass(self) -> float:
+        """The probability that every step has its largest loss."""
+        return math.exp(sum(count * law.near_top(0.0)[0] for law, count in self.parts))
+
+    @cached_property
+    def around_top(self) -> tuple[float, float]:
+        """Doubles between which the largest finite total loss lies, next to it where it is known.
+
+        Both are that loss itself where it is a double, but for the rounding of 22 digits.
+        """
+        top = self.precise_top if math.isfinite(self.loss_bounds[1]) else None
+        if top is None:
+            rounding = _ROUNDED_TOP * abs(self.loss_bounds[1])
+            return self.loss_bounds[1] - rounding, self.loss_bounds[1] + rounding
+        near = float(top)
+        if abs(Fraction(near) - top) <= abs(top) * Fraction(EXTENDED):
+            return near, near
+        other = math.nextafter(near, math.inf if Fraction(near) < top else -math.inf)
+        return min(near, other), max(near, other)
+
+    def epsilon_of_top(self, log_delta: float) -> float | None:
+        """Return the ε at which the largest loss alone gives δ, None where it gives less at 0.
+
+        No smaller ε has that δ. Only where `few_fall_short` holds of it, it is worth asking for.
+        """
+        top, known = self.loss_bounds[1], self.mass_at_infinity - self.uncertain_mass
+        share = (1.0 + _ROUNDED_MASS) * math.exp(log_delta) - (1.0 - _ROUNDED_MASS) * max(
+            known, 0.0
+        )
+        if not (self.has_atoms and top < math.inf and share < self._top_mass):
+            return None
+        below = math.log1p(-max(share, 0.0) / self._top_mass)
+        width = sum(count * law.near_top(0.0)[2] for law, count in self.parts)
+        return self.around_top[0] - width + below - _ROUNDED_TOP * min(-below, abs(top))
+
+    @cached_property
+    def log_finite_mass(self) -> float:
+        """log(1 − δ∞), δ∞ the composition's mass at infinity."""
+        return math.fsum(
+            c * math.log1p(-law.mass_at_infinity) if law.mass_at_infinity < 1 else -math.inf
+            for law, c in self.terms
+        )
+
+    @cached_property
+    def uncertain_mass(self) -> float:
+        """A bound on the probability that some step's loss is one that its law does not know."""
+        return math.fsum(count * law.uncertain_mass for law, count in self.terms)
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """δ∞ = 1 − Π(1 − δ∞ᵢ)."""
+        return -math.expm1(self.log_finite_mass)
+
+    @property
+    def log_mass_at_infinity(self) -> float:
+        """log δ∞, −inf where the loss is always finite."""
+        finite = self.log_finite_mass
+        if finite < -1.0:  # δ∞ next to 1 keeps what it lacks
+            return math.log1p(-math.exp(finite))
+        return math.log(-math.expm1(finite)) if finite < 0 else -math.inf
+
+    @cached_property
+    def _exact_mean(self) -> Fraction:
+        return sum((Fraction(n) * Fraction(law.base.mean) for law, n in self.terms), Fraction(0))
+
+    @cached_property
+    def mean(self) -> float:
+        """Σ E L under P, given that L is finite."""
+        return float(self._exact_mean)
+
+    @cached_property
+    def square_length(self) -> float:
+        """Σ nᵢτᵢ², τᵢ the length of the interval of a step's loss; ∞ where one has none."""
+        return square_length(self.parts)
+
+    @cached_property
+    def mean_parts(self) -> tuple[float, float]:
+        """Σ E L as an unrounded sum of two doubles."""
+        first = float(self._exact_mean)
+        return first, float(self._exact_mean - Fraction(first))
+
+    def drift(self, epsilon: float) -> float:
+        """Return Σ E L − ε, rounded once."""
+        return math.fsum([*self.mean_parts, -epsilon])
+
+    def window(self, tilt: float) -> tuple[float, float]:
+        """Return between which tilts around one K can be had at no further cost."""
+        windows = [law.window(tilt) for law, _ in self.terms]
+        return max(low for low, _ in windows), min(high for _, high in windows)
+
+    def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:
+        """Return the laws of the terms tilted by `tilt`."""
+        return [law.tilted(tilt, frequency) for law, _ in self.terms]
+
+    def tilted_terms(self, tilt: float, frequency: float = 0.0) -> list[tuple[Tilted, float]]:
+        """Return laws of single steps tilted by `tilt`, and how many steps each stands for."""
+        return [(law.tilted(tilt, frequency), float(count)) for law, count in self.terms]
+
+    def log_transform(self, tilts: Array, epsilon: float) -> Array:
+        """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
+        drift = np.asarray(tilts) * self.drift(epsilon)
+        return np.asarray(drift + self.combine([law.transform(tilts) for law, _ in self.terms]))
+
+    def cgf(self, tilt: float) -> float:
+        """Return K(t) = Σ nᵢ Kᵢ(t), which is log(1 − δ∞) at 0 whether there is a mean or not."""
+        if tilt == 0.0:
+            return self.log_finite_mass
+        excess = [np.asarray(x.excess) for x in self.tilted(tilt)]
+        return tilt * self.mean + float(self.combine(excess))
+
+    def cumulants(self, tilt: float, order: int) -> Array:
+        """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
+        total = self.combine([tilted_cumulants(x, order) for x in self.tilted(tilt)])
+        total[0] += self.mean
+        return total
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """A place and a square width of the sum from quantiles of steps, which need no moments."""
+        place = square = 0.0
+        for part, count in self.parts:
+            heap = np.cumsum(part.base.weight)
+            places = np.searchsorted(heap[:-1], heap[-1:] * _QUANTILES)
+            lower, middle, upper = part.base.loss[places].tolist()
+            place += count * middle
+            square += count * (upper - lower) ** 2
+        return place, square
+
+    def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
+        """Return K(t + iy) − K(t) for an array of y."""
+        from symdp.numeric.characteristic_function import log_characteristic
+
+        y = np.asarray(y, dtype=np.float64)
+        frequency = float(np.abs(y).max()) if y.size else 0.0
+        parts = self.tilted(tilt, frequency)
+        logs = [log_characteristic(x, y) for x in parts]
+        total = 1j * y * self.drift(0.0)
+        for tilted, log, (_, weight) in zip(parts, logs, self.terms, strict=True):
+            total += weight * (log + 1j * y * tilted.shift)
+        return total
+
+    def absolute_third(self, tilt: float) -> float:
+        """Return P_t = Σ nᵢ E_t|Lᵢ − E_t Lᵢ|³ [SPA Thm 5]."""
+        return math.fsum(
+            count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
+            for tilted, count in ((law.tilted(tilt), n) for law, n in self.parts)
+        )
+
+
+def square_length(parts: Sequence[tuple[LossLaw, int]]) -> float:
+    """Return Σ nᵢτᵢ² of some steps."""
+    ends = ((count, law.loss_bounds) for law, count in parts)
+    return math.fsum(count * (high - low) ** 2 for count, (low, high) in ends)
+
+
+def kept_with_law(
+    function: Callable[Concatenate[SumLaw, P], T],
+) -> Callable[Concatenate[SumLaw, P], T]:
+    """Return a function that asks another, pure one once for every law, and what else it is given.
+
+    What a record of answers needs, as one for every ε, is a function that makes an empty one.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> steps = kept_with_law(lambda law: [law.count])
+    >>> law = compose(mechanisms.gaussian(sigma=2), 5).law("remove")
+    >>> steps(law), steps(law) is steps(law)
+    ([5], True)
+    """
+
+    @wraps(function)
+    def asked(law: SumLaw, /, *given: P.args, **named: P.kwargs) -> T:
+        key = asked, given, *named.items()
+        if key not in law.kept:
+            law.kept[key] = function(law, *given, **named)
+        found: T = law.kept[key]
+        return found
+
+    return asked
+
+
+_MOST_POINTS = 1 << 20  # of a step, and of a period
+_MISFIT = 1e-13  # of the largest loss, by which a loss may miss its point: rounding
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The set offset + spacing·ℤ that the total loss is certain to lie in.
+
+    Both are kept beyond double precision: n steps multiply their rounding by n, and ε lies between
+    two points of the lattice at a distance that has to be right.
+    """
+
+    offset: Fraction
+    spacing: Fraction
+
+
+@kept_with_law
+def find_lattice(law: SumLaw) -> Lattice | None:
+    """Return the lattice of a sum of purely atomic losses, or None where there is none."""
+    if law.is_spread or any(_points(part) is None for part, _ in law.parts):
+        return None
+    spacing, offset, widest, scale = Fraction(0), Fraction(0), Fraction(0), Fraction(0)
+    for part, count in law.parts:
+        losses = part.precise_losses
+        offset += count * losses[0]
+        scale = max(scale, abs(losses[0]), abs(losses[-1]))
+        widest = max(widest, losses[-1] - losses[0])
+        for low, high in pairwise(losses):
+            spacing = _common_measure(high - low, spacing, Fraction(EXTENDED) * scale)
+            if 0 < spacing < scale / _MOST_POINTS:  # too long a period
+                return None
+    if not spacing:
+        return None
+    # Differences of neighbours are rounded as much as the longest one, which counts many of them.
+    spacing = widest / round(widest / spacing)
+    if any(_misfit(part, float(spacing)) > _MISFIT * float(scale) for part, _ in law.parts):
+        return None
+    return Lattice(offset, spacing)
+
+
+def _misfit(part: LossLaw, spacing: float) -> float:
+    """Return how far from the lattice a loss lies, in doubles."""
+    points = part.base.loss - float(part.precise_losses[0])
+    return float(np.abs(points - spacing * np.round(points / spacing)).max())
+
+
+def _points(law: LossLaw) -> Array | None:
+    """Return the loss's values, sorted, if it has no continuous part and not too many of them."""
+    pieces = law.step.pieces
+    if any(not (p.flat or p.integer) for p in pieces):
+        return None
+    loss = distinct(law.base.loss)
+    return loss if 0 < loss.size <= _MOST_POINTS else None
+
+
+def _common_measure(one: Fraction, other: Fraction, smallest: Fraction) -> Fraction:
+    """Return the largest number that divides both, where what is smaller counts as nothing."""
+    large, small = max(one, other), min(one, other)
+    while small > smallest:
+        rest = large % small
+        large, small = small, min(rest, small - rest)
+    return large if large > smallest else Fraction(0)

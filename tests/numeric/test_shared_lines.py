@@ -1,0 +1,137 @@
+"""Lines that are kept, and what lies beyond their last node."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from symdp import AccuracyError, Mechanism, compose, mechanisms
+from symdp.methods import accountant
+from symdp.methods.route import Contour
+from symdp.numeric.characteristic_function import decay
+from symdp.numeric.contour import _lines, _traced, on_own_lines
+from symdp.numeric.cut_off import Tail, TailBound, mesh_value
+from symdp.numeric.line import Line, line_tilt
+from symdp.numeric.saddle_point import Strip
+
+GAUSSIAN = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
+X = sp.Symbol("x", real=True)
+
+
+def two_bumps(width):
+    """Randomised response behind Gaussian noise: the loss gathers at ±log 3 and has no atoms."""
+    bumps = [
+        sp.exp(-((X - place) ** 2) / (2 * width**2)) / (width * sp.sqrt(2 * sp.pi))
+        for place in (0, 10)
+    ]
+    weights = (sp.Rational(3, 4), sp.Rational(1, 4))
+    P = weights[0] * bumps[0] + weights[1] * bumps[1]
+    Q = weights[1] * bumps[0] + weights[0] * bumps[1]
+    return Mechanism.from_pair(P, Q, X)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_a_shared_line_agrees_with_a_line_of_ones_own(direction):
+    law = compose(GAUSSIAN, 10**4).law(direction)
+    generator = np.random.default_rng(7)
+    for epsilon in generator.uniform(0.05, 8.0, 60).tolist():
+        shared = Contour().log_delta(law, epsilon)
+        assert isinstance(_lines(law, Strip.RIGHT).line(epsilon, _traced), Line)
+        own, assured = on_own_lines(law, epsilon)
+        assert assured
+        assert shared.log_delta == pytest.approx(own.log_delta, abs=2e-13)
+        assert shared.log_lower <= own.log_upper
+        assert own.log_lower <= shared.log_upper
+
+
+def test_answers_do_not_depend_on_what_was_asked_before():
+    places = np.linspace(0.2, 4.0, 9).tolist()
+    forward, backward = (compose(GAUSSIAN, 1000).law("remove") for _ in range(2))
+    first = [Contour().log_delta(forward, e).log_delta for e in places]
+    second = [Contour().log_delta(backward, e).log_delta for e in reversed(places)]
+    assert first == second[::-1]
+
+
+def test_slope_is_the_derivative():
+    law = compose(GAUSSIAN, 1000).law("remove")
+    for epsilon in (0.01, 0.3, 2.0):
+        step = 1e-5
+        low, high = (
+            Contour().log_delta(law, epsilon + s).log_delta for s in (-0.5 * step, 0.5 * step)
+        )
+        slope = Contour().log_delta(law, epsilon).slope
+        assert slope == pytest.approx((high - low) / step, rel=1e-6)
+
+
+@pytest.mark.slow_cases("100")
+@pytest.mark.parametrize("count", [100, 1000])
+def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(count):
+    law = compose(two_bumps(1), count).law("remove")
+    epsilon = 0.3 * count
+    assert _lines(law, Strip.RIGHT).line(epsilon, _traced) is None
+    with pytest.raises(AccuracyError, match="equally spaced"):
+        on_own_lines(law, epsilon)
+    # The mesh bounds whatever lies beyond its cut-off: its lines agree within their bounds.
+    found = Contour().log_delta(law, epsilon)
+    assert found.route == "mesh"
+    assert found.log_lower <= found.log_delta <= found.log_upper
+    if count == 100:
+        other = mesh_value(law, epsilon, 0.7 * line_tilt(law, epsilon, Strip.RIGHT))
+        width = other.relative_error + found.log_upper - found.log_lower
+        assert abs(found.log_delta - other.log_value) <= width
+
+
+def test_a_line_beyond_the_return_is_answered():
+    # Wide bumps: the characteristic function rises again, but not for ever.
+    law = compose(two_bumps(4), 12).law("remove")
+    answer, proved = Contour().log_delta(law, 1.0), accountant("prv").log_delta(law, 1.0)
+    assert answer.kind == "exact"
+    assert proved.log_lower <= answer.log_delta <= proved.log_upper
+    assert proved.log_upper - proved.log_lower < 1e-3
+
+
+def test_silence_begins_where_it_is_known_to():
+    law = compose(mechanisms.gaussian(sigma=2), 50).law("remove")
+    far, near = 10.0 / math.sqrt(50 / 4), 1.0 / math.sqrt(50 / 4)
+    rest = Tail(law, 0.5).beyond(far)
+    assert rest == TailBound(far, assured=True, left_out=rest.left_out)
+    assert rest.left_out < 1e-15
+    # At a tenth of that the characteristic function is far from silent, but only falls.
+    assert Tail(law, 0.5).beyond(near).assured
+
+
+@pytest.mark.slow
+def test_a_line_cut_off_in_a_dip_goes_on():
+    # Both turning points of this loss make waves that cancel at some frequencies.
+    composition = compose(mechanisms.student_t(nu=3, s=2), 30)
+    rest = Tail(composition.law("remove"), 0.61).beyond(4.886)
+    assert 4.886 < rest.start < 50
+    answer = composition.delta(2.0, direction="remove")
+    proved = composition.certify(2.0, digits=13, direction="remove")
+    assert answer.delta == pytest.approx(float(proved.lower_decimal), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        mechanisms.gaussian(sigma=2),
+        GAUSSIAN,
+        mechanisms.logistic(s=4),
+        mechanisms.gumbel(b=2),
+        mechanisms.laplace(b=2),
+        mechanisms.student_t(nu=3, s=2),
+    ],
+    ids=["gaussian", "subsampled", "logistic", "gumbel", "laplace", "student"],
+)
+def test_variation_bounds_the_characteristic_function(mechanism):
+    law = compose(mechanism, 1).law("remove")
+    (tilted,) = law.tilted(0.5 if law.domain[1] > 0.5 else 0.0)
+    y = np.geomspace(0.1, 300.0, 40) / math.sqrt(tilted.variance)
+    (fine,) = law.tilted(tilted.tilt, float(y[-1]))
+    phi = np.exp(1j * np.multiply.outer(y, fine.deviation)) @ fine.weight
+    bound = np.exp(decay(tilted).log_bound(y))
+    assert (np.abs(phi) <= bound * (1 + 1e-6) + 1e-13).all()
+    assert (np.diff(bound) <= 1e-12).all()
