@@ -54,7 +54,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 180,
     "methods": 5002,
     "model": 5320,
-    "numeric": 11415,
+    "numeric": 11379,
     "prove": 6156,
     "questions": 6722,
     "report": 3360,

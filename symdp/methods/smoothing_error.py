@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.methods.standard_moments import SUM_ROUNDING, StepRows, step_rows
-from symdp.numeric.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.numeric.elementary import Complex
+from symdp.numeric.nodes import log_characteristic, log_characteristic_grid
 
 if TYPE_CHECKING:
     from symdp.methods.standard_moments import Summands

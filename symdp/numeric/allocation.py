@@ -32,10 +32,8 @@ from numpy.typing import NDArray
 from symdp.emit.arb_operations import UNKNOWN
 from symdp.errors import AccuracyError
 from symdp.model.allocation import split_counts
-from symdp.numeric.allocation_density import LogDensityTable, tabulate
-from symdp.numeric.characteristic_function import uniform_sum
-from symdp.numeric.elementary import log_sum
-from symdp.numeric.likelihood_ratio import RatioLaw, log_tail
+from symdp.numeric.allocation_density import LogDensityTable, RatioLaw, log_tail, tabulate
+from symdp.numeric.elementary import log_sum, uniform_sum
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import NodeSet
 from symdp.numeric.step import Array, BallFunction, RealFunction, SmoothPiece, Step, together

@@ -62,12 +62,6 @@ from symdp.numeric.accuracy import (
     SETTLED,
     TOLERABLE,
 )
-from symdp.numeric.characteristic_function import (
-    log_bound_near,
-    log_characteristic,
-    log_characteristic_grid,
-    log_decay,
-)
 from symdp.numeric.elementary import Complex
 from symdp.numeric.line import (
     Line,
@@ -80,7 +74,13 @@ from symdp.numeric.line import (
     loss_size,
     plain_sum,
 )
-from symdp.numeric.nodes import Tilted
+from symdp.numeric.nodes import (
+    Tilted,
+    log_bound_near,
+    log_characteristic,
+    log_characteristic_grid,
+    log_decay,
+)
 from symdp.numeric.step import Array, Index
 from symdp.numeric.sums import finite_sum
 from symdp.numeric.total import SumLaw, find_lattice

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.numeric.characteristic_function import decays, log_bound_near, log_characteristic_grid
 from symdp.numeric.elementary import Complex
 from symdp.numeric.loss import LossLaw
+from symdp.numeric.nodes import decays, log_bound_near, log_characteristic_grid
 from symdp.numeric.step import Array
 
 _INSIDE = 0.95  # of the largest tilt with a moment, whose place is itself found in doubles
@@ -137,28 +137,3 @@ class LawTable:
             np.minimum(bound[:, :-1], near, out=bound[:, :-1])
             result[kinds] = bound
         return result
-
-
-def powers_less_one(angle: Array, nodes: int) -> Complex:
-    """Return e^{ikθ} − 1 for k < nodes, shape (θ, nodes), accurate relative to itself.
-
-    c_{j+m} = c_j + c_m + c_j c_m doubles the known ones, so that errors grow like log₂ k.
-
-    Examples
-    --------
-    >>> complex(powers_less_one(np.array([2.0**-30]), 5)[0, 4])
-    (-6.938893903907228e-18+3.725290298461914e-09j)
-    """
-    table: Any = np.zeros((angle.size, nodes), dtype=np.complex128)
-    if nodes > 1:
-        half = np.sin(0.5 * angle)
-        table[:, 1] = -2.0 * half * half + 1j * np.sin(angle)
-    known = 1
-    while known < nodes - 1:
-        more = min(known, nodes - 1 - known)
-        last = table[:, known : known + 1]
-        grown = table[:, known + 1 : known + more + 1]
-        np.multiply(table[:, 1 : more + 1], 1.0 + last, out=grown)
-        grown += last
-        known += more
-    return np.asarray(table)

@@ -25,7 +25,6 @@ import numpy as np
 
 from symdp.numeric.accuracy import MOST_NODES, MOST_WORK, NEGLIGIBLE, ROUNDING
 from symdp.numeric.answer import Answer
-from symdp.numeric.characteristic_function import log_characteristic
 from symdp.numeric.elementary import Complex
 from symdp.numeric.line import (
     Kernel,
@@ -38,7 +37,7 @@ from symdp.numeric.line import (
     loss_size,
     with_places,
 )
-from symdp.numeric.nodes import Tilted
+from symdp.numeric.nodes import Tilted, log_characteristic
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.step import Array
 from symdp.numeric.sums import count_sums

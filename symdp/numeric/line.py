@@ -26,9 +26,8 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.numeric.accuracy import HALF, MOST_NODES, NEGLIGIBLE, ROUNDING, SAFETY
 from symdp.numeric.answer import Answer, exact_answer, unclosed
-from symdp.numeric.characteristic_function import log_characteristic, log_characteristic_grid
 from symdp.numeric.elementary import Complex, log_payoff
-from symdp.numeric.nodes import Tilted
+from symdp.numeric.nodes import Tilted, log_characteristic, log_characteristic_grid
 from symdp.numeric.saddle_point import Strip, far_tilt, log_add_exp, log_one_minus_exp, saddle_point
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw

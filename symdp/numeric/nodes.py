@@ -1,6 +1,13 @@
 """The privacy loss of one step as a weighted set of points that serves a whole window of tilts.
 
-Under P_t ∝ e^{tL}P they give its moments, and K(t) accurate relative to itself.
+Under P_t ∝ e^{tL}P they give its moments, K(t) accurate relative to itself, and log φ_t(y) with the
+phase of the mean taken out.
+
+**How large φ can be far out**, which no sample of it could show. Where the loss has a density g on
+a stretch, k integrations by parts bound that stretch's share of |φ(y)| by V_k/|y|^k and what is
+left at its ends, V_k the total variation of g^(k−1) there; its mass bounds the share as well.
+Stretches on which the loss hardly changes, and single values, keep their mass: |φ(y)| may recur to
+that.
 """
 
 from __future__ import annotations
@@ -15,9 +22,17 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
-from symdp.numeric.elementary import distinct, exponential_remainder, log_sum
+from symdp.numeric.elementary import (
+    Complex,
+    distinct,
+    exponential_remainder,
+    log_one_plus,
+    log_sum,
+    oscillation_sum,
+    uniform_sum,
+)
 from symdp.numeric.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
-from symdp.numeric.panels import DERIVATIVE, ORDER, build_rule, interpolated
+from symdp.numeric.panels import DERIVATIVE, NODES, ORDER, WEIGHTS, build_rule, interpolated
 from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece, Step
 
 _ROUNDING = np.finfo(float).eps  # relative error of a node for each rounding of its values
@@ -426,3 +441,222 @@ def tilted_cumulants(tilted: Tilted, order: int) -> Array:
         )
         cumulants.append(moments[j] - lower)
     return np.asarray(cumulants[1 : order + 1])
+
+
+DIRECT_WORK = 400_000  # below this many exponentials a plain sum beats the transform
+_NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
+_PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
+_BLOCK = 1 << 14  # values that stay in a processor's cache
+_CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))  # places of the polynomial
+# Its values there to its coefficients.
+_TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 / _PLACES)
+_TO_SERIES[0] *= 0.5
+
+
+@singledispatch
+def log_characteristic(tilted: Tilted, y: Array) -> Complex:
+    """Return log E_t e^{iy(L − m)} = log φ_t(y) − iym, accurate relative to itself near y = 0."""
+    flat = oscillation_sum(y.ravel(), tilted.deviation, tilted.weight)
+    return log_one_plus(flat).reshape(y.shape)
+
+
+@singledispatch
+def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) -> Complex:
+    """Return log φ_t(kh) − ikhm for k = first, …, last − 1.
+
+    Nodes near the mean, which carry nearly all weight when n is large, are summed directly so that
+    they keep full relative accuracy; the far ones go through a non-uniform Fourier transform whose
+    error is relative to their own, small weight.
+    """
+    y: Array = step * np.arange(first, last, dtype=np.float64)
+    if y.size * tilted.deviation.size <= DIRECT_WORK:
+        return log_characteristic(tilted, y)
+    near = np.abs(tilted.deviation) * (step * last) <= _NEAR_PHASE
+    remainder = _near_sum(y, tilted.deviation[near], tilted.weight[near])
+    weight, deviation = tilted.weight[~near], tilted.deviation[~near]
+    if weight.size:
+        far = uniform_sum(weight, np.fmod(step * deviation, 2 * np.pi), first, last)
+        remainder += far - weight.sum() - 1j * y * float(weight @ deviation)
+    return log_one_plus(remainder)
+
+
+def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
+    """Return `oscillation_sum` at rising y, from 0 or a multiple of the step on, with small phases.
+
+    From one y to twice as far it is y times a polynomial in y, found at its Chebyshev places.
+    """
+    found = np.empty(y.size, dtype=np.complex128)
+    start = 0
+    while start < y.size:
+        stop = int(max(np.searchsorted(y, 2.0 * y[start]), start + 2 * _PLACES))
+        here = y[start:stop]
+        if here.size <= 2 * _PLACES:
+            found[start:stop] = oscillation_sum(here, deviation, weight)
+        else:
+            middle, half = 0.5 * (here[0] + here[-1]), 0.5 * (here[-1] - here[0])
+            places = middle + half * _CHEBYSHEV
+            coefficients = _TO_SERIES @ (oscillation_sum(places, deviation, weight) / places)
+            for first in range(0, here.size, _BLOCK):
+                some = here[first : first + _BLOCK]
+                value = np.polynomial.chebyshev.chebval((some - middle) / half, coefficients)
+                found[start + first : start + first + some.size] = some * value
+        start = stop
+    return found
+
+
+_DERIVATIVES = 4  # the most integrations by parts
+_ORDERS = (1, 2, _DERIVATIVES)  # of a variation; a higher one serves farther out
+_ANGLES = np.asarray([0.5, 1.0, 2.0, 3.0])  # a, how far two losses may turn apart
+_ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
+# values at the nodes of a panel to values at its ends
+_ENDS = np.linalg.solve(
+    np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
+    np.polynomial.legendre.legvander(np.asarray([-1.0, 1.0]), ORDER - 1).T,
+)
+
+
+@dataclass(frozen=True)
+class Decay:
+    """The tilted loss density on the panels of its quadrature, as far as it bounds |φ|.
+
+    Of many steps at once, all arrays have an axis for the steps before that of the panels.
+
+    `left, right`: g, g′, … at the ends of each panel, one row for each derivative.
+    """
+
+    rest: Array  # the mass of what has no density: single values, and panels cut short
+    mass: Array  # the mass of each panel
+    variation: tuple[Array, ...]  # V_k of each panel: an array for each of the orders
+    left: Array
+    right: Array
+    joined: NDArray[np.bool_]  # whether a panel's right end is the next one's left end
+
+    @property
+    def _jumps(self) -> Array:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.abs(self.right[..., :-1] - self.left[..., 1:]))
+
+    def log_bound(self, y: Array) -> Array:
+        """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order.
+
+        What lies beyond the last y is bounded as if it were of the last one's size.
+        """
+        best = np.ones((y.size, *np.shape(self.rest)))
+        for order, variation in zip(_ORDERS, self.variation, strict=False):
+            powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
+            with np.errstate(over="ignore", invalid="ignore"):
+                share = np.multiply.outer(powers[:, -1], variation)
+                left, right, jump = (
+                    np.abs(np.tensordot(powers, ends[:order], 1))
+                    for ends in (self.left, self.right, self._jumps)
+                )
+                # By parts or not, any choice bounds: what a panel's own mass is not worth, the
+                # ends of its neighbours may be.
+                for good in (share < self.mass, share < self.mass + left + right):
+                    total = np.where(good, share, self.mass).sum(axis=-1) + self.rest
+                    inner = self.joined & good[..., :-1] & good[..., 1:]
+                    alone_right, alone_left = good.copy(), good.copy()
+                    alone_right[..., :-1] &= ~inner
+                    alone_left[..., 1:] &= ~inner
+                    total += np.where(alone_right, right, 0.0).sum(axis=-1)
+                    total += np.where(alone_left, left, 0.0).sum(axis=-1)
+                    total += np.where(inner, jump, 0.0).sum(axis=-1)
+                    best = np.fmin(best, total)
+        return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
+
+
+def decay(tilted: Tilted) -> Decay:
+    """Return how the characteristic function of one step's tilted loss is bounded far out.
+
+    Examples
+    --------
+    >>> from symdp import compose, mechanisms
+    >>> law = compose(mechanisms.gaussian(sigma=2), 1).law("remove")
+    >>> bound = decay(law.tilted(0.0)[0])
+    >>> near, far = bound.log_bound(np.asarray([100.0, 200.0]))
+    >>> bool(near > -0.5 * (100 / 2) ** 2), bool(abs(near - far - 4 * np.log(2)) < 0.1)
+    (True, True)
+    """
+    panels = tilted.nodes.whole_panels
+    return panel_decay(tilted.weight[panels.index], panels.slope, panels.joined)
+
+
+def decays(parts: Sequence[Tilted]) -> Decay:
+    """Return the same of several steps at once, each with panels of no mass at its end."""
+    panels = [part.nodes.whole_panels for part in parts]
+    length = max(1, *(len(some.index) for some in panels))
+    weight = np.zeros((len(parts), length, ORDER))
+    slope, joined = np.ones_like(weight), np.zeros((len(parts), length - 1), dtype=np.bool_)
+    for k, (part, some) in enumerate(zip(parts, panels, strict=True)):
+        weight[k, : len(some.index)] = part.weight[some.index]
+        slope[k, : len(some.index)] = some.slope
+        joined[k, : some.joined.size] = some.joined
+    return panel_decay(weight, slope, joined)
+
+
+def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay:
+    """Return the decay of one step, or of many, from weights and ℓ′ on whole panels.
+
+    `weight, slope`: the last two axes are panels and their nodes; ℓ′ is per half a panel's width.
+    `joined`: whether a panel ends where the next one begins.
+    """
+    with np.errstate(all="ignore"):
+        # A node stands for its weight times |ℓ′|, both per half a panel's width.
+        derivatives = [weight / (np.abs(slope) * WEIGHTS)]
+        for _ in range(_DERIVATIVES - 1):
+            derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
+        ends = [_finite(d @ _ENDS) for d in derivatives]
+        variation = []
+        for k in _ORDERS:
+            low, high = ends[k - 1][..., :1], ends[k - 1][..., 1:]
+            path = np.concatenate([low, derivatives[k - 1], high], axis=-1)
+            variation.append(_finite(np.abs(path[..., 1:] - path[..., :-1]).sum(axis=-1)))
+    mass = weight.sum(axis=-1)
+    return Decay(
+        np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
+        mass,
+        tuple(variation),
+        np.stack([e[..., 0] for e in ends]),
+        np.stack([e[..., 1] for e in ends]),
+        joined,
+    )
+
+
+def _finite(values: Array) -> Array:
+    """Return the values with +inf where there are none."""
+    return np.where(np.isnan(values), np.inf, values)
+
+
+@singledispatch
+def log_decay(tilted: Tilted, y: Array) -> Array:
+    """Return an estimated bound on log |φ_t(y')| for every |y'| ≥ |y|, the y in rising order."""
+    return decay(tilted).log_bound(y)
+
+
+@singledispatch
+def log_bound_near(tilted: Tilted, y: Array) -> Array:
+    """Return a bound on log |φ(y')| between every two neighbours of rising y.
+
+    With two independent losses L and L', as 1 − cos u ≥ c u² for |u| ≤ a,
+
+        1 − |φ(y)|² = E(1 − cos y(L − L')) ≥ c y² E[(L − L')²; L, L' ∈ I],
+
+    I of length a/y around the median of L. That shows how |φ|ⁿ of many steps falls.
+    """
+    return near_bound(tilted.weight, tilted.deviation, y)
+
+
+def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
+    """Return the same from weights and rising deviations of one step."""
+    below = np.zeros((3, deviation.size + 1))
+    below[0, 1:], below[1, 1:] = weight, weight * deviation
+    below[2, 1:] = below[1, 1:] * deviation
+    np.cumsum(below, axis=1, out=below)
+    median = deviation[min(int(below[0, 1:].searchsorted(0.5)), deviation.size - 1)]
+    half = np.divide.outer(0.5 * _ANGLES, y[1:])
+    low = deviation.searchsorted(median - half)
+    high = deviation.searchsorted(median + half, side="right")
+    mass, first, second = below[:, high] - below[:, low]
+    curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
+    lost = 2.0 * y[:-1] ** 2 * (curved[:, None] * (mass * second - first * first)).max(axis=0)
+    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, _ALL)))

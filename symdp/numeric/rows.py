@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.numeric.accuracy import EXACT, ROUNDING, TOLERABLE
-from symdp.numeric.elementary import Complex, log_payoff
-from symdp.numeric.kinds import Table, powers_less_one
+from symdp.numeric.elementary import Complex, log_payoff, powers_less_one
+from symdp.numeric.kinds import Table
 from symdp.numeric.nodes import MASS_ROUNDED
 from symdp.numeric.step import Array
 

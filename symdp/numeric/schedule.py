@@ -28,15 +28,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.numeric.characteristic_function import (
+from symdp.numeric.elementary import Complex
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.nodes import (
+    Tilted,
     log_bound_near,
     log_characteristic,
     log_characteristic_grid,
     log_decay,
+    tilted_cumulants,
 )
-from symdp.numeric.elementary import Complex
-from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import Tilted, tilted_cumulants
 from symdp.numeric.step import Array, Index
 from symdp.numeric.total import SumLaw, square_length
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from symdp.errors import AccuracyError
-from symdp.numeric.characteristic_function import log_one_plus, near_bound
-from symdp.numeric.elementary import Complex
-from symdp.numeric.kinds import powers_less_one
+from symdp.numeric.elementary import Complex, log_one_plus, powers_less_one
+from symdp.numeric.nodes import near_bound
 from symdp.numeric.step import Array
 
 _EFOLDS = 41.0  # what is dropped is below e^-41 = 1.6e-18 of the integral

@@ -291,7 +291,7 @@ class SumLaw:
 
     def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
         """Return K(t + iy) − K(t) for an array of y."""
-        from symdp.numeric.characteristic_function import log_characteristic
+        from symdp.numeric.nodes import log_characteristic
 
         y = np.asarray(y, dtype=np.float64)
         frequency = float(np.abs(y).max()) if y.size else 0.0

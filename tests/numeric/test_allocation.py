@@ -8,10 +8,8 @@ import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.model.parser import parse
-from symdp.numeric.allocation_density import tabulate
-from symdp.numeric.allocation_window import Cut, Sums, Window
+from symdp.numeric.allocation_density import Cut, RatioLaw, Sums, Window, tabulate
 from symdp.numeric.compile import loss_law
-from symdp.numeric.likelihood_ratio import RatioLaw
 
 SCHEME = "random_allocation"
 

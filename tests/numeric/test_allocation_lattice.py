@@ -11,8 +11,8 @@ from scipy.integrate import quad
 
 from symdp import AccuracyError, compose, mechanisms
 from symdp.numeric.allocation import recurs
+from symdp.numeric.allocation_density import RatioLaw
 from symdp.numeric.compile import loss_law
-from symdp.numeric.likelihood_ratio import RatioLaw
 
 
 def drawn(noise, steps, count=1):

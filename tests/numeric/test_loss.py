@@ -13,9 +13,8 @@ from symdp import mechanisms
 from symdp.derive import pieces
 from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
-from symdp.numeric.characteristic_function import uniform_sum
 from symdp.numeric.compile import loss_law
-from symdp.numeric.elementary import exponential_remainder, oscillation_sum
+from symdp.numeric.elementary import exponential_remainder, oscillation_sum, uniform_sum
 from symdp.numeric.flat import flat_masses
 from symdp.numeric.outline import Outline
 from symdp.numeric.panels import ORDER, build_rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from symdp.numeric.characteristic_function import column_sums, uniform_sum
+from symdp.numeric.elementary import column_sums, uniform_sum
 
 
 def plainly(weight, angle, places):

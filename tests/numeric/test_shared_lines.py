@@ -11,10 +11,10 @@ import sympy as sp
 from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.methods import accountant
 from symdp.methods.route import Contour
-from symdp.numeric.characteristic_function import decay
 from symdp.numeric.contour import _lines, _traced, on_own_lines
 from symdp.numeric.cut_off import Tail, TailBound, mesh_value
 from symdp.numeric.line import Line, line_tilt
+from symdp.numeric.nodes import decay
 from symdp.numeric.saddle_point import Strip
 
 GAUSSIAN = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
