@@ -78,7 +78,7 @@ def test_version_is_that_of_the_distribution():
 
 def test_derive_stays_the_function_when_the_folder_is_imported_first():
     code = (
-        "import symdp.derive.pieces, symdp\n"
+        "import symdp.density.pieces, symdp\n"
         "from symdp.derive import derive\n"
         "assert symdp.derive is derive and callable(derive)\n"
     )

@@ -22,8 +22,8 @@ from symdp.balls.mass import (
     two_masses,
     with_numbers,
 )
-from symdp.derive.breakpoints import smooth_stretches
-from symdp.derive.gammas import COUNTING, are_positive
+from symdp.density.breakpoints import smooth_stretches
+from symdp.density.gammas import COUNTING, are_positive
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.constants import constant_value

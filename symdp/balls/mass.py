@@ -27,10 +27,10 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.cuts import DISTANCE, cut_tail
-from symdp.derive.breakpoints import smooth_stretches
-from symdp.derive.gammas import with_fewer_gammas
-from symdp.derive.log_form import log_form
-from symdp.derive.signs import interior_point
+from symdp.density.breakpoints import smooth_stretches
+from symdp.density.gammas import with_fewer_gammas
+from symdp.density.log_form import log_form
+from symdp.density.signs import interior_point
 from symdp.emit import compile_arb
 from symdp.emit.arb import ENCLOSERS
 from symdp.emit.arb_operations import UNKNOWN

@@ -16,9 +16,9 @@ from typing import Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.derive.breakpoints import smooth_stretches
-from symdp.derive.modes import UnknownError, has_one_mode_always, is_unimodal, jumps
-from symdp.derive.roots import RootsUnknownError
+from symdp.density.breakpoints import smooth_stretches
+from symdp.density.modes import UnknownError, has_one_mode_always, is_unimodal, jumps
+from symdp.density.roots import RootsUnknownError
 from symdp.emit.arb import OPERATIONS, constant
 from symdp.emit.program import compile_program
 from symdp.errors import InputError

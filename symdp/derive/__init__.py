@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from symdp.derive.pieces import pieces, points
-from symdp.derive.records import CGF, Atom, Piece, Point
+from symdp.density.pieces import pieces, points
+from symdp.density.records import Piece, Point
+from symdp.derive.records import CGF, Atom
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation, derive, derive_cases

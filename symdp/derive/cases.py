@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.check import with_values
+from symdp.density.check import with_values
+from symdp.density.pieces import pieces, points
+from symdp.density.records import Piece
+from symdp.density.signs import OpenSignError, sign_of
 from symdp.derive.limits import end_limits, range_or_reason
-from symdp.derive.pieces import pieces, points
-from symdp.derive.records import Case, Comparison, Piece
-from symdp.derive.signs import OpenSignError, sign_of
+from symdp.derive.records import Case, Comparison
 from symdp.errors import InputError
 from symdp.interrupt import T
 from symdp.model import tidy

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive import store
-from symdp.derive.check import (
+from symdp.density.check import (
     NoClosedForm,
-    at_values,
+    agrees,
     checked,
     in_time,
     parameters_of,
-    still_agrees,
+    tilts_of,
     with_values,
 )
+from symdp.density.integrate import (
+    TiltedStretch,
+    definite,
+    stretches_of,
+    tilt_symbol,
+)
+from symdp.density.mixture import Term
+from symdp.density.normal_form import Integrand, LogForm, exponential_terms
+from symdp.density.pieces import pieces, points
+from symdp.density.signs import compare, random_values
 from symdp.derive.child import compute
 from symdp.derive.domain import Flank, cgf_domain
-from symdp.derive.integrate import Integrand, definite
-from symdp.derive.mixture import Term, mixture_form
-from symdp.derive.normal_form import LogForm, exponential_terms
-from symdp.derive.pieces import SmoothPair, pieces, points, smooth_pairs
 from symdp.derive.records import CGF
-from symdp.derive.signs import compare, interior_point
 from symdp.derive.simplify import log_of_total
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt, worked
 from symdp.model import tidy
 
@@ -41,23 +45,6 @@ _LONGEST = 400  # operations of a closed form that is worth showing
 _SHARE = 0.2  # of the time limit, for the domain
 _FREE = 0.4  # of the time limit, for the form whose parameters are free
 _LEAST = 2.0  # seconds for the domain, the table of integrals and the check, one by one
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """log P and log Q as one normal form each, where both densities are positive."""
-
-    smooth: SmoothPair
-    log_p: LogForm
-    log_q: LogForm
-    lower: sp.Expr
-    upper: sp.Expr
-    is_sum: bool
-
-    def tilted(self, tilt: sp.Symbol) -> Integrand:
-        """P^{1+t} Q^{−t}."""
-        form = self.log_p.plus(self.log_p.minus(self.log_q), tilt)
-        return Integrand(form, self.lower, self.upper, self.is_sum)
 
 
 @lru_cache(maxsize=256)
@@ -79,13 +66,41 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
     >>> derive_cgf(pair).expression
     t*(t + 1)/(2*sigma**2)
     """
-    path = store.entry(pair, below_one)
-    found = None if path is None else store.recall(path)
-    if found is None or not _is_believed(found, pair, below_one):
-        found, is_final = _derived(pair, time_limit, below_one)
-        if path is not None and is_final:
-            store.keep(path, found)
-    return found
+    tilt = tilt_symbol(pair)
+    if pair.alternatives:
+        ends = _numeric_domain(pair)
+        reason = "the loss is that of a public choice among several pairs"
+        return CGF(tilt, None, "numeric", ends, reason=reason, domain_is_numeric=True)
+    deadline = worked() + time_limit
+    stretches = [] if pair.support.kind == "points" else list(stretches_of(pair))
+    domain = attempt(
+        lambda: _domain(pair, stretches, below_one), None, max(_LEAST, _SHARE * time_limit)
+    )
+    try:
+        expression = in_time(
+            lambda: _closed_form(pair, stretches, tilt, deadline),
+            "no closed form was found within the time limit",
+            max(_LEAST, time_limit),
+        )
+        _refuse_unreadable(expression)
+        tilts, values = in_time(
+            lambda: checked(expression, pair, tilt, domain, below_one),
+            "a closed form was found, but not checked within the time limit",
+            max(_LEAST, deadline - worked()),
+        )
+    except NoClosedForm as reason:
+        ends = _numeric_domain(pair) if domain is None else None
+        found = CGF(tilt, None, "numeric", domain or ends, reason=str(reason))
+        return replace(found, domain_is_numeric=ends is not None)
+    return CGF(
+        tilt,
+        expression,
+        "closed",
+        domain,
+        checked_at=tilts,
+        parameters_checked=values,
+        removable=_removable(expression, tilt, domain),
+    )
 
 
 def derive_with_values(
@@ -125,7 +140,7 @@ def _put(
     if domain is None:
         domain = attempt(lambda: _domain(pair, list(stretches_of(pair)), below_one), None, _LEAST)
     expression = min(plain, short, key=sp.count_ops)
-    verdict = at_values(expression, tilt, pair, domain, below_one, _LEAST)
+    verdict = _at_values(expression, tilt, pair, domain, below_one, _LEAST)
     if verdict is False:
         return None
     expression = expression if verdict else plain
@@ -133,71 +148,29 @@ def _put(
     return replace(found, tilt=tilt, expression=expression, domain=domain, removable=removable)
 
 
-def _is_believed(found: CGF, pair: Pair, below_one: tuple[str, ...]) -> bool:
-    """Whether what a file says may be taken over: a closed form only after a check of its own."""
-    return found.tilt == tilt_symbol(pair) and still_agrees(found, pair, below_one, _LEAST)
+def _at_values(
+    expression: sp.Expr,
+    tilt: sp.Symbol,
+    pair: Pair,
+    domain: tuple[sp.Expr, sp.Expr] | None,
+    below_one: tuple[str, ...],
+    seconds: float,
+) -> bool | None:
+    """Whether a form equals an integral at one tilt, None where that does not come in time."""
+    from symdp.density.quadrature import CheckError
 
+    def check() -> bool:
+        values = random_values(
+            (expression.free_symbols - {tilt}) | parameters_of(pair), 0, below_one
+        )
+        concrete, bound = with_values(pair, dict(values)), expression.subs(values)
+        law = pieces(concrete), points(concrete), pair.variable
+        return agrees(bound, tilt, tilts_of(domain, values, 0)[0], law)
 
-def _derived(pair: Pair, time_limit: float, below_one: tuple[str, ...]) -> tuple[CGF, bool]:
-    """Return the CGF, and whether another run with more time would find the same."""
-    tilt = tilt_symbol(pair)
-    if pair.alternatives:
-        ends = _numeric_domain(pair)
-        reason = "the loss is that of a public choice among several pairs"
-        return CGF(tilt, None, "numeric", ends, reason=reason, domain_is_numeric=True), True
-    deadline = worked() + time_limit
-    stretches = [] if pair.support.kind == "points" else list(stretches_of(pair))
-    domain = attempt(
-        lambda: _domain(pair, stretches, below_one), None, max(_LEAST, _SHARE * time_limit)
-    )
     try:
-        expression = in_time(
-            lambda: _closed_form(pair, stretches, tilt, deadline),
-            "no closed form was found within the time limit",
-            max(_LEAST, time_limit),
-        )
-        _refuse_unreadable(expression)
-        tilts, values = in_time(
-            lambda: checked(expression, pair, tilt, domain, below_one),
-            "a closed form was found, but not checked within the time limit",
-            max(_LEAST, deadline - worked()),
-        )
-    except NoClosedForm as reason:
-        is_final = reason.is_final and worked() < deadline
-        ends = _numeric_domain(pair) if domain is None else None
-        found = CGF(tilt, None, "numeric", domain or ends, reason=str(reason))
-        return replace(found, domain_is_numeric=ends is not None), is_final
-    closed = CGF(
-        tilt,
-        expression,
-        "closed",
-        domain,
-        checked_at=tilts,
-        parameters_checked=values,
-        removable=_removable(expression, tilt, domain),
-    )
-    return closed, True
-
-
-def tabulated_moment(pair: Pair) -> tuple[sp.Symbol, sp.Expr] | None:
-    """Return the tilt and M = ∫ P^{1+t} Q^{−t} as the table of integrals has it, not simplified.
-
-    None where a stretch is not in the table; nothing is compared with an integral yet.
-    """
-    if pair.alternatives:
+        return attempt(check, None, seconds)
+    except (CheckError, InputError, AccuracyError):
         return None
-    tilt = tilt_symbol(pair)
-    if pair.support.kind == "points":
-        finite = (point for point in points(pair) if not point.loss.is_infinite)
-        return tilt, sp.Add(*(point.p * sp.exp(tilt * point.loss) for point in finite))
-    total = sp.S.Zero
-    for stretch in stretches_of(pair):
-        integrand = stretch.tilted(tilt)
-        value = definite(integrand)
-        if value is None:
-            return None
-        total += value * sp.exp(sp.expand(integrand.form.constant))
-    return tilt, total
 
 
 def _numeric_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
@@ -209,34 +182,8 @@ def _numeric_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
     return attempt(lambda: numeric_domain(pieces(pair), pair.variable), None, 2 * _LEAST)
 
 
-def tilt_symbol(pair: Pair) -> sp.Symbol:
-    """Return the symbol of the tilt: t, or another name where the pair has a t of its own.
-
-    Real, since simplification relies on it; complex values may be put in afterwards.
-    """
-    names = {symbol.name for part in pair.expressions() for symbol in part.free_symbols}
-    free = next(name for name in ("t", "tilt", "t_tilt", "tilt_of_K") if name not in names)
-    return sp.Symbol(free, real=True)
-
-
-def stretches_of(pair: Pair) -> Iterator[_Stretch]:
-    """Yield the stretches between kinks on which both densities are positive."""
-    for smooth in smooth_pairs(pair):
-        if smooth.p_terms and smooth.q_terms:
-            yield _stretch(smooth)
-
-
-def _stretch(smooth: SmoothPair) -> _Stretch:
-    x, ends = smooth.variable, (smooth.lower, smooth.upper)
-    at = ends[0] if ends[0] == ends[1] else interior_point(*ends)
-    log_p, log_q = (
-        mixture_form(terms, smooth.reference, x, at) for terms in (smooth.p_terms, smooth.q_terms)
-    )
-    return _Stretch(smooth, log_p, log_q, *ends, is_sum=bool(x.is_integer))
-
-
 def _domain(
-    pair: Pair, stretches: Sequence[_Stretch], below_one: tuple[str, ...] = ()
+    pair: Pair, stretches: Sequence[TiltedStretch], below_one: tuple[str, ...] = ()
 ) -> tuple[sp.Expr, sp.Expr] | None:
     if pair.support.kind == "points":
         return -sp.oo, sp.oo
@@ -262,7 +209,7 @@ def _forms(terms: Sequence[Term]) -> tuple[LogForm, ...]:
 
 
 def _closed_form(
-    pair: Pair, stretches: Sequence[_Stretch], tilt: sp.Symbol, deadline: float
+    pair: Pair, stretches: Sequence[TiltedStretch], tilt: sp.Symbol, deadline: float
 ) -> sp.Expr:
     if pair.support.kind == "points":
         finite = [point for point in points(pair) if not point.loss.is_infinite]
@@ -296,7 +243,7 @@ def _refuse_longer(expression: sp.Expr, most: int) -> None:
         )
 
 
-def _integral(stretch: _Stretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.Expr, sp.Expr]:
+def _integral(stretch: TiltedStretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.Expr, sp.Expr]:
     """Return the integral of a stretch as value and log of a constant factor."""
     integrand = stretch.tilted(tilt)
     form = integrand.form
@@ -305,7 +252,7 @@ def _integral(stretch: _Stretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.E
         return value, form.constant
     reason = _hopeless(integrand, tilt)
     if reason:
-        raise NoClosedForm(reason, is_final=True)
+        raise NoClosedForm(reason)
     moving = LogForm(form.variable, smooth=form.smooth, logs=form.moving_logs)
     left = deadline - worked()
     arguments = (sp.exp(moving.to_expression()), form.variable, stretch.lower, stretch.upper)

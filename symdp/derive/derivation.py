@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from symdp.citation import bibtex
+from symdp.density.pieces import pieces, points
 from symdp.derive import document, present, series
 from symdp.derive.cases import derived_cases
 from symdp.derive.child import or_reason
@@ -15,7 +16,6 @@ from symdp.derive.legend import explained
 from symdp.derive.loss_sections import cgf_section, loss_section, masses_of, mechanism_section
 from symdp.derive.masses import with_known_masses
 from symdp.derive.orders import check_order
-from symdp.derive.pieces import pieces, points
 from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
 from symdp.derive.section import Section, sentence, token
 from symdp.derive.series_sections import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from symdp.derive.normal_form import LogForm, exponential_terms
-from symdp.derive.signs import compare, sign_of
+from symdp.density.normal_form import LogForm, exponential_terms
+from symdp.density.signs import compare, sign_of
 from symdp.model import tidy
 
 # Orders of growth, compared as tuples: e^{kx} beats x log x beats powers beats logs.

@@ -22,18 +22,19 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from symdp.density.check import agrees, parameters_of, with_values
+from symdp.density.pieces import pieces, points
+from symdp.density.records import TURNED, Piece
+from symdp.density.signs import random_values
 from symdp.derive import present, series
-from symdp.derive.check import agrees, parameters_of, with_values
 from symdp.derive.derivation import Derivation, derive
 from symdp.derive.document import sentences
 from symdp.derive.legend import explained
 from symdp.derive.loss_sections import range_ends
 from symdp.derive.orders import check_order, cumulants_of
-from symdp.derive.pieces import pieces, points
-from symdp.derive.records import CGF, TURNED, Piece
+from symdp.derive.records import CGF
 from symdp.derive.section import Section, equation, sentence, token
 from symdp.derive.series_sections import corrections
-from symdp.derive.signs import random_values
 from symdp.emit.layout import layout
 from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
@@ -208,7 +209,7 @@ class EpochDerivation(present.Presented):
 
     def _agrees(self, total: sp.Expr) -> bool:
         """Whether φ equals integrals over the output, at random values of the parameters."""
-        from symdp.derive.quadrature import CheckError
+        from symdp.density.quadrature import CheckError
 
         pair = self.one_step.pair
         values = random_values(parameters_of(pair), 1, self.one_step.below_one)

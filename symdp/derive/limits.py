@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import sympy as sp
 
-from symdp.derive.records import Piece
-from symdp.derive.signs import compare, is_nearly_zero, sign_of
+from symdp.density.records import Piece
+from symdp.density.signs import compare, is_nearly_zero, sign_of
 from symdp.emit.log_sum_exp import erf_difference
 from symdp.model import tidy
 

@@ -10,14 +10,16 @@ from typing import Any
 
 import sympy as sp
 
+from symdp.density.integrate import definite
+from symdp.density.log_form import log_form
+from symdp.density.normal_form import Integrand
+from symdp.density.pieces import pieces
+from symdp.density.quadrature import moment
+from symdp.density.records import Piece, Point
+from symdp.density.signs import compare, interior_point, random_values, sorted_points
 from symdp.derive.child import compute, or_reason
-from symdp.derive.integrate import Integrand, definite
-from symdp.derive.log_form import log_form
-from symdp.derive.pieces import pieces
 from symdp.derive.pld import LossLaw
-from symdp.derive.quadrature import moment
-from symdp.derive.records import Atom, Piece, Point
-from symdp.derive.signs import compare, interior_point, random_values, sorted_points
+from symdp.derive.records import Atom
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import InputError
 from symdp.interrupt import attempt

@@ -13,8 +13,8 @@ from itertools import pairwise
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.derive.quadrature import as_fraction, exactly
-from symdp.derive.records import Piece
+from symdp.density.quadrature import as_fraction, exactly
+from symdp.density.records import Piece
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.errors import InputError
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.signs import compare
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
 from symdp.derive.records import CGF
-from symdp.derive.signs import compare
 from symdp.errors import InputError
 from symdp.model import tidy
 

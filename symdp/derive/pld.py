@@ -11,14 +11,14 @@ from typing import NamedTuple
 import mpmath
 import sympy as sp
 
+from symdp.density.integrate import definite
+from symdp.density.log_form import log_form
+from symdp.density.normal_form import Integrand, exponential_terms
+from symdp.density.records import Piece
+from symdp.density.shapes import exponential_polynomial
+from symdp.density.signs import compare, interior_point, random_values, sorted_points
 from symdp.derive.child import compute
-from symdp.derive.integrate import Integrand, definite
 from symdp.derive.limits import limit_at
-from symdp.derive.log_form import log_form
-from symdp.derive.normal_form import exponential_terms
-from symdp.derive.records import Piece
-from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import compare, interior_point, random_values, sorted_points
 from symdp.errors import InputError
 from symdp.model import tidy
 
@@ -300,7 +300,7 @@ def _agrees(
     inside: sp.Expr, piece: Piece, back: sp.Expr, x: sp.Symbol, s: sp.Symbol, *, is_density: bool
 ) -> bool:
     """Compare with P(x)/|ℓ′(x)|, or with ∫ P by quadrature, at a point with random parameters."""
-    from symdp.derive.quadrature import CheckError, moment
+    from symdp.density.quadrature import CheckError, moment
 
     assert piece.log_p is not None
     symbols = sp.Tuple(piece.log_p, piece.loss, piece.lower, piece.upper).free_symbols - {x}

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.cgf import derive_cgf, derive_with_values, tilt_symbol
+from symdp.density.integrate import tilt_symbol
+from symdp.density.pieces import pieces
+from symdp.density.records import Piece, Point
+from symdp.derive.cgf import derive_cgf, derive_with_values
 from symdp.derive.child import or_reason
 from symdp.derive.limits import range_or_reason
 from symdp.derive.masses import atoms, mass_where, with_known_masses
 from symdp.derive.orders import cgf_at, check_order
-from symdp.derive.pieces import pieces
 from symdp.derive.pld import inverses, loss_symbol
-from symdp.derive.records import CGF, Atom, Case, Piece, Point
+from symdp.derive.records import CGF, Atom, Case
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
 from symdp.interrupt import Clock, T, attempt

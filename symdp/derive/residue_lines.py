@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from symdp.derive.exponential_sum import ExponentialSum, Polynomial
+from symdp.density.exponential_sum import ExponentialSum, Polynomial
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.section import Line, equation, sentence
 from symdp.emit.layout import layout
@@ -51,7 +51,7 @@ def residue_terms(found: ExponentialSum) -> ResidueTerms | None:
     Examples
     --------
     >>> t, b = sp.Symbol("t", real=True), sp.Symbol("b", positive=True)
-    >>> from symdp.derive.exponential_sum import read_exponential_sum
+    >>> from symdp.density.exponential_sum import read_exponential_sum
     >>> moment = ((1 + t) * sp.exp(t / b) + t * sp.exp(-(1 + t) / b)) / (1 + 2 * t)
     >>> terms = residue_terms(read_exponential_sum(moment, t))
     >>> terms.place, terms.at_zero

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.normal_form import linear_root
 from symdp.derive.asymptotics import LEVEL, Expansion, expansions, kappa, substituted
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
@@ -17,7 +18,6 @@ from symdp.derive.epsilon_asymptotics import (
     in_cumulants,
     sampled_cumulants,
 )
-from symdp.derive.normal_form import linear_root
 from symdp.derive.orders import (
     check_order,
     cumulant_in_moments,

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.exponential_sum import REFUSALS, read_exponential_sum
+from symdp.density.signs import random_values
 from symdp.derive import series
 from symdp.derive.asymptotics import LEVEL, PLACE
-from symdp.derive.exponential_sum import REFUSALS, read_exponential_sum
 from symdp.derive.loss_sections import LEAST, SHARE, finite_lines, tried
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.residue_lines import residue_lines
 from symdp.derive.section import Line, Section, equation, sentence
-from symdp.derive.signs import random_values
 from symdp.emit.layout import layout
 from symdp.emit.notation import read
 from symdp.emit.plain_text import text

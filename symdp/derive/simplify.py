@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import sympy as sp
 
+from symdp.density.shapes import log_of_product
+from symdp.density.signs import sign_of
 from symdp.derive.child import compute
-from symdp.derive.shapes import log_of_product
-from symdp.derive.signs import sign_of
 from symdp.interrupt import worked
 from symdp.model import tidy
 from symdp.model.tidy import Generators

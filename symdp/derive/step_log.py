@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.cgf import stretches_of
-from symdp.derive.check import DIGITS_COMPARED
-from symdp.derive.integrate import Integrand, entry_of, told
+from symdp.density.check import DIGITS_COMPARED
+from symdp.density.integrate import entry_of, stretches_of, told
+from symdp.density.normal_form import Integrand
 from symdp.derive.section import Line, Section, equation, sentence
 from symdp.emit.layout import layout
 from symdp.emit.notation import read

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import sympy as sp
 
-from symdp.derive.signs import DIGITS, random_values
+from symdp.density.signs import DIGITS, random_values
 from symdp.model import tidy
-from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
-    from symdp.model.mechanism import Mechanism
-    from symdp.model.pair import Pair, Support
+    from symdp.model.pair import Pair
 
 Direction = Literal["both", "remove", "add", "unknown"]
 _POINTS = 6  # random places at which a symmetry must hold
-_PLACE, _UNEVEN = sp.Rational(7, 9), 1e-6  # where a density is compared with its mirror image
 
 
 @dataclass(frozen=True)
@@ -37,48 +33,6 @@ class Dominance:
     proof: str
 
 
-@lru_cache(maxsize=1024)
-def has_one_law(mechanism: Mechanism) -> bool:
-    """Return whether both directions are seen at once to have one law of the loss.
-
-    Where noise of density f on a support around 0 is even, x → D − x exchanges P(x) = f(x − D) and
-    Q(x) = f(x), and with them the law of ℓ under P and that of −ℓ under Q. Milliseconds, unlike
-    `dominating_direction`; False proves nothing, nor does it for values that alone make it even.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> has_one_law(mechanisms.logistic(s=2)), has_one_law(mechanisms.gumbel(b=2))
-    (True, False)
-    >>> has_one_law(mechanisms.logistic(s=2).subsample("poisson", "1/10"))
-    False
-    """
-    if mechanism.is_mirrored:
-        return True
-    if mechanism.sampling is not None:
-        return False
-    own = mechanism.template or mechanism  # what holds for all values is told without them
-    return isinstance(own.source, Noise) and _is_even(own.source.density, own.variable, own.support)
-
-
-@lru_cache(maxsize=1024)
-def _is_even(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
-    """Return whether a density is seen to be that of −x, too."""
-    if support.kind not in {"interval", "integers"} or support.lower != -support.upper:
-        return False  # half of an even density is not even
-    mirrored = density.xreplace({x: -x})
-    if mirrored == density:
-        return True
-    if not density.free_symbols - {x}:
-        gap = (mirrored / density - 1).subs(x, _PLACE).evalf(9, maxn=30)
-        if gap.is_comparable and abs(gap) > _UNEVEN:
-            return False
-    try:
-        return bool(tidy.cancel(mirrored / density) == 1)
-    except (sp.PolynomialError, NotImplementedError):  # Piecewise is no rational function
-        return False
-
-
 def dominating_direction(pair: Pair) -> Dominance:
     """Return which direction of a mechanism's remove pair dominates.
 
@@ -90,7 +44,7 @@ def dominating_direction(pair: Pair) -> Dominance:
 
     Examples
     --------
-    >>> from symdp.model.pair import Pair, Support
+    >>> from symdp.model.pair import Pair
     >>> x = sp.Symbol("x", real=True)
     >>> def density(at):
     ...     return sp.exp(-at**2 / 2) / sp.sqrt(2 * sp.pi)

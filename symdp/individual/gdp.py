@@ -117,8 +117,7 @@ def step_mu(mechanism: Mechanism) -> StepMu:
     one = compose(mechanism, 1)
     mu = None if one.protection.is_of_all_shifts else _gaussian_loss(base)
     if mu is not None:
-        why = "Gaussian loss; sampling is a map of the outputs" if single else "Gaussian loss"
-        return StepMu(mu, why)
+        return StepMu(mu, "Gaussian loss" + "; sampling is a map of the outputs" * single)
     laws = [one.law(side) for side in one.sides("both")]
     top = max(law.loss_bounds[1] for law in laws)
     if not math.isfinite(top) or any(law.mass_at_infinity > 0 for law in laws):
@@ -139,15 +138,23 @@ def _gaussian_loss(mechanism: Mechanism) -> float | None:
     """Return μ where the CGF is proved to be μ²z(1+z)/2, in both directions; else None."""
     import sympy as sp
 
-    from symdp.derive import derive
+    from symdp.density.check import NoClosedForm, checked
+    from symdp.density.integrate import tabulated_moment
 
     values = []
     for direction in ("remove", "add"):
-        cgf = derive(mechanism, direction=direction, time_limit=5.0).cgf
-        if cgf.expression is None:
+        pair = mechanism.pair(direction)
+        found = tabulated_moment(pair)
+        if found is None:
             return None
-        square = sp.simplify(2 * cgf.expression / (cgf.tilt * (1 + cgf.tilt)))
+        tilt, moment = found
+        cgf = sp.expand_log(sp.log(moment), force=True)
+        square = sp.simplify(2 * cgf / (tilt * (1 + tilt)))
         if square.free_symbols or not square.is_positive:
+            return None
+        try:
+            checked(cgf, pair, tilt, None, ())
+        except NoClosedForm:
             return None
         exact = sp.sqrt(square)
         value = float(exact)

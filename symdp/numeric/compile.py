@@ -13,10 +13,10 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.mass import with_seen_masses
-from symdp.derive import pieces, points
-from symdp.derive.finite_end import DISTANCE, near_end
+from symdp.density.finite_end import DISTANCE, near_end
+from symdp.density.pieces import pieces, points
+from symdp.density.records import Piece, Point
 from symdp.derive.limits import limit_at, loss_range
-from symdp.derive.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
@@ -128,7 +128,7 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
 
 def _moment(pair: Pair) -> Moment | None:
     """Return M of a pair as a sum of rational functions times exponentials, if it is one."""
-    from symdp.derive.exponential_sum import exponential_sum
+    from symdp.density.exponential_sum import exponential_sum
     from symdp.numeric.residues import moment_of
 
     found = exponential_sum(pair)

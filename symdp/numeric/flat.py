@@ -18,7 +18,7 @@ from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
-    from symdp.derive.records import Piece
+    from symdp.density.records import Piece
     from symdp.numeric.step import Step
 
 

@@ -38,8 +38,8 @@ from symdp.numeric.step import Array, SmoothPiece, Step
 if TYPE_CHECKING:
     import sympy as sp
 
-    from symdp.derive.exponential_sum import ExponentialSum
-    from symdp.derive.records import Piece
+    from symdp.density.exponential_sum import ExponentialSum
+    from symdp.density.records import Piece
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
@@ -104,7 +104,7 @@ def _formula(
     is_range_needed: bool,
     _: int,
 ) -> Formula | None:
-    from symdp.derive.pieces import pieces
+    from symdp.density.pieces import pieces
 
     try:
         made = template(**dict(fixed))
@@ -179,7 +179,7 @@ class Formula:
     @cached_property
     def moment(self) -> MomentFormula | None:
         """M as a sum of rational functions times exponentials, read once for all values."""
-        from symdp.derive.exponential_sum import exponential_sum
+        from symdp.density.exponential_sum import exponential_sum
 
         found = exponential_sum(*self.source)
         return None if found is None else MomentFormula(found, self._symbols)

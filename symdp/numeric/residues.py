@@ -34,7 +34,7 @@ from symdp.errors import AccuracyError
 if TYPE_CHECKING:
     import sympy as sp
 
-    from symdp.derive.exponential_sum import ExponentialSum
+    from symdp.density.exponential_sum import ExponentialSum
     from symdp.model.pair import Pair
 
 _MOST_TERMS = 50_000  # of Mⁿ
@@ -135,7 +135,7 @@ def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
     >>> total.excess(Fraction(3), lambda ball: ball.rel_accuracy_bits() > 99).str(25, radius=False)
     '0.1613379859761353997257292'
     """
-    from symdp.derive.exponential_sum import exponential_sum
+    from symdp.density.exponential_sum import exponential_sum
 
     if sum(count for _, count in counted_pairs(steps, "pair")) > _MOST_STEPS:
         return None
@@ -200,7 +200,7 @@ class _Pole(NamedTuple):
                 return False
         if self.exact is None or other.exact is None:
             return None
-        from symdp.derive.exponential_sum import same_number
+        from symdp.density.exponential_sum import same_number
 
         two = _expression(other.exact)
         known = same_number(_expression(self.exact), [two])
@@ -292,7 +292,7 @@ class _Leaf(NamedTuple):
                 exact += power * rate
         if isinstance(exact, Fraction):
             return (exact > 0) - (exact < 0)
-        from symdp.derive.signs import sign_of
+        from symdp.density.signs import sign_of
 
         return sign_of(exact)
 

@@ -31,7 +31,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.arguments import counted_pairs, real
-from symdp.derive.signs import sign_of
+from symdp.density.signs import sign_of
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError

@@ -12,7 +12,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.mass import with_seen_masses
-from symdp.derive.pieces import points
+from symdp.density.pieces import points
 from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import real_ball
@@ -24,7 +24,7 @@ from symdp.numeric.total import SumLaw
 from symdp.prove.work import spend
 
 if TYPE_CHECKING:
-    from symdp.derive.records import Piece
+    from symdp.density.records import Piece
     from symdp.model.pair import Pair
     from symdp.numeric.step import SmoothPiece
 

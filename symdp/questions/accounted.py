@@ -3,8 +3,8 @@
 A step is a mechanism and what it promises: its relation, its sampling, what it releases, and how
 far and to which side a record moves the output. The sensitivity D of noise is the most that a
 record moves it by. The pair at exactly D is the worst of all where the noise has one mode
-(`symdp.derive.modes`); else one pair stands for every shift (`symdp.questions.worst_shift`), or the
-answer says that it is for exactly D.
+(`symdp.density.modes`); else one pair stands for every shift (`symdp.questions.worst_shift`), or
+the answer says that it is for exactly D.
 
 The pair at −D is the reverse of that at D. Under sampling it is not, unless the noise is symmetric:
 ((1 − q)f + q f(· + D), f) and its reverse are a third and a fourth pair. So where noise is skewed,
@@ -75,7 +75,7 @@ class Accounted:
     @cached_property
     def has_one_law(self) -> bool:
         """Whether both directions are known to have one law of the loss."""
-        from symdp.derive.symmetry import has_one_law
+        from symdp.density.modes import has_one_law
 
         return not self.lowered and all(has_one_law(step) for step, _ in self.steps)
 
@@ -315,7 +315,7 @@ def _is_one_sided(mechanism: Mechanism) -> bool:
 
 def _is_reversed_by_sign(one: Answered) -> bool:
     """Whether the reverse of a step's pair is that of the other sign."""
-    from symdp.derive.symmetry import has_one_law
+    from symdp.density.modes import has_one_law
 
     is_plain = one.is_one_sided and one.step.sampling is None
     return is_plain or has_one_law(one.step)

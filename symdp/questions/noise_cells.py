@@ -12,7 +12,7 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.cuts import cut_tails
-from symdp.derive.breakpoints import Stretch, smooth_stretches
+from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.emit.arb import ArbFunction, compile_arb, compile_arb_together, constant_ball
 from symdp.emit.enclose import between
 from symdp.emit.exact import BITS

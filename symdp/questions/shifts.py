@@ -59,7 +59,7 @@ def _is_open(mechanism: Mechanism) -> bool:
 
 def is_proved_at_all_values(mechanism: Mechanism) -> bool:
     """Return whether other values of the parameters are answered for the same shifts."""
-    from symdp.derive.modes import has_one_mode_always
+    from symdp.density.modes import has_one_mode_always
     from symdp.model.sampling import Noise
 
     if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from symdp.density.signs import random_values
 from symdp.derive.section import Line, Section
-from symdp.derive.signs import random_values
 from symdp.derive.step_log import step_log
 from symdp.emit.latex import latex
 from symdp.errors import InputError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from symdp import mechanisms
 from symdp.balls.cuts import cut_tails
-from symdp.derive.pieces import pieces
+from symdp.density.pieces import pieces
 from symdp.emit import compile_arb
 from symdp.errors import AccuracyError
 

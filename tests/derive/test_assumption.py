@@ -12,8 +12,8 @@ import pytest
 import sympy as sp
 
 import symdp
+from symdp.density.signs import random_values, sign_of
 from symdp.derive import derive
-from symdp.derive.signs import random_values, sign_of
 from symdp.errors import InputError
 from symdp.model.assumption import AssumedSymbol, End, released
 from symdp.model.mechanism import Mechanism

@@ -21,15 +21,16 @@ from derive_examples import (
     x,
 )
 
+from symdp.density import check
+from symdp.density.check import agrees
+from symdp.density.normal_form import LogForm
+from symdp.density.pieces import pieces, points
+from symdp.density.quadrature import CheckError, moment
+from symdp.density.records import Piece
 from symdp.derive import cgf as cgf_module
-from symdp.derive import check
 from symdp.derive.cgf import derive_cgf
-from symdp.derive.check import agrees
 from symdp.derive.domain import Flank, cgf_domain
-from symdp.derive.normal_form import LogForm
-from symdp.derive.pieces import pieces, points
-from symdp.derive.quadrature import CheckError, moment
-from symdp.derive.records import CGF, Piece
+from symdp.derive.records import CGF
 from symdp.model.pair import Pair
 
 sigma, delta, b = sp.symbols("sigma Delta b", positive=True)

@@ -12,13 +12,13 @@ import sympy as sp
 from derive_examples import R, gaussian, student, x
 
 import symdp
+from symdp.density.isolation import Enclosure, isolated_roots
+from symdp.density.roots import RootsUnknownError, roots_between
+from symdp.density.shapes import exponential_polynomial, occurrences, tidy_polynomial
+from symdp.density.signs import compare, interior_point, sign_of, sorted_points
 from symdp.derive import Derivation, derive
 from symdp.derive.child import compute
-from symdp.derive.isolation import Enclosure, isolated_roots
 from symdp.derive.limits import limit_at
-from symdp.derive.roots import RootsUnknownError, roots_between
-from symdp.derive.shapes import exponential_polynomial, occurrences, tidy_polynomial
-from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
 from symdp.derive.simplify import log_of_total
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism

@@ -7,10 +7,10 @@ import pytest
 import sympy as sp
 
 import symdp
+from symdp.density.log_form import log_form
+from symdp.density.roots import RootsUnknownError, roots_between
+from symdp.density.turning import slope_numerator
 from symdp.derive import derive
-from symdp.derive.log_form import log_form
-from symdp.derive.roots import RootsUnknownError, roots_between
-from symdp.derive.turning import slope_numerator
 
 X = sp.Symbol("x", real=True)
 W, N = sp.Symbol("w", positive=True), sp.Symbol("n", integer=True)

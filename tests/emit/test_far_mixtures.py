@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import symdp
-from symdp.derive.pieces import smooth_pairs
+from symdp.density.pieces import smooth_pairs
 from symdp.emit import compile_numpy
 
 SAMPLED = """

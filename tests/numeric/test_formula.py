@@ -105,7 +105,7 @@ def test_what_no_formula_serves_is_derived(step):
 def test_derivation_happens_once_for_a_formula(monkeypatch):
     from symdp.numeric import formula
 
-    calls, module = [], import_module("symdp.derive.pieces")
+    calls, module = [], import_module("symdp.density.pieces")
     derive = module.pieces
     monkeypatch.setattr(module, "pieces", lambda pair: calls.append(pair) or derive(pair))
     formula._formula.cache_clear()

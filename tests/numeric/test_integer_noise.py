@@ -13,8 +13,8 @@ from catalogue import ALL
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
+from symdp.density.pieces import pieces
 from symdp.derive.limits import limit_at
-from symdp.derive.pieces import pieces
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb_operations import log_bessel_i_ball
 from symdp.numeric.compile import loss_law

@@ -10,7 +10,7 @@ from catalogue import ALL
 from scipy import optimize
 
 from symdp import mechanisms
-from symdp.derive import pieces
+from symdp.density.pieces import pieces
 from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.compile import loss_law

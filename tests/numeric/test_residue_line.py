@@ -15,7 +15,7 @@ import pytest
 import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
-from symdp.derive import exponential_sum as reading
+from symdp.density import exponential_sum as reading
 from symdp.numeric.formula import decode, encode, formula_of
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.residue_line import residue_answer

@@ -10,7 +10,7 @@ from catalogue import ALL
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.derive.finite_end import DISTANCE, near_end
+from symdp.density.finite_end import DISTANCE, near_end
 from symdp.emit import compile_arb, compile_numpy
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.compile import loss_law

@@ -9,7 +9,8 @@ import pytest
 import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
-from symdp.derive.symmetry import dominating_direction, has_one_law
+from symdp.density.modes import has_one_law
+from symdp.derive.symmetry import dominating_direction
 from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
 from symdp.questions.invert import invert, invert_larger

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.signs import compare
 from symdp.derive.child import or_reason
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.series import cumulant, cumulant_at, finite_mass, invert_slope
-from symdp.derive.signs import compare
 from symdp.derive.tails.records import TailConstant, TailRule, Tails
 from symdp.derive.tails.sub_gaussian import loss_width, normal_variance, sub_gaussian_square
 from symdp.derive.tails.van_der_corput import DISCRETE, van_der_corput_formula

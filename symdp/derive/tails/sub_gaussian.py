@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.signs import compare, sign_of
 from symdp.derive.series import cumulant
-from symdp.derive.signs import compare, sign_of
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.roots import known_roots
+from symdp.density.signs import sign_of
+from symdp.density.turning import slope_numerator
 from symdp.derive.limits import limit_at
-from symdp.derive.roots import known_roots
-from symdp.derive.signs import sign_of
 from symdp.derive.tails.sub_gaussian import normal_variance
-from symdp.derive.turning import slope_numerator
 from symdp.model import tidy
 
 if TYPE_CHECKING:
+    from symdp.density.records import Piece
     from symdp.derive.privacy_loss import PrivacyLoss
-    from symdp.derive.records import Piece
 
 _LONG = 40  # operations of a loss, beyond which its derivatives take too long
 DISCRETE = "the loss is discrete: |φ| does not decay"

@@ -23,10 +23,10 @@ from derive_examples import (
     x,
 )
 
-from symdp.derive.pieces import pieces, points
-from symdp.derive.records import Piece
-from symdp.derive.shapes import occurrences
-from symdp.derive.turning import monotone_cuts
+from symdp.density.pieces import pieces, points
+from symdp.density.records import Piece
+from symdp.density.shapes import occurrences
+from symdp.density.turning import monotone_cuts
 from symdp.errors import InputError
 from symdp.model.pair import Pair, Support
 

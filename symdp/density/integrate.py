@@ -8,18 +8,21 @@ closed form is believed only after it was compared with a numerical integral.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import sympy as sp
 
-from symdp.derive import rules_exponential, rules_power, rules_sum
-from symdp.derive.log_form import log_form
-from symdp.derive.normal_form import Integrand
-from symdp.derive.signs import interior_point
+from symdp.density import rules_exponential, rules_power, rules_sum
+from symdp.density.log_form import log_form
+from symdp.density.mixture import mixture_form
+from symdp.density.normal_form import Integrand, LogForm
+from symdp.density.pieces import SmoothPair, points, smooth_pairs
+from symdp.density.signs import interior_point
 from symdp.model import tidy
 
-__all__ = ["Integrand", "definite"]
+if TYPE_CHECKING:
+    from symdp.model.pair import Pair
 
 Rule = Callable[[Integrand], sp.Expr | None]
 
@@ -31,7 +34,7 @@ def definite(integrand: Integrand) -> sp.Expr | None:
 
     Examples
     --------
-    >>> from symdp.derive.normal_form import LogForm
+    >>> from symdp.density.normal_form import LogForm
     >>> x = sp.Symbol("x", real=True)
     >>> a = sp.Symbol("a", positive=True)
     >>> definite(Integrand(LogForm(x, smooth={x**2: -a}), -sp.oo, sp.oo, False))
@@ -138,7 +141,7 @@ def logarithmic(integrand: Integrand) -> Iterator[Integrand]:
 
     Examples
     --------
-    >>> from symdp.derive.normal_form import LogForm
+    >>> from symdp.density.normal_form import LogForm
     >>> x = sp.Symbol("x", real=True)
     >>> weibull = Integrand(LogForm(x, smooth={x**3: -sp.S.One}, logs={x: sp.S(2)}), sp.S.Zero,
     ...                     sp.oo, False)
@@ -193,3 +196,67 @@ def _only_exponentials(body: sp.Expr, logs: sp.Expr, y: sp.Symbol) -> bool:
             return False
     others = body.atoms(sp.Function) | logs.atoms(sp.Function)
     return all(isinstance(f, sp.exp) or y not in f.free_symbols for f in others)
+
+
+@dataclass(frozen=True)
+class TiltedStretch:
+    """log P and log Q as one normal form each, where both densities are positive."""
+
+    smooth: SmoothPair
+    log_p: LogForm
+    log_q: LogForm
+    lower: sp.Expr
+    upper: sp.Expr
+    is_sum: bool
+
+    def tilted(self, tilt: sp.Symbol) -> Integrand:
+        """P^{1+t} Q^{−t}."""
+        form = self.log_p.plus(self.log_p.minus(self.log_q), tilt)
+        return Integrand(form, self.lower, self.upper, self.is_sum)
+
+
+def tilt_symbol(pair: Pair) -> sp.Symbol:
+    """Return the symbol of the tilt: t, or another name where the pair has a t of its own.
+
+    Real, since simplification relies on it; complex values may be put in afterwards.
+    """
+    names = {symbol.name for part in pair.expressions() for symbol in part.free_symbols}
+    free = next(name for name in ("t", "tilt", "t_tilt", "tilt_of_K") if name not in names)
+    return sp.Symbol(free, real=True)
+
+
+def stretches_of(pair: Pair) -> Iterator[TiltedStretch]:
+    """Yield the stretches between kinks on which both densities are positive."""
+    for smooth in smooth_pairs(pair):
+        if smooth.p_terms and smooth.q_terms:
+            yield _stretch(smooth)
+
+
+def _stretch(smooth: SmoothPair) -> TiltedStretch:
+    x, ends = smooth.variable, (smooth.lower, smooth.upper)
+    at = ends[0] if ends[0] == ends[1] else interior_point(*ends)
+    log_p, log_q = (
+        mixture_form(terms, smooth.reference, x, at) for terms in (smooth.p_terms, smooth.q_terms)
+    )
+    return TiltedStretch(smooth, log_p, log_q, *ends, is_sum=bool(x.is_integer))
+
+
+def tabulated_moment(pair: Pair) -> tuple[sp.Symbol, sp.Expr] | None:
+    """Return the tilt and M = ∫ P^{1+t} Q^{−t} as the table of integrals has it, not simplified.
+
+    None where a stretch is not in the table; nothing is compared with an integral yet.
+    """
+    if pair.alternatives:
+        return None
+    tilt = tilt_symbol(pair)
+    if pair.support.kind == "points":
+        finite = (point for point in points(pair) if not point.loss.is_infinite)
+        return tilt, sp.Add(*(point.p * sp.exp(tilt * point.loss) for point in finite))
+    total = sp.S.Zero
+    for stretch in stretches_of(pair):
+        integrand = stretch.tilted(tilt)
+        value = definite(integrand)
+        if value is None:
+            return None
+        total += value * sp.exp(sp.expand(integrand.form.constant))
+    return tilt, total

@@ -9,8 +9,8 @@ import sympy as sp
 from flint import arb, ctx
 from mpmath import iv
 
-from symdp.derive.normal_form import exponential_terms, tidy_base
-from symdp.derive.signs import exponential_part, sign_of
+from symdp.density.normal_form import exponential_terms, tidy_base
+from symdp.density.signs import exponential_part, sign_of
 
 # An exponent beyond this stands for infinity: mpmath would compute log 2 to as many bits.
 _HUGE = mpmath.mpf(2) ** 40

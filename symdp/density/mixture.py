@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from symdp.derive.log_form import log_form
-from symdp.derive.normal_form import LogForm
-from symdp.derive.roots import known_roots
-from symdp.derive.signs import interior_point, random_values, sign_of
+from symdp.density.log_form import log_form
+from symdp.density.normal_form import LogForm
+from symdp.density.roots import known_roots
+from symdp.density.signs import interior_point, random_values, sign_of
 from symdp.model import tidy
 
 _FAR = sp.Float(2) ** 200  # a float, of which no factorial is taken

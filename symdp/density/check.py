@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import sympy as sp
 
-from symdp.derive.pieces import pieces, points
-from symdp.derive.records import CGF, Piece, Point
-from symdp.derive.signs import DIGITS, interior_point, random_values
+from symdp.density.pieces import pieces, points
+from symdp.density.records import Piece, Point
+from symdp.density.signs import DIGITS, interior_point, random_values
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import T, attempt
 
@@ -22,8 +22,6 @@ DIGITS_COMPARED = 18
 _TOLERANCE = mpmath.mpf(10) ** -DIGITS_COMPARED  # relative: forms that are off are off by far more
 
 _CHECK_ROUNDS = 2  # random values of parameters and tilts
-# What SymPy raises about an expression of a file that is no function of the tilt.
-_REFUSALS = (TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 def tilts_to_check(domain: tuple[sp.Expr, sp.Expr], seed: int) -> tuple[sp.Rational, ...]:
@@ -81,7 +79,7 @@ def agrees(
     CheckError
         If the integral could not be computed to that accuracy.
     """
-    from symdp.derive.quadrature import CheckError, moment
+    from symdp.density.quadrature import CheckError, moment
 
     with mpmath.workdps(DIGITS):
         closed, size = (_value(cgf, tilt, place) for place in (at, sp.re(at)))
@@ -113,7 +111,7 @@ def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
     """Whether the log densities of the pieces are those of P and Q, at one point of each."""
     from flint import ctx
 
-    from symdp.derive.quadrature import BITS, as_fraction, exactly
+    from symdp.density.quadrature import BITS, as_fraction, exactly
     from symdp.emit.arb import compile_arb
 
     x = pair.variable
@@ -136,11 +134,7 @@ def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
 
 
 class NoClosedForm(Exception):  # noqa: N818  (it carries a reason, not an error)
-    """Why the closed form was given up; final where no form was found to be checked at all."""
-
-    def __init__(self, reason: str, *, is_final: bool = False) -> None:
-        super().__init__(reason)
-        self.is_final = is_final
+    """Why the closed form was given up."""
 
 
 def in_time(work: Callable[[], T], reason: str, seconds: float) -> T:
@@ -165,7 +159,7 @@ def checked(
     for seed in range(_CHECK_ROUNDS if symbols else 1):
         values = random_values(symbols, seed, below_one)
         bound = expression.subs(values)
-        tilts = _tilts(domain, values, seed)
+        tilts = tilts_of(domain, values, seed)
         real = tilts[seed : seed + 1] if symbols else tilts
         places = [at for t in real for at in (t, off_the_axis(bound, tilt, t, seed))]
         _compare(bound, tilt, with_values(pair, dict(values)), places)
@@ -174,16 +168,17 @@ def checked(
     return tuple(done), tuple(used)
 
 
-def _tilts(
+def tilts_of(
     domain: tuple[sp.Expr, sp.Expr] | None, values: Mapping[sp.Symbol, sp.Expr], seed: int
 ) -> tuple[sp.Rational, ...]:
+    """Return two tilts inside a domain at some values."""
     low, high = domain or (sp.S.NegativeOne, sp.S.Zero)
     return tilts_to_check((low.subs(values), high.subs(values)), seed)
 
 
 def _compare(bound: sp.Expr, tilt: sp.Symbol, concrete: Pair, places: Iterable[sp.Expr]) -> None:
     """Compare a form without parameters with integrals; raise NoClosedForm where it differs."""
-    from symdp.derive.quadrature import CheckError
+    from symdp.density.quadrature import CheckError
 
     try:
         found, listed = pieces(concrete), points(concrete)
@@ -199,52 +194,6 @@ def _compare(bound: sp.Expr, tilt: sp.Symbol, concrete: Pair, places: Iterable[s
         raise NoClosedForm(
             f"the closed form that was found could not be checked: {error}"
         ) from error
-
-
-def still_agrees(found: CGF, pair: Pair, below_one: tuple[str, ...], seconds: float) -> bool:
-    """Whether a form that was read from a file equals an integral at one tilt nobody could know."""
-    if found.expression is None:
-        return True
-    expression, domain, chance = found.expression, found.domain, random.SystemRandom()
-    symbols = (expression.free_symbols - {found.tilt}) | parameters_of(pair)
-
-    def check() -> bool:
-        seed = chance.randrange(2**32)
-        values = random_values(symbols, seed, below_one)
-        place = chance.choice(_tilts(domain, values, seed))
-        concrete = with_values(pair, dict(values))
-        _compare(expression.subs(values), found.tilt, concrete, [place])
-        return True
-
-    try:
-        return in_time(check, "not checked in time", seconds)
-    except (NoClosedForm, InputError, *_REFUSALS):
-        return False
-
-
-def at_values(
-    expression: sp.Expr,
-    tilt: sp.Symbol,
-    pair: Pair,
-    domain: tuple[sp.Expr, sp.Expr] | None,
-    below_one: tuple[str, ...],
-    seconds: float,
-) -> bool | None:
-    """Whether a form equals an integral at one tilt, None where that does not come in time."""
-    from symdp.derive.quadrature import CheckError
-
-    def check() -> bool:
-        values = random_values(
-            (expression.free_symbols - {tilt}) | parameters_of(pair), 0, below_one
-        )
-        concrete, bound = with_values(pair, dict(values)), expression.subs(values)
-        law = pieces(concrete), points(concrete), pair.variable
-        return agrees(bound, tilt, _tilts(domain, values, 0)[0], law)
-
-    try:
-        return attempt(check, None, seconds)
-    except (CheckError, InputError, AccuracyError):
-        return None
 
 
 def parameters_of(pair: Pair) -> set[sp.Symbol]:

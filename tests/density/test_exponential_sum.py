@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.derive.exponential_sum import exponential_sum, read_exponential_sum, same_number
+from symdp.density.exponential_sum import exponential_sum, read_exponential_sum, same_number
 
 t = sp.Symbol("t", real=True)
 R = sp.Rational

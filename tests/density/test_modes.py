@@ -7,7 +7,7 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.balls.modes import has_one_mode
-from symdp.derive.modes import has_one_mode_always
+from symdp.density.modes import has_one_mode_always
 from symdp.model.mechanism import Mechanism
 from symdp.model.sampling import Noise
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 import sympy as sp
 from sympy.core.evalf import PrecisionExhausted
 
-from symdp.derive.records import Slope
-from symdp.derive.roots import known_roots
-from symdp.derive.signs import compare, interior_point, sign_of, sorted_points
+from symdp.density.records import Slope
+from symdp.density.roots import known_roots
+from symdp.density.signs import compare, interior_point, sign_of, sorted_points
 from symdp.errors import InputError
 from symdp.model import tidy
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sympy as sp
 from sympy.simplify.fu import TR8
 
-from symdp.derive.normal_form import Integrand, exponential_terms
-from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import sign_of
+from symdp.density.normal_form import Integrand, exponential_terms
+from symdp.density.shapes import exponential_polynomial
+from symdp.density.signs import sign_of
 from symdp.model import tidy
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symdp.derive.normal_form import Integrand
-from symdp.derive.signs import sign_of
+from symdp.density.normal_form import Integrand
+from symdp.density.signs import sign_of
 from symdp.model import tidy
 
 _MOST_POWERS = 12  # of one factor that is multiplied out

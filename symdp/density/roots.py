@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import sympy as sp
 
-from symdp.derive.isolation import IsolationError, isolated_roots
-from symdp.derive.normal_form import exponential_terms
-from symdp.derive.shapes import exponential_polynomial
-from symdp.derive.signs import OpenSignError, compare, names_of, sign_of, values_wanted
+from symdp.density.isolation import IsolationError, isolated_roots
+from symdp.density.normal_form import exponential_terms
+from symdp.density.shapes import exponential_polynomial
+from symdp.density.signs import OpenSignError, compare, names_of, sign_of, values_wanted
 from symdp.model import tidy
 
 _MOST_RADICALS = 3  # that a resultant removes in seconds

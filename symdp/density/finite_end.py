@@ -13,7 +13,7 @@ from functools import reduce
 
 import sympy as sp
 
-from symdp.derive.signs import is_nearly_zero
+from symdp.density.signs import is_nearly_zero
 from symdp.emit.log_sum_exp import ExpMinusOne, LogOnePlus
 
 DISTANCE = sp.Symbol("u", positive=True)

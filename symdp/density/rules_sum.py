@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symdp.derive.normal_form import Integrand, LogForm
-from symdp.derive.signs import compare
+from symdp.density.normal_form import Integrand, LogForm
+from symdp.density.signs import compare
 
 _MOST_TERMS = 64  # of a sum that is written out
 _MOST_POWERS = 12  # of a polynomial that is summed term by term

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import sympy as sp
 from sympy.utilities.iterables import sift
 
-from symdp.derive.signs import sign_of
+from symdp.density.signs import sign_of
 
 COUNTING = (sp.gamma, sp.binomial, sp.factorial, sp.RisingFactorial, sp.FallingFactorial)
 _MOST_FACTORS = 32  # of a polynomial that a quotient is: each is worked on again and again

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-from symdp.derive.signs import sign_of
+from symdp.density.signs import sign_of
 from symdp.model import tidy
 
 # Beyond this the completed square has lost more digits to cancellation than its shortness is worth.

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from symdp.derive.gammas import COUNTING, reduced
-from symdp.derive.shapes import exponential_polynomial, log_of_product, moebius, tidy_polynomial
+from symdp.density.gammas import COUNTING, reduced
+from symdp.density.shapes import exponential_polynomial, log_of_product, moebius, tidy_polynomial
 from symdp.model import tidy
 
 Coefficients = Mapping[sp.Expr, sp.Expr]

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import sympy as sp
 
 from symdp.arguments import instance
-from symdp.derive.cgf import tabulated_moment
-from symdp.derive.check import NoClosedForm, checked
-from symdp.derive.signs import sign_of
+from symdp.density.check import NoClosedForm, checked
+from symdp.density.integrate import tabulated_moment
+from symdp.density.signs import sign_of
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model.pair import Pair

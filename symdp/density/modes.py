@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.derive.breakpoints import Stretch, smooth_stretches
-from symdp.derive.gammas import COUNTING, is_log_concave, reduced, with_ends
-from symdp.derive.roots import RootsUnknownError, roots_between
-from symdp.derive.signs import sign_of
-from symdp.derive.turning import monotone_cuts, trend
+from symdp.density.breakpoints import Stretch, smooth_stretches
+from symdp.density.gammas import COUNTING, is_log_concave, reduced, with_ends
+from symdp.density.roots import RootsUnknownError, roots_between
+from symdp.density.signs import sign_of
+from symdp.density.turning import monotone_cuts, trend
 from symdp.emit import compile_arb
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.pair import Support
+from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -31,7 +32,50 @@ if TYPE_CHECKING:
 _SECONDS = 3.0  # for each density: what takes longer counts as not shown
 _MOST_MASSES, _BITS = 4_000, 256  # of a law on integers that is looked at value by value
 _HYPERBOLIC = (sp.cosh, sp.sinh, sp.tanh, sp.sech, sp.csch, sp.coth)
+_PLACE, _UNEVEN = sp.Rational(7, 9), 1e-6  # where a density is compared with its mirror image
 _SIGNS = {"increasing": 1, "constant": 0, "decreasing": -1}
+
+
+@lru_cache(maxsize=1024)
+def has_one_law(mechanism: Mechanism) -> bool:
+    """Return whether both directions are seen at once to have one law of the loss.
+
+    Where noise of density f on a support around 0 is even, x → D − x exchanges P(x) = f(x − D) and
+    Q(x) = f(x), and with them the law of ℓ under P and that of −ℓ under Q. False proves nothing,
+    nor does it for values that alone make it even.
+
+    Examples
+    --------
+    >>> from symdp import mechanisms
+    >>> has_one_law(mechanisms.logistic(s=2)), has_one_law(mechanisms.gumbel(b=2))
+    (True, False)
+    >>> has_one_law(mechanisms.logistic(s=2).subsample("poisson", "1/10"))
+    False
+    """
+    if mechanism.is_mirrored:
+        return True
+    if mechanism.sampling is not None:
+        return False
+    own = mechanism.template or mechanism  # what holds for all values is told without them
+    return isinstance(own.source, Noise) and _is_even(own.source.density, own.variable, own.support)
+
+
+@lru_cache(maxsize=1024)
+def _is_even(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+    """Return whether a density is seen to be that of −x, too."""
+    if support.kind not in {"interval", "integers"} or support.lower != -support.upper:
+        return False  # half of an even density is not even
+    mirrored = density.xreplace({x: -x})
+    if mirrored == density:
+        return True
+    if not density.free_symbols - {x}:
+        gap = (mirrored / density - 1).subs(x, _PLACE).evalf(9, maxn=30)
+        if gap.is_comparable and abs(gap) > _UNEVEN:
+            return False
+    try:
+        return bool(tidy.cancel(mirrored / density) == 1)
+    except (sp.PolynomialError, NotImplementedError):  # Piecewise is no rational function
+        return False
 
 
 def has_one_mode_always(mechanism: Mechanism) -> bool:

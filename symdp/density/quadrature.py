@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
-from symdp.derive.records import Piece, Point
+from symdp.density.records import Piece, Point
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.errors import InputError
 

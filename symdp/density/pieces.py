@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.breakpoints import Stretch, cut_at, smooth_stretches
-from symdp.derive.gammas import in_log_gammas, with_ends, with_fewer_gammas
-from symdp.derive.log_form import log_form
-from symdp.derive.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
-from symdp.derive.normal_form import LogForm
-from symdp.derive.records import Piece, Point
-from symdp.derive.roots import known_roots
-from symdp.derive.shapes import occurrences
-from symdp.derive.signs import random_values, sign_of
-from symdp.derive.turning import monotone_cuts
+from symdp.density.breakpoints import Stretch, cut_at, smooth_stretches
+from symdp.density.gammas import in_log_gammas, with_ends, with_fewer_gammas
+from symdp.density.log_form import log_form
+from symdp.density.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
+from symdp.density.normal_form import LogForm
+from symdp.density.records import Piece, Point
+from symdp.density.roots import known_roots
+from symdp.density.shapes import occurrences
+from symdp.density.signs import random_values, sign_of
+from symdp.density.turning import monotone_cuts
 from symdp.errors import InputError
 from symdp.model import tidy
 

@@ -6,14 +6,14 @@ from functools import lru_cache
 
 import sympy as sp
 
-from symdp.derive.normal_form import (
+from symdp.density.normal_form import (
     Coefficients,
     LogForm,
     combined,
     expanded,
     exponential_terms,
 )
-from symdp.derive.signs import sign_of
+from symdp.density.signs import sign_of
 from symdp.model import tidy
 
 

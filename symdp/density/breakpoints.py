@@ -9,9 +9,9 @@ from itertools import pairwise
 import sympy as sp
 from sympy.core.relational import Relational
 
-from symdp.derive.gammas import with_ends
-from symdp.derive.roots import RootsUnknownError, roots_between
-from symdp.derive.signs import interior_point, sign_of, sorted_points, values_wanted
+from symdp.density.gammas import with_ends
+from symdp.density.roots import RootsUnknownError, roots_between
+from symdp.density.signs import interior_point, sign_of, sorted_points, values_wanted
 from symdp.errors import InputError
 
 _KINKED = (sp.Abs, sp.sign, sp.Heaviside, sp.Max, sp.Min, sp.Piecewise)
