@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symdp import mechanisms
-from symdp.report.panel import Panel, page_html
+from symdp.page.panel import Panel, page_html
 
 _NOISES = {
     "gaussian": ("Gaussian noise", {"sigma": "20"}),

@@ -19,8 +19,8 @@ from pathlib import Path
 import symdp
 from symdp.cli.supervise import supervised
 from symdp.cli.working import working
-from symdp.report.plot import Series, save, why_not_drawn
-from symdp.report.profile import evenly, sample
+from symdp.page.plot import Series, save, why_not_drawn
+from symdp.page.profile import evenly, sample
 
 HERE = Path(__file__).parent
 FIGURE = HERE.parent / "out" / "profile.svg"

@@ -1,6 +1,6 @@
 """δ(ε) by mpmath alone, from the definition or along a line: what tests hold proofs against.
 
-One step is a quadrature of P and Q (`symdp.report.independent`, which shares no code with what it
+One step is a quadrature of P and Q (`symdp.page.independent`, which shares no code with what it
 judges).  Of several, the integral of M(z)ⁿe^{−εz}/(z(1 + z)) over Re z = t is a trapezoidal sum of
 M by Gauss's rule between marks; with a K in closed form that sum is all there is.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import mpmath
 
-from symdp.report.independent import cgf, delta
+from symdp.page.independent import cgf, delta
 
 __all__ = ["cgf", "composed", "delta", "moment", "of_lists"]
 

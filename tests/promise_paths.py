@@ -30,14 +30,14 @@ from symdp.individual.gdp import step_mu
 from symdp.individual.odometer import Odometer
 from symdp.methods import names
 from symdp.model.mechanism import Mechanism
+from symdp.page.analysis import analyse
+from symdp.page.card import make_card
+from symdp.page.panel import Panel, page_html
+from symdp.page.report_section import section
+from symdp.page.worked import sheets
 from symdp.questions.certificate_file import certificate, check
 from symdp.questions.programs import to_program
 from symdp.questions.tradeoff import bayes_error, gaussian_privacy, membership_advantage
-from symdp.report.analysis import analyse
-from symdp.report.card import make_card
-from symdp.report.panel import Panel, page_html
-from symdp.report.section import section
-from symdp.report.worked import sheets
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
 WAVES = Mechanism.additive(

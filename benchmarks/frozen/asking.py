@@ -23,7 +23,7 @@ from benchmarks.frozen.cases import Case
 
 ANSWER, PROOF = 20.0, 30.0  # processor seconds that an answer may take, and a proof
 PATIENCE = 15.0  # seconds that may pass for one of the processor, where others keep it busy
-SIDE_ROOMS = ("symdp.cli", "symdp.report", "symdp.adapters", "symdp.__main__")
+SIDE_ROOMS = ("symdp.cli", "symdp.page", "symdp.adapters", "symdp.__main__")
 COLUMNS = ("answer", "6", "10", "truth")
 TRUTH_DIGITS = 20
 

@@ -162,8 +162,8 @@ def _make(
     import datetime
 
     from symdp.cli.working import working
-    from symdp.report.card import make_card
-    from symdp.report.card_certificate import add_certificate
+    from symdp.page.card import make_card
+    from symdp.page.card_certificate import add_certificate
 
     with working(f"card of {subject}"):
         made = make_card(
@@ -188,10 +188,10 @@ def _named(path: Path | None) -> Path:
 
 
 def _write(made: dict[str, Any], path: Path) -> None:
-    from symdp.report.card_page import card_page
-    from symdp.report.html import to_html
-    from symdp.report.markdown import to_markdown
-    from symdp.report.tex import to_tex
+    from symdp.page.card_page import card_page
+    from symdp.page.html import to_html
+    from symdp.page.markdown import to_markdown
+    from symdp.page.tex import to_tex
 
     forms: dict[str, Callable[[], str]] = {
         "json": lambda: json.dumps(made, indent=1, allow_nan=False, ensure_ascii=False) + "\n",
@@ -205,8 +205,8 @@ def _write(made: dict[str, Any], path: Path) -> None:
 def _check(path: Path, as_json: bool) -> None:
     from symdp.cli.display import one_line, print_json
     from symdp.cli.working import working
-    from symdp.report.card import Difference, differences
-    from symdp.report.card_certificate import wrong_in_certificate
+    from symdp.page.card import Difference, differences
+    from symdp.page.card_certificate import wrong_in_certificate
 
     with working(f"computing {path} again"):
         held = _read(path)

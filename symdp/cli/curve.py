@@ -103,7 +103,7 @@ def _computed(
         if plot is not None:
             check_drawing(plot)
         composition = job.build()
-        from symdp.report.profile import default_range, evenly
+        from symdp.page.profile import default_range, evenly
 
         start = time.perf_counter()
         epsilons = evenly(ends or default_range(composition, direction), points)
@@ -123,7 +123,7 @@ def _computed(
 
 def check_drawing(path: Path) -> None:
     """A wrong name, a missing folder and a missing Matplotlib are known before the work."""
-    from symdp.report.plot import format_of, why_not_drawn
+    from symdp.page.plot import format_of, why_not_drawn
 
     format_of(path)
     if not path.absolute().parent.is_dir():
@@ -156,8 +156,8 @@ def _draw(
     path: Path,
     overlaid: list[str],
 ) -> None:
-    from symdp.report.plot import Series, save
-    from symdp.report.profile import sample
+    from symdp.page.plot import Series, save
+    from symdp.page.profile import sample
 
     epsilons = [answer.epsilon for answer in answers]
     curves = [Series.of(answers[0].method, answers)]

@@ -16,12 +16,12 @@ from symdp.cli.display import columns
 from symdp.cli.job import Job
 from symdp.cli.supervise import end_after_work
 from symdp.cli.working import working
-from symdp.emit.plain_text import WIDTH, transliterated
 from symdp.errors import InputError, suggestion
+from symdp.page.plain_text import WIDTH, transliterated
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation, EpochDerivation
-    from symdp.derive.present import Presented
+    from symdp.derive.printed import Printed
     from symdp.model.mechanism import Mechanism
 
 _PROGRAMS = ("python", "c", "javascript")
@@ -127,7 +127,7 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     from symdp import mechanisms
     from symdp.derive import derive
     from symdp.model.specification import read_text
-    from symdp.report.derivation_page import derivation_page
+    from symdp.page.derivation_page import derivation_page
 
     if any((job.sampling, job.sensitivity, job.relation, job.shift, job.group, job.released)):
         raise InputError(
@@ -189,8 +189,9 @@ def _steps(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str
     """Return the step log; that of one step where an epoch has none."""
     from dataclasses import replace
 
-    from symdp.derive import derive_cases, present
-    from symdp.derive.step_log import step_log
+    from symdp.derive import derive_cases
+    from symdp.page import present
+    from symdp.page.step_log import step_log
 
     if _has_no_single_pair(mechanism):
         mechanism = replace(mechanism, sampling=None)
@@ -210,7 +211,7 @@ def _with_values(
 ) -> str:
     """Append the calculation in numbers."""
     from symdp.derive import derive
-    from symdp.report.worked import in_columns, sheets
+    from symdp.page.worked import in_columns, sheets
 
     composition = job.build()
     end_after_work(_FOR_NUMBERS)
@@ -229,7 +230,7 @@ def _with_values(
     return shown if _prints_unicode() else transliterated(shown)
 
 
-def _text(derivation: Presented, order: int, only: tuple[str, ...]) -> str:
+def _text(derivation: Printed, order: int, only: tuple[str, ...]) -> str:
     width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
     lines = derivation.to_text(order, only, width, not _prints_unicode()).splitlines()
     return "".join(f"{_printable(line)}\n" for line in lines)

@@ -24,7 +24,7 @@ def explore(
     """Write a page with sliders: ε, δ and attacks, computed in the browser, without network."""
     check_file(output, ("html",))
     with working(f"page of {job.subject}") as work:
-        from symdp.report.panel import MOST_BYTES, page_html
+        from symdp.page.panel import MOST_BYTES, page_html
 
         with job.of_its_file():
             panel = panel_of(job)

@@ -96,7 +96,7 @@ def individual(
     if output is not None:
         format_of(output)  # a wrong name is known before the work
     if plot is not None:
-        from symdp.report.plot import format_of as plot_format
+        from symdp.page.plot import format_of as plot_format
 
         plot_format(plot)
     at = words.delta(delta)
@@ -132,7 +132,7 @@ def individual(
     if output is not None:
         found.save(output)
     if plot is not None:
-        from symdp.report.plot import save_histogram
+        from symdp.page.plot import save_histogram
 
         save_histogram(found, plot, labels)
     _show(found, at, labels, as_json)

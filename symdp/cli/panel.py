@@ -11,7 +11,7 @@ from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
-    from symdp.report.panel import Panel
+    from symdp.page.panel import Panel
 
 _RATE = "q"  # the name of a sampling rate that has no other
 
@@ -24,7 +24,7 @@ def panel_of(job: Job) -> Panel:
     InputError
         If the job composes several mechanisms, which no program does.
     """
-    from symdp.report.panel import Panel
+    from symdp.page.panel import Panel
 
     values = dict(word.partition("=")[::2] for word in job.values)
     if job.composition is not None:

@@ -19,7 +19,7 @@ from symdp.durable import replace_text
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from symdp.report.blocks import Block
+    from symdp.page.blocks import Block
 
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
 _PATIENCE = 30.0  # seconds for the truth, and for the accountants
@@ -45,12 +45,12 @@ def report(
     check_file(path, ("html", "md"))
     with working(f"report on {job.subject}") as work:
         composition = job.build(default_count=100)
-        from symdp.report.analysis import analyse
-        from symdp.report.blocks import Folded, Page, Paragraph
-        from symdp.report.html import to_html
-        from symdp.report.markdown import to_markdown
-        from symdp.report.plot import why_not_drawn
-        from symdp.report.section import section
+        from symdp.page.analysis import analyse
+        from symdp.page.blocks import Folded, Page, Paragraph
+        from symdp.page.html import to_html
+        from symdp.page.markdown import to_markdown
+        from symdp.page.plot import why_not_drawn
+        from symdp.page.report_section import section
 
         undrawn = why_not_drawn()
         name = Path(job.composition).name if job.composition else composition.steps[0][0].name
@@ -60,7 +60,7 @@ def report(
         found = section(heading, composition, at, results, advance=advance, undrawn=undrawn)
         if asked := one_line(job.typed):
             found.insert(1, Paragraph(f"Asked: {asked}", "quiet"))
-        from symdp.report.head import head_blocks
+        from symdp.page.head import head_blocks
 
         blocks = [*found[:2], *head_blocks(composition, at, results), *_panel(job, path, delta)]
         blocks.append(Folded("Appendix: the mathematics, every accountant, the checks", found[2:]))
@@ -84,8 +84,8 @@ def _panel(job: Job, path: Path, delta: str) -> list[Block]:
     if path.suffix.lower() != ".html":
         return []
     from symdp.cli.panel import panel_of
-    from symdp.report.blocks import Embedded
-    from symdp.report.panel import panel_html
+    from symdp.page.blocks import Embedded
+    from symdp.page.panel import panel_html
 
     try:
         panel = panel_of(job)

@@ -65,7 +65,7 @@ def _tell(
     misses, drawn = found[: len(rates)], found[len(rates) :]
     advantage = membership_advantage(steps)
     if plot is not None:
-        from symdp.report.plot import save_trade_off
+        from symdp.page.plot import save_trade_off
 
         save_trade_off(grid, drawn, plot)
     points = list(zip(rates, misses, strict=True))

@@ -16,8 +16,8 @@ from symdp.cli.working import working
 from symdp.decimal_text import rounded_exponential
 
 if TYPE_CHECKING:
+    from symdp.page.verification import Check
     from symdp.questions.composition import Composition
-    from symdp.report.verification import Check
 
 
 @options.of_steps()
@@ -43,7 +43,7 @@ def verify(
     def compare() -> int:
         with working(what) as work:
             composition = job.build(default_count=100)
-            from symdp.report.verification import verify as found
+            from symdp.page.verification import verify as found
 
             start = time.perf_counter()
             checks = list(
@@ -124,7 +124,7 @@ def _print_table(composition: Composition, checks: list[Check], broken: int) -> 
 
 def _print_independent(composition: Composition, checks: list[Check]) -> None:
     """Print how well quadratures that share no code agree with one step of each kind."""
-    from symdp.report.independent import agreement
+    from symdp.page.independent import agreement
 
     side = next((c.truth.direction for c in checks if c.truth.direction != "both"), "remove")
     say()

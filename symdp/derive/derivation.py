@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from symdp.citation import bibtex
 from symdp.density.pieces import pieces, points
-from symdp.derive import document, present, series
+from symdp.derive import series
 from symdp.derive.cases import derived_cases
-from symdp.derive.child import or_reason
-from symdp.derive.legend import explained
-from symdp.derive.loss_sections import cgf_section, loss_section, masses_of, mechanism_section
 from symdp.derive.masses import with_known_masses
-from symdp.derive.orders import check_order
+from symdp.derive.printed import Printed, citations, in_brief
 from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
-from symdp.derive.section import Section, sentence, token
-from symdp.derive.series_sections import (
-    asymptotics_section,
-    composed_section,
-    corrections,
-    own_section,
-    tails_section,
-)
 from symdp.derive.tails import Tails, derive_tails
-from symdp.emit.layout import layout
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock
 from symdp.model.mechanism import Mechanism
@@ -37,7 +23,7 @@ _LEAST_FOR_PIECES = 5.0  # seconds; without the pieces there is nothing to say a
 
 
 @dataclass(frozen=True)
-class Derivation(PrivacyLoss, present.Presented):
+class Derivation(PrivacyLoss, Printed):
     """What `derive` found: the privacy loss, its expansions and tail constants, and their texts."""
 
     cumulant = series.cumulant
@@ -55,43 +41,6 @@ class Derivation(PrivacyLoss, present.Presented):
         """Tail constants: Chernoff, Hoeffding, sub-Gaussian, Berry-Esseen, van der Corput."""
         return derive_tails(self)
 
-    def sections(self, order: int = 2) -> list[Section]:
-        """Return the sections, expansions up to `order`, each with its legend."""
-        check_order(order, 0)
-        if order not in self._made:
-            self._made[order] = self._sections(order)
-        return list(self._made[order])
-
-    @cached_property
-    def _made(self) -> dict[int, list[Section]]:
-        return {}
-
-    def _sections(self, order: int) -> list[Section]:
-        made: tuple[tuple[str, str, Callable[[], list[Section]]], ...] = (
-            ("mechanism", "Mechanism", lambda: [mechanism_section(self)]),
-            ("loss", "Privacy loss", lambda: [loss_section(self)]),
-            ("cumulants", "Cumulant generating function", lambda: [cgf_section(self, order)]),
-            ("series", "Series", lambda: corrections(self, order)),
-            ("series", "For this mechanism", lambda: [own_section(self)]),
-            ("asymptotics", "Many steps", lambda: [asymptotics_section(self)]),
-            ("tails", "Tail constants", lambda: [tails_section(self, self.tails)]),
-            ("composed", "Composed δ as a finite formula", lambda: [composed_section(self)]),
-        )
-        found = [
-            section for key, title, make in made for section in or_reason(make, _absent(key, title))
-        ]
-        extra = {
-            token(layout(self.variable)): "the output of the mechanism",
-            token(layout(self.pld_density.loss)): "a loss",
-        }
-        told = "the mass by which a density is divided"
-        extra |= {token(layout(mass)): told for mass in masses_of(self)}
-        return explained(self, found, extra)
-
-    def to_json(self, order: int = 2) -> dict[str, Any]:
-        """Return the derivation as JSON-ready data, which `derive.document.from_json` reads."""
-        return document.to_json(self, self.tails, self.sections(order), order)
-
     def citation(self) -> str:
         """Return BibTeX entries of what the derivation rests on.
 
@@ -101,15 +50,10 @@ class Derivation(PrivacyLoss, present.Presented):
         >>> print(symdp.derive(symdp.mechanisms.logistic).citation().splitlines()[0])
         @misc{alghamdi2022saddlepoint,
         """
-        return bibtex(present.citations(self.mechanism))
+        return bibtex(citations(self.mechanism))
 
     def __repr__(self) -> str:
-        return present.in_brief(self)
-
-
-def _absent(key: str, title: str) -> Callable[[str], list[Section]]:
-    """What stands for a section that was not found: its title, and a line that says why."""
-    return lambda why: [Section(key, title, (sentence(f"not found: {why}"),))]
+        return in_brief(self)
 
 
 @in_turn

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -26,17 +26,11 @@ from symdp.density.check import agrees, parameters_of, with_values
 from symdp.density.pieces import pieces, points
 from symdp.density.records import TURNED, Piece
 from symdp.density.signs import random_values
-from symdp.derive import present, series
+from symdp.derive import series
 from symdp.derive.derivation import Derivation, derive
-from symdp.derive.document import sentences
-from symdp.derive.legend import explained
-from symdp.derive.loss_sections import range_ends
 from symdp.derive.orders import check_order, cumulants_of
+from symdp.derive.printed import Printed
 from symdp.derive.records import CGF
-from symdp.derive.section import Section, equation, sentence, token
-from symdp.derive.series_sections import corrections
-from symdp.emit.layout import layout
-from symdp.emit.notation import read
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
@@ -48,11 +42,9 @@ if TYPE_CHECKING:
     from symdp.interrupt import Clock
     from symdp.model.mechanism import Mechanism
 
-SCHEMA = "symdp/epoch/1"
 _RATIO = sp.Symbol("w", positive=True)
 _SHARE = 0.4  # of the time, for one integral
 _CHECKED_AT = (sp.Rational(7, 10), sp.Rational(12, 5))  # u
-_WHOLE_TILTS = 3
 
 
 @in_turn
@@ -89,7 +81,7 @@ def derive_epoch(
 
 
 @dataclass(frozen=True)
-class EpochDerivation(present.Presented):
+class EpochDerivation(Printed):
     """What `derive_epoch` found; each further part is computed when it is first asked for.
 
     Attributes
@@ -266,56 +258,6 @@ class EpochDerivation(present.Presented):
         """Return the Rényi divergence K(α − 1)/(α − 1) of a whole order α ≥ 2."""
         check_order(order, 2)
         return sp.oo if self.mass_at_infinity != 0 else self.cgf_at(order - 1) / (order - 1)
-
-    def sections(self, order: int = 2) -> list[Section]:
-        """Return the sections: one step, one epoch, its moments, the series."""
-        d, sign = self.one_step, 1 if self.direction == "remove" else -1
-        x, z = layout(d.variable), layout(self.cgf.tilt)
-        step = [equation(read("W({})", x), self.ratio)]
-        step += [equation(read("Q(W = {})", value), mass) for value, mass in self.atoms]
-        step.append(equation(read("φ({})", self.rate), self.transform))
-        own = [
-            sentence(f"Y is the sum of {self.steps} independent copies of W under Q"),
-            equation("ℓ", sign * sp.log(sp.Symbol("Y", positive=True) / self.steps)),
-        ]
-        ends = range_ends(d)
-        if d.loss_range is not None and sign < 0:
-            ends = (-d.loss_range[1], -d.loss_range[0])
-        if d.loss_range is not None or sign > 0:
-            own += [equation(name, end) for name, end in zip(("inf ℓ", "sup ℓ"), ends, strict=True)]
-        transform = [equation(read("e^{K({})}", z), self.moment)]
-        for tilt in range(1, _WHOLE_TILTS + 1) if sign > 0 else ():
-            try:
-                transform.append(equation(read("K({})", sp.Integer(tilt)), self.cgf_at(tilt)))
-            except InputError:
-                break
-        found = [
-            Section("epoch", "One step", tuple(step)),
-            Section("epoch", f"One epoch of {self.steps} steps", tuple(own)),
-            Section("epoch", "Moment generating function", tuple(transform)),
-            *corrections(self, order),
-        ]
-        extra = {
-            token(layout(d.variable)): "the output of one step",
-            token(layout(self.rate)): "the argument of the transform φ of W under Q",
-        }
-        return explained(self, found, extra)
-
-    def to_json(self, order: int = 2) -> dict[str, Any]:
-        """Return the derivation as JSON-ready data."""
-        return {
-            "schema": SCHEMA,
-            "name": self.mechanism.name,
-            "direction": self.direction,
-            "steps": self.steps,
-            "ratio": str(self.ratio),
-            "atoms": [{"ratio": str(value), "mass": str(mass)} for value, mass in self.atoms],
-            "transform": str(self.transform),
-            "transform_is_closed": self.is_closed,
-            "moment": str(self.moment),
-            "sections": [sentences(section) for section in self.sections(order)],
-            "one_step": self.one_step.to_json(order),
-        }
 
 
 def _of_power(density: sp.Expr, u: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:

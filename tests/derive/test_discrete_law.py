@@ -69,7 +69,7 @@ def test_few_values_make_a_step_function() -> None:
 
 
 def test_rules_are_printed_and_read_back() -> None:
-    from symdp.derive.document import from_json
+    from symdp.page.derivation_json import from_json
 
     d = derive(mechanism("poisson"))
     (rule,) = d.mass_rules

@@ -13,7 +13,7 @@ import sympy as sp
 
 import symdp
 from symdp.derive import derive_cases
-from symdp.report.derivation_page import derivation_page
+from symdp.page.derivation_page import derivation_page
 
 LINE = ("-oo", "oo")
 HALF = ("0", "oo")
@@ -107,7 +107,7 @@ def test_student_noise_with_one_degree_of_freedom_has_its_legendre_function():
 
 
 def test_sections_are_made_one_by_one(monkeypatch):
-    from symdp.derive import derivation as module
+    from symdp.page import derivation as module
 
     def broken(*_):
         raise TypeError("cannot determine truth value of Relational")

@@ -19,7 +19,7 @@ from printed_formula import value
 
 import symdp
 from symdp.derive import derive, derive_epoch
-from symdp.report.worked import sheets
+from symdp.page.worked import sheets
 
 mp = mpmath.mp
 EXP, LOG = mpmath.exp, mpmath.log

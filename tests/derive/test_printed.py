@@ -17,7 +17,7 @@ from scipy.integrate import quad
 import symdp
 from symdp.cli.symbols import declared
 from symdp.derive import derive, derive_epoch
-from symdp.derive.section import token
+from symdp.page.section import token
 
 mp = mpmath.mp
 BETA = """
@@ -121,7 +121,7 @@ class Page:
 
 
 def token_of(symbol: sp.Symbol) -> str:
-    from symdp.emit.layout import layout
+    from symdp.page.layout import layout
 
     return token(layout(symbol))
 

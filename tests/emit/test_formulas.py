@@ -11,11 +11,11 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp.emit.latex import latex, latex_words
-from symdp.emit.layout import layout
-from symdp.emit.mathml import mathml
-from symdp.emit.notation import read
-from symdp.emit.plain_text import text
+from symdp.page.latex import latex, latex_words
+from symdp.page.layout import layout
+from symdp.page.mathml import mathml
+from symdp.page.notation import read
+from symdp.page.plain_text import text
 
 a, s, t = sp.symbols("alpha sigma t", positive=True)
 COMMANDS = (

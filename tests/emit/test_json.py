@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symdp
-from symdp.derive.document import SCHEMA, _derived, _leaves, from_json
 from symdp.emit.json import _heads, read_expressions, write_expressions
-from symdp.emit.mathml import mathml
-from symdp.emit.notation import read
 from symdp.errors import InputError
+from symdp.page.derivation_json import SCHEMA, _derived, _leaves, from_json
+from symdp.page.mathml import mathml
+from symdp.page.notation import read
 
 X = sp.Symbol("x", real=True)
 N = sp.Symbol("n", integer=True, positive=True)

@@ -3,9 +3,9 @@
 import pytest
 
 from symdp import compose, loads
-from symdp.emit.layout import layout
 from symdp.emit.mass import MassIntegral
-from symdp.emit.plain_text import text
+from symdp.page.layout import layout
+from symdp.page.plain_text import text
 
 FILE = """
 name = "own"

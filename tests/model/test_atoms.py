@@ -15,9 +15,9 @@ from emitted import COMPILER, ENDINGS, NODE, by_command, by_node, compiled, pyth
 import symdp
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
+from symdp.page.derivation_page import derivation_page
 from symdp.questions.certificate_file import certificate
 from symdp.questions.programs import to_program
-from symdp.report.derivation_page import derivation_page
 
 
 @pytest.mark.slow

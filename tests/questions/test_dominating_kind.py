@@ -7,8 +7,8 @@ from shell import Shell
 
 from symdp import compose, mechanisms
 from symdp.mechanisms import from_profile_points, from_shuffled, from_trade_off_points
+from symdp.page.card import make_card
 from symdp.questions.ledger import Ledger
-from symdp.report.card import make_card
 
 NOISE = mechanisms.gaussian(sigma=2)
 TABLE = [(0, 1), ("1/4", "1/4"), (1, 0)]

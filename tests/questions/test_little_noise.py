@@ -16,9 +16,9 @@ from symdp.errors import AccuracyError
 from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
 from symdp.numeric.saddle_point import log_one_minus_exp
+from symdp.page.card import _attack
 from symdp.questions.complement import Complement
 from symdp.questions.tradeoff import bayes_error, membership_advantage, trade_off
-from symdp.report.card import _attack
 
 RATES = (1e-6, 0.5, 0.9)
 # log(1 − δ) is rounded relatively to its size, some hundreds here, and near α = 1 two numbers that

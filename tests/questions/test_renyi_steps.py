@@ -13,9 +13,9 @@ from symdp import compose, load_composition, loads, mechanisms
 from symdp.adapters.upper import epsilon_upper
 from symdp.errors import AccuracyError
 from symdp.methods.renyi_bound import curve_transform
+from symdp.page.card import differences, make_card
 from symdp.questions.ledger import Ledger
 from symdp.questions.tradeoff import membership_advantage
-from symdp.report.card import differences, make_card
 
 ALPHA = sp.Symbol("alpha")
 STEP = mechanisms.zcdp(rho="1/32")

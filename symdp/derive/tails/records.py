@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symdp.emit.latex import latex
-from symdp.emit.notation import read
+from symdp.derive.printed import pages
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class TailConstant:
     name
         How it is asked for, as in ``tails["sub_gaussian_p"]``.
     notation
-        Its symbol, in the notation of `symdp.emit.notation`.
+        Its symbol, in the notation of `symdp.page.notation`.
     bounds
         What it is or bounds, one line of text.
     expression
@@ -80,7 +79,7 @@ class TailConstant:
     @property
     def symbol(self) -> str:
         """Its symbol as LaTeX."""
-        return latex(read(self.notation))
+        return str(pages("latex").latex(pages("notation").read(self.notation)))
 
 
 @dataclass(frozen=True)

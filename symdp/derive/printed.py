@@ -1,0 +1,152 @@
+"""What has pages: `symdp.page` stands above this room and makes them when they are asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from symdp.derive.orders import check_order
+
+if TYPE_CHECKING:
+    from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.model.mechanism import Mechanism
+
+WIDTH = 100  # columns of a text, which fit a terminal and a page
+_BRIEF = 98  # columns of a line of three that stand for a derivation
+_DIGITS = 12  # shown of a long number
+_LONG_RATIO = 60  # characters of a ratio that nobody reads
+
+
+def pages(name: str) -> Any:
+    """Return a file of the room that prints; a record is derived without it."""
+    return import_module(f"symdp.page.{name}")
+
+
+class Printed:
+    """A record with sections of formulas, and so with a text, LaTeX, MathML, HTML and JSON."""
+
+    mechanism: Mechanism
+    direction: str
+
+    @property
+    def headline(self) -> str:
+        """What was derived, in one line."""
+        return f"{self.mechanism!r}, {self.direction} direction"
+
+    def sections(self, order: int = 2) -> list[Any]:
+        """Return the sections, expansions up to `order`, each with its legend."""
+        check_order(order, 0)
+        if order not in self._made:
+            self._made[order] = pages("derivation").sections(self, order)
+        return list(self._made[order])
+
+    @cached_property
+    def _made(self) -> dict[int, list[Any]]:
+        return {}
+
+    def show(self, *only: str, order: int = 2) -> str:
+        """Return sections as text, such as "series" or "cumulants".
+
+        Examples
+        --------
+        >>> import symdp
+        >>> shown = symdp.derive(symdp.mechanisms.gaussian).show("composed")
+        >>> print(shown.splitlines()[1])
+          δ(ε) = Φ((n − 2εσ²)/(2σ√n)) − e^εΦ(−(2εσ² + n)/(2σ√n))
+        """
+        return str(pages("present").shown_text(self, order, only))
+
+    def to_text(
+        self,
+        order: int = 2,
+        only: tuple[str, ...] = (),
+        width: int = WIDTH,
+        ascii_only: bool = False,
+    ) -> str:
+        """Return the derivation as text of `width` columns, expansions up to `order`."""
+        return str(pages("present").to_text(self, order, only, width, ascii_only))
+
+    def to_latex(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
+        """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
+        return str(pages("present").to_latex(self, order, only))
+
+    def to_mathml(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
+        """Return the formulas as MathML elements, one a line."""
+        return str(pages("present").to_mathml(self, order, only))
+
+    def to_json(self, order: int = 2) -> dict[str, Any]:
+        """Return the derivation as JSON-ready data."""
+        found: dict[str, Any] = pages("derivation_json").to_json(self, order)
+        return found
+
+    def _repr_latex_(self) -> str:
+        return str(pages("present").notebook_latex(self))
+
+    def _repr_html_(self) -> str:
+        return str(pages("present").notebook_html(self))
+
+
+def in_brief(d: PrivacyLoss) -> str:
+    """Return three lines: what was derived, the loss, and K if it was asked for already.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> symdp.derive(symdp.mechanisms.gaussian)
+    <Derivation of gaussian(sigma), remove direction
+      ell(x) = (2*x - 1)/(2*sigma**2)
+      K(t): ask for .cgf>
+    """
+    loss = f"  ell({d.variable}) = {plain(d.loss)}"
+    last = "  K(t): ask for .cgf"
+    if "cgf" in vars(d):
+        form = d.cgf.expression
+        last = f"  K({d.cgf.tilt}) = {d.cgf.form if form is None else plain(form)}"
+    first = f"<Derivation of {d.mechanism.summary}, {d.direction} direction"
+    return "\n".join([first, *(_cut(line) for line in (loss, last))]) + ">"
+
+
+def plain(expression: sp.Basic) -> str:
+    """Return an expression as SymPy's text; long rationals are rounded.
+
+    Examples
+    --------
+    >>> plain(sp.Rational(1, 3)), plain(sp.Rational(10**70 + 1, 3 * 10**70))
+    ('1/3', '0.333333333333')
+    """
+    return str(rounded(expression))
+
+
+def rounded(expression: sp.Basic) -> sp.Basic:
+    """Return an expression with short decimals for the long rationals of irrational places."""
+    return expression.xreplace(
+        {
+            number: sp.Float(number, _DIGITS)
+            for number in expression.atoms(sp.Rational)
+            if len(str(number)) > _LONG_RATIO
+        }
+    )
+
+
+def _cut(line: str) -> str:
+    return line if len(line) < _BRIEF else f"{line[: _BRIEF - 1]}…"
+
+
+# What the dominating pair of a sampling scheme rests on.
+_SCHEMES = {
+    "poisson": ("SPA Lemma 3", "IND Lemma 8"),
+    "without_replacement": ("BBG Thm 8", "ZDW"),
+    "with_replacement": ("BBG Thm 10", "ZDW"),
+    "truncated_poisson": ("ZDW",),
+    "random_allocation": ("FS", "BB"),
+}
+
+
+def citations(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the sources of a derivation: its mechanism, its sampling, the two expansions."""
+    own = (mechanism.citation,) if mechanism.citation else ()
+    scheme = _SCHEMES[mechanism.sampling.scheme] if mechanism.sampling else ()
+    return (*own, *scheme, "SPA (28)", "SPA (59)", "EA Prop 3.2")

@@ -1,0 +1,382 @@
+"""What a derivation shows of a mechanism, its loss, the law of the loss and its CGF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.derive import series
+from symdp.derive.child import GIVES_UP, or_reason
+from symdp.derive.orders import sampled_pair
+from symdp.emit.mass import MassIntegral
+from symdp.errors import InputError
+from symdp.model import tidy
+from symdp.page.layout import layout
+from symdp.page.node import Node, fence, operator, row
+from symdp.page.notation import read
+from symdp.page.section import Line, Section, equation, sentence
+
+if TYPE_CHECKING:
+    from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.derive.records import HasCGF
+
+CUMULANTS = 4  # shown at t = 0
+_RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
+SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
+_WHY = {
+    "none": "of two neighbours this is the pair itself; where the noise has one mode, it dominates "
+    "every smaller shift (a half-line shifts with it)",
+    "poisson": "mixing P into Q at the rate keeps dominance [SPA Lemma 3], [IND Lemma 8]",
+    "truncated_poisson": "a public choice of a Poisson step and a substitution [ZDW]",
+    "without_replacement": "the profile of a fixed batch [BBG Thm 8] belongs to this pair [ZDW]",
+    "with_replacement": "the profile of repeated draws [BBG Thm 10] belongs to this pair [ZDW]",
+}
+
+
+def tried(d: HasCGF, what: str, work: Callable[[], Iterable[Line]]) -> list[Line]:
+    """Return the lines of a part of a section, or one that says why there are none."""
+
+    def absent(why: str) -> list[Line]:
+        return [sentence(f"{what}: {why}")]
+
+    late = absent("not found within the time limit")
+    return or_reason(lambda: d.clock.attempt(lambda: list(work()), late, SHARE, LEAST), absent)
+
+
+def mechanism_section(d: PrivacyLoss) -> Section:
+    """Return the densities, the sampling, the neighbours and why the pair dominates."""
+    m = d.mechanism
+    lines = [sentence(f"assumed: {text}") for text in m.assumptions]
+    lines += _densities(d)
+    scheme = m.sampling.scheme if m.sampling else "none"
+    if m.sampling:
+        lines.append(sentence(f"sampling: {m.sampling.describe().replace('_', ' ')}"))
+    told = {
+        "add_remove": "one record added or removed",
+        "substitution": "one record's value changed",
+        "zero_out": "one record's contribution set to zero",
+        "pair": m.protects or "what the given laws stand for",
+    }
+    lines.append(sentence(f"protects: {told[m.neighbours]}; {d.direction} direction"))
+    given = m.dominates or "the pair is given; its author says why it dominates"
+    why = given if m.is_given and scheme == "none" else _WHY[scheme]
+    lines.append(sentence(f"why the pair dominates: {why}"))
+    larger = d.dominating_direction
+    lines.append(sentence(f"larger direction: {larger.value}: {larger.proof}"))
+    return Section("mechanism", "Mechanism", tuple(lines))
+
+
+def density_lines(d: PrivacyLoss) -> list[Line]:
+    """Return Q and P, the laws without and with the record; those of each pair of a choice."""
+    return list(_densities(d))
+
+
+def masses_of(d: PrivacyLoss) -> list[MassIntegral]:
+    """The masses by which the densities are divided, as far as they are no formula."""
+    pairs = (d.pair, *(pair for _, pair in d.pair.alternatives))
+    found = {mass for p in pairs for e in p.expressions() for mass in e.atoms(MassIntegral)}
+    return sorted(found, key=sp.default_sort_key)
+
+
+def _densities(d: PrivacyLoss) -> Iterator[Line]:
+    yield from _laws(d)
+    for mass in masses_of(d):
+        inside, limits = mass.parts
+        own = sp.Integral(inside, limits).xreplace({limits[0]: d.variable})
+        yield equation(mass.name, own)
+
+
+def _laws(d: PrivacyLoss) -> Iterator[Line]:
+    x, pair = layout(d.variable), d.pair
+    if pair.alternatives:
+        for number, (weight, one) in enumerate(pair.alternatives, start=1):
+            k = layout(sp.Integer(number))
+            yield equation(read("“Pr”({})", k), weight)
+            for name, law in (("Q", one.Q), ("P", one.P)):
+                yield equation(read(f"{name}_{{}}({{}})", k, x), _law(law))
+        return
+    mixed = any(weight not in (0, 1) for weight in (*pair.p_weights, *pair.q_weights))
+    if not mixed:
+        for name, law in (("Q", pair.Q), ("P", pair.P)):
+            yield equation(read(f"{name}({{}})", x), _law(law))
+        yield from _atom_lines(d, (("Q", pair.q_weights), ("P", pair.p_weights)))
+        return
+    used = {k for w in (pair.p_weights, pair.q_weights) for k, own in enumerate(w) if own != 0}
+    for place in sorted(used):
+        index = layout(sp.Integer(place))
+        yield equation(read("f_{}({})", index, x), _law(pair.components[place]))
+        only = tuple(sp.Integer(k == place) for k in range(len(pair.components)))
+        yield from _atom_lines(d, ((f"f_{place}", only),))
+    functions = [sp.Function(f"f_{k}")(d.variable) for k in range(len(pair.components))]
+    for name, weights in (("Q", pair.q_weights), ("P", pair.p_weights)):
+        mixture = sp.Add(*(w * f for w, f in zip(weights, functions, strict=True)))
+        yield equation(read(f"{name}({{}})", x), mixture)
+
+
+def _atom_lines(d: PrivacyLoss, laws: Iterable[tuple[str, tuple[sp.Expr, ...]]]) -> Iterator[Line]:
+    """The probabilities of single values of the output, beside the densities."""
+    x = layout(d.variable)
+    for name, weights in laws:
+        for place, mass in d.pair.atoms_under(weights):
+            yield equation(read(f"{name}({{}} = {{}})", x, place), mass)
+
+
+def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
+    return sp.Tuple(*law) if isinstance(law, tuple) else law
+
+
+def loss_section(d: PrivacyLoss) -> Section:
+    """Return the loss, where it is monotone, its range, its inverse and its law."""
+
+    def absent(why: str) -> list[Line]:
+        return [sentence(f"the law of the loss: {why}")]
+
+    law = or_reason(lambda: law_lines(d), absent)
+    return Section("loss", "Privacy loss", (*loss_lines(d), *law))
+
+
+def loss_lines(d: PrivacyLoss) -> list[Line]:
+    """Return the privacy loss, its pieces, its range, its atoms and masses at infinity."""
+    x = layout(d.variable)
+    lines = [equation(read("ℓ({})", x), d.loss, note="")]
+    for piece in d.pieces:
+        if piece.place is None:
+            inside = read("{} ∈ ({}, {})", x, piece.lower, piece.upper)
+            lines.append(Line(inside, None, f"ℓ is {_SLOPES[piece.slope]}"))
+    lines += _range_lines(d)
+    lines += [equation(read("P(ℓ = {})", atom.loss), atom.mass) for atom in d.atoms]
+    if d.mass_at_infinity != 0:
+        lines.append(equation("δ_∞", d.mass_at_infinity, words="= P(Q = 0)"))
+    if d.mass_at_minus_infinity != 0:
+        lines.append(equation("δ_{−∞}", d.mass_at_minus_infinity, words="= Q(P = 0)"))
+    return lines
+
+
+def finite_lines(d: HasCGF) -> list[Line]:
+    """Return what K counts where the loss is infinite with positive probability; else nothing."""
+    ends = (("K(0)", "δ_∞", d.mass_at_infinity), ("K(−1)", "δ_{−∞}", d.mass_at_minus_infinity))
+    lost = [equation(place, f"=log(1 − {mark})") for place, mark, mass in ends if mass != 0]
+    told = (
+        "K counts finite losses alone; K′, κ_j and m_j are those of a loss given that it is finite"
+    )
+    return [sentence(told), *lost] if lost else []
+
+
+_SLOPES = {
+    "increasing": "increasing", "decreasing": "decreasing", "constant": "constant",
+    "unknown": "smooth; whether it is monotone was not decided",
+}  # fmt: skip
+
+
+def _range_lines(d: PrivacyLoss) -> Iterator[Line]:
+    names = "inf ℓ", "sup ℓ"
+    if not d.range_cases:
+        ends = range_ends(d)
+        yield from (equation(name, end) for name, end in zip(names, ends, strict=True))
+        return
+    for case in d.range_cases:
+        held: list[Node] = []
+        for a, sign, b in case.conditions:
+            held += [operator(",")] if held else []
+            held += [layout(a), operator(sign), layout(b)]
+        for name, end in zip(names, case.ends or (f"not found: {case.reason}",) * 2, strict=True):
+            yield equation(read(f"{name} “if” {{}}", row(*held)), end)
+
+
+def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
+    """Return the infimum and the supremum of the loss: formulas, what numbers show, or why not."""
+    if d.loss_range is not None:
+        return d.loss_range
+    if d.numeric_range is not None:
+        low, high = map(numeric_end, d.numeric_range)
+        return low, high
+    return (f"not found: {d.range_reason}",) * 2
+
+
+def numeric_end(end: sp.Expr) -> str:
+    """Return an end that numbers show, in words.
+
+    Examples
+    --------
+    >>> numeric_end(sp.Rational(3, 2)), numeric_end(-sp.oo)
+    ('1.50000, as numbers show it', '-∞, as numbers show it')
+    """
+    number = end if end.is_infinite else sp.Float(end, 6)
+    return f"{str(number).replace('oo', '∞')}, as numbers show it"
+
+
+def law_lines(d: PrivacyLoss) -> list[Line]:
+    """Return the inverse of the loss on its pieces, its density and distribution function."""
+    s, x = layout(d.pld_density.loss), layout(d.variable)
+    taken = {d.variable.name, d.pld_density.loss.name, *(p.name for p in d.mechanism.declared)}
+    moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
+    lines: list[Line] = []
+    for piece, back in moving:
+        left = read("ℓ⁻¹({})", s)
+        if len(moving) > 1:
+            left = read("ℓ⁻¹({}), {} ∈ ({}, {})", s, x, piece.lower, piece.upper)
+        lines.append(equation(left, "no closed form" if back is None else back, taken=taken))
+    for name, law in (("ω", d.pld_density), ("F", d.pld_cdf)):
+        right = law.reason if law.expression is None else law.expression
+        lines.append(equation(read(f"{name}({{}})", s), right, taken=taken))
+    for rule in d.mass_rules:
+        place = read("{} ∈ [{}, {}]", x, rule.lower, rule.upper)
+        lines.append(equation(read("P(ℓ = {}), {}", rule.loss, place), rule.mass, taken=taken))
+        if rule.at_most is not None:
+            lines.append(
+                equation(read("P(ℓ ≤ {}), {}", rule.loss, place), rule.at_most, taken=taken)
+            )
+    return lines
+
+
+def cgf_section(d: PrivacyLoss, order: int) -> Section:
+    """Return K: its definition, closed form and domain, whole tilts, cumulants."""
+    cgf = d.cgf
+    t = layout(cgf.tilt)
+    lines = [_definition(d), *finite_lines(d)]
+    if cgf.expression is None:
+        lines.append(sentence(f"K has no closed form: {cgf.reason}"))
+    else:
+        lines.append(equation(read("K({})", t), cgf.expression))
+    lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
+    own: list[Line] = []
+    if cgf.expression is not None:
+        with suppress(*GIVES_UP):  # a special function may have no derivative by its parameters
+            own = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], SHARE, LEAST)
+    lines += own or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d))
+    return Section("cumulants", "Cumulant generating function", tuple(lines))
+
+
+def _definition(d: PrivacyLoss) -> Line:
+    """K as the integral or the sum that defines it, over the place where both laws are positive."""
+    t, x = layout(d.cgf.tilt), layout(d.variable)
+    power = read("P({})^{1 + {}}Q({})^{−{}}", x, t, x, t)
+    name = read("K({})", t)
+    if d.pair.alternatives:
+        return equation(name, read("log ∑_j “Pr”(j)·∫ P_j({})^{1 + {}}Q_j({})^{−{}}dx", x, t, x, t))
+    right = row(read("log"), *_over_finite_losses(d, power))
+    return equation(name, right, words=_over_atoms(d))
+
+
+def _over_finite_losses(d: PrivacyLoss, inside: Node) -> tuple[Node, ...]:
+    """Return the sum or the integral over the outputs at which both laws are positive."""
+    x, is_whole = layout(d.variable), d.mass_at_infinity == 0 == d.mass_at_minus_infinity
+    if d.variable.is_integer or d.points:
+        return read("∑_{}", x) if is_whole else read("∑_{PQ > 0}"), inside
+    common = [p for p in d.pieces if p.log_p is not None and p.log_q is not None]
+    parts = [piece for piece in common if piece.place is None]
+    low, high = (parts[0].lower, parts[-1].upper) if parts else (-sp.oo, sp.oo)
+    sign = read("∫_{{}}^{{}}", low, high)
+    if any(left.upper != right.lower for left, right in pairwise(parts)):
+        sign = read("∫_{PQ > 0}")
+    if len(parts) == len(common):
+        return sign, inside, operator("d"), x
+    over = read("∑_{{}}", x) if is_whole else read("∑_{PQ > 0}")
+    return (fence(row(sign, inside, operator("d"), x, operator("+"), over, inside)),)
+
+
+def _over_atoms(d: PrivacyLoss) -> str:
+    """Return what the sum beside an integral goes over, nothing where there is none."""
+    atoms = [p for p in d.pieces if p.place is not None and p.log_p is not None]
+    if all(piece.log_q is None for piece in atoms):
+        return ""
+    return "the sum over values of positive probability, which P and Q stand for there"
+
+
+def _whole_tilts(d: PrivacyLoss) -> Iterator[Line]:
+    """The binomial sum of a Poisson-sampled pair, K at whole tilts (the whole Rényi orders)."""
+    sampled = None if d.pair.alternatives or d.points else sampled_pair(d.pair)
+    base = None if sampled is None else series.base_cgf(d, sampled)
+    if sampled is None or base is None or base.expression is None or d.cgf.expression is not None:
+        return
+    j = sp.Symbol("j", integer=True, nonnegative=True)
+    order = -d.cgf.tilt if sampled.is_reversed else d.cgf.tilt + 1
+    value = sp.factor(base.expression.subs(base.tilt, j - 1))
+    weight = sp.binomial(order, j) * (1 - sampled.rate) ** (order - j) * sampled.rate**j
+    told = "−1, −2, −3, …" if sampled.is_reversed else "0, 1, 2, …"
+    # Of j = 0 the factor is the whole mass of Q, not that where the other law is positive.
+    is_whole = tidy.simplify(value.subs(j, 0)) == 0
+    total = sp.Sum(sp.Mul(weight, sp.exp(value)), (j, 0 if is_whole else 1, order))
+    total += 0 if is_whole else weight.subs(j, 0)
+    name = read("e^{K({})}", layout(d.cgf.tilt))
+    yield equation(name, total, words=f"for {d.cgf.tilt} = {told} (Rényi order {d.cgf.tilt} + 1)")
+
+
+def domain_lines(d: PrivacyLoss) -> list[Line]:
+    """Return the ends of the interval on which K is finite, nothing where they were not found."""
+    if d.cgf.domain is None:
+        return []
+    t, numeric = layout(d.cgf.tilt), d.cgf.domain_is_numeric
+    return [
+        equation(read(f"{{}}{sign}", t), numeric_end(end) if numeric else end)
+        for sign, end in zip("₋₊", d.cgf.domain, strict=True)
+    ]
+
+
+def cumulant_lines(d: PrivacyLoss, highest: int) -> list[Line]:
+    """Return the tilted cumulants up to an order."""
+    t = layout(d.cgf.tilt)
+    taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}
+    return [
+        equation(read(f"K{derivative_mark(j)}({{}})", t), series.cumulant(d, j), taken=taken)
+        for j in range(1, highest + 1)
+    ]
+
+
+def derivative_mark(order: int) -> str:
+    """Return ′, ″, ‴ or ^{(4)}.
+
+    Examples
+    --------
+    >>> derivative_mark(2), derivative_mark(5)
+    ('″', '^{(5)}')
+    """
+    return ["", "′", "″", "‴"][order] if order < 4 else f"^{{({order})}}"
+
+
+def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
+    """κ₁ … κ₄, skewness and excess in the parameters."""
+    kappa = [series.cumulant_at(d, j, 0) for j in range(1, CUMULANTS + 1)]
+    for j, value in enumerate(kappa, start=1):
+        yield equation(read("κ_{}", sp.Integer(j)), value)
+    if kappa[1] != 0:
+        skewness = kappa[2] / kappa[1] ** sp.Rational(3, 2)
+        yield equation("κ₃/κ₂^{3/2}", sp.factor_terms(skewness), words="skewness")
+        excess = sp.factor_terms(kappa[3] / kappa[1] ** 2)
+        yield equation("κ₄/κ₂²", excess, words="excess")
+
+
+def _moments_at_zero(d: PrivacyLoss) -> Iterator[Line]:
+    """κ₁ … κ₄ as moments, with leading terms in q."""
+    x = layout(d.variable)
+    whole = row(*_over_finite_losses(d, read("ℓ({})^jP({})", x, x)))
+    if d.mass_at_infinity != 0:
+        whole = read("1/(1 − δ_∞)·{}", whole)
+    yield equation("m_j", whole, words=_over_atoms(d))
+    for j, right in enumerate(
+        ("m₁", "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
+    ):
+        yield equation(read("κ_{}", sp.Integer(j)), f"={right}")
+    yield from _leading_terms(d)
+
+
+def _leading_terms(d: PrivacyLoss) -> Iterator[Line]:
+    """What κ_j begins with in powers of the sampling rate, where that is a symbol."""
+    sampled = None if d.pair.alternatives or d.points else sampled_pair(d.pair)
+    if sampled is None or not sampled.rate.is_Symbol:
+        return
+    q = sampled.rate
+    with suppress(InputError):
+        found, power = series.cumulants(d, CUMULANTS, _RATE_ORDER)
+        for j, value in enumerate(found if power is not None else (), start=1):
+            terms = sp.Poly(value, q).terms() if value != 0 else []
+            if not terms:
+                continue
+            (lowest,), coefficient = terms[-1]
+            lead = layout(q**lowest * sp.factor(coefficient))
+            rest = read("O({})", layout(q ** (lowest + 1)))
+            yield equation(read("κ_{}", sp.Integer(j)), row(lead, operator("+"), rest))

@@ -1,0 +1,334 @@
+"""What a derivation shows of its expansions, many steps, tail constants and composed δ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.density.exponential_sum import REFUSALS, read_exponential_sum
+from symdp.density.signs import random_values
+from symdp.derive import series
+from symdp.derive.asymptotics import LEVEL, PLACE
+from symdp.derive.records import COUNT, EPSILON
+from symdp.errors import InputError
+from symdp.expansion import (
+    F,
+    graded_expression,
+    hermite,
+    saddlepoint_corrections,
+    standardised_cumulant,
+)
+from symdp.interrupt import attempt
+from symdp.page.layout import layout
+from symdp.page.loss_sections import LEAST, SHARE, finite_lines, tried
+from symdp.page.notation import read
+from symdp.page.plain_text import text
+from symdp.page.residue_lines import residue_lines
+from symdp.page.section import Line, Section, equation, sentence
+
+if TYPE_CHECKING:
+    from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.derive.records import HasCGF
+    from symdp.derive.tails import Tails
+
+_ONE_LINE = 130  # characters of a formula that is not given in F_j
+_SECONDS = 2.0  # to read M as a sum of exponentials
+_RATES = ("b", "a", "c", "d", "g")  # letters of which one is no parameter's name
+_COUNTERS = ("k", "j", "i", "l", "m")  # letters of the number of a term, likewise
+_SMALL = "₀₁₂₃₄₅₆₇₈₉"
+X = sp.Symbol("x", real=True)
+
+
+def rho(j: int) -> sp.Symbol:
+    """Return the symbol ρ_j = F_j/F₂^{j/2}.
+
+    Examples
+    --------
+    >>> rho(3)
+    rho_3
+    """
+    return sp.Symbol(f"rho_{j}", real=True)
+
+
+def saddle_corrections(order: int) -> tuple[sp.Expr, ...]:
+    """Return c₁, …, c_order in ρ₃, ρ₄, …, each over one denominator.
+
+    Examples
+    --------
+    >>> saddle_corrections(1)
+    ((-5*rho_3**2 + 3*rho_4)/24,)
+    """
+    rules = {F(j): rho(j) for j in range(3, 2 * order + 3)} | {F(2): sp.S.One}
+    return tuple(_over_one(c.xreplace(rules)) for c in saddlepoint_corrections(order))
+
+
+def edgeworth_corrections(order: int) -> tuple[sp.Expr, ...]:
+    """Return e₁, …, e_order in λ_j and the Hermite polynomials He_k.
+
+    Examples
+    --------
+    >>> edgeworth_corrections(1)
+    (He_2*lambda_3/6,)
+    """
+    return tuple(
+        _over_one(graded_expression(grade, standardised_cumulant, lambda k: hermite_symbol(k - 1)))
+        for grade in range(1, order + 1)
+    )
+
+
+def hermite_symbol(k: int) -> sp.Symbol:
+    """Return the symbol He_k.
+
+    Examples
+    --------
+    >>> hermite_symbol(2)
+    He_2
+    """
+    return sp.Symbol(f"He_{k}", real=True)
+
+
+def _over_one(terms: sp.Expr) -> sp.Expr:
+    content, inside = sp.together(terms).as_numer_denom()[1], sp.expand(terms)
+    if not inside.is_Add:
+        return inside
+    return sp.Mul(sp.Rational(1, content), sp.expand(inside * content), evaluate=False)
+
+
+def corrections(d: HasCGF, order: int) -> list[Section]:
+    """Return the saddle-point and the Edgeworth series as people print them."""
+    lost = finite_lines(d)
+    if d.only_loss is not None:
+        told = "there is none: the finite loss takes one value alone, and δ of n steps is a formula"
+        return [Section("series", "Series", (sentence(told),))]
+    return [
+        Section("series", "Saddle-point series", (*_saddle(d, order), *lost[1:])),
+        Section("series", "Edgeworth series", (*_edgeworth(d, order), *lost[1:])),
+    ]
+
+
+def _saddle(d: HasCGF, order: int) -> Iterator[Line]:
+    t = layout(d.cgf.tilt)
+    more = "".join(f" + {name}" for name in _indexed("c", order))
+    lost = "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    yield equation("δ(ε)", f"={lost}e^{{F₀}}/√(2πF₂)·(1{more} + …)", relation="≈")
+    for k, own in enumerate(saddle_corrections(order), start=1):
+        yield equation(read("c_{}", sp.Integer(k)), own, words=f"of order n{_power(-2 * k)}")
+    yield equation("ρ_j", "=F_j/F₂^{j/2}")
+    yield equation("F(z)", "=nK(z) − εz − log z − log(1 + z)")
+    yield equation("F₀", read("nK({}) − ε{} − log {} − log(1 + {})", t, t, t, t))
+    words = f"which fixes {d.cgf.tilt} > 0 [SPA (50)]"
+    yield equation("F₁", read("nK′({}) − ε − 1/{} − 1/(1 + {}) = 0", t, t, t), words=words)
+    yield equation(
+        "F_j", read("nK^{(j)}({}) + (−1)^j·(j − 1)!·({}^{−j} + (1 + {})^{−j})", t, t, t),
+        words="for j ≥ 2",
+    )  # fmt: skip
+
+
+def _edgeworth(d: HasCGF, order: int) -> Iterator[Line]:
+    more = " + ".join(_indexed("e", order))
+    under_p = "" if d.mass_at_infinity == 0 else "(1 − δ_∞)^n·"
+    under_q = "" if d.mass_at_minus_infinity == 0 else "·(1 − δ_{−∞})^n"
+    whole = f"=1 − {under_p}E_P(x_P) − e^ε{under_q}·(1 − E_Q(x_Q))"
+    yield equation("δ(ε)", whole, relation="≈", words="[EA Prop 3.2]")
+    yield equation("x_P", "=(ε − nK′(0))/√(nK″(0))")
+    yield equation("x_Q", "=(ε − nK′(−1))/√(nK″(−1))")
+    yield equation(
+        "E(x)", f"=Φ(x) − φ(x)·({more} + …)", words="E_P with λ_j at t = 0, E_Q at t = −1"
+    )
+    for k, own in enumerate(edgeworth_corrections(order), start=1):
+        yield equation(read("e_{}", sp.Integer(k)), own, words=f"of order n{_power(-k)}")
+    yield equation("λ_j", "=n^{1 − j/2}K^{(j)}(t)/K″(t)^{j/2}")
+    symbols = set().union(*(e.free_symbols for e in edgeworth_corrections(order)))
+    for k in range(1, 3 * order):
+        if hermite_symbol(k) in symbols:
+            yield equation(read("He_{}", sp.Integer(k)), sp.expand(hermite(k, X)))
+
+
+def _indexed(letter: str, order: int) -> list[str]:
+    return [f"{letter}{''.join(_SMALL[int(c)] for c in str(k))}" for k in range(1, order + 1)]
+
+
+def _power(halves: int) -> str:
+    """A power of n for a text: ⁻¹, ⁻² or ^(−1/2)."""
+    if halves % 2 == 0:
+        return str(halves // 2).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"^(−{-halves}/2)"
+
+
+def own_section(d: PrivacyLoss) -> Section:
+    """Return F₀, F₂, ρ₃, ρ₄ and c₁ with this mechanism's K put in; nothing without a formula."""
+    lines: list[Line] = []
+    if d.cgf.expression is not None and d.only_loss is None:
+        lines += tried(d, "F₀ and its derivatives", lambda: _own(d))
+    return Section("series", "For this mechanism", tuple(lines))
+
+
+def _own(d: PrivacyLoss) -> list[Line]:
+    taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}
+    try:
+        terms = dict(series.saddle_terms(d, 1))
+    except InputError:
+        return []
+    lines = [equation(read("F_{}", sp.Integer(j)), terms[F(j)], taken=taken) for j in (0, 2)]
+    ratios = {j: terms[F(j)] / terms[F(2)] ** sp.Rational(j, 2) for j in (3, 4)}
+    for j, ratio in ratios.items():
+        if _is_short(ratio):
+            lines.append(equation(read("ρ_{}", sp.Integer(j)), ratio))
+        else:
+            lines.append(equation(read("F_{}", sp.Integer(j)), terms[F(j)], taken=taken))
+            lines.append(equation(read("ρ_{}", sp.Integer(j)), f"=F_{j}/F₂^{{{j}/2}}"))
+    first = (3 * ratios[4] - 5 * ratios[3] ** 2) / 24
+    is_short = _is_short(first)
+    lines.append(equation("c₁", first if is_short else read("(3ρ₄ − 5ρ₃²)/24"), taken=taken))
+    return lines
+
+
+def _is_short(value: sp.Expr) -> bool:
+    return len(text(layout(value))) <= _ONE_LINE
+
+
+def asymptotics_section(d: PrivacyLoss) -> Section:
+    """Return ε(n, δ), and t₀ and log δ in three regimes of ε, for many steps."""
+    lines = [equation("ε(n, δ)", many_steps(d), relation="≈")]
+    if d.only_loss is None:
+        own: list[Line] = []
+        if d.cgf.expression is not None:
+            own = d.clock.attempt(lambda: _regimes(d, substitute=True), [], SHARE, LEAST)
+        lines += own or tried(d, "t₀ and log δ", lambda: _regimes(d, substitute=False))
+    return Section("asymptotics", "Many steps", tuple(lines))
+
+
+_SAID = {
+    "central": "in the bulk, ε = nκ₁ + ξ√(nκ₂)",
+    "fixed": "at fixed ε, where δ tends to 1",
+    "large": "in the tail, ε = nr with r > κ₁",
+}
+_SIGNS = ", if κ₁ > 0 > K′(−1)"  # which is so where K vanishes at 0 and at −1
+
+
+def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
+    try:
+        found = series.asymptotics(d, 0, substitute)
+    except InputError:
+        return []
+    is_lost = d.mass_at_infinity != 0
+    is_partial = is_lost or d.mass_at_minus_infinity != 0
+    names = {PLACE: sp.Symbol("theta", real=True), LEVEL: sp.Symbol("r", real=True)}
+    lines: list[Line] = []
+    for one in found:
+        signs = _SIGNS if is_partial and one.regime == "fixed" else ""
+        lines.append(sentence(f"{_SAID[one.regime]}{signs}:"))
+        if one.condition is not None:
+            lines.append(equation("K′(θ)", one.condition.rhs.xreplace(names)))
+        lines.append(equation("t₀", one.tilt.xreplace(names), relation="≈"))
+        if one.log_delta is not None:
+            above = "log(δ − 1 + (1 − δ_∞)^n)" if is_lost else "log δ"
+            left = "log(1 − δ)" if one.regime == "fixed" else above
+            lines.append(equation(left, one.log_delta.xreplace(names), relation="≈"))
+    return lines
+
+
+def many_steps(d: PrivacyLoss) -> sp.Expr | str:
+    """Return ε of many steps in n and z_delta = Φ̄⁻¹(δ), the terms down to n⁰, or why there is none.
+
+    A loss on a lattice has no more than the first two; cumulants without a formula are κ_j.
+    """
+    reason = "it was not found within the time limit"
+    # Series in a sampling rate hold for small rates alone: no formula for people.
+    for substitute in (True, False) if d.cgf.expression is not None else (False,):
+        try:
+            found = d.clock.attempt(
+                partial(series.epsilon_asymptotics, d, int(not d.pair.is_discrete), substitute),
+                None, SHARE, LEAST,
+            )  # fmt: skip
+        except InputError as error:
+            reason = str(error)
+        else:
+            if found is not None:
+                return found.epsilon
+    return reason
+
+
+def tails_section(d: PrivacyLoss, tails: Tails) -> Section:
+    """Return every tail constant with a formula and its sentence, then those without."""
+    taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}
+    lines = []
+    reasons: dict[str, list[str]] = {}
+    for constant in tails:
+        if constant.expression is None:
+            reasons.setdefault(constant.reason, []).append(constant.name)
+            continue
+        lines.append(
+            equation(constant.notation, constant.expression, taken=taken, words=constant.bounds)
+        )
+    if reasons:
+        told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+        lines.append(sentence(f"without a formula: {told}"))
+    return Section("tails", "Tail constants", tuple(lines))
+
+
+def composed_section(d: PrivacyLoss) -> Section:
+    """Return the composed δ as a finite formula, where there is one."""
+    lines = tried(d, "δ(ε)", lambda: _composed(d))
+    return Section("composed", "Composed δ as a finite formula", tuple(lines))
+
+
+def _composed(d: PrivacyLoss) -> Iterator[Line]:
+    from symdp.derive.tails.sub_gaussian import normal_variance
+
+    n, e = COUNT, EPSILON
+    kept, held = series.finite_mass(d), (1 - d.mass_at_minus_infinity) ** n
+    variance = normal_variance(d)
+    both = [p for p in d.points if p.p != 0 and p.q != 0]
+    if d.only_loss is not None:
+        inside = sp.Max(0, 1 - sp.exp(e - n * d.only_loss), evaluate=False)
+        yield equation("δ(ε)", 1 - kept + kept * inside)
+        return
+    if variance is not None:
+        mean, square = n * series.cumulant_at(d, 1, 0), n * variance
+        phi, root = sp.Function("Phi"), sp.sqrt(square)
+        places = [sp.factor_terms((mean - e) / root), sp.factor_terms((mean - square - e) / root)]
+        above, below = (phi(sp.together(place)) for place in places)
+        yield equation("δ(ε)", 1 - kept + kept * above - held * sp.exp(e) * below)
+        return
+    if len(both) == 2:
+        names = {d.variable.name, *(p.name for p in d.mechanism.declared)}
+        free = next(letter for letter in _COUNTERS if letter not in names)
+        k = sp.Symbol(free, integer=True, nonnegative=True)
+        one, two = both
+        ps, qs = (one.p**k * two.p ** (n - k), one.q**k * two.q ** (n - k))
+        inside = sp.Max(0, ps - sp.exp(e) * qs, evaluate=False)
+        total = sp.Sum(sp.Mul(sp.binomial(n, k), inside, evaluate=False), (k, 0, n))
+        yield equation("δ(ε)", 1 - kept + total)
+        return
+    if d.cgf.expression is None or d.pair.is_discrete:
+        return
+    moment = sp.exp(d.cgf.expression)
+    # Whether M is such a sum does not hang on the values.
+    values = random_values(d.mechanism.parameters.values(), 1, d.below_one)
+    concrete = moment.subs(values)
+    tilt = d.cgf.tilt
+    if attempt(lambda: read_exponential_sum(concrete, tilt), None, _SECONDS) is None:
+        return
+    t = layout(tilt)
+    yield equation(read("M({})", t), moment)
+    with suppress(*REFUSALS):
+        found = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        explicit = [] if found is None else list(residue_lines(found, d.mass_at_infinity))
+        if explicit:
+            yield from explicit
+            return
+    b = next(letter for letter in _RATES if letter not in {p.name for p in d.mechanism.declared})
+    yield equation(read("M({})^n", t), read(f"∑_{b} R_{b}({{}})e^{{{b}{{}}}}", t, t))
+    pole = f"“Res”_{{{{}} = p}} R_{b}({{}})e^{{({b} − ε)·{{}}}}/({{}}·(1 + {{}}))"
+    lost = "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    sums = read(f"{lost}∑_{{{b} > ε}} ∑_p{{}}", read(pole, t, t, t, t, t))
+    yield equation("δ(ε)", sums)
+    yield sentence(
+        "M is a sum of rational functions times exponentials, so that its powers are, and δ is the "
+        "finite sum of the residues at the poles p left of the line"
+    )

@@ -1,0 +1,114 @@
+"""The step log of a derivation: which rule found what on the way from the densities to K.
+
+It is made anew from the passes that found K, and so tells what they do; what a child process of
+SymPy integrated, and what was only looked at in numbers, is said to be that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symdp.density.check import DIGITS_COMPARED
+from symdp.density.integrate import entry_of, stretches_of, told
+from symdp.density.normal_form import Integrand
+from symdp.interrupt import attempt
+from symdp.page.layout import layout
+from symdp.page.notation import read
+from symdp.page.plain_text import text
+from symdp.page.section import Line, Section, equation, sentence
+
+if TYPE_CHECKING:
+    from symdp.derive.privacy_loss import PrivacyLoss
+
+_SECONDS = 10.0  # for all rules anew
+_LONG = 400  # operations from which on a formula is counted and not shown
+
+
+def step_log(d: PrivacyLoss) -> Section:
+    """Return the steps that lead to K: kinks, normal forms, table entries, sum, and the check.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> lines = step_log(symdp.derive(symdp.mechanisms.laplace)).lines
+    >>> [line.words for line in lines if "table" in line.words][0]
+    'table of integrals, line: ∫ exp(αx).'
+    """
+    lines = attempt(lambda: list(_steps(d)), None, _SECONDS)
+    late = [sentence("the steps were not found again within the time limit")]
+    return Section("steps", "How K was found", tuple(late if lines is None else lines))
+
+
+def _steps(d: PrivacyLoss) -> Iterator[Line]:
+    t, x = layout(d.cgf.tilt), layout(d.variable)
+    if d.pair.alternatives:
+        yield sentence("a public choice among several pairs: K is the logarithm of a mean of M")
+    elif d.points:
+        yield sentence("a list of outcomes: K is the logarithm of a sum, term by term")
+    else:
+        stretches = list(stretches_of(d.pair))
+        ends = [stretches[0].lower, *(one.upper for one in stretches)] if stretches else []
+        shown = ", ".join(text(layout(end)) for end in ends)
+        yield sentence(f"1. kinks and ends: {shown}; between them both densities are smooth")
+        for place, one in enumerate(stretches, start=1):
+            span = read("{} ∈ ({}, {})", x, one.lower, one.upper)
+            yield sentence(f"2.{place} {text(span)}: normal forms, and the form that is integrated")
+            yield _formula("log P", one.log_p.to_expression())
+            yield _formula("log Q", one.log_q.to_expression())
+            integrand = one.tilted(d.cgf.tilt)
+            power = read("log P^{1 + {}}Q^{−{}}", t, t)
+            yield _formula(text(power), integrand.form.to_expression())
+            yield from _found(integrand)
+    yield from _last(d)
+
+
+def _formula(name: str, value: sp.Expr) -> Line:
+    operations = int(sp.count_ops(value))
+    if operations > _LONG:
+        return sentence(f"{name}: {operations} operations, not shown")
+    return equation(read(f"“{name}”"), value)
+
+
+def _found(integrand: Integrand) -> Iterator[Line]:
+    """Say which entry of the table knows an integral, and by which change of variable."""
+    table = "table of sums" if integrand.is_sum else "table of integrals"
+    entry = entry_of(integrand)
+    if entry is None:
+        yield sentence(
+            f"no entry of the {table} knows it; SymPy's integrate was asked in a process of its own"
+        )
+        return
+    for moved in entry.moved:
+        yield sentence("x = r ± e^y, r an end of the range; the exponent in y:")
+        yield _formula("exponent", moved.form.to_expression())
+    for name in dict.fromkeys(entry.rules):
+        yield sentence(f"{table}, {name}: {' '.join(told(name).split())}")
+    yield _formula("value", entry.value * sp.exp(sp.expand(integrand.form.constant)))
+
+
+def _last(d: PrivacyLoss) -> Iterator[Line]:
+    cgf = d.cgf
+    if cgf.expression is None:
+        yield sentence(f"3. no closed form: {cgf.reason}")
+        return
+    yield sentence("3. the logarithm of the sum, simplified")
+    yield _formula(f"K({cgf.tilt})", cgf.expression)
+    tilts = ", ".join(text(layout(sp.nsimplify(at))) for at in cgf.checked_at)
+    values = "; ".join(
+        ", ".join(f"{name} = {value}" for name, value in own) for own in cgf.parameters_checked
+    )
+    at = f", parameters {values}" if values else ""
+    yield sentence(
+        f"4. compared with numerical integrals at {cgf.tilt} = {tilts}{at}: equal to "
+        f"{DIGITS_COMPARED} digits"
+    )
+    if cgf.removable:
+        places = ", ".join(text(layout(place)) for place in cgf.removable)
+        yield sentence(f"at {cgf.tilt} = {places} the form reads 0/0 and means its limit")
+    if cgf.domain is not None:
+        how = "read off numbers" if cgf.domain_is_numeric else "from the tails of the densities"
+        ends = " to ".join(text(layout(end)) for end in cgf.domain)
+        yield sentence(f"5. K is finite for {cgf.tilt} from {ends}, {how}")

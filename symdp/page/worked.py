@@ -1,0 +1,290 @@
+"""A calculation as engineers keep it: the formula, the numbers put in, the result.
+
+Each correction term of the saddle-point and of the Edgeworth series stands with its size, and
+beside the last sum the exact δ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from symdp.errors import AccuracyError, InputError
+from symdp.expansion import hermite_values
+from symdp.interrupt import attempt
+from symdp.numeric.saddle_point import Strip, saddle_point
+from symdp.page.layout import layout
+from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script
+from symdp.page.notation import read
+from symdp.page.plain_text import text
+from symdp.page.section import token
+from symdp.page.series_sections import edgeworth_corrections, saddle_corrections
+from symdp.prove.tail_values import tail_value
+
+if TYPE_CHECKING:
+    from symdp.derive import Derivation
+    from symdp.derive.tails import TailConstant
+    from symdp.numeric.total import SumLaw
+    from symdp.questions.composition import Composition, Direction
+
+_DIGITS = 6
+_SECONDS = 2.0  # for the number of one tail constant
+_NOTHING = 1e-15  # of a bound on log P: it says nothing, whatever its formula would give
+_INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_WIDTHS = (36, 44)  # columns of formulas and of numbers, the widest
+_LEAST_WIDTH = 5  # columns of numbers
+Row = tuple[str, str, str]
+
+
+def digits(value: float) -> str:
+    """Return six digits, as text.
+
+    >>> digits(-0.00001234567), digits(1234.5)
+    ('−1.23457e−05', '1234.5')
+    """
+    return f"{value:.{_DIGITS}g}".replace("-", "−")
+
+
+def with_numbers(node: Node, values: Mapping[str, float]) -> Node:
+    """Return a formula with numbers in place of the symbols that have a value.
+
+    >>> text(with_numbers(read("(3ρ₄ − 5ρ₃²)/24"), {"ρ₃": -0.5, "ρ₄": 0.25}))
+    '(3·0.25 − 5·(−0.5)²)/24'
+    """
+    if node.kind in {"name", "script"} and (value := values.get(token(node))) is not None:
+        size = number(digits(abs(value)))
+        own = size if value >= 0 else fence(row(operator("−"), size))
+        above = EMPTY if node.kind == "name" else node.parts[2]
+        return own if above == EMPTY else script(own, EMPTY, above)
+    changed = [with_numbers(part, values) for part in node.parts]
+    parts: list[Node] = []
+    for place, own in enumerate(changed):
+        before = node.parts[place - 1] if place else None
+        apart = before is not None and "operator" not in (before.kind, own.kind)
+        moved = apart and (changed[place - 1] != before or own != node.parts[place])
+        if node.kind == "row" and node.level == PRODUCT and moved:
+            parts.append(operator("·"))
+        parts.append(own)
+    return replace(node, parts=tuple(parts))
+
+
+@dataclass
+class _Sheet:
+    """Rows so far, and the numbers that later formulas take."""
+
+    rows: list[Row]
+    values: dict[str, float]
+
+    def add(self, name: str, formula: Node | str, result: float) -> None:
+        """Add a row; the result is known to later rows under its name."""
+        right = read(formula) if isinstance(formula, str) else formula
+        put = text(with_numbers(right, self.values))
+        self.rows.append((text(row(read(name), operator("="), right)), put, digits(result)))
+        self.values[name] = result
+
+    def given(self, name: str, formula: str, result: float) -> None:
+        """Add a row of a number that comes from a quadrature."""
+        self.rows.append((text(read(f"{name} = {formula}")), "", digits(result)))
+        self.values[name] = result
+
+
+def _index(j: int) -> str:
+    return str(j).translate(_INDICES)
+
+
+def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
+    """Return the saddle point, F_j, ρ_j, each correction and each partial sum.
+
+    Parameters
+    ----------
+    law : of the total loss, finite
+    epsilon : ε
+    order : of the last correction
+
+    Raises
+    ------
+    AccuracyError : where the integral has no saddle point right of 0.
+    """
+    saddle = saddle_point(law, epsilon, Strip.RIGHT)
+    if saddle is None:
+        raise AccuracyError("there is no saddle point right of 0")
+    t, highest = saddle.tilt, 2 * order + 2
+    cumulants = [saddle.cgf, *map(float, law.cumulants(t, highest))]
+    sheet = _Sheet([("t > 0 with F₁ = 0", "", digits(t))], {"ε": epsilon, "t": t})
+    for j, own in enumerate(cumulants):
+        mark = ("", "′", "″", "‴")[j] if j < 4 else f"^{{({j})}}"
+        sheet.given(f"k{_index(j)}", f"nK{mark}(t)", own)
+    f = {0: cumulants[0] - epsilon * t - math.log(t) - math.log(1 + t)}
+    sheet.add("F₀", "k₀ − εt − log(t) − log(1 + t)", f[0])
+    for j in range(2, highest + 1):
+        f[j] = cumulants[j] + (-1) ** j * math.factorial(j - 1) * (t**-j + (1 + t) ** -j)
+        sign, factor = "−" if j % 2 else "+", "" if j == 2 else f"{math.factorial(j - 1)}·"
+        poles = f"{factor}(1/t^{j} + 1/(1 + t)^{j})"
+        sheet.add(f"F{_index(j)}", f"k{_index(j)} {sign} {poles}", f[j])
+    for j in range(3, highest + 1):
+        sheet.add(f"ρ{_index(j)}", f"F{_index(j)}/F₂^{{{j}/2}}", f[j] / f[2] ** (j / 2))
+    escaped, lost = law.mass_at_infinity, ""
+    if escaped > 0:
+        sheet.given("A", "1 − (1 − δ_∞)^n", escaped)
+        lost = "A + "
+    leading = math.exp(saddle.log_leading)
+    sheet.add("δ₀", f"{lost}e^{{F₀}}/√(2πF₂)", escaped + leading)
+    total, sums = 1.0, "1"
+    for k, own in enumerate(saddle_corrections(order), start=1):
+        size = float(own.subs({s: sheet.values[token(layout(s))] for s in own.free_symbols}))
+        sheet.add(f"c{_index(k)}", layout(own), size)
+        total, sums = total + size, f"{sums} + c{_index(k)}"
+        first = "(δ₀ − A)" if lost else "δ₀"
+        sheet.add(f"δ{_index(k)}", f"{lost}{first}·({sums})", escaped + leading * total)
+    return sheet.rows
+
+
+def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
+    """Return x, λ_j and each correction under P and under Q, and each partial sum.
+
+    Parameters
+    ----------
+    law, epsilon, order : as of `saddle_sheet`
+    """
+    rows: list[Row] = []
+    tails: dict[str, list[float]] = {}
+    for under, tilt in (("P", 0.0), ("Q", -1.0)):
+        k = [0.0, *map(float, law.cumulants(tilt, order + 2))]
+        sheet = _Sheet([], {"ε": epsilon})
+        for j in range(1, order + 3):
+            sheet.given(f"k{_index(j)}", f"nK^{{({j})}}({'0' if tilt == 0 else '−1'})", k[j])
+        x = (epsilon - k[1]) / math.sqrt(k[2])
+        sheet.add(f"x_{under}", "(ε − k₁)/√(k₂)", x)
+        for j in range(3, order + 3):
+            sheet.add(f"λ{_index(j)}", f"k{_index(j)}/k₂^{{{j}/2}}", k[j] / k[2] ** (j / 2))
+        for j, value in enumerate(hermite_values(3 * order + 1, x)):
+            sheet.values[f"He{_index(j)}"] = float(value)
+        beyond = math.erfc(x / math.sqrt(2)) / 2
+        density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+        tails[under] = [beyond]
+        for j, own in enumerate(edgeworth_corrections(order), start=1):
+            size = float(own.subs({s: sheet.values[token(layout(s))] for s in own.free_symbols}))
+            sheet.add(f"e{_index(j)}", layout(own), size)
+            tails[under].append(tails[under][-1] + density * size)
+        rows += sheet.rows
+        for j, tail in enumerate(tails[under]):
+            terms = "alone" if j == 0 else f"to e{_index(j)}"
+            rows.append((f"1 − E_{under}(x_{under}), {'Φ ' * (j == 0)}{terms}", "", digits(tail)))
+    kept, held = (math.exp(min(law.cgf(tilt), 0.0)) for tilt in (0.0, -1.0))
+    held = held if held < 1 - _NOTHING else 1.0
+    under_p, under_q, factors = "1 − E_P(x_P)", "e^ε", ("", "")
+    if kept < 1:
+        rows.append(("(1 − δ_∞)^n", "", digits(kept)))
+        under_p, factors = "1 − (1 − δ_∞)^n·E_P(x_P)", (f"{digits(1 - kept)} + {digits(kept)}·", "")
+    if held < 1:
+        rows.append(("(1 − δ_(−∞))^n", "", digits(held)))
+        under_q, factors = "e^ε·(1 − δ_(−∞))^n", (factors[0], f"{digits(held)}·")
+    for j in range(order + 1):
+        result = 1 - kept + kept * tails["P"][j] - math.exp(epsilon) * held * tails["Q"][j]
+        put = f"{factors[0]}{digits(tails['P'][j])} − {digits(math.exp(epsilon))}·{factors[1]}"
+        name = f"δ{_index(j)} = {under_p} − {under_q}·(1 − E_Q(x_Q))"
+        rows.append((name, f"{put}{digits(tails['Q'][j])}", digits(result)))
+    return rows
+
+
+def tails_sheet(d: Derivation, count: int, epsilon: float) -> list[Row]:
+    """Return every tail constant as a number, at t = 0 where it is one of a tilt.
+
+    Parameters
+    ----------
+    d : concrete
+    count, epsilon : n and ε of bounds on tails
+    """
+    places = {"epsilon": epsilon, "count": count, "t": 0}
+    rows = []
+    for constant in d.tails:
+        values = {name: places[name] for name in constant.arguments if name in places}
+        if len(values) < len(constant.arguments):
+            continue
+        formula = "" if constant.expression is None else text(layout(constant.expression))
+        result = attempt(partial(_number, constant, values), "not in time", _SECONDS)
+        at = " at t = 0" if "t" in values else ""
+        rows.append((f"{text(read(constant.notation))}{at}", formula, result))
+    return rows
+
+
+def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
+    """The upper end of a proved enclosure."""
+    try:
+        ball = tail_value(constant, **values)
+    except (AccuracyError, InputError):
+        infinite = constant.expression is not None and constant.expression.is_infinite
+        return "∞" if infinite else "not known"
+    value = float(ball.upper())
+    if "epsilon" in values and abs(value) < _NOTHING:
+        return "0: ε is not above the mean"
+    return digits(value)
+
+
+def in_columns(rows: list[Row], width: int) -> str:
+    """Return rows as three columns of text, each cell broken between words.
+
+    >>> print(in_columns([("a = b + c", "1 + 2", "3")], 40))
+      a = b + c   1 + 2   3
+    """
+    first = min(max(len(row[0]) for row in rows), _WIDTHS[0])
+    last = max(1, *(len(row[2]) for row in rows))
+    second = min(max(len(row[1]) for row in rows), _WIDTHS[1], width - first - last - 8)
+    second = max(second, _LEAST_WIDTH)  # where no row has numbers, or the terminal is narrow
+    lines = []
+    for own in rows:
+        cells = [
+            wrap(cell, most, subsequent_indent=indent, break_long_words=False) or [""]
+            for cell, most, indent in zip(own, (first, second, last), ("  ", "  ", ""), strict=True)
+        ]
+        for parts in zip_longest(*cells, fillvalue=""):
+            line = f"  {parts[0]:{first}}   {parts[1]:{second}}   {parts[2]}"
+            lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def sheets(
+    composition: Composition,
+    d: Derivation | None,
+    epsilon: float,
+    order: int,
+    direction: Direction,
+) -> list[tuple[str, list[Row]]]:
+    """Return titles with their rows: both series, each ending with the exact δ, and the tails.
+
+    Parameters
+    ----------
+    composition : of one mechanism
+    d : its derivation, with values for all parameters; None of an epoch, which has no tails here
+    epsilon, order : ε, and the order of the last correction
+    direction : of the derivation
+    """
+    composition.accounted.require_own_pairs("a derivation in numbers")
+    law = composition.law(direction)
+    exact = composition.delta(epsilon, direction=direction)
+    found = []
+    if d is None or d.only_loss is None:
+        for title, sheet in (
+            ("Saddle-point series", saddle_sheet),
+            ("Edgeworth series", edgeworth_sheet),
+        ):
+            beside = [(f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))]
+            try:
+                rows = sheet(law, epsilon, order)
+            except AccuracyError as error:
+                rows = [(f"no series: {error}", "", "")]
+            else:
+                off = float(rows[-1][2].replace("−", "-")) / exact.delta - 1
+                beside.append(("the last sum is off by", "", f"{off:+.2e}".replace("-", "−")))
+            rows += beside
+            found.append((title, rows))
+    else:
+        found.append(("δ", [(f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))]))
+    if d is not None:
+        found.append(("Tail constants", tails_sheet(d, composition.count, epsilon)))
+    return found

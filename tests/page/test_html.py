@@ -1,0 +1,389 @@
+"""Pages, formulas and figures."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+import sympy as sp
+
+import symdp
+from symdp.page import formulas
+from symdp.page.analysis import Results, analyse
+from symdp.page.blocks import Formulas, Heading, Listing, Page, Paragraph, Plot, Table
+from symdp.page.head import head_blocks
+from symdp.page.html import to_html
+from symdp.page.loss_sections import density_lines, law_lines, loss_lines
+from symdp.page.markdown import to_markdown
+from symdp.page.mathml import mathml
+from symdp.page.notation import read as read_name
+from symdp.page.plot import _COLOURS, Series, embedded, save
+from symdp.page.profile import default_range
+from symdp.page.report_section import full, section
+from symdp.page.section import equation
+from symdp.questions.tradeoff import trade_off
+
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+STEPS = symdp.compose(symdp.mechanisms.gaussian(sigma=15), 100)
+
+
+class Reader(HTMLParser):
+    """Checks that elements nest, that ids are unique, and collects what a page refers to."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.texts = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name in {"href", "src", "xlink:href", "action", "data", "srcset"}:
+                self.links.append(value)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def read(html):
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def page():
+    results = analyse(STEPS, 1e-5, digits=15, targets=(1e-3, 1e-7))
+    return Page("A page", section("a hundred steps", STEPS, 1e-5, results))
+
+
+def test_a_page_is_well_formed_and_needs_no_network(page):
+    html = to_html(page)
+    reader = read(html)
+    links = [link for link in reader.links if link != "data:,"]
+    assert all(link.startswith("#") for link in links)
+    assert {link[1:] for link in links} <= set(reader.ids)
+    assert len(set(reader.ids)) == len(reader.ids)
+    assert "//" not in re.sub(r"\s", "", html).replace("/>", "")
+    assert "url(#" in html
+    assert "@import" not in html
+
+
+def test_a_page_holds_what_was_promised(page):
+    text = " ".join(read(to_html(page)).texts)
+    for wanted in (
+        "Gaussian mechanism",
+        "Privacy loss",
+        "Tail constants",
+        "the reflection x → 1 - x exchanges P and Q",
+        "correction terms",
+        "Checked against truth",
+        "@misc{alghamdi2022saddlepoint",
+    ):
+        assert wanted in text
+    for method in ("contour", "msd:1", "clt", "moments", "truth"):
+        assert method in text
+    assert "EUROCRYPT" in text
+    assert "violated" not in text
+
+
+def test_two_sections_share_a_page_without_sharing_names(page):
+    plots = [block for block in page.blocks if isinstance(block, Plot)]
+    other = [Plot(plots[0].series, plots[0].caption, "another")]
+    assert len(plots) == 2
+    reader = read(to_html(Page("Two", [*page.blocks, *other])))
+    assert len(set(reader.ids)) == len(reader.ids)
+
+
+def test_text_of_a_file_is_only_text(page):
+    evil = "<script>alert('&')</script>"
+    blocks = [
+        Heading(2, evil),
+        Paragraph(evil),
+        Table([evil], [[evil]], caption=evil),
+        Listing([evil]),
+    ]
+    html = to_html(Page(evil, blocks))
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") == 8
+    markdown = to_markdown(Page(evil, blocks), None)
+    assert "<script" not in re.sub(r"\\<", "", markdown)
+
+
+def test_a_page_as_markdown_has_its_figure_beside_it(page, tmp_path):
+    file = tmp_path / "page.md"
+    text = to_markdown(page, file)
+    assert "![" in text
+    assert "$$" in text
+    assert (tmp_path / "page-profile.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert "| method |" in text
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+MEASURE = """<script>addEventListener("load", () => {
+  const tall = selector => [...document.querySelectorAll(selector)]
+    .map(e => e.getBoundingClientRect().height);
+  document.body.dataset.seen = JSON.stringify({
+    fetched: performance.getEntriesByType("resource").map(e => e.name),
+    page: document.documentElement.scrollHeight, sideways:
+      document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    fractions: tall("mfrac"), letters: tall("mi"), figures: tall("figure > svg"),
+    folded: document.querySelectorAll("details:not([open])").length});
+});</script>"""
+
+
+def browse(html, tmp_path, width=1000):
+    """Open a page in a browser without a window; return its DOM, what was measured, the log."""
+    if BROWSER is None:
+        pytest.skip("no Chromium here to open the page in")
+    file = tmp_path / "seen.html"
+    allowed = html.replace("default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';")
+    file.write_text(allowed.replace("</body>", MEASURE + "</body>"), encoding="utf-8")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom", "--no-first-run"]
+    options += ["--enable-logging=stderr", "--disable-background-networking"]
+    options += ["--virtual-time-budget=5000", f"--window-size={width},900"]
+    ran = subprocess.run(
+        [BROWSER, *options, f"--user-data-dir={tmp_path / 'profile'}", file.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    seen = re.search(r'data-seen="([^"]*)"', ran.stdout)
+    assert seen is not None, "the page was not loaded"
+    return ran.stdout, json.loads(unescape(seen.group(1))), ran.stderr
+
+
+@pytest.mark.slow_cases("1000")
+@pytest.mark.parametrize("width", [1000, 500])
+def test_a_browser_shows_the_page_and_fetches_nothing(page, tmp_path, width):
+    html = to_html(page)
+    dom, seen, log = browse(html, tmp_path, width)
+    assert "CONSOLE" not in log, log
+    assert seen["fetched"] == []
+    assert dom.count("<math") == html.count("<math") > 40
+    assert seen["page"] > 2000
+    assert seen["sideways"] <= 0
+    # A fraction of one line is as high as its letters: MathML was not understood then.
+    shown = [height for height in seen["fractions"] if height > 0]
+    assert len(shown) > 10
+    assert sorted(shown)[len(shown) // 2] > 1.5 * sorted(seen["letters"])[-1] > 0
+    assert max(seen["figures"]) > 100
+    assert seen["folded"] > 0
+
+
+def test_the_browser_would_tell_of_a_request(tmp_path):
+    page = to_html(Page("A page", [Paragraph("text")]))
+    _, _, log = browse(page.replace("</p>", '<img src="http://x.invalid/a.png"></p>'), tmp_path)
+    assert "Content Security Policy" in log
+    assert "CONSOLE" in log
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["html", "md"])
+def test_the_report_command_writes_a_page(shell, tmp_path, ending):
+    file = tmp_path / f"page.{ending}"
+    ran = shell("report gaussian sigma=2 -n 5 --delta 1e-6 -o", str(file))
+    assert ran.code == 0, ran.err
+    assert ran.out.strip() == str(file)
+    text = file.read_text(encoding="utf-8")
+    assert "gaussian, 5 steps" in text
+    if ending == "html":
+        read(text)
+
+
+x, b = sp.Symbol("x", real=True), sp.Symbol("b", positive=True)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        sp.exp(-(x**2) / (2 * b**2)) / (b * sp.sqrt(2 * sp.pi)),
+        sp.Piecewise((-1 / b, x < 0), (x, x > 3), (sp.oo, True)),
+        sp.log(sp.sinh((2 * x + 1) / (2 * b))) - sp.Rational(2, 3) * sp.Abs(x),
+        sp.besseli(0, x) + sp.besselk(1, b) + sp.gamma(x) + sp.erf(x) + sp.hyper([1], [2], x),
+        2 * 2**x * x**-3 / sp.sqrt(x) + sp.Rational(-1, 3) * x,
+        sp.Sum(sp.exp(-(x**2)), (x, -sp.oo, sp.oo)),
+        sp.Symbol("<b>&amp;"),
+        sp.Tuple(sp.Rational(1, 4), sp.exp(sp.Rational(-3, 4))),
+    ],
+)
+def test_mathml_is_well_formed(expression):
+    ET.fromstring(f"<math>{mathml(expression)}</math>")
+
+
+def test_mathml_keeps_an_exponential_above_the_line():
+    text = mathml(sp.exp(-x) / 2)
+    assert text.startswith("<mfrac><msup><mi>e</mi>")
+    assert text.endswith("<mn>2</mn></mfrac>")
+
+
+def test_mathml_never_lets_two_numbers_run_together():
+    assert "<mn>3</mn><mo>·</mo><msup>" in mathml(3 * 2**x)
+
+
+@pytest.mark.parametrize("name", symdp.mechanisms.names())
+def test_every_mechanism_has_formulas(name):
+    derivation = symdp.derive(symdp.mechanisms.load_builtin(name))
+    rows = [
+        *density_lines(derivation),
+        *loss_lines(derivation),
+    ]
+    rows += formulas.series(1)
+    for row in rows:
+        ET.fromstring(row.mathml())
+        assert any(s in row.latex() for s in ("=", "approx")) or (row.right is None and row.words)
+
+
+def curve(labels, lowest=-3000.0):
+    points = (0.0, 1.0, 2.0)
+    logs = (-1.0, lowest / 2, lowest)
+    return [Series(label, points, logs) for label in labels]
+
+
+def test_an_embedded_figure_names_nothing_outside():
+    svg = embedded(curve(["contour", "moments"]), "here")
+    root = ET.fromstring(svg)
+    assert root.tag == "svg"
+    assert "http" not in svg
+    assert "currentColor" in svg
+    for element in root.iter():
+        assert element.get("id", "here-").startswith("here-")
+
+
+def test_the_same_curves_give_the_same_file(tmp_path):
+    for name in ("a.svg", "b.svg"):
+        save(curve(["contour"]), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_errors_have_a_row_for_each_accountant_and_a_mark_for_each_epsilon():
+    curves = [
+        Series(f"method {k}", (0.5, 1.0)[: 1 + k % 2], (-90.0, 9.0)[: 1 + k % 2]) for k in range(8)
+    ]
+    svg = embedded(curves, "many", of_errors=True)
+    assert len(re.findall(r'id="many-ytick_', svg)) == 8
+    marks = [len(re.findall(f"<use [^>]*fill: {colour}", svg)) for colour in _COLOURS[:3]]
+    assert marks == [9, 5, 0]  # one of each in the legend
+
+
+def test_the_head_of_a_report_is_a_plain_sentence():
+    steps = symdp.compose(symdp.mechanisms.gaussian(sigma=2), 10)
+    results = Results([steps.epsilon(1e-5)])
+    sentence, table = head_blocks(steps, 1e-5, results)
+    exact = steps.epsilon(1e-5).epsilon
+    shown = float(re.search(r"ε = ([\d.]+)", sentence.text)[1])
+    assert exact <= shown <= exact * 1.001
+    for alpha, row in zip((0.01, 0.001), table.rows, strict=True):
+        found = 100 * (1 - trade_off(steps, alpha))
+        assert found * (1 - 1e-9) <= float(row[1].removesuffix(" %")) <= found * 1.01
+
+
+def test_a_figure_copes_with_no_delta_at_all(tmp_path):
+    dead = Series("contour", (0.0, 1.0), (-math.inf, -math.inf))
+    save([dead], tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").stat().st_size > 0
+
+
+def test_bounds_are_shaded_only_where_an_eye_sees_them():
+    points = {"epsilon": (0.0, 1.0), "log_delta": (-1.0, -2.0)}
+    wide = Series("a", **points, log_lower=(-2.0, -3.0), log_upper=(-0.5, -1.0))
+    hair = Series("a", **points, log_lower=(-1.0 - 1e-9, -2.0), log_upper=(-1.0, -2.0))
+    assert "FillBetween" in embedded([wide], "w")
+    assert "FillBetween" not in embedded([hair], "h")
+
+
+def test_the_default_range_ends_above_the_mass_at_infinity():
+    quarter, rest = sp.Rational(1, 4), sp.Rational(3, 4)
+    mechanism = symdp.Mechanism.from_pair(
+        [quarter, rest, 0],
+        [0, rest, quarter],
+        sp.Symbol("k"),
+        {"points": [0, 1, 2]},
+    )
+    low, high = default_range(symdp.compose(mechanism, 2))
+    assert low == 0.0
+    assert high > 0.0
+
+
+EXPONENTIAL = symdp.Mechanism.additive(
+    sp.exp(-sp.Symbol("z", real=True) / 2) / 2,
+    sp.Symbol("z", real=True),
+    support=(0, sp.oo),
+    name="exponential",
+)
+
+
+def test_mass_at_infinity_leaves_a_page_with_its_reason():
+    steps = symdp.compose(EXPONENTIAL, 1)
+    results = analyse(steps, 1e-5, digits=15, targets=(0.3,))
+    html = to_html(Page("A page", section("one step", steps, 1e-5, results)))
+    text = " ".join(read(html).texts)
+    assert "there is no exact ε" in text
+    assert "no finite epsilon exists" in text
+    assert "remove direction" in text
+    assert "add direction" in text
+    assert "<msub><mi>δ</mi><mi>∞</mi></msub>" in html
+    assert "zoo" not in html
+    assert "nan" not in re.findall(r"<m[ino]>(\w+)</m[ino]>", html)
+
+
+def test_epsilon_is_found_where_one_direction_only_loses():
+    steps = symdp.compose(EXPONENTIAL, 1)
+    # δ(ε) of the remove direction is 1 − e^(ε − 1/2), less than 0.4 from ε = 0 on.
+    assert steps.epsilon(0.4).epsilon == 0
+    with pytest.raises(symdp.InputError, match="no finite epsilon"):
+        steps.epsilon(0.3)
+
+
+def test_long_formulas_are_folded():
+    short, long = x + 1, sp.Add(*(sp.sin(k * x) for k in range(1, 40)))
+    rows = [equation(read_name("f_{}", sp.Integer(k)), f) for k, f in enumerate((short, long))]
+    reader = read(to_html(Page("A page", [Formulas(rows)])))
+    assert [row.is_long for row in rows] == [False, True]
+    assert "operations" in " ".join(reader.texts)
+    html = to_html(Page("A page", [Formulas(rows)]))
+    assert html.count("<details>") == 1
+    assert to_markdown(Page("A page", [Formulas(rows)]), None).count("<details>") == 1
+
+
+def test_a_formula_that_is_missing_gives_its_reason():
+    derivation = symdp.derive(symdp.mechanisms.randomized_response(epsilon_0=1))
+    html = to_html(Page("A page", [Formulas(law_lines(derivation))]))
+    assert "the loss has atoms alone" in html
+    assert "?" not in html.split("<body>")[1].split("<footer>")[0]
+
+
+def test_references_are_spelled_out_once():
+    found = full(["SPA (60)", "SPA (61)", "EA Prop 3.2", "A. Author: A Book (2000)", ""])
+    assert len(found) == 3
+    assert found[0].startswith("SPA: W. Alghamdi")
+    assert found[2] == "A. Author: A Book (2000)"
+
+
+def test_every_citation_of_an_accountant_has_its_reference():
+    from symdp.methods import accountant, names
+
+    for name in names():
+        for text in full(accountant(name).citations):
+            assert ": " in text, f"{name} cites {text!r}, which references.py does not know"
