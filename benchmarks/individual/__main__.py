@@ -17,8 +17,8 @@ from symdp.individual import from_counts
 from symdp.individual.grid import NormGrid
 from symdp.individual.plancherel import loss_density
 from symdp.individual.single import record_composition
+from symdp.numeric.kinds import sampled_normals
 from symdp.numeric.rows import solve_rows
-from symdp.numeric.subsampled_gaussian import SubsampledGaussian
 
 STEPS, RATE, DELTA = 5000, 0.01, 1e-6
 NOISE = np.geomspace(1.0, 30.0, 64)
@@ -95,7 +95,7 @@ def measure_norms(records):
                 run.count_block(block, start)
             spent += one.cpu
         counts = run.accountant("remove").counts
-        table = SubsampledGaussian(run.grid.levels(1.0)[0], np.full(run.grid.count, RATE), "remove")
+        table = sampled_normals(run.grid.levels(1.0)[0], np.full(run.grid.count, RATE), "remove")
         with Clock() as two:
             solution = solve_rows(table, counts, np.log(DELTA))
     print(

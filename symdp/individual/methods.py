@@ -17,7 +17,7 @@ from symdp.individual.plancherel import plancherel
 from symdp.individual.result import IndividualResult, larger
 from symdp.individual.single import BOUND, ESTIMATE, EXACT, StepKinds, table_answers
 from symdp.numeric.accuracy import ROUNDING
-from symdp.numeric.kinds import Table
+from symdp.numeric.kinds import Table, sampled_normals
 from symdp.numeric.rows import (
     CONTOUR,
     UNRESOLVED,
@@ -28,7 +28,6 @@ from symdp.numeric.rows import (
     used_kinds,
 )
 from symdp.numeric.step import Array
-from symdp.numeric.subsampled_gaussian import SubsampledGaussian
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -91,7 +90,7 @@ class Work:
             return self._kinds.table(side)
         noise = self.noise_above if above else self.noise
         assert noise is not None
-        return SubsampledGaussian(noise, self.rate, side)
+        return sampled_normals(noise, self.rate, side)
 
 
 @dataclass(frozen=True)

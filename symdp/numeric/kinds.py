@@ -3,6 +3,15 @@
 A composition is a row of counts, and what adds up over its steps is one product of that row with a
 table: K_b(t) at real tilts, K_b(t + iy) on a line, bounds on log |φ_b| far out, and what rounding
 and quadrature do to K_b.
+
+**Normal noise under Poisson sampling** has its nodes from a formula, for thousands of noise levels.
+With Q = N(0, 1), u the outcome in units of the noise, and r(u) = 1 − q + q e^{(u − 1/2σ)/σ}, both
+directions are moments of r [IND D.3]:
+
+    M_remove(z) = E_Q r^{1+z},        M_add(z) = E_Q r^{−z} = M_remove(−1−z)
+
+On the line Im u = b the integrand is at most e^{b²/2} times larger, of add cos(b/2σ)^{−t} times
+more, and log r has its nearest singularity at πσ: so short panels, or even steps, have to be.
 """
 
 from __future__ import annotations
@@ -10,19 +19,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
+from symdp.emit.arb_operations import UNKNOWN
 from symdp.errors import AccuracyError
-from symdp.numeric.elementary import Complex
+from symdp.numeric.elementary import Complex, exponential_remainder, log_one_plus, powers_less_one
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import decays, log_bound_near, log_characteristic_grid
-from symdp.numeric.step import Array
+from symdp.numeric.nodes import (
+    LARGE,
+    MASS_ROUNDED,
+    NodeSet,
+    Tilted,
+    decays,
+    log_bound_near,
+    log_characteristic_grid,
+)
+from symdp.numeric.panels import DERIVATIVE, ORDER, WEIGHTS, gauss_legendre
+from symdp.numeric.step import Array, SmoothPiece, Step
 
 _INSIDE = 0.95  # of the largest tilt with a moment, whose place is itself found in doubles
 _UNSEEN = 1e-20  # of all weight: a node's, of which a few thousand are no more than rounding
+_SLAB = 1 << 16  # powers that are held at once, in the cache
+_FEW_POWERS = 8_000_000  # of one kind of step on one line: beyond, transforms are as quick
 _TOGETHER = 32  # kinds whose bounds are evaluated at once, some megabytes
 _ROUNDING = 1e-15  # relative: of sums of losses and growths, widened as an estimate is
 
@@ -59,6 +81,16 @@ class Table(Protocol):
 
     def log_bounds(self, tilt: float, y: Array, used: Flags) -> Array:
         """Return bounds on log |φ_b| between neighbours of rising y, the last for all beyond."""
+
+
+def _power_sum(weight: Array, angle: Array, nodes: int) -> Complex:
+    """Return Σⱼ wⱼ (e^{ikθⱼ} − 1) for k < nodes."""
+    values = np.zeros(nodes, dtype=np.complex128)
+    slab = max(1, _SLAB // nodes)
+    for i in range(0, angle.size, slab):
+        turned = powers_less_one(angle[i : i + slab], nodes).view(np.float64)
+        values += (weight[i : i + slab] @ turned).view(np.complex128)
+    return values
 
 
 class LawTable:
@@ -108,9 +140,13 @@ class LawTable:
             there, here = law.tilted(tilt, float(y[-1])), law.tilted(tilt)
             mean = there.shift + self._mean[b]
             seen = there.weight > _UNSEEN
-            part = replace(there, weight=there.weight[seen], deviation=there.deviation[seen])
-            result[b] = log_characteristic_grid(part, step, 0, nodes) + 1j * y * mean
-            result[b] += here.excess + tilt * self._mean[b]
+            weight, deviation = there.weight[seen], there.deviation[seen]
+            if weight.size * nodes <= _FEW_POWERS:
+                result[b] = log_one_plus(_power_sum(weight, step * deviation, nodes))
+            else:
+                part = replace(there, weight=weight, deviation=deviation)
+                result[b] = log_characteristic_grid(part, step, 0, nodes)
+            result[b] += here.excess + tilt * self._mean[b] + 1j * y * mean
         return result
 
     def rounding(self, tilt: float, reach: float, used: Flags) -> Array:
@@ -136,4 +172,160 @@ class LawTable:
             near = np.asarray([log_bound_near(part, y) for part in parts])
             np.minimum(bound[:, :-1], near, out=bound[:, :-1])
             result[kinds] = bound
+        for b, law in each:
+            if isinstance(law, SampledNormal) and law.is_plain:
+                result[b] = -0.5 * self.variance[b] * y * y
         return result
+
+
+_EFOLDS = 41.0  # what even steps lack is below e^-41 = 1.6e-18
+_REACH = 9.5  # standard deviations of a unit Gaussian that hold all but 2e-21
+_STRIP, _WIDEST = 2.8, 8.8  # the farthest line: πσ is a branch point, and e^{b²/2} has grown enough
+_SHIFTS = np.geomspace(0.01, 1.0, 16)  # of the way to it, to choose from
+_USUAL = 5  # the first level of tilts, up to 2^k − 1, that nodes from the formula serve
+_MOST_NODES = 1 << 16  # of a level: beyond, two modes lie so far apart that they are looked for
+_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the normal density
+
+
+class SampledNormal(LossLaw):
+    """The loss of a step with normal noise of σ contributions under Poisson sampling at rate q.
+
+    Examples
+    --------
+    >>> law = SampledNormal(2.0, 1.0, "add")
+    >>> [round(law.tilted(t).excess + t * law.base.mean, 12) for t in (1.0, 3.0)]
+    [0.25, 1.5]
+    """
+
+    def __init__(self, sigma: float, rate: float, direction: str) -> None:
+        self._sigma, self._rate, self._removes = sigma, rate, direction == "remove"
+        self.is_plain = rate == 1.0
+        self._levels: dict[int, tuple[NodeSet, Array] | None] = {}
+        piece = SmoothPiece(
+            -math.inf,
+            math.inf,
+            lambda u: self._joint(u)[0],
+            lambda u: self._joint(u)[1],
+            lambda u: self._joint(u)[2],
+            self._ball,
+            lambda u: [-0.5 * u * u, -0.5 * (u - 1.0 / sigma) ** 2],
+            monotone=True,
+            joint=self._joint,
+        )
+        low = math.log1p(-rate) if rate < 1.0 else -math.inf
+        bounds = (low, math.inf) if self._removes else (-math.inf, -low)
+        super().__init__(Step(f"noise {sigma:.6g} at rate {rate:.6g}", (piece,)), bounds)
+
+    def _joint(self, u: Array) -> tuple[Array, ...]:
+        log_q, loss = -0.5 * u * u - _LOG_ROOT, log_ratio(u, self._sigma, self._rate)
+        return (log_q + loss, log_q, loss) if self._removes else (log_q, log_q + loss, -loss)
+
+    def _ball(self, u: Any, **_analytic: bool) -> tuple[Any, Any]:
+        ratio = (
+            1 - arb(self._rate) + self._rate * ((u - arb(0.5) / self._sigma) / self._sigma).exp()
+        )
+        loss = ratio.log() if ratio.real > 0 else UNKNOWN
+        log_q = -u * u / 2 - (2 * arb.pi()).log() / 2
+        return (log_q + loss, loss) if self._removes else (log_q, -loss)
+
+    def nodes(self, tilt: float, frequency: float) -> NodeSet:
+        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+        found = self._from_formula(tilt) if frequency == 0.0 else None
+        return super().nodes(tilt, frequency) if found is None else found[0]
+
+    def _from_formula(self, tilt: float) -> tuple[NodeSet, Array] | None:
+        """Return nodes for tilts between −1 and the end of a level, and u there; None far out."""
+        level = max(_USUAL, math.ceil(math.log2(1.0 + max(tilt, 0.0))))
+        if tilt < -1.0:
+            return None
+        if level not in self._levels:
+            self._levels[level] = self._level_nodes(2.0**level - 1.0)
+        return self._levels[level]
+
+    def _level_nodes(self, end: float) -> tuple[NodeSet, Array] | None:
+        low, high = -_REACH, 1.0 / self._sigma + _REACH
+        if self._removes:
+            high += end / self._sigma
+        else:  # its mode is where x = −t s(x), s the probability that the record took part
+            odds = self._rate * math.exp(-0.5 * self._sigma**-2)
+            low -= end / self._sigma * odds / max(1.0 - self._rate + odds, 1e-300)
+        # A panel's rule of 2n digits lacks e^{−2n log ρ} of the growth on its ellipse.
+        shift, growth = self._growth(end, 0.0)
+        half = float((shift / np.sinh((_EFOLDS + growth) / (2.0 * ORDER))).max())
+        count = math.ceil((high - low) / (2.0 * half))
+        if count * ORDER > _MOST_NODES:
+            return None
+        edges = np.linspace(low, high, count + 1)
+        u, weight = (rows.ravel() for rows in gauss_legendre(edges[:-1], edges[1:]))
+        log_p, _, loss = self._joint(u)
+        number = np.arange(u.size)
+        order = slice(None) if self._removes else slice(None, None, -1)
+        with np.errstate(divide="ignore"):
+            slope = np.abs(loss.reshape(count, ORDER) @ DERIVATIVE.T)
+            spread = np.log(slope * WEIGHTS).ravel()
+        loss, log_weight = loss[order], (log_p + np.log(weight))[order]
+        weight = np.exp(log_weight)
+        # As E e^{−L} = 1, terms of one sign: E L as accurate relative to itself as its square.
+        terms = weight * exponential_remainder(np.minimum(-loss, LARGE))
+        far = -loss > LARGE
+        terms[far] = weight[far] * (loss[far] - 1.0) + np.exp(log_weight[far] - loss[far])
+        mean = float(terms.sum())
+        atomic, error = np.zeros(u.size, dtype=bool), abs(float(weight.sum()) - 1.0)
+        found = NodeSet(
+            loss, log_weight, weight, mean, loss - mean, 0.0, atomic, number[order], spread[order],
+            max(error - MASS_ROUNDED, 0.0),
+        )  # fmt: skip
+        return found, u[order]
+
+    def _growth(self, tilt: float, frequency: float) -> tuple[Array, Array]:
+        """Return distances of lines from the real axis, and the log of the growth on each."""
+        shift = min(_STRIP * self._sigma, _WIDEST) * _SHIFTS
+        growth = 0.5 * shift * shift + frequency * shift / self._sigma
+        if not self._removes:
+            growth -= tilt * np.log(np.cos(0.5 * shift / self._sigma))
+        return shift, growth
+
+    def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
+        """Return the law tilted by `tilt`; even steps resolve |y| ≤ frequency."""
+        known = self._from_formula(tilt)
+        if known is None or frequency == 0.0:
+            return super().tilted(tilt, frequency)
+        still = super().tilted(tilt)
+        seen = known[1][still.weight > _UNSEEN]
+        shift, growth = self._growth(tilt, frequency)
+        step = float((2.0 * math.pi * shift / (growth + _EFOLDS)).max())
+        margin = float(np.abs(np.diff(known[1])).max())
+        u = np.arange(float(seen.min()) - margin, float(seen.max()) + margin + step, step)
+        log_p, _, loss = self._joint(u if self._removes else u[::-1])
+        exponent = log_p + tilt * loss
+        weight = np.exp(exponent - exponent.max())
+        weight /= weight.sum()
+        deviation = loss - still.nodes.mean - still.shift
+        return replace(still, weight=weight, deviation=deviation)
+
+
+def log_ratio(u: Array, sigma: float, q: float) -> Array:
+    """Return log r(u), accurate relative to itself near 0 and without overflow.
+
+    Examples
+    --------
+    >>> log_ratio(np.array([0.5, 5000.0]), 1.0, 0.5).round(9).tolist()
+    [0.0, 4998.806852819]
+    """
+    y = u / sigma - 0.5 / (sigma * sigma)
+    near = np.log1p(q * np.expm1(np.minimum(y, 1.0))) if q < 1.0 else np.minimum(y, 1.0)
+    large = y > 1.0
+    if large.any():
+        away = y[large]
+        near[large] = away + math.log(q) + np.log1p((1.0 - q) / q * np.exp(-away))
+    return np.asarray(near)
+
+
+def sampled_normals(noise: Array, rate: Array, direction: str) -> LawTable:
+    """Return the table of steps with normal noise, in contributions, inf for none, and rates."""
+    return LawTable(
+        [
+            SampledNormal(sigma, q, direction) if math.isfinite(sigma) and q > 0.0 else None
+            for sigma, q in zip(noise.tolist(), rate.tolist(), strict=True)
+        ]
+    )

@@ -81,12 +81,7 @@ class LossLaw:
         self._read_moment = read_moment
         self._only_q = tuple(only_q)  # where P vanishes, with the density of Q
         self.step, self.is_reversible, self._other = step, is_reversible, other
-        if other is None:
-            self.domain = tilt_domain(step)
-            self.loss_bounds = widened(loss_bounds, self.outlines)
-        else:
-            self.domain = -1.0 - other.domain[1], -1.0 - other.domain[0]
-            self.loss_bounds = loss_bounds
+        self._bounds = loss_bounds
         self._sets: dict[tuple[int, int, float, _Part], NodeSet] = {}
         self._parts: dict[tuple[int, int, bool], list[_Part]] = {}
         self._refused: dict[tuple[int, int, _Part], tuple[float, str]] = {}  # frequency, and why
@@ -102,6 +97,18 @@ class LossLaw:
         pieces = [piece.reversed() for piece in self.step.pieces if piece not in only_p]
         step = Step(self.step.name, (*pieces, *self._only_q))
         return LossLaw(step, (-high, -low), True, self, only_p)
+
+    @cached_property
+    def domain(self) -> tuple[float, float]:
+        """The tilts between which the moment generating function is finite."""
+        if self._other is None:
+            return tilt_domain(self.step)
+        return -1.0 - self._other.domain[1], -1.0 - self._other.domain[0]
+
+    @cached_property
+    def loss_bounds(self) -> tuple[float, float]:
+        """The essential range of the finite loss."""
+        return self._bounds if self._other is not None else widened(self._bounds, self.outlines)
 
     @property
     def outlines(self) -> list[Outline]:

@@ -406,21 +406,31 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
             [excess(nodes, tilts[i : i + rows]) for i in range(0, tilts.size, rows)]
         )
     scaled = np.multiply.outer(tilts, nodes.centred)
-    if not nodes.partial and (scaled + nodes.log_weight).max(initial=0.0) < OVERFLOW:
-        near = np.minimum(scaled, LARGE)
-        ratio = exponential_remainder(near) @ nodes.weight
-        if scaled.max(initial=0.0) > LARGE:
-            # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
-            grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
-            ratio += np.where(
-                scaled > LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
-            ).sum(axis=1)
-        escaped = nodes.mass_at_infinity
-        return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
     exponent = nodes.log_weight + scaled
-    top = exponent.max(axis=1)
-    total = np.exp(exponent - top[:, None]).sum(axis=1)
-    return np.asarray(top + np.log(total))
+    top = exponent.max(axis=1, initial=-math.inf)
+    near = np.zeros(tilts.size, dtype=bool) if nodes.partial else top < OVERFLOW
+    found = np.empty(tilts.size)
+    if near.any():
+        found[near] = _from_growths(nodes, scaled[near])
+    if not near.all():
+        far = ~near
+        total = np.exp(exponent[far] - top[far, None]).sum(axis=1)
+        found[far] = top[far] + np.log(total)
+    return found
+
+
+def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
+    """Return log E e^x from e^x − 1 − x near zero, x being `scaled`, a row for each tilt."""
+    near = np.minimum(scaled, LARGE)
+    ratio = exponential_remainder(near) @ nodes.weight
+    if scaled.max(initial=0.0) > LARGE:
+        # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
+        grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
+        ratio += np.where(
+            scaled > LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
+        ).sum(axis=1)
+    escaped = nodes.mass_at_infinity
+    return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
 
 
 @singledispatch

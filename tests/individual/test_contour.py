@@ -12,7 +12,7 @@ import symdp
 from symdp.errors import InputError
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.single import record_composition
-from symdp.numeric.subsampled_gaussian import SubsampledGaussian
+from symdp.numeric.kinds import sampled_normals
 
 NOISE = np.array([1.0, 2.5, 6.0, 15.0])
 RATE = 0.01
@@ -90,7 +90,7 @@ def test_arb_proves_the_digits():
 
 def test_the_tables_agree_with_the_derived_law():
     for direction in ("remove", "add"):
-        table = SubsampledGaussian(np.array([0.8, 5.0]), np.array([0.02, 0.2]), direction)
+        table = sampled_normals(np.array([0.8, 5.0]), np.array([0.02, 0.2]), direction)
         tilts = np.array([0.1, 1.0, 7.5])
         values = table.transform(tilts, table.has_loss)
         for b, (sigma, q) in enumerate([("4/5", "1/50"), (5, "1/5")]):

@@ -12,7 +12,8 @@ import pytest
 import symdp
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.single import gaussian_step, record_composition
-from symdp.numeric.subsampled_gaussian import SubsampledGaussian
+from symdp.numeric.compile import row_law
+from symdp.numeric.kinds import SampledNormal, sampled_normals
 
 laplace = symdp.mechanisms.laplace
 gaussian = symdp.mechanisms.gaussian
@@ -210,14 +211,15 @@ def test_little_noise_brings_the_characteristic_function_back(sigma, q, n, delta
 def test_the_bound_of_the_characteristic_function_is_never_exceeded():
     for sigma, q in [(0.1, 0.3), (0.5, 0.9), (1, 0.01), (6, 0.01)]:
         for direction in ("remove", "add"):
-            table = SubsampledGaussian(np.array([sigma]), np.array([q]), direction)
+            table = sampled_normals(np.array([sigma]), np.array([q]), direction)
+            law = SampledNormal(sigma, q, direction)
             for tilt in (0.5, 3.0, 30.0):
-                _, loss, weight = table._tilted(0, tilt, 0.0)
-                spread = math.sqrt(weight @ (loss - weight @ loss) ** 2)
+                spread = math.sqrt(law.tilted(tilt).variance)
                 y = np.geomspace(0.03, 8, 40) / spread
                 if y[-1] / sigma > 1e4:
                     continue  # more turns than a test has time for
-                _, loss, weight = table._tilted(0, tilt, y[-1])
+                part = law.tilted(tilt, y[-1])
+                loss, weight = part.deviation, part.weight
                 bound = table.log_bounds(tilt, y, np.array([True]))[0]
                 for j in range(y.size):
                     between = np.linspace(y[j], y[min(j + 1, y.size - 1)], 5)
@@ -238,9 +240,33 @@ def test_the_transform_of_the_add_direction_far_out():
                 for u in (start + h * k for k in range(int((14 - start) / h)))
             )
             known = mp.log(total * h / mp.sqrt(2 * mp.pi))
-            table = SubsampledGaussian(np.array([float(s)]), np.array([float(rate)]), "add")
+            table = sampled_normals(np.array([float(s)]), np.array([float(rate)]), "add")
             found = table.transform(np.array([float(tilt)]), table.has_loss)[0, 0]
             assert abs(found - known) < 2e-14 * known
+
+
+@pytest.mark.parametrize(("sigma", "q"), [(1, 1e-6), (0.8, 0.02)])
+def test_a_small_tilt_beside_large_ones_keeps_its_digits(sigma, q):
+    """K(0.02), asked together with K(900), by the trapezoid in 40 digits."""
+    tilts = np.array([0.02, 900.0])
+    table = sampled_normals(np.array([sigma]), np.array([q]), "remove")
+    step = symdp.mechanisms.gaussian(sigma=sigma).subsample("poisson", q)
+    with mp.workdps(40):
+        s, rate, h = mp.mpf(sigma), mp.mpf(q), mp.mpf(1) / 32
+        total = mp.mpf(0)
+        for k in range(int((28 + 2 / s) / h)):
+            u = h * k - 14
+            ratio = 1 - rate + rate * mp.exp(u / s - 1 / (2 * s * s))
+            total += mp.exp(mp.mpf("1.02") * mp.log(ratio) - u * u / 2)
+        known = mp.log(total * h / mp.sqrt(2 * mp.pi))
+    for found in (table.transform(tilts, table.has_loss)[0, 0], known_to_the_law(step, tilts)[0]):
+        # the law's own mean is a sum of losses of the size of q, rounded
+        assert abs(found - known) < 1e-17 * q + 2e-9 * known
+
+
+def known_to_the_law(step, tilts):
+    law = row_law(step, "remove")
+    return law.transform(tilts) + tilts * law.base.mean
 
 
 def random_case(seed):
